@@ -17,7 +17,7 @@ pub(crate) struct ExternalCertificate {
     pub(crate) private_key: String,
 }
 
-/// How long these certificates are valid, in days.
+/// The validity of these certificates, in days.
 pub(crate) const DURATION_DAYS: u64 = 400;
 
 /// A self-signed CA.

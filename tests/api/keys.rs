@@ -37,7 +37,7 @@ pub(crate) fn with_certificate<T>(pem: &str, read: impl FnOnce(&X509Certificate<
     read(&certificate)
 }
 
-/// How long a certificate is valid, in days.
+/// The validity of a certificate, in days.
 pub(crate) fn certificate_days(pem: &str) -> i64 {
     with_certificate(pem, |certificate| {
         let validity = certificate.validity();

@@ -74,8 +74,8 @@ mod regenerate {
     mod requests;
 }
 
-/// Rulings on what the original server and its real clients do. Each test is named after its row in section 20 of the
-/// behaviour reference.
+/// Rulings on the behaviour of the original server and its clients. Each test is named after its row in section 20 of
+/// the behaviour reference.
 mod rulings {
     mod certificates;
     mod requests;

@@ -455,7 +455,7 @@ async fn a_write_in_progress_completes() {
     );
     let mut begun = server.connect();
     begun.send(head.as_bytes());
-    // The server asks for the body once it has admitted the request.
+    // The server requests the body once it has admitted the request.
     let requested = begun.receive_until("\r\n\r\n");
     assert!(requested.starts_with("HTTP/1.1 100"), "{requested}");
     switch(&server, true).await;

@@ -105,7 +105,7 @@ async fn versions_count_by_the_current_state_of_their_key() {
     given::set_value(&server, "/b", "1").await;
     assert_eq!(usage(&server).await, used(2, 3, 0));
 
-    // The old key is no longer configured, and a never active one is.
+    // The old key is no longer configured. A key that was never active is configured instead.
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_C"])).await;
     assert_eq!(usage(&server).await, used(2, 0, 3));
 

@@ -69,7 +69,7 @@ async fn is_healthy(server: &Server, check: &str) -> bool {
 }
 
 const POLL: Duration = Duration::from_millis(20);
-/// For more than two minutes.
+/// The maximum number of polls, for at least two minutes.
 const POLLS_MAX: usize = 6_000;
 
 /// The ways to remove a file.

@@ -208,7 +208,7 @@ fn too_many_functions_are_rejected_before_compilation() {
 /// The maximum number of consecutive faults.
 const FAULTS_MAX: usize = 5;
 
-/// A server whose resolver and generator `hostile` do what each request says.
+/// A server whose resolver and generator `hostile` behave as each request specifies.
 async fn server() -> Server {
     let hostile = component("hostile");
     let section = |function: &str| {
@@ -253,7 +253,7 @@ async fn trapping_documents_open_only_their_senders_circuit() {
         interpolate(&other, "", 200).await;
     }
     // Several actors together open the circuit for other actors without successful calls, but not for actors with
-    // successful ones.
+    // successful calls.
     for name in ["a", "b", "c", "d", "e"] {
         let stranger = server.as_client(name).await;
         for number in 0..FAULTS_MAX {

@@ -122,7 +122,7 @@ async fn svids_verify_after_each_step_of_a_ca_rotation() {
         let trusted = fs::read_to_string(shell.file("trusted.pem")).unwrap();
         let now = Presented::now(&server).await;
         assert_eq!(now.verified_by(&trusted), [true, true], "{step}");
-        // Only the last step breaks clients without the new SVIDs, and it says so.
+        // Only the last step breaks clients without the new SVIDs, and its output warns about this.
         if step != "retire" {
             assert_eq!(before.verified_by(&trusted), [true, true], "{step}");
         }

@@ -150,7 +150,8 @@ async fn a_removed_parameter_is_reported_and_adds_no_version() {
     assert_eq!(given(&server, "/kept").await, expected);
 }
 
-/// Their normalizers and recoverers accept values stored by older builds, including those recovered from set values.
+/// The normalizers and recoverers of newer builds accept the values and parameters that older builds stored, including
+/// parameters recovered from set values.
 #[tokio::test]
 async fn newer_builds_keep_and_regenerate_values_of_older_ones() {
     let files = TempDir::new().unwrap();
@@ -214,7 +215,7 @@ fn parameters(number: usize) -> Value {
     }
 }
 
-/// A parameter of the plugin `plain`; the same with a default; and a replacement.
+/// A parameter of the plugin `plain`, the parameter with a default, and a replacement of the parameter.
 const LABEL: &str = r#""label": {"type": "string"}"#;
 const LABEL_WITH_DEFAULT: &str = r#""label": {"default": "new"}"#;
 const BADGE: &str = r#""badge": {"type": "string"}"#;

@@ -1,4 +1,4 @@
-//! The library.
+//! The client library, against a real server.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What a run returns: JSON, YAML and tables, in a pipe and on a terminal; and exit statuses, on which scripts rely.
+//! The output of the client: JSON, YAML and tables, in a pipe and on a terminal; and the exit statuses that scripts rely on.
 
 use keywright_harness::{Reply, Server, Shell, Stub};
 use serde_json::{Value, json};

@@ -231,8 +231,8 @@ async fn skip_unchanged_sets_entries_that_differ_in_any_part() {
     }
 }
 
-/// A proxy in front of a server. Forwards [`SET_BEFORE_IT_IS_KILLED`] requests. The last of these and all later ones block until
-/// the test drops its end, and then get no response.
+/// A proxy in front of a server. Forwards [`SET_BEFORE_IT_IS_KILLED`] requests. The last of these and all later requests block
+/// until the test drops its end of the channel, and then get no response.
 fn in_front_of(server: &Arc<Server>, blocker: Blocker) -> Stub {
     // The stub lives longer than the server, which is dropped with its test.
     let (server, runtime, count) = (
@@ -270,7 +270,7 @@ const ENTRIES: usize = 40;
 /// The number of entries that are set before the import is killed: one of the two requests in progress succeeds.
 const SET_BEFORE_IT_IS_KILLED: usize = 12;
 
-/// `KEYWRIGHT_TEST_TRANSFER_ENTRIES` sets the number of entries, for a test with many small ones.
+/// `KEYWRIGHT_TEST_TRANSFER_ENTRIES` sets the number of entries, for a test with many small entries.
 #[tokio::test]
 async fn memory_does_not_grow_with_imports_and_exports() {
     let wanted = std::env::var("KEYWRIGHT_TEST_TRANSFER_ENTRIES").ok();

@@ -11,7 +11,7 @@ use std::{ffi::OsString, process::Command};
 
 use keywright_harness::{Application, Options, Program, Server, key_file};
 
-/// How a client authenticates, as its last arguments.
+/// The authentication of a client: the options of its server, and the last arguments of the client.
 struct Authentication {
     options: Options,
     arguments: [OsString; 3],

@@ -52,7 +52,7 @@ impl Caller {
     /// Its bearer token.
     ///
     /// # Panics
-    /// Panics if the caller has none.
+    /// Panics if the caller has no token.
     pub fn token(&self) -> &str {
         self.token.as_deref().expect("a caller with a token")
     }

@@ -293,7 +293,7 @@ impl Shell {
         memory_at_most(command.spawn().unwrap())
     }
 
-    /// The program with the signals as a shell hands them on, whatever the test itself was started to ignore.
+    /// The program with default signal handling, even if the test process ignores signals.
     fn command_with_signals(&self, arguments: &[&str]) -> Command {
         let mut command = self.prepared(Command::new("env"));
         command

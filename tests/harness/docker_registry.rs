@@ -112,7 +112,7 @@ impl DockerRegistry {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Puts something into a repository as a stranger would, and returns its descriptor.
+    /// Uploads a blob to a repository, independently of the program under test. Returns the blob's descriptor.
     pub async fn put(&self, repository: &str, media_type: &str, bytes: &[u8]) -> Value {
         let digest = digest(bytes);
         let url = format!("http://{}/v2/{repository}/blobs/uploads/", self.host());

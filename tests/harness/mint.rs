@@ -1,4 +1,4 @@
-//! Issues tokens with the test servers' signing key, and forged ones.
+//! Issues tokens with the test servers' signing key, and forged tokens.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub struct Mint {
 }
 
 impl Mint {
-    /// That of this server's own identity provider.
+    /// Issues tokens like the server's own identity provider.
     pub async fn of(server: &Server) -> Self {
         let get = |path| server.send(server.request(Method::GET, path));
         let discovery = get("/identity/.well-known/openid-configuration")

@@ -105,8 +105,8 @@ impl RawConnection {
         (status[..3].parse().unwrap(), body.to_owned())
     }
 
-    /// Sends bytes, closes the sending side, and returns what the server sends until it closes the connection or is
-    /// silent for this long. A server that closes the connection early is no failure.
+    /// Sends bytes, closes the sending side, and returns the bytes that the server sends until it closes the connection or is
+    /// silent for this long. An early close by the server is not a failure.
     pub fn exchange(mut self, bytes: &[u8], silence_max: Duration) -> Vec<u8> {
         self.0.sock.set_read_timeout(Some(silence_max)).unwrap();
         let sent = self.0.write_all(bytes).and_then(|()| self.0.flush());

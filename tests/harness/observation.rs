@@ -1,5 +1,5 @@
-//! What a server shows about itself: its log, its management listener, and its metrics, parsed as Prometheus' text format,
-//! version 0.0.4. Invalid text fails the test.
+//! A server's log, management listener and metrics. Metrics are parsed as Prometheus' text format, version 0.0.4; invalid text
+//! fails the test.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -153,7 +153,7 @@ impl Scrape {
         &self.samples
     }
 
-    /// The sum of the samples with this name and at least these labels; `None` if there are none.
+    /// The sum of the samples with this name and at least these labels; `None` if there is no such sample.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let has_labels = |sample: &&Sample| {
             let has = |(label, value): &(&str, &str)| {

@@ -1,4 +1,4 @@
-//! How a test's server is configured.
+//! The configuration of test servers.
 
 use std::{
     fmt::Write,
@@ -34,7 +34,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Adds a generator to the shipped ones, or replaces one: the lines of its section.
+    /// Adds a generator, or replaces the shipped generator of the type. `section` contains the lines of its section.
     pub fn generator(mut self, credential_type: &str, section: &str) -> Self {
         self.generators.retain(|(name, _)| name != credential_type);
         self.generators
@@ -49,7 +49,7 @@ impl Options {
         self.generator(credential_type, &section)
     }
 
-    /// Adds the generator `hostile`, a guest that misbehaves as its settings say. `limits` and `settings` are the contents of
+    /// Adds the generator `hostile`, a guest that misbehaves as its settings specify. `limits` and `settings` are the contents of
     /// inline tables.
     pub fn hostile(self, limits: &str, settings: &str) -> Self {
         let section = format!(
@@ -68,7 +68,7 @@ impl Options {
             .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1")
     }
 
-    /// The shipped generators of types beyond the specification, too.
+    /// Adds the shipped generators of types beyond the specification.
     pub fn beyond_the_specification(self) -> Self {
         BEYOND_THE_SPECIFICATION
             .into_iter()
@@ -129,7 +129,7 @@ impl Options {
         self
     }
 
-    /// Nothing that could check tokens.
+    /// Removes the settings for token verification.
     pub fn without_tokens(mut self) -> Self {
         self.without_tokens = true;
         self
@@ -171,13 +171,13 @@ impl Options {
         self.program.clone().unwrap_or_else(server_program)
     }
 
-    /// Permissions are not enforced.
+    /// Disables the enforcement of permissions.
     pub fn without_enforcement(mut self) -> Self {
         self.without_enforcement = true;
         self
     }
 
-    /// The section `storage` of a server that shares the storage of one with these options and this folder.
+    /// The section `storage` of a server that shares the storage of a server with these options in this folder.
     pub(crate) fn shared_storage(&self, directory: &Path) -> String {
         storage::shared_settings(directory, self.storage.as_deref())
     }

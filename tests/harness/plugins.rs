@@ -1,5 +1,5 @@
-//! Plugins in the surroundings of a server: a bad one, which is a shipped one with another digest, and the example key
-//! management plugin, in its own process.
+//! Plugins for test servers: a copy of a shipped plugin with another digest, and the example key management plugin, in its own
+//! process.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{Options, Server, component, server::server_program};
 
-/// A component with the behavior of a shipped one and another digest.
+/// A copy of a shipped component with the same behavior and another digest.
 pub struct BadPlugin {
     credential_type: &'static str,
     folder: TempDir,

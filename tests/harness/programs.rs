@@ -1,5 +1,5 @@
-//! Other programs, for independent verification: installed ones, the toolchains of other languages that `cargo xtask test`
-//! installs below `target`, and the signals, the exit and the memory of processes.
+//! Other programs for independent verification: installed programs, and the toolchains of other languages that `cargo xtask
+//! test` installs below `target`. Also the signals, the exit and the memory of processes.
 
 use std::{
     env, fs,

@@ -90,7 +90,7 @@ pub(crate) const FILE: &str = "keywright.db";
 /// Holds the URL of the database of a server on PostgreSQL, in its folder.
 const DATABASE_URL: &str = "database-url";
 
-/// How long a lock of the server is waited for.
+/// The maximum wait for a lock of the server.
 const BUSY_MAX: Duration = Duration::from_mins(10);
 
 /// The lines of the section `storage` for sharing the database of the server in this folder, which may not exist yet.

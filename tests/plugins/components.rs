@@ -1,4 +1,4 @@
-//! Components: the imports of the shipped ones, generators whose randomness is constant, and the list of tested ones.
+//! Components: the imports of shipped components, generators whose randomness is constant, and the list of tested components.
 
 use std::{collections::BTreeSet, fs};
 

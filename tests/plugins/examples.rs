@@ -54,7 +54,7 @@ fn configurations_name_the_built_components() {
     }
 }
 
-/// One server for all of them, because the larger ones take seconds to compile.
+/// Uses one server for all generators, because the larger components take seconds to compile.
 #[tokio::test]
 async fn values_generated_over_https_are_valid() {
     let mut options = Options::default();

@@ -1,4 +1,4 @@
-//! Plugins from the point of view of operators and callers: their isolation, their rejection, and the containment of bad ones.
+//! Plugins from the point of view of operators and callers: isolation, rejection, and the containment of misbehaving plugins.
 
 #![expect(
     clippy::expect_used,

@@ -203,7 +203,7 @@ async fn reloads_under_load_fail_no_request_and_record_each_digest() {
     assert_eq!(found, outcome.generated.len());
 }
 
-/// When a component was configured.
+/// The period in which a component was configured.
 struct Deployment {
     digest: String,
     /// A time before the server loaded it.
@@ -306,7 +306,7 @@ struct Load {
     failures: Mutex<Vec<String>>,
 }
 
-/// A credential that was generated, and when.
+/// A generated credential, and the time of its request.
 #[derive(Clone)]
 struct Generated {
     /// The value that later reads must return.

@@ -118,9 +118,9 @@ async fn signed(server: &Server, key_type: &str) -> Signed {
     }
 }
 
-/// Returns the guest's note after its issuer has signed a body, or not, with a validity that starts now and lasts this number of days;
-/// and how often its memory contained each of these texts, with inverted bytes. The validity must start in the second of the call, so
-/// the call is retried if the second passes.
+/// Passes a body to a guest's issuer, with a validity that starts now and lasts this number of days. Returns the guest's note
+/// about the result, and about the number of occurrences in its memory of each of these texts, which have inverted bytes. The
+/// validity must start in the second of the call, so the call is retried if the second passes.
 async fn outcome(server: &Server, body: &[u8], days: i64, masked: &[String]) -> String {
     for _ in 0..ATTEMPTS_MAX {
         let parameters = json!({
@@ -173,7 +173,7 @@ fn with_certificate<T>(version: &Value, read: impl FnOnce(&X509Certificate<'_>) 
     read(&X509Certificate::from_der(&der).unwrap().1)
 }
 
-/// Returns the body with a validity that starts now. Its two times are the only ones in it.
+/// Returns the body with a validity that starts now. The body must not contain other times than its validity.
 pub(crate) fn renewed(body: &[u8], days: i64) -> Vec<u8> {
     const UTC_TIME: &[u8] = &[0x17, 0x0d];
     const UTC_TIME_BYTES: usize = 13;

@@ -1,5 +1,5 @@
-//! The types beyond the specification are first-class: API and client handle those of shipped plugins, and of a third
-//! party's, like the seven types of the specification.
+//! API and client handle additional types, of shipped plugins and of a third party's plugin, like the seven types of the
+//! specification.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::{BadPlugin, Options, Server, Shell, component};

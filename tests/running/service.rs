@@ -80,7 +80,7 @@ pub(crate) fn with_compiled_plugins(layout: &Layout) -> String {
     on_free_ports(&layout.example()).replacen("cache_directory =", &cache, 1)
 }
 
-/// Replaces the addresses with loopback ones, with ports chosen by the system.
+/// Replaces the addresses with loopback addresses, with ports chosen by the system.
 pub(crate) fn on_free_ports(text: &str) -> String {
     let text = text.replacen("0.0.0.0:8844", "127.0.0.1:0", 1);
     text.replacen("127.0.0.1:9001", "127.0.0.1:0", 1)
@@ -142,7 +142,7 @@ impl Service {
         Self { child, socket, log }
     }
 
-    /// Waits for a notification, and returns those that were received with it.
+    /// Waits for a notification. Returns the notifications that were received with it.
     pub(crate) fn notified(&mut self, state: &str) -> String {
         let mut bytes = [0; 4096];
         let mut silences = 0;

@@ -72,7 +72,7 @@ async fn a_temporarily_read_only_database_still_serves_reads() {
     load.wait_until_each_server_refuses().await;
     load.assert_reads_go_on().await;
     load.wait_for_health("UP").await;
-    // Open connections stay open, but none may be used again.
+    // Open connections stay open, but must not be used again.
     set("reset default_transaction_read_only");
     load.wait_for_writes_at_each_server().await;
     load.end().await.assert_nothing_is_lost().await;
@@ -98,7 +98,7 @@ const SERVERS: usize = 3;
 const CLIENTS_PER_SERVER: usize = 4;
 /// The servers' maximum wait for the database.
 const WAIT_SECONDS_MAX: u64 = 2;
-/// Maximum time for a response, on a busy machine. If the server waited forever, there would be none.
+/// The maximum time for a response on a busy machine. It detects a server that waits forever.
 const RESPONSE_MAX: Duration = Duration::from_mins(2);
 /// The number of responses of each server that a test waits for, and the maximum wait.
 const RESPONSES_AWAITED: u64 = 12;

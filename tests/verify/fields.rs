@@ -1,4 +1,4 @@
-//! The fields of certificates as OpenSSL prints them, compared with the requested ones: extensions and subjects.
+//! The fields of certificates as OpenSSL prints them, compared with the request: extensions and subjects.
 
 use keywright_harness::{Server, is_available};
 use serde_json::{Value, json};

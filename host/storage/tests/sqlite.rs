@@ -109,7 +109,7 @@ async fn acknowledged_versions_survive_a_crash() {
     for writing in writing.collect::<Vec<_>>() {
         writing.await.unwrap();
         acknowledged += 1;
-        // Like after a crash: the database and its log, without the shared memory.
+        // The files after a crash: the database and its log, without the shared memory.
         let copied = tempfile::tempdir().unwrap();
         for name in ["test.sqlite", "test.sqlite-wal"] {
             let copy = copied.path().join(name);

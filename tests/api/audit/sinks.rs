@@ -1,4 +1,4 @@
-//! The section `audit` of the configuration, and files that cannot be written, are deleted, or are moved.
+//! The configuration section `audit`, and trail files that are not writable, deleted or moved.
 
 use std::{
     fs::{self, OpenOptions},
@@ -108,13 +108,13 @@ async fn simultaneous_requests_write_whole_lines() {
     assert_eq!(names.len(), 200);
 }
 
-// Files that cannot be written, are deleted, or are moved.
+// Trail files that are not writable, deleted or moved.
 
 fn options(settings: &str) -> Options {
     Options::default().audit(&format!("[audit]\nsink = \"file\"\n{settings}\n"))
 }
 
-/// The names in events, in their order.
+/// Returns the name of each event's resource, in the order of the events.
 fn names(events: &[serde_json::Value]) -> Vec<&str> {
     events
         .iter()

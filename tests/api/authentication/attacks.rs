@@ -1,4 +1,4 @@
-//! Tokens without a signature by a trusted key, and signed ones with invalid contents or encoding.
+//! Tokens without a signature by a trusted key, and signed tokens with invalid contents or encoding.
 
 use base64::{
     Engine,

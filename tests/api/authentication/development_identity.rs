@@ -120,7 +120,7 @@ async fn revoking_another_login_is_refused() {
     ask(&server, &refresh(&granted)).await.expect(200);
 }
 
-/// The status, the code and the form of each refused login.
+/// Refused logins, one per line: the status, the error code and the form.
 const REFUSED_LOGINS: &str = "
     400 invalid_request
     400 invalid_request grant_type=client_credentials

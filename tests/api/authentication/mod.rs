@@ -19,7 +19,7 @@ use keywright_harness::{
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 use serde_json::{Value, json};
 
-/// A provider that runs until the tests end.
+/// A stub identity provider. It runs until the test process exits.
 struct StubProvider {
     stub: Stub,
     path: &'static str,
@@ -57,12 +57,11 @@ struct Signer {
 }
 
 impl Signer {
-    /// An RSA key.
     fn rsa(key_id: &str) -> Self {
         Self::new(signing_key(), Algorithm::RS256, key_id)
     }
 
-    /// Another RSA key.
+    /// An RSA key that differs from [`Self::rsa`].
     fn other_rsa(key_id: &str) -> Self {
         Self::new(other_key(), Algorithm::RS256, key_id)
     }
@@ -100,19 +99,17 @@ impl Signer {
         json!({"alg": format!("{:?}", self.algorithm), "typ": "JWT", "kid": self.key_id})
     }
 
-    /// A token with these claims.
     fn token(&self, claims: &Value) -> String {
         self.token_with(&self.header(), claims)
     }
 
-    /// A token with these claims and this header.
     fn token_with(&self, header: &Value, claims: &Value) -> String {
         sign(header, claims, self.algorithm, &self.key)
     }
 }
 
 impl StubProvider {
-    /// A provider below this path; only its discovery document has the address of its keys.
+    /// Starts a provider below this path. Only its discovery document contains the URL of its keys.
     fn start(path: &'static str, keys: &[&Signer]) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
         let reported = Arc::clone(&state);
@@ -127,35 +124,34 @@ impl StubProvider {
         provider
     }
 
-    /// Its address.
     fn url(&self) -> String {
         format!("{}{}", self.stub.url(), self.path)
     }
 
-    /// Publishes exactly these keys from now on.
+    /// Replaces the published keys.
     fn publish_keys(&self, keys: &[&Signer]) {
         let keys: Vec<&Value> = keys.iter().map(|key| &key.published).collect();
         self.publish("/keys", &json!({ "keys": keys }));
     }
 
-    /// Publishes another discovery document.
+    /// Replaces the discovery document.
     fn publish_discovery(&self, document: &Value) {
         self.publish("/.well-known/openid-configuration", document);
     }
 
-    /// Publishes a document below its path.
+    /// Publishes a document at this path below the provider's own path.
     fn publish(&self, path: &str, document: &Value) {
         let path = format!("{}{path}", self.path);
         let mut state = self.state.lock().unwrap();
         state.documents.insert(path, document.clone());
     }
 
-    /// Makes it unavailable, so that it closes connections without a response, or available.
+    /// Sets whether it closes connections without a response.
     fn set_away(&self, is_away: bool) {
         self.state.lock().unwrap().is_away = is_away;
     }
 
-    /// The number of requests for this path below its own.
+    /// Returns the number of requests for this path below the provider's own path.
     fn requests(&self, path: &str) -> usize {
         let path = format!("{}{path}", self.path);
         let state = self.state.lock().unwrap();
@@ -166,7 +162,7 @@ impl StubProvider {
             .count()
     }
 
-    /// A server that trusts it, without a minimum interval between fetches.
+    /// Options of a server that trusts the provider, and fetches keys without a minimum interval.
     fn options(&self) -> Options {
         Options::default()
             .identity_provider(&self.url())

@@ -192,7 +192,7 @@ impl Configured {
         }
     }
 
-    /// A token with these claims and the common ones.
+    /// A token with these claims, and with `iss`, `iat` and `exp`.
     fn token(&self, claims: &Value) -> String {
         let mut all = self.provider.claims();
         let fields = all.as_object_mut().unwrap();
@@ -380,7 +380,7 @@ async fn only_a_listed_client_is_the_subject_of_its_own_token() {
     rfc9068
         .expect_actor(&claims("alice", "cli"), user, &[client, named])
         .await;
-    // Users with ids like those of clients stay users, and clients that users log in through get no identity.
+    // A user whose id equals a client's id remains a user. A client that users log in through gets no identity.
     rfc9068
         .expect_actor(&claims("ci", "cli"), named, &[client, user])
         .await;

@@ -1,4 +1,4 @@
-//! The request itself, and dry runs.
+//! Valid and invalid requests, and dry runs.
 
 use keywright_harness::{BadPlugin, Server};
 use reqwest::Method;

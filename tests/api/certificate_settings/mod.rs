@@ -21,7 +21,7 @@ fn options(lines: &str) -> Options {
     Options::default().extra(&format!("\n[certificates]\n{lines}"))
 }
 
-/// How long a version's certificate is valid, in days.
+/// The validity of a version's certificate, in days.
 fn days(version: &Value) -> i64 {
     certificate_days(&certificate(version))
 }
@@ -205,7 +205,7 @@ async fn without_minimums_nothing_is_raised() {
 
 const ON: &str = "enable_default_ca_key_usages = true";
 
-/// The key usage of a version's certificate as text; empty if there is none.
+/// The key usage extension of a version's certificate as text; empty if it is absent.
 fn usage(version: &Value) -> String {
     with_certificate(&certificate(version), |certificate| {
         let usage = certificate.key_usage().unwrap();

@@ -81,7 +81,7 @@ impl<'a> Certificate<'a> {
         self.versions_where("").await
     }
 
-    /// Its active version and its transitional one.
+    /// Its active version and its transitional version.
     pub(crate) async fn current(&self) -> Vec<Value> {
         self.versions_where("?current=true").await
     }

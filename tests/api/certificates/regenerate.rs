@@ -11,7 +11,7 @@ use crate::{
     keys::{certificate_days, certificate_key_bits},
 };
 
-// `POST /api/v1/certificates/{certificate_id}/regenerate`: the body, the flag, and the regenerated version.
+// The request body, the flag `set_as_transitional`, and the regenerated version.
 
 #[tokio::test]
 async fn the_body_and_all_its_fields_are_optional() {
@@ -90,7 +90,7 @@ async fn a_certificate_with_only_a_transitional_version_is_refused() {
         certificate.regenerate(body).await.expect(400).error();
     }
     assert_eq!(ids(&certificate.versions().await), only);
-    // By name it can: there the newest version of any kind counts.
+    // Regeneration by name succeeds: it uses the newest version, transitional or not.
     let version = server.regenerate("/a").await.expect(200).json();
     assert_eq!(version["transitional"], false);
     certificate.regenerate(json!({})).await.expect(200);
@@ -200,7 +200,7 @@ async fn regenerating_a_set_certificate_needs_a_named_ca() {
     orphan.regenerate(json!({})).await.expect(404).error();
 }
 
-// `POST /api/v1/certificates/{certificate_id}/regenerate` with another key length or duration.
+// Requests with another key length or duration.
 
 fn key_bits(version: &Value) -> usize {
     certificate_key_bits(version["value"]["certificate"].as_str().unwrap())
@@ -295,7 +295,7 @@ async fn a_set_certificate_keeps_a_duration_above_the_limit() {
     certificate.regenerate(body).await.expect(400).error();
 }
 
-// The version of a CA that signs.
+// The choice of the CA version that signs.
 
 fn leaf() -> Value {
     json!({"common_name": "leaf", "ca": "/root"})

@@ -9,7 +9,7 @@ use crate::{external_certificates::authority, given};
 
 // Request bodies and response types below a certificate's path.
 
-/// The requests that have a body, each with a valid one.
+/// The requests with a body, each with a valid body.
 fn with_a_body(certificate: &Certificate<'_>) -> [(Method, String, Value); 3] {
     let new = json!({"value": {"certificate": authority("new").certificate}});
     [
@@ -161,7 +161,7 @@ async fn responses_are_utf_8_json_and_errors_objects_of_texts() {
             refused += 1;
         }
     }
-    // With the existing certificate: the flag cannot move to the version deleted before.
+    // One request with the existing certificate fails: the flag cannot move to the version deleted before.
     assert_eq!(refused, 1 + requests("absent", &version).len() + 1);
 }
 

@@ -53,8 +53,8 @@ async fn renewing_leaves_before_promotion_breaks_new_only_trust() {
     }
 }
 
-/// Servers and clients are updated one after the other: after each step, some have its results and others still the
-/// previous ones.
+/// Servers and clients are updated one after the other: after each step, some have the new certificates, and others
+/// still have the previous certificates.
 #[tokio::test]
 async fn with_concatenated_cas_no_handshake_fails_in_a_rotation() {
     let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");

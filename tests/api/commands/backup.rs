@@ -89,7 +89,7 @@ async fn a_restored_backup_has_the_state_of_the_killed_server() {
     for round in 0..10 {
         given::set_value(&server, &format!("/since/{round}"), "v").await;
     }
-    // A killed server leaves a log that would be applied to the copy.
+    // A killed server leaves a write-ahead log that SQLite would apply to the copy.
     let directory = server.kill();
     let database = directory.path().join("keywright.db");
     fs::copy(copy.path().join("keywright.db"), &database).unwrap();
@@ -231,7 +231,7 @@ async fn a_failed_backup_leaves_no_file() {
     let result = run_command_with_files_up_to(64, server.directory(), &["backup", to]).expect(1);
     assert!(result.errors.contains("can't be copied"), "{result:?}");
     assert!(files(folder.path()).is_empty());
-    // Damage that is copied, too.
+    // The copy of a damaged database is damaged, too.
     let sql = "delete from credential_name_data where id > 10";
     server.run_sql(sql).await;
     let result = back_up(server.directory(), &target, &[]).expect(1);

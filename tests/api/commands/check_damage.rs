@@ -10,7 +10,7 @@ use crate::given;
 /// Damage and the expected findings. In the SQL, `{/name}` is the sequence of that credential.
 struct Damage {
     sql: &'static str,
-    /// The expected kinds and names; a name with the prefix `v:` is that of a version.
+    /// The expected kinds and names. The prefix `v:` marks the name of a version.
     found: &'static [(&'static str, &'static str)],
 }
 

@@ -261,7 +261,7 @@ async fn a_long_list_is_complete() {
 
 // `GET /api/v1/data?generated_by=`
 
-/// A digest that generated nothing.
+/// The digest of a component that generated nothing.
 const NOTHING: &str = "sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d";
 
 async fn found(server: &Server, query: &str, digest: &str) -> Vec<String> {

@@ -62,7 +62,7 @@ async fn the_page_loads_no_scripts_or_external_resources() {
         !policy.contains("unsafe") && !policy.contains('*'),
         "{policy}"
     );
-    // The page's style is the one that its policy allows.
+    // The policy contains the hash of the page's style.
     let style = response.body.split("<style>").nth(1).unwrap();
     let style = style.split("</style>").next().unwrap();
     let (hash, _) = after.split_once('\'').unwrap();

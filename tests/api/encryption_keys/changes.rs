@@ -120,7 +120,7 @@ async fn a_rolling_key_change_of_two_servers_fails_no_request() {
     let two = start(&both).await;
     let one = load.end().await;
 
-    // One activates it; the other learns of it while running, and values under it are readable everywhere.
+    // One server activates the key. The other server detects this while running, and both read values under the key.
     let load = Load::on(two);
     one.stop().await;
     let one = start(&changed).await;

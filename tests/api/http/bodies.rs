@@ -83,7 +83,7 @@ async fn an_early_refusal_keeps_the_connection_usable() {
             )
             .as_bytes(),
         );
-        // By now the server could have refused the request after its head.
+        // A server that refused the request because of its head would have responded by now.
         server.get("/info").await.expect(200);
         connection.send(body.as_bytes());
         let response = connection.receive_until("\r\n\r\n");

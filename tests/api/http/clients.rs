@@ -125,7 +125,7 @@ async fn an_export_reads_all_names_and_then_each_current_version() {
     }
 }
 
-/// An export replaces `ca` by the CA's name if a summary has one other than the certificate's own.
+/// An export replaces `ca` with the CA's name, unless `signed_by` is empty or the certificate's own name.
 #[tokio::test]
 async fn exported_certificates_are_imported_with_their_ca_names() {
     let server = Server::start().await;

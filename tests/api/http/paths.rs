@@ -209,7 +209,7 @@ async fn a_query_arrives_as_it_was_sent() {
     }
 }
 
-/// Returns the status without a token, and asserts that the response only says that one is needed.
+/// Returns the status of a request without a token. Asserts that the response only reports the missing token.
 fn refused(server: &Server, target: &str) -> u16 {
     let (status, body) = request(server, target, false);
     assert!(body.contains("access_denied"), "{target}: {body}");

@@ -295,7 +295,7 @@ async fn an_unparsable_scalar_is_400_and_names_the_parameter() {
         ("name=/a&current=2", "current"),
         ("path=/&expires-within-days=x", "expires-within-days"),
         ("name-like=a&expires-within-days=1.5", "expires-within-days"),
-        // Also where they have no effect.
+        // Parameters without an effect are checked, too.
         ("path=/&versions=abc", "versions"),
         ("path=/&versions=-1", "versions"),
         ("name-like=a&name=/a&current=maybe", "current"),

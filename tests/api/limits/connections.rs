@@ -71,7 +71,7 @@ async fn connections_beyond_the_limit_wait() {
     for _ in 0..6 {
         silent.push(tcp(&server, OTHER).await.unwrap());
     }
-    // It must also be quick once it is connected.
+    // The attempt is repeated because a connected client must also send its request in time.
     until_responded(&server, ORDINARY).await;
     for stream in &mut silent {
         assert!(read_to_close(stream).await.is_empty());
@@ -91,7 +91,7 @@ async fn requests_per_connection_are_limited() {
     read_until(&mut stream, RST_STREAM, 5).await.unwrap();
 }
 
-// Limits on requests: simultaneous ones, and those of one actor per second.
+// Limits on simultaneous requests, and on the requests of one actor per second.
 
 #[tokio::test]
 async fn requests_beyond_the_limit_are_503_with_retry_after() {
@@ -194,7 +194,7 @@ async fn until_free(server: &Server) {
     timeout(PATIENCE, free).await.expect("a free slot");
 }
 
-/// A request in progress, whose body the server has asked for.
+/// A request in progress, whose body the server has requested.
 async fn request_in_progress(server: &Server) -> TlsStream<TcpStream> {
     let mut stream = tls(server, OTHER, HTTP1).await.unwrap();
     let head = format!(

@@ -1,4 +1,4 @@
-//! Limits on what one client may use: sizes, times, connections, requests. Each limit is tested one past it.
+//! Limits on the resources of one client: sizes, times, connections, requests. The tests exceed each limit by one.
 
 mod connections;
 mod http2;
@@ -129,7 +129,7 @@ fn contradictory_limits_are_refused_by_name() {
 async fn the_open_file_limit_is_raised_for_the_connections() {
     let (soft, hard) = open_files("self");
     let connections_max = soft.min(900_000) + 1;
-    // Three for each of the four readers of the database.
+    // Each of the four database readers needs three open files.
     let wanted = connections_max + 4 * 3 + 256;
     let options =
         Options::default().server_settings(&format!("connections_max = {connections_max}"));

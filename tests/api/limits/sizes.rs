@@ -79,7 +79,7 @@ async fn one_header_field_too_many_is_431() {
         let head = format!("GET /health HTTP/1.1\r\nHost: localhost\r\n{others}\r\n");
         assert_eq!(response(&server, &head).await.status, status, "{fields}");
 
-        // The client itself sends one: `accept`.
+        // The client itself adds one header field: `accept`.
         let mut request = server.request(Method::GET, "/health");
         for number in 1..fields {
             request = request.header(format!("x-{number}"), "a");
@@ -243,7 +243,7 @@ impl Body for Endless {
 
 const TEN_GIB: u64 = 10 * 1024 * 1024 * 1024;
 
-/// Bytes discarded beyond the limit, and those in the kernel's buffers of both sides.
+/// The maximum number of bytes discarded beyond the limit, including the kernel's buffers of both sides.
 const TAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 const MEMORY_KIB_MAX: u64 = 32 * 1024;

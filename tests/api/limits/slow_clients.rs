@@ -1,4 +1,4 @@
-//! A thousand simultaneous clients that do as little as possible, and one that sends endlessly.
+//! A thousand simultaneous clients that do as little as possible, and a client that sends endlessly.
 
 use std::{
     net::Ipv4Addr,

@@ -106,7 +106,7 @@ async fn an_old_connection_is_closed_between_two_requests() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
     let mut stream = until_responded(&server, ORDINARY).await;
     while let Ok(()) = stream.write_all(HEALTH).await {
-        // The last response announces the closure, or the connection closes after one that did not.
+        // The last response may announce the closure. Otherwise, the connection closes without an announcement.
         match read_response(&mut stream).await {
             Ok(response) => assert_eq!(response.status, 200),
             Err(_) => break,
@@ -170,7 +170,7 @@ fn ping() -> Vec<u8> {
     frame(PING, 0, 0, &[0; 8])
 }
 
-/// A frame header that announces a head of 16 KiB, none of it sent yet.
+/// The header of a frame with a request head of 16 KiB, without the head.
 fn unfinished_headers(stream: u32) -> Vec<u8> {
     let mut whole = frame(HEADERS, 5, stream, &[0; 16_000]);
     whole.truncate(9);

@@ -97,7 +97,7 @@ fn early(parameters: &mut CertificateParams) {
     parameters.not_before = date_time_ymd(2200, 1, 1);
 }
 
-// A server without client CAs, or without usable ones.
+// A server without client CAs, or without usable client CAs.
 
 #[tokio::test]
 async fn no_client_certificate_is_requested() {

@@ -18,7 +18,7 @@ pub(crate) struct Authority {
 
 /// The certificate and key that a client or server presents.
 pub(crate) struct Holder {
-    /// Its own certificate first, then those of the CAs that it sends along.
+    /// Its own certificate, followed by the CA certificates that it sends.
     pub(crate) chain: Vec<CertificateDer<'static>>,
     key: KeyPair,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Contents {
     units: Vec<Vec<String>>,
     /// The string type of the units, as a DER tag.
     unit_tag: u8,
-    /// Everything else.
+    /// The other contents.
     parameters: CertificateParams,
 }
 
@@ -69,7 +69,7 @@ impl Authority {
         }
     }
 
-    /// An intermediate CA with these extended key usages; unrestricted if there are none.
+    /// An intermediate CA with these extended key usages; unrestricted if the list is empty.
     pub(crate) fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.below_with(common_name, |parameters| {
             parameters.extended_key_usages = purposes.to_vec();
@@ -162,7 +162,7 @@ impl Holder {
 }
 
 impl Contents {
-    /// A client's, with these relative distinguished names of Organization Units, for client authentication.
+    /// The contents of a client's certificate, with these relative distinguished names of Organization Units.
     pub(crate) fn of_client(units: &[&[&str]]) -> Self {
         let mut parameters = parameters("instance");
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -176,7 +176,7 @@ impl Contents {
         }
     }
 
-    /// A server's on the loopback address.
+    /// The contents of the certificate of a server on the loopback address.
     pub(crate) fn of_server() -> Self {
         let mut parameters = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
         parameters.distinguished_name = name("server");
@@ -188,7 +188,7 @@ impl Contents {
         }
     }
 
-    /// The same, otherwise.
+    /// Applies a change.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut CertificateParams)) -> Self {
         change(&mut self.parameters);
         self

@@ -41,7 +41,7 @@ fn query(path: &str, actor: &str) -> String {
     format!("{PERMISSIONS}?path={path}&actor={actor}")
 }
 
-/// An actor's permission on a path; `None` if there is none.
+/// Returns an actor's permission on a path, or `None`.
 pub(crate) async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
     let response = server.get(&query(path, actor)).await;
     (response.status != 404).then(|| response.expect(200).json())

@@ -284,7 +284,7 @@ async fn without_write_acl_a_path_discloses_no_permissions() {
     let stranger = server.as_client("stranger").await;
     let own = server.grant("/a", stranger.actor(), &["read"]).await;
     for (method, path, body) in [
-        // The caller's own permission, an existing one, and one that differs from the stored one.
+        // The caller's own permission, with unchanged and with changed fields.
         (
             Method::POST,
             PERMISSIONS.to_owned(),

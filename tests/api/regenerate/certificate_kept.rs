@@ -129,7 +129,7 @@ async fn a_certificate_with_a_ca_name_is_unchanged_by_regeneration() {
         let made = version["value"]["certificate"].as_str().unwrap();
         let (subject, extensions, seconds) = with_certificate(&leaf.certificate, kept_parts);
         let (made_subject, mut made_extensions, made_seconds) = with_certificate(made, kept_parts);
-        // The set certificate has no basic constraints; generated ones always have.
+        // The set certificate has no basic constraints; generated certificates always have them.
         made_extensions.retain(|(oid, ..)| oid != "2.5.29.19");
         assert_eq!(
             (made_subject, made_extensions, made_seconds),

@@ -91,5 +91,5 @@ fn events(server: &Server) -> Vec<Value> {
 
 const RUNS: &str = "keywright_retention_runs_total";
 const POLL: Duration = Duration::from_millis(5);
-/// For ten minutes and more.
+/// The maximum number of polls, for at least ten minutes.
 const POLLS_MAX: usize = 120_000;

@@ -44,7 +44,7 @@ async fn two_servers_rotate_each_version_once_and_take_over() {
 #[tokio::test]
 async fn with_different_active_keys_the_last_started_server_rotates() {
     let keys = Keys::new();
-    // Both keys have records before the servers start that have them.
+    // Creates the records of both keys before the servers with both keys start.
     let first = Server::start_with(&keys.options(&["b"], FAST)).await;
     let folder = first.stop().await;
     let old = Server::start_in(folder, &keys.options(&["a", "b"], FAST)).await;
@@ -210,7 +210,7 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
         );
     }
 
-    // Without them, the rotation completes.
+    // After the damaged versions are deleted, the rotation completes.
     for name in ["/damaged/1", "/damaged/2"] {
         let response = server.delete(&format!("/api/v1/data?name={name}")).await;
         response.expect(204);

@@ -189,7 +189,7 @@ impl Load {
         panic!("the requests are not answered");
     }
 
-    /// Deletes the rest, which is reserved for the fast part.
+    /// Allows the deletion of the second half of the names, which is reserved for the fast part of the rotation.
     fn speed_up(&self) {
         self.progress.is_fast.store(true, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Rows 3 to 5: scalars in other forms than the declared ones.
+//! Rows 3 to 5: scalars that do not have the declared form.
 
 use keywright_harness::{Options, Response, Server, component};
 use reqwest::Method;

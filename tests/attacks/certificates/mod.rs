@@ -1,6 +1,7 @@
-//! Malformed and overreaching certificates: the issuer must not sign them, and the server must not store them. Here:
-//! certificates set by callers, each with one change, random with a fixed seed, or by a rule. Other parsers must read what the
-//! server stores, and verify what it signs.
+//! Malformed and overreaching certificates: the issuer must not sign them, and the server must not store them.
+//!
+//! This module sets certificates with one change each, either systematic or random with a fixed seed. OpenSSL must be able to
+//! parse the certificates that the server stores, and to verify the certificates that it signs.
 
 mod bodies;
 mod issued;

@@ -60,7 +60,7 @@ impl Node {
         Self::new(NULL, &[])
     }
 
-    /// Parses the one element in the bytes.
+    /// Parses bytes that contain exactly one element.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         let [node] = <[Self; 1]>::try_from(parse_all(bytes).unwrap())
             .ok()

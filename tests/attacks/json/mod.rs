@@ -1,4 +1,5 @@
-//! Deep, huge, duplicated and magic-keyed JSON at every boundary. Here: in requests, and in what the command line reads.
+//! Hostile JSON at every boundary: deeply nested, large, or with duplicate or reserved keys. This module sends it in requests,
+//! and to the client in responses and files.
 
 pub(crate) mod corpus;
 mod sources;
@@ -15,7 +16,7 @@ use serde_json::json;
 use crate::{assert_alive, assert_no_fault};
 use corpus::{DEPTH_MAX, Fault, Input, inputs, nested};
 
-/// A body in which a hostile text replaces `@`: the method, the path, the body, and the levels around `@`.
+/// The method, the path, a body in which a hostile text replaces `@`, and the number of levels around `@`.
 type Body = (&'static str, &'static str, &'static str, usize);
 
 /// Each endpoint that takes a body. In a path, `CERTIFICATE` represents the id of a certificate.
@@ -151,7 +152,7 @@ pub(crate) async fn send(server: &Server, method: &str, path: &str, body: Vec<u8
     response.unwrap_or_else(|cause| panic!("no response to a request for {path}: {cause}"))
 }
 
-/// Returns the body with a text instead of `@`.
+/// Replaces `@` in a body with a text.
 pub(crate) fn filled(body: &str, text: &[u8]) -> Vec<u8> {
     let (before, behind) = body.split_once('@').unwrap();
     [before.as_bytes(), text, behind.as_bytes()].concat()
@@ -162,7 +163,7 @@ async fn no_json_in_a_body_ends_the_server() {
     let (server, certificate_id) = attacked().await;
     for (index, input) in inputs().iter().enumerate() {
         for (endpoint, (method, path, body, levels_around)) in BODIES.iter().enumerate() {
-            // The largest are sent to a few endpoints each.
+            // Each large input is sent to a fifth of the endpoints.
             let is_large = input.text.len() > 20_000;
             if is_large && (index + endpoint) % 5 != 0 {
                 continue;
@@ -284,12 +285,12 @@ async fn no_error_repeats_a_value() {
     assert!(!server.whole_log().await.contains("hunter2"));
 }
 
-/// Whether an input is invalid where its own fault is not reported.
+/// Returns whether an input is invalid at any depth.
 pub(crate) fn is_wrong_anywhere(input: &Input) -> bool {
     !matches!(input.fault, Fault::None) && input.fault.error(0).is_some()
 }
 
-/// The inputs. Each needs a process, so there is one of each kind.
+/// Returns one input per fault, and the largest inputs. A test starts a process for each.
 fn chosen() -> Vec<Input> {
     let mut inputs = inputs();
     inputs.reverse();
@@ -298,7 +299,7 @@ fn chosen() -> Vec<Input> {
     inputs
 }
 
-/// Requires that the program exited by itself.
+/// Asserts that the program exited without a signal and without a panic.
 #[track_caller]
 fn assert_ended(run: &Commanded, attack: &str) {
     assert!(

@@ -1,5 +1,5 @@
-//! Random mutations of valid input with a fixed seed, one test per parser. Here: JSON bodies, tokens, paths, queries, and
-//! certificates set by callers.
+//! Random mutations of valid input with a fixed seed, one test per parser. This module covers JSON bodies, tokens, paths,
+//! queries, and certificates set by callers.
 //!
 //! `KEYWRIGHT_TEST_MUTATION_SECONDS` makes each test run for that long instead of a fixed number of rounds, and
 //! `KEYWRIGHT_TEST_SEED` starts from another seed. To attack a release build:

@@ -22,7 +22,7 @@ pub(crate) struct Side {
 /// Returns a request, given the numbers of the client and of the request.
 pub(crate) type MakeRequest = fn(usize, usize) -> Request;
 
-/// How fast requests are sent.
+/// The pace of requests.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace {
     /// By this many clients at once, each on its own connection with one request after the other.

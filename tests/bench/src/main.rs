@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the measurements with these names, or all if there are none.
+/// Runs the measurements with these names, or all measurements if no name is given.
 fn measure(arguments: &[String]) -> Outcome<()> {
     let mut given = Arguments::default();
     let mut names = Vec::new();

@@ -32,7 +32,7 @@ pub(crate) fn options() -> Options {
     Options::default().environment("KEYWRIGHT_LOG", "info")
 }
 
-/// An empty folder in the file system of the build, because the one for temporary files may be in memory alone.
+/// An empty folder in the file system of the build, because the system's temporary folder may be in memory.
 pub(crate) fn directory() -> Outcome<TempDir> {
     Ok(TempDir::new_in(workspace().join("target"))?)
 }
@@ -139,7 +139,7 @@ impl Connection {
     /// Opens a connection. Its own task drives it and ends with it.
     ///
     /// # Errors
-    /// Returns an error without a server, or if it lacks the certificate of the tests.
+    /// Returns an error if there is no server, or if it does not present the certificate of the tests.
     pub(crate) async fn open(address: &ServerAddress) -> Outcome<Self> {
         let stream = TcpStream::connect(address.socket).await?;
         stream.set_nodelay(true)?;
@@ -153,7 +153,7 @@ impl Connection {
         })
     }
 
-    /// Whether the server has left it open.
+    /// Returns whether the server has not closed the connection.
     pub(crate) fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }

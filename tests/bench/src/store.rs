@@ -164,7 +164,7 @@ impl Store {
         Connection::open(&ServerAddress::new(socket, caller.token())).await
     }
 
-    /// The name of a credential that can be read: one of [`SERVED`], which lie between all folders.
+    /// The name of one of the [`SERVED`] readable credentials, which are spread evenly between the folders.
     pub(crate) fn served_name(&self, number: usize) -> String {
         let number = number % SERVED;
         let word = word(number * self.folders / SERVED);
@@ -234,7 +234,8 @@ pub(crate) fn counted(count: usize) -> String {
     format!("x{count}x")
 }
 
-/// SQL for the beginning of a copied name: a folder, whose number is that of the copy modulo theirs.
+/// SQL for the folder at the start of a copied name. The folder's number is the number of the copy modulo the number of
+/// folders.
 fn folder_name(number: &str, folders: usize) -> String {
     let mixed = format!("((({number}) % {folders} * {WORD_FACTOR}) % {WORDS})");
     let letters = (0..WORD_LENGTH).map(|position| {
@@ -260,7 +261,7 @@ fn word(folder: usize) -> String {
     letters.collect()
 }
 
-/// The number of credentials in a folder, not counting readable ones.
+/// The number of credentials in a folder, without the readable credentials.
 pub(crate) const FOLDER_SIZE: usize = 50;
 
 /// The number of readable credentials.
@@ -277,7 +278,7 @@ const FOLDER_STEP: usize = 7_919;
 const LETTERS: &str = "bcdfghjklmnpqrstvwyz";
 const WORD_LENGTH: u32 = 4;
 
-/// A prime below the number of words, so that each folder has another one, and a number that it does not divide.
+/// A prime below the number of possible words, and a factor that it does not divide. So each folder gets a distinct word.
 const WORDS: usize = 159_979;
 const WORD_FACTOR: usize = 48_271;
 

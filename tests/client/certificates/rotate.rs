@@ -24,7 +24,7 @@ impl Deployment {
         }
     }
 
-    /// Asserts that handshakes succeed during the deployment, with any mix of this state and the one before.
+    /// Asserts that handshakes succeed during the deployment, with any mix of this state and the previous state.
     #[track_caller]
     fn assert_connects_with(&self, before: &Self, step: &str) {
         for (presented, server) in [("before", before), ("now", self)] {
@@ -73,7 +73,7 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
             ("renew", "renewed", json!("retire"), 2, false),
             ("retire", "not_begun", Value::Null, 1, false),
         ] {
-            // Each step runs in a new shell without state from the one before.
+            // Each step runs in a new shell, without state from the previous step.
             let shell = Shell::of(&server);
             let arguments = ["--next", "--bundle", "trusted.pem"];
             let shown = rotate(&shell, "/root", &arguments);

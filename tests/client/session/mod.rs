@@ -1,4 +1,5 @@
-//! Logging in and out, and the state kept between runs. Here: settings and tokens from files and the environment.
+//! Logging in and out, and the state stored between runs. This module covers settings and tokens from files and the
+//! environment.
 
 mod discovery;
 mod login;

@@ -44,7 +44,7 @@ fn polling_respects_the_providers_interval() {
     let begun = Instant::now();
     let run = shell.run(&[&DEVICE[..], &["--scope", "x y"]].concat());
     let run = run.expect(0);
-    // Two intervals of at least one second, and one that is five seconds longer.
+    // Two intervals of at least one second, and an interval that is five seconds longer.
     assert!(begun.elapsed().as_secs() >= 8, "{:?}", begun.elapsed());
     for words in [
         "https://id.example/device ",

@@ -103,7 +103,7 @@ async fn new_project_can_be_built_tested_and_served() {
     }
 }
 
-/// Runs the commands below `Examples:` in the help texts, those of `new` first.
+/// Runs the commands below `Examples:` in the help texts, first in the help of `new`.
 #[test]
 fn examples_in_help_of_new_and_build_work() {
     let workshop = Workshop::with(&[]);

@@ -1,5 +1,5 @@
-//! Secrets in any field of any type occur in no log line, audit event, error or database file. Here: tokens, metrics, and
-//! rejected input.
+//! Secrets in any field of any type occur in no log line, audit event, error or database file. This module covers tokens,
+//! metrics, and rejected input.
 
 mod stored;
 

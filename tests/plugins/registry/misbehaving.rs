@@ -58,7 +58,7 @@ const CASES: [Case; 13] = [
             Reply::new(200, &format!("{manifest}{blanks}"))
         },
         component: sound_component,
-        // As large as allowed, but not the requested one.
+        // A manifest of the maximum size, but not the requested manifest.
         expected: "the manifest has the digest sha256:",
     },
     Case {

@@ -1,5 +1,5 @@
-//! Plugins whose components are in a registry: Debian's `docker-registry`, and stubs. Here: pulling at the first start, never
-//! again after that, and at SIGHUP; and the removal of unused files.
+//! Plugins whose components are in a registry: Debian's `docker-registry`, and stubs. This module covers pulls at the first
+//! start, no further pulls at later starts, pulls at SIGHUP, and the removal of unused files.
 
 mod misbehaving;
 mod pushing;

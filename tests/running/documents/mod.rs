@@ -5,8 +5,8 @@
 //! nothing. `…` matches any text in a line, and any lines if it is alone on a line. Ids, times and random values may
 //! differ ([`markdown`]).
 //!
-//! The commands of a session are run in order, by one shell, in a folder of its own. Hidden comments in the Markdown
-//! start a session, and do what a reader does elsewhere:
+//! One shell runs the commands of a session in order, in a folder of its own. Hidden comments in the Markdown start a
+//! session, and run commands that a reader runs elsewhere:
 //!
 //! ```text
 //! <!-- session development -->     runs the commands below after the script of this name in sessions/

@@ -99,7 +99,7 @@ impl Sandbox {
         command.status().unwrap();
     }
 
-    /// Returns the shell script. One shell runs all commands, so that variables are kept.
+    /// Returns the shell script. One shell runs all commands, so that variables persist.
     fn program(&self, session: &Session) -> String {
         let mut program = format!("{SHARED}\n{}\n", self.preparation);
         let written = self.root.join("written");

@@ -1,5 +1,5 @@
-//! Troubleshooting in the operator guide: each symptom in its tables is provoked. Here: servers that do not start, warnings in
-//! the log, and error messages of the command line.
+//! Troubleshooting in the operator guide: the tests provoke each symptom in its tables. This module covers servers that do not
+//! start, warnings in the log, and error messages of the command line.
 
 mod request;
 

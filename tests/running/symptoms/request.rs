@@ -270,7 +270,7 @@ async fn without_its_key() -> Response {
 async fn with_a_full_queue() -> Response {
     let options = Options::default().with_a_short_queue();
     let server = Server::start_with(&options).await;
-    // One call runs, one waits, and there is a third.
+    // One call runs and one waits. The server refuses the other calls.
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..4 {
         let body = json!({"name": format!("/{number}"), "type": "hostile", "parameters": {"key_length": 0}});

@@ -2,8 +2,8 @@
 //! write may be partial.
 //!
 //! A run uses one store for many rounds. In each round, [`worker`]s write until the server is killed. A worker owns
-//! its names, so it knows the exact expected state: all acknowledged writes, and for the one request in progress, all
-//! or nothing. Less is known about what all workers write to ([`shared`]), but nothing may be lost or made up.
+//! its names, so its expected state is exact: all acknowledged writes, and all or nothing of the request in progress. The
+//! expected state of [`shared`] credentials is less exact, but no write may be lost or invented.
 //!
 //! A failed run prints its seed. With `KEYWRIGHT_TEST_SEED`, a run sends the same requests in the same order, with
 //! kills after the same times. `KEYWRIGHT_TEST_ROUNDS` sets the number of rounds.
@@ -202,12 +202,12 @@ const ROUNDS: usize = 100;
 
 const WORKERS: usize = 6;
 
-/// Minimum number of acknowledged writes before a kill.
+/// The minimum number of acknowledged writes before a kill.
 const WRITES_MIN: usize = 2;
 
 const POLL: Duration = Duration::from_millis(1);
 
-/// How long the workers continue to write then, in milliseconds.
+/// The time between these writes and the kill, in milliseconds.
 const LOAD_MS: std::ops::Range<u64> = 20..250;
 
 /// The number of rounds between complete checks.

@@ -61,7 +61,7 @@ impl Request {
         request
     }
 
-    /// Adds a version to the existing ones.
+    /// Adds a version to the existing versions.
     pub(super) fn adds(mut self, owned: &Owned<'_>, name: &str, version: Value) -> Self {
         let mut versions = vec![version];
         versions.extend_from_slice(owned.versions(name));
@@ -108,7 +108,7 @@ impl Request {
     }
 }
 
-/// A worker's credentials, as it knows them.
+/// A worker's credentials, with their expected records.
 pub(super) struct Owned<'a> {
     pub(super) number: usize,
     pub(super) records: &'a Records,
@@ -279,7 +279,7 @@ fn short(text: &str) -> &str {
     &text[..text.len().min(50)]
 }
 
-/// A worker's credentials of these types. Generated ones are never set, so they can always be regenerated.
+/// A worker's credentials of these types. Generated credentials are never set, so they can always be regenerated.
 const CREDENTIALS: [(&str, &str); 8] = [
     ("value", "value"),
     ("json", "json"),
@@ -368,7 +368,7 @@ fn change(choices: &mut ChaCha12Rng, location: Location, id: &str, operations: &
     request
 }
 
-/// The actors of the permissions, none of which sends requests.
+/// The actors of the permissions. They send no requests.
 const ACTORS: [&str; 3] = ["uaa-client:one", "uaa-client:two", "uaa-client:three"];
 
 /// The operations, in the order of responses.

@@ -1,4 +1,4 @@
-//! Credentials that all workers write to: the order is unknown, but nothing may be lost or made up.
+//! Credentials that all workers write to: the order of writes is unknown, but no write may be lost or invented.
 
 use std::collections::BTreeMap;
 

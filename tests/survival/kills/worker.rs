@@ -1,4 +1,4 @@
-//! One of several concurrent writers that know the expected state.
+//! One of several concurrent writers that track the expected state.
 
 use std::{
     collections::BTreeSet,
@@ -124,7 +124,7 @@ impl Worker {
         }
     }
 
-    /// Checks the known records at a location, and learns the rest.
+    /// Checks the known fields of the records at a location, and stores the complete records.
     async fn read_and_verify(&mut self, caller: &Caller, location: Location) -> Option<()> {
         let actual = location.read(caller).await?;
         let expected = at(&self.records, &location);
@@ -194,7 +194,7 @@ impl Worker {
         Some(())
     }
 
-    /// Asserts that a restarted server has all acknowledged writes, and all or nothing of the one in progress.
+    /// Asserts that a restarted server has all acknowledged writes, and all or nothing of the request in progress.
     pub(super) async fn verify_changed(&mut self, caller: &Caller) {
         let mut locations = std::mem::take(&mut self.touched);
         if let Some(request) = &self.in_progress {

@@ -299,7 +299,7 @@ impl Recorder {
             .await;
     }
 
-    /// Returns the id of a certificate's credential, and those of its versions.
+    /// Returns the id of a certificate's credential, and the ids of its versions.
     pub(super) async fn read_certificate(&mut self, name: &str) -> Option<(Id, Vec<Id>)> {
         let path = format!("{CERTIFICATES_PATH}?name={name}");
         let outcome = |response: &Response| {

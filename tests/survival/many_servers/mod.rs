@@ -172,7 +172,7 @@ async fn conflicting_writers_get_no_errors() {
     let Some(postgres) = keywright_test_postgres::shared() else {
         return;
     };
-    // Longer than all writers need one after the other on any machine, so that none times out.
+    // Long enough for all writers one after the other on any machine, so that no request times out.
     let storage = format!(
         "url = \"{}\"\nwait_seconds_max = 60",
         postgres.new_database()
@@ -217,7 +217,7 @@ async fn five_servers_start_at_once_on_an_empty_postgresql() {
         return;
     };
     let url = postgres.new_database();
-    // Each server issues its own tokens with the same key, so that none waits for another.
+    // Each server issues its own tokens with the same key, so that no server waits for another.
     let options = Options::default().storage(&format!("url = \"{url}\""));
     assert_all_come_up(&options).await;
     assert_one_schema(postgres, &url);

@@ -34,7 +34,7 @@ fn audited(settings: AuditSettings) -> (Arc<Service>, Arc<AuditTrail>, MemorySin
     (Arc::new(service), trail, sink)
 }
 
-/// Sends a request from its own task, which a held sink may block.
+/// Sends a request from its own task, because a blocked sink blocks the task.
 fn spawn_get(service: &Arc<Service>) -> tokio::task::JoinHandle<StatusCode> {
     let service = Arc::clone(service);
     tokio::spawn(async move { service.get(GET).await.status })

@@ -93,10 +93,10 @@ impl Generators for EchoGenerators {
     }
 }
 
-/// Generates a value that repeats the parameters, or behaves as the parameter `fault` says.
+/// Generates a value that repeats the parameters, or fails as the parameter `fault` specifies.
 ///
-/// It extends parameters with those in `more`, and recovers from a set value the parameters in its field `certificate`,
-/// as JSON.
+/// Adds the parameters in `more`. Recovers the parameters of a set value from its field `certificate`, which contains them as
+/// JSON.
 struct EchoGenerator(PluginIdentity, GeneratorDescription);
 
 fn identity() -> PluginIdentity {
@@ -333,7 +333,7 @@ pub(crate) fn facts() -> CertificateFacts {
     }
 }
 
-/// A resolver, or none.
+/// Provides [`FixedResolver`], or no resolver.
 pub(crate) struct FixedResolvers {
     pub(crate) resolver: Option<()>,
 }

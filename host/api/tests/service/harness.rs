@@ -1,4 +1,4 @@
-//! A service over fakes, and requests to it.
+//! A service with fake ports, and requests to it.
 
 use std::{
     sync::{Arc, OnceLock, atomic::AtomicI64},
@@ -49,13 +49,13 @@ use crate::{
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
 
-/// The actor of valid tokens, who may manage the server.
+/// The actor of valid tokens. It may manage the server.
 pub(crate) const ACTOR: &str = "uaa-client:app";
 
 /// The initial time of every service, in seconds since 1970.
 pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
 
-/// The body limits of a service.
+/// The default body limits of the tests.
 pub(crate) const LIMITS: Limits = Limits {
     body_bytes_max: 1024 * 1024,
     body_deadline: Duration::from_secs(30),
@@ -125,7 +125,7 @@ pub(crate) fn trusted_key() -> &'static TestKey {
     KEY.get_or_init(TestKey::generate)
 }
 
-/// Claims of a good token.
+/// The claims of a valid token.
 pub(crate) fn good_claims() -> Value {
     json!({
         "iss": ISSUER,
@@ -294,17 +294,17 @@ impl Service {
         }
     }
 
-    /// The service itself, for use with another listener.
+    /// Returns the pipeline, for use with another listener.
     pub(crate) fn pipeline(&self) -> Arc<Pipeline> {
         Arc::clone(&self.pipeline)
     }
 
-    /// The value of the header that proves a good identity.
+    /// Returns the `authorization` header with a valid token.
     pub(crate) fn token(&self) -> String {
         format!("Bearer {}", self.token)
     }
 
-    /// Sends a request with a good token.
+    /// Sends a request with a valid token.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<String>) -> Response {
         let headers = [
             ("authorization", self.token()),

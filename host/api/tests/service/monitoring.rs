@@ -1,4 +1,4 @@
-//! The parts of a request that are logged, and those that are not; health and metrics for monitoring.
+//! The parts of a request that are logged, and the parts that are not; health checks and metrics.
 
 use std::{
     io::{self, Write},

@@ -133,7 +133,7 @@ async fn a_leaf_may_outlive_its_ca() {
     assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
 }
 
-/// Neither is recomputed: another encoding of the name and another scheme for key identifiers are preserved.
+/// The server copies both from the CA: an unusual encoding of the name and an unusual key identifier are preserved.
 #[tokio::test]
 async fn leaves_carry_a_set_cas_encoded_name_and_key_identifier() {
     let server = Server::start().await;

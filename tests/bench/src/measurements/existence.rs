@@ -1,4 +1,4 @@
-//! Whether the time of a refusal reveals the existence of a credential.
+//! Measures whether the time of a refusal reveals the existence of a credential.
 
 use std::time::Instant;
 
@@ -81,8 +81,8 @@ impl Question {
     }
 }
 
-/// The questions, each about several credentials: a plain one, and one with many long versions, because a leak would
-/// grow with the amount to read.
+/// The pairs of requests, each about several credentials: plain credentials, and credentials with many long versions,
+/// because a leak would grow with the amount of data to read.
 async fn questions(server: &Server) -> Outcome<Vec<Question>> {
     let mut ids = Vec::new();
     let mut certificates = Vec::new();

@@ -30,8 +30,8 @@ use crate::{
     table::{Aim, Table, no_aim},
 };
 
-/// Measures these components, or one in each language if none is given. Components that `cargo xtask` could not build
-/// are listed as such.
+/// Measures these components, or one component per language if the list is empty. Lists the components that `cargo xtask`
+/// could not build.
 pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
     let (components, absent) = if named.is_empty() {
         ours()
@@ -252,7 +252,7 @@ const LANGUAGES: [Language; 5] = [
     },
 ];
 
-/// The allowed ratio of the program's overhead to that of the engine alone. A server also checks the types of all
+/// The allowed ratio of the program's overhead to the overhead of the engine alone. A server also checks the types of all
 /// functions, and counts memory.
 const AGREEMENT: Aim = Aim::Within(0.8, 1.25);
 

@@ -150,9 +150,9 @@ impl Load {
         })
     }
 
-    /// Starts a request whenever one is due, regardless of previous ones, until this time has passed or this is set,
-    /// and waits for all responses. A request that was due before the previous one was started, or that waits for a
-    /// connection, is timed from when it was due; for others, a late timer does not count.
+    /// Starts requests at fixed intervals, without waiting for responses, until `longest` has passed or `has_ended` is set.
+    /// Then waits for all responses. Response times include delays by previous requests and waits for a connection, but not
+    /// the delay of a late timer.
     async fn run(self: &Arc<Self>, has_ended: &AtomicBool, longest: Duration) -> Outcome<Measured> {
         let mut requests: JoinSet<Outcome<Responded>> = JoinSet::new();
         let mut measured = Measured::default();

@@ -1,4 +1,4 @@
-//! Whether reads and writes are independent of a credential's number of versions.
+//! Measures whether the times of reads and writes depend on a credential's number of versions.
 
 use std::time::Instant;
 
@@ -12,8 +12,8 @@ use crate::{
     table::{Aim, Table},
 };
 
-/// Measures requests about a credential with many versions, and the same about one that begins with one version,
-/// alternately, on each engine.
+/// Alternates between requests about a credential with many versions and the same requests about a credential that starts
+/// with one version, on each engine.
 pub(crate) fn measure() -> Outcome<Table> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -56,7 +56,7 @@ async fn compare(table: &mut Table, engine: &Engine) -> Outcome<()> {
     Ok(())
 }
 
-/// A request about each of the two.
+/// The same request about each of the two credentials.
 struct Request {
     what: &'static str,
     about: [Operation; 2],

@@ -79,7 +79,7 @@ fn ids_that_change(history: &[Call]) -> Vec<Violation> {
 struct Step {
     /// All calls before this one have taken effect, except for those with an unknown outcome.
     reached: usize,
-    /// The others that have taken effect.
+    /// The later calls with a known outcome that have taken effect.
     ahead: Vec<usize>,
     /// The calls with an unknown outcome that have taken effect.
     unknown: Vec<usize>,
@@ -88,7 +88,7 @@ struct Step {
 
 /// The reason why there is no order.
 enum Unexplained {
-    /// There is none: the longest partial order, and the calls that it cannot explain.
+    /// No order exists: the longest partial order, and the calls that it cannot explain.
     Impossible(String),
     /// The search was given up after too many orders.
     Undecided(String),
@@ -152,8 +152,8 @@ fn added(calls: &[&Call]) -> HashSet<Id> {
     .collect()
 }
 
-/// Returns the calls that may take effect next: those that started before any other of them ended. Calls that ended
-/// first come first, and calls with an unknown outcome last.
+/// Returns the calls that may take effect next: the calls that started before any other of them ended. Sorts them by their
+/// end; calls with an unknown outcome come last.
 fn candidates(calls: &[&Call], step: &Step) -> Vec<usize> {
     let mut first_end = Duration::MAX;
     let mut open = Vec::new();
@@ -252,7 +252,7 @@ fn describe(call: &Call) -> String {
     format!("  {begun:?} to {ended:?}, client {by}: {action:?}, {outcome:?}")
 }
 
-/// More steps than any history that can be explained needs.
+/// The maximum number of steps, more than the search needs for any history that can be explained.
 const STEPS_MAX: usize = 1_000_000;
 
 const CALLS_SHOWN_MAX: usize = 12;

@@ -1,4 +1,4 @@
-//! Histories that violate a rule, one per rule, and some that only look like it.
+//! One history per rule that violates the rule, and similar histories that violate no rule.
 
 use std::time::Duration;
 
