@@ -4,7 +4,7 @@ use std::{fmt, path::Path, str::FromStr};
 
 use crate::error::BuildError;
 
-/// A language for plugins.
+/// A programming language for plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// C.

@@ -1,5 +1,5 @@
-//! Creates projects: a folder with a complete but small generator, from the embedded files of `templates/`. Each template is itself a
-//! project.
+//! Creates projects from the embedded files of `templates/`. A project is a folder with a small but complete generator, and each
+//! template is itself a project.
 
 use std::{
     fmt, fs, io,
@@ -12,7 +12,7 @@ use crate::language::Language;
 /// Creates a project in a new subfolder of `parent`, and returns the path of the subfolder.
 ///
 /// # Errors
-/// If the path exists already (it is not changed), or can't be written.
+/// If the path already exists, or a file can't be written. An existing path is not changed.
 pub fn begin(
     parent: &Path,
     name: &ProjectName,
@@ -40,8 +40,8 @@ pub fn begin(
     Ok(folder)
 }
 
-/// The name of a project, which is also the credential type that it generates: 1 to 63 characters of `a-z`, `0-9` and `-`,
-/// starting with a letter.
+/// The name of a project and of the credential type that it generates: 1 to 63 characters of `a-z`, `0-9` and `-`, starting
+/// with a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectName(String);
 
@@ -107,7 +107,7 @@ fn template_files(language: Language) -> impl Iterator<Item = File> {
 /// The path and the text of a file.
 type File = (&'static str, &'static str);
 
-/// The project name in the templates.
+/// The project name in the templates, which is replaced in new projects.
 const TEMPLATE_NAME: &str = "sample-token";
 
 const C: &[File] = &[

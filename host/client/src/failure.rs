@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use crate::{Error, new_file::SessionFileError, session::SettingsError};
 
-/// How a verb ended without a failure.
+/// The outcome of a verb that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// Everything was done.
+    /// The verb succeeded completely.
     Full,
-    /// Something was not done, and was reported.
+    /// The verb succeeded partially, the user declined, or a check has findings. The verb has reported it.
     Partial,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Failure {
     /// The output can't be serialized as JSON.
     #[error("writing JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// Anything else.
+    /// Any other failure.
     #[error("{0}")]
     Other(String),
 }
@@ -72,7 +72,7 @@ impl Failure {
         })
     }
 
-    /// Returns what the user can do, unless it is obvious.
+    /// Returns advice for the user, or `None` if the error message suffices.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Client(Error::NotLoggedIn | Error::LoginExpired) => Some(
@@ -92,7 +92,7 @@ const UNAVAILABLE: u8 = 6;
 /// The exit status that shells report after SIGINT; also used for SIGTERM and SIGHUP.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// The sections of the help on exit statuses and retries.
+/// The help sections on exit statuses and retries.
 pub const EXIT_STATUSES: &str = "\
 Exit statuses:
     0  success

@@ -24,7 +24,7 @@ pub(crate) fn text_of(path: &Path) -> Result<Zeroizing<String>, Failure> {
     read_text(file, &path.display())
 }
 
-/// Parses metadata from an argument: a JSON object, kept verbatim.
+/// Parses metadata, a JSON object, from an argument. Preserves the text verbatim.
 pub(crate) fn metadata(argument: &str) -> Result<SecretJson, String> {
     object(argument)?;
     keywright_json::read(argument).map_err(|_| NO_OBJECT.to_owned())
@@ -38,7 +38,7 @@ pub(crate) fn object(argument: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Reads a whole text. `name` is for error messages.
+/// Reads a text to its end. Error messages contain `name`.
 ///
 /// # Errors
 /// When the text can't be read, is not UTF-8, or is longer than [`BYTES_MAX`].
@@ -92,8 +92,8 @@ pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
     ask(question, Echo::Off).await
 }
 
-/// Reads a secret of any length: from a prompt without echo on a terminal, otherwise from the whole standard input without its
-/// trailing newline.
+/// Reads a secret that may have several lines: from a prompt without echo on a terminal (one line), otherwise all of standard
+/// input without its trailing newline.
 pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
     if io::stdin().is_terminal() {
         return ask(question, Echo::Off).await;
@@ -102,7 +102,7 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
     Ok(secret(&text))
 }
 
-/// Asks for confirmation on the terminal. Without a terminal, fails and suggests the argument to use instead.
+/// Prompts for confirmation on the terminal. Without a terminal, fails and suggests the argument to use instead.
 pub(crate) async fn confirm(question: &str, argument: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::Usage(format!(
@@ -133,13 +133,13 @@ async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
         .and_then(|()| stderr.flush())
         .map_err(failed)?;
     let (sender, receiver) = oneshot::channel();
-    // The read can't be interrupted. On its own thread, it doesn't delay the end of the program.
+    // The read can't be interrupted. It runs on its own thread so that it does not delay the program's exit.
     thread::spawn(move || {
         let _ = sender.send(first_line(io::stdin().lock()));
     });
     let line = receiver.await;
     drop(hidden);
-    // The terminal has echoed the newline.
+    // With echo, the terminal has already printed the newline.
     line_begun.is_ended = echo == Echo::On;
     drop(line_begun);
     let line = line
@@ -151,7 +151,7 @@ async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
     Ok(secret(&line))
 }
 
-/// A line on the terminal. Dropping it ends the line, unless it has ended.
+/// A line on the terminal. Dropping it prints a newline unless `is_ended` is set.
 struct LineBegun {
     is_ended: bool,
 }
@@ -204,11 +204,11 @@ fn secret(text: &str) -> Secret {
     Secret::new(without_line_end(text).to_owned())
 }
 
-/// The maximum length of a text: the largest value of a server's `server.request_bytes_max`. A server with a lower limit refuses
-/// texts above it.
+/// The maximum length of a text: the largest value that the server setting `server.request_bytes_max` allows. A server with a
+/// lower limit refuses longer texts.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The maximum length of a line, including its newline: longer than any token that fits into a request header.
+/// The maximum length of a line, including its newline. Every token that fits into a request header is shorter.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 const NO_OBJECT: &str = "must be a JSON object";

@@ -10,11 +10,11 @@ use std::{
 use tempfile::{NamedTempFile, TempPath};
 use tokio::task::spawn_blocking;
 
-/// A file that is written under a temporary name in the target's folder. Dropping it deletes it.
+/// A file that is written under a temporary name in the target's folder. Dropping it deletes the temporary file.
 ///
-/// If the target is a symbolic link, the file that it points to is replaced, and the link stays. Without permission to replace,
-/// a link is refused: another user may have created it to redirect the file. A target that is not a regular file, such as a
-/// device or a pipe, is written to directly.
+/// If the target is a symbolic link, the file that it points to is replaced, and the link stays. Unless `may_replace` is set, a
+/// link is refused: another user may have created it to redirect the file. A target that is not a regular file, such as a device
+/// or a pipe, is written to directly.
 pub(crate) struct NewFile {
     content: File,
     /// The temporary name; `None` if the target is written to directly.
@@ -23,7 +23,7 @@ pub(crate) struct NewFile {
     may_replace: bool,
 }
 
-/// Who may read a new file, regardless of the mode of the replaced one.
+/// The users who may read a new file. The mode of a replaced file has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
     /// The owner.
@@ -46,7 +46,7 @@ pub(crate) enum WriteError {
     Failed(#[from] SessionFileError),
 }
 
-/// A file can't be read or written.
+/// A failed access to a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{} can't be {doing}: {cause}", path.display())]
 pub struct SessionFileError {
@@ -57,7 +57,7 @@ pub struct SessionFileError {
 }
 
 impl SessionFileError {
-    /// Whether the file is not UTF-8.
+    /// Returns whether the file is not UTF-8.
     pub(crate) fn is_not_text(&self) -> bool {
         self.cause.kind() == io::ErrorKind::InvalidData
     }
@@ -71,7 +71,7 @@ impl SessionFileError {
     }
 }
 
-/// Writes a file atomically, and replaces an existing one.
+/// Writes a file atomically. Replaces an existing file.
 ///
 /// # Errors
 /// When the file can't be written. An existing file stays unchanged.
@@ -93,7 +93,7 @@ pub(crate) fn write_whole(
 }
 
 impl NewFile {
-    /// Starts a file that only its owner may read.
+    /// Starts writing a file that only its owner may read.
     ///
     /// # Errors
     /// When the file exists and may not be replaced, or its folder is not writable.
@@ -111,7 +111,7 @@ impl NewFile {
         content.map_err(|cause| write_error(&self.target, cause))
     }
 
-    /// Flushes the file to disk, and then gives it its final name.
+    /// Flushes the file to disk, and then renames it to the target.
     ///
     /// # Errors
     /// When the file can't be written. The temporary file is deleted.
@@ -119,7 +119,7 @@ impl NewFile {
         let target = self.target.clone();
         if self.name.is_some() {
             let content = self.content()?;
-            // Flushing may take long. On a blocking thread, an interruption can still drop `self` and delete the file.
+            // Flushing may take long. It runs on a blocking thread, so that an interruption can drop `self` and delete the file.
             let synced = spawn_blocking(move || content.sync_all()).await;
             let synced = synced.map_err(io::Error::other).flatten();
             synced.map_err(|cause| write_error(&target, cause))?;
@@ -130,7 +130,7 @@ impl NewFile {
     fn create(target: &Path, may_replace: bool, readers: Readers) -> io::Result<Self> {
         let path = match resolve(target)? {
             Target::Existing(_) if !may_replace => return Err(ErrorKind::AlreadyExists.into()),
-            // The link was created after `begin` had checked for one.
+            // `begin` found no link, so the link was created afterwards.
             Target::Absent(path) if !may_replace && path != target => {
                 return Err(ErrorKind::AlreadyExists.into());
             }
@@ -200,7 +200,7 @@ fn resolve(target: &Path) -> io::Result<Target> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Whether the path is a symbolic link outside `/dev` and `/proc`, which another user could have created.
+/// Returns whether the path is a symbolic link that another user could have created: a link outside `/dev` and `/proc`.
 fn is_link(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => {

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 /// Secret text: zeroed when dropped, redacted in `Debug`, with neither `Display` nor `Serialize`.
 ///
-/// `keywright_core` has a similar type. They are separate because this one implements `Deserialize`, to be read from responses, and
+/// `keywright_core` has a similar type. The types are separate because this type implements `Deserialize`, for responses, and
 /// because the client must not depend on crates of the host.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);

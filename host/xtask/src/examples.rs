@@ -56,7 +56,7 @@ const PROJECTS: [(&str, &str); 5] = [
     ("uuid.wasm", "examples/uuid-generator"),
 ];
 
-/// A test guest with another JavaScript engine than that of `keywright plugin build`.
+/// A test guest that uses the JavaScript engine `StarlingMonkey`. `keywright plugin build` uses `QuickJS`.
 const STARLING_MONKEY: &str = "tests/guests/starling-monkey";
 const STARLING_MONKEY_COMPONENT: &str = "starling-monkey.wasm";
 const STARLING_MONKEY_SCRIPT: &str = "build.mjs";

@@ -99,7 +99,7 @@ const TEST_GUEST_PREFIX: &str = "keywright-guest-";
 /// Wide arithmetic makes RSA key generation in a guest several times faster.
 const GUEST_RUST_FLAG: &str = "-Ctarget-feature=+wide-arithmetic,+simd128";
 
-/// The stack of a guest, which lies at the beginning of its memory.
+/// The stack of a guest, at the beginning of its memory.
 const STACK: &str = "-Clink-arg=-zstack-size=131072";
 /// The heap of a guest before its memory first grows. With the stack and the data, most guests need less than the bytes that
 /// the host resets without discarding their pages (`MEMORY_BYTES_RESET` in `runtime/src/engine.rs`).

@@ -18,8 +18,8 @@ pub(crate) enum NotBuilt {
     WithoutTools(StepError),
 }
 
-/// Builds a file or a folder, unless it was built from the same inputs: files, and folders with all files below them. If a tool
-/// is missing, removes earlier builds and prints the skipped ones.
+/// Builds a file or a folder, unless the existing output was built from the same inputs: files, and folders with all files below
+/// them. If a tool is missing, removes the existing output and prints that its build is skipped.
 ///
 /// # Errors
 /// If the build fails although its tools are installed.

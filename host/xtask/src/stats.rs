@@ -31,7 +31,8 @@ struct Lines {
 }
 
 impl Lines {
-    /// Counts a file. A module `tests` at its end and everything in `tests` folders are tests.
+    /// Counts the lines of a file. A `tests` module at the end of a file, `tests.rs` files, and all files in `tests` folders
+    /// count as tests.
     fn add(&mut self, path: &Path, text: &str) {
         let lines = text.lines().count();
         let is_test = path

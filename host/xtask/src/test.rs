@@ -9,7 +9,7 @@ use crate::{
     step::{self, StepError},
 };
 
-/// Builds what the tests need and runs them.
+/// Builds the plugins and programs that the tests use, and runs the tests.
 pub(crate) fn test(arguments: &[String]) -> Result<(), StepError> {
     let begun = Instant::now();
     let report = |part: &str| eprintln!("xtask: {part} ({} s)", begun.elapsed().as_secs());

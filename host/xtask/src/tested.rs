@@ -15,7 +15,8 @@ use crate::{
     step::{self, StepError},
 };
 
-/// Builds a program that embeds the list of the shipped components. `build` gets the variable for the compiler.
+/// Builds a program that embeds the list of the shipped components. `build` is called with the environment
+/// variable for the compiler.
 ///
 /// The program itself tests the components, so it is built again with the list unless an earlier build left the same
 /// list.
@@ -49,7 +50,7 @@ pub(crate) fn remove_list(components: &Path) -> Result<(), StepError> {
     }
 }
 
-/// Tests the components that the program does not know, and returns the list of all.
+/// Tests the components that are not on the program's embedded list, and returns the list of all tested components.
 fn tested(program: &Path, components: &Path) -> Result<String, StepError> {
     eprintln!("xtask: testing the randomness of the shipped plugins");
     let files = SHIPPED.map(|name| components.join(format!("{name}.wasm")));

@@ -32,7 +32,7 @@ pub(crate) fn programs() -> Programs {
     Programs::on_path().first_in(step::workspace().join(BIN))
 }
 
-/// Returns a command that runs a program: a toolchain's, or else the one on the `PATH`.
+/// Returns a command that runs a program from the installed toolchains or, if they do not contain it, from the `PATH`.
 pub(crate) fn command(program: &str) -> Command {
     let installed = step::workspace().join(BIN).join(program);
     if installed.is_file() {

@@ -156,7 +156,7 @@ const DNS: Form = Form {
     name: AlternativeName::Dns,
 };
 
-/// The maximum length is that of RFC 5321, section 4.5.3.1.3, without the angle brackets.
+/// RFC 5321, section 4.5.3.1.3, limits the length. Its limit includes angle brackets, which are not counted here.
 const EMAIL: Form = Form {
     noun: "e-mail address",
     characters_max: 254,
@@ -164,7 +164,7 @@ const EMAIL: Form = Form {
     name: AlternativeName::Email,
 };
 
-/// The maximum length is that of SPIFFE IDs.
+/// The maximum length of SPIFFE IDs applies to all URIs.
 const URI: Form = Form {
     noun: "URI",
     characters_max: 2048,

@@ -144,7 +144,7 @@ const BMP_STRING: u8 = 0x1e;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 
-/// The class bits of a tag. Universal tags have none of them.
+/// The class bits of a tag. In universal tags, all of them are zero.
 const CLASS: u8 = 0xc0;
 
 /// The bit in a byte of an arc that announces another byte.

@@ -1,6 +1,6 @@
 //! The interface to a signing CA.
 
-/// A signing CA. The functions are those of `keywright:signing/issuer.issuer`.
+/// A signing CA. The functions mirror the WIT resource `keywright:signing/issuer.issuer`.
 pub trait Issuer {
     /// Returns the CA certificate, DER.
     fn certificate(&self) -> Vec<u8>;

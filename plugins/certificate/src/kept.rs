@@ -28,7 +28,7 @@ use crate::{
     usage::{ExtendedKeyUsage, KeyUsage},
 };
 
-/// The kept parts of a certificate. Each is present only if the parameters would encode it differently.
+/// The kept parts of a certificate. Each part is present only if the parameters would encode it differently.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
@@ -51,8 +51,8 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// [`Failure::InvalidValue`] if a part to keep is not DER at every level, or is a critical extension that no CA here signs;
-    /// [`Failure::Other`] if the parameters can't be encoded.
+    /// [`Failure::InvalidValue`] if a part to keep is not DER at every level, or is a critical extension that the CAs of this
+    /// server do not sign; [`Failure::Other`] if the parameters can't be encoded.
     pub fn in_addition_to(
         parameters: &Parameters,
         found: &TbsCertificateInner<Raw>,
@@ -111,7 +111,8 @@ impl Kept {
         *self == Self::default()
     }
 
-    /// Returns whether the named parameters express everything that is kept, even if in another encoding.
+    /// Returns whether `parameters` express the kept subject, alternative names and extended key usage, even if in another
+    /// encoding. Ignores the other kept parts.
     ///
     /// # Errors
     ///
@@ -172,7 +173,7 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// [`der::Error`] if one is malformed.
+    /// [`der::Error`] if an extension is malformed.
     pub fn extensions(&self) -> der::Result<Vec<CustomExtension>> {
         [
             &self.key_usage,
@@ -221,8 +222,8 @@ fn path_length(found: &TbsCertificateInner<Raw>) -> Result<Option<u8>, Failure> 
     }
 }
 
-/// Returns the extensions that restrict trust, in their order: the known ones, and all other critical ones. Omits extensions that
-/// are regenerated.
+/// Returns the extensions that restrict trust, in the order of the certificate: the extensions in `LIMITS`, and all other
+/// critical extensions. Omits the regenerated extensions in `WRITTEN`.
 fn limits(
     parameters: &Parameters,
     found: &TbsCertificateInner<Raw>,

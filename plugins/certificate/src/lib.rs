@@ -5,8 +5,8 @@
 //! - [`generate`]: the key, the certificate, the value. Pure, so it is tested natively.
 //! - [`tbs`]: the body of the certificate (`TBSCertificate`).
 //! - [`private_key`]: generates and encodes keys of every type, and signs with them.
-//! - [`recover`]: the parameters to regenerate a stored certificate; [`kept`] are the parts that parameters can't express, and
-//!   [`public_key`] reads the key. [`canonical_der`] checks whether a part can be kept.
+//! - [`recover`]: the parameters to regenerate a stored certificate. [`kept`] contains the parts that parameters can't express,
+//!   [`canonical_der`] checks whether a part can be kept, and [`public_key`] reads the key.
 //! - [`issuer`]: the interface to a signing CA; in a component, the host's `issuer` resource.
 //! - [`pem`]: the PEM format of stored certificates.
 //! - `component`: the WIT bindings, only for `wasm32`.
@@ -15,11 +15,11 @@
 //!
 //! rcgen encodes the body. Only the issuer would be wrong: rcgen encodes the issuer's name again from fields, and supports only
 //! the signature algorithms of its own keys. So [`tbs`] replaces the issuer's name and algorithm in the body with the issuer's
-//! own bytes. It replaces a subject that must be kept byte for byte in the same way.
+//! own bytes. If a subject must be kept byte for byte, [`tbs`] replaces it in the same way.
 //!
 //! The plugin signs self-signed certificates with their own keys. The host, which has the keys of CAs, signs all others. The host
-//! also checks certificates that callers *set*: it parses X.509 itself, and no guest needs these keys. So the plugin has no
-//! `acceptor`.
+//! also checks certificates that callers *set*: it parses X.509 itself, and no guest needs their private keys. So the plugin has
+//! no `acceptor`.
 //!
 //! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without these features, big-number arithmetic is about nine
 //! times slower.

@@ -20,11 +20,11 @@ use crate::{
     usage::{ExtendedKeyUsage, KeyUsage},
 };
 
-/// Returns the stored parameters, or reads them from the certificate if there are none.
+/// Returns the stored parameters. Without stored parameters, reads them from the certificate.
 ///
 /// A certificate does not contain the name of the credential that signed it, so `ca` is omitted and the host adds it. Parts of the
 /// subject, usages and alternative names that parameters can't express, or would encode differently, are kept in [`Kept`], like
-/// its constraints. The result is complete if only encodings and constraints were kept, and the key length can be requested.
+/// a CA's constraints. The result is complete if only encodings and constraints were kept, and the key length can be requested.
 /// Extensions without a corresponding parameter do not count.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ fn seconds(validity: &Validity) -> (i64, i64) {
     )
 }
 
-/// The identifiers of the extensions, with whether each is critical, in order.
+/// Returns the extensions in order, each with its identifier and its criticality.
 fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool)> {
     certificate
         .iter_extensions()

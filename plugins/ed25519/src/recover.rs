@@ -6,7 +6,7 @@ use ssh_key::PublicKey;
 
 use crate::generate::Parameters;
 
-/// Returns the stored parameters, or reads them from the public key if there are none.
+/// Returns the stored parameters. Without stored parameters, reads them from the public key.
 ///
 /// If the public key is absent, malformed or not Ed25519, the result has default parameters and is incomplete.
 ///

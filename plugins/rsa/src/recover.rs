@@ -7,7 +7,7 @@ use rsa::{
 
 use crate::generate::Parameters;
 
-/// Returns the stored parameters, or reads them from the public key if there are none.
+/// Returns the stored parameters. Without stored parameters, reads them from the public key.
 ///
 /// If the public key is absent or malformed, or has a length that can't be requested, the result has default parameters and is
 /// incomplete.

@@ -5,7 +5,7 @@ use ssh_key::PublicKey;
 
 use crate::generate::Parameters;
 
-/// Returns the stored parameters, or reads them from the public key's line if there are none.
+/// Returns the stored parameters. Without stored parameters, reads them from the line with the public key.
 ///
 /// If the public key is absent, malformed or not RSA, or has a length that can't be requested, the result has default parameters
 /// and is incomplete.

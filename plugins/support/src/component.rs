@@ -1,7 +1,7 @@
-/// Implements the exports of a generator without an issuer, with its WIT bindings: `descriptor`, `generator`, `normalizer`,
-/// `acceptor`, and `recoverer` if `recover` is given.
+/// Generates the WIT bindings of a generator without an issuer, and implements its exports: `descriptor`, `generator`,
+/// `normalizer`, `acceptor`, and `recoverer` if `recover` is given.
 ///
-/// The plugin's version is that of its package.
+/// The package's version is the plugin's version.
 #[macro_export]
 macro_rules! generator_component {
     (
@@ -122,7 +122,7 @@ macro_rules! generator_component {
     };
 }
 
-/// Implements the export `recoverer` of a component for a plugin's own bindings.
+/// Implements the `recoverer` export of a component. `$bindings` is the module with its WIT bindings.
 #[macro_export]
 macro_rules! wit_recoverer {
     ($bindings:ident, $component:ident, $recover:expr) => {

@@ -1,7 +1,8 @@
 /// A rule that the caller's input breaks. Never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The parameter, or the field of the value, that breaks the rule; `None` if it is not a single one.
+    /// The parameter, or the field of the value, that breaks the rule; `None` if the rule concerns several of them or
+    /// the whole input.
     pub field: Option<String>,
     /// The rule, worded for the caller: `must be 2048, 3072 or 4096`.
     pub rule: String,
@@ -25,7 +26,7 @@ impl Violation {
     }
 }
 
-/// Why a call of a plugin failed. The cases are those of `keywright:generator/types.failure`.
+/// Why a call of a plugin failed. The cases mirror the WIT variant `keywright:generator/types.failure`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The parameters break a rule. The caller must act.

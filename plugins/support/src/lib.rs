@@ -20,8 +20,8 @@ pub use password::PasswordRules;
 pub use random::HostRandom;
 pub use recovered::Recovered;
 
-/// The allocator of the standard library, in a release that begins with the memory that a guest has from the start (see
-/// `INITIAL_HEAP` in `host/xtask/src/guests.rs`). A guest whose memory does not grow costs its host no change of mappings.
+/// The allocator of the standard library, in a release that first uses the initial memory of a guest (see `INITIAL_HEAP` in
+/// `host/xtask/src/guests.rs`). If a guest's memory does not grow, the host does not have to change memory mappings.
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;

@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use crate::{Failure, Fields, no_settings, written};
 
-/// Parameters to regenerate a stored value. The fields are those of `keywright:generator/recoverer.recovered`.
+/// Parameters to regenerate a stored value. The fields mirror the WIT record `keywright:generator/recoverer.recovered`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The canonical parameters, a JSON object.

@@ -19,7 +19,8 @@ pub(crate) struct Parameters {
     pub(crate) username: Option<String>,
 }
 
-/// Converts parameters to their canonical form, in which every parameter is present. `username` is null if the caller sets none.
+/// Converts parameters to their canonical form, in which every parameter is present. `username` is null unless the caller
+/// sets it.
 ///
 /// # Errors
 ///

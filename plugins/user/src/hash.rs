@@ -25,7 +25,7 @@ fn hash_with_salt(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, Fail
 }
 
 /// The longest password, in bytes. The cost of this hash grows with the square of the length: a password of this length takes a
-/// fraction of a second, one of 64 KiB takes half a minute and blocks other calls.
+/// fraction of a second, a password of 64 KiB takes half a minute and blocks other calls.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 4_096;
 
 /// Six bytes are encoded as eight characters of `[a-zA-Z0-9./]`.

@@ -16,8 +16,7 @@ pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
 /// The JSON Schema of the value.
 pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 
-/// The minimum number of random bits in a user with default parameters: the bits of the password, without those of the name and
-/// the salt.
+/// The minimum number of random bits in a user with default parameters. Only the password counts, not the name or the salt.
 pub const ENTROPY_BITS_MIN: u32 = 160;
 
 #[cfg(target_arch = "wasm32")]

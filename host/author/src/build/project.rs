@@ -16,7 +16,7 @@ pub(super) struct Project<'a> {
 }
 
 impl Project<'_> {
-    /// Generates the bindings for the world, replacing those of an earlier build.
+    /// Generates the bindings for the world. Replaces the bindings of an earlier build.
     pub(super) fn generate(
         &self,
         world: &mut World,

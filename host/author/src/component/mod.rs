@@ -87,7 +87,7 @@ pub(crate) fn rename_import(
     rename().map_err(EncodingError::from)
 }
 
-/// Builds a component that exports stubs, or returns `None` if the component needs none.
+/// Builds a component that exports stubs for WASI imports, or returns `None` if the component has no imports to stub.
 fn stubs(component: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     let decoded = wit_component::decode(component)?;
     let DecodedWasm::Component(mut resolve, imported_by) = decoded else {
@@ -103,7 +103,7 @@ fn stubs(component: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(Some(stubs))
 }
 
-/// Creates the world of the stubs: it exports the WASI imports of the other world, except randomness.
+/// Creates the world of the stubs. It exports all WASI imports of `imported_by`, except randomness.
 fn world_of_stubs(resolve: &mut Resolve, imported_by: WorldId) -> anyhow::Result<Option<WorldId>> {
     let importing = resolve
         .worlds

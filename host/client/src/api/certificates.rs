@@ -16,14 +16,14 @@ pub struct CertificateSummary {
     pub id: String,
     /// The versions, newest first.
     pub versions: Vec<ListedVersion>,
-    /// The name of the CA that signed the latest version; its own if self-signed, empty if unknown.
+    /// The name of the CA that signed the latest version; the name of the certificate itself if self-signed, empty if unknown.
     #[serde(default, deserialize_with = "null_as_default")]
     pub signed_by: String,
-    /// The names of the certificates that this one signed.
+    /// The names of the certificates that this certificate signed.
     #[serde(default, deserialize_with = "null_as_default")]
     pub signs: Vec<String>,
-    /// The credentials of other types for which it signed a certificate. Only [`Client::certificate`] returns them, and not all
-    /// servers support them.
+    /// The credentials of other types for which this certificate signed a certificate. Only [`Client::certificate`] returns them,
+    /// and not all servers support them.
     #[serde(
         default,
         deserialize_with = "null_as_default",
@@ -32,7 +32,7 @@ pub struct CertificateSummary {
     pub issued: Vec<IssuedCredential>,
 }
 
-/// A credential of a type other than certificate for which a CA signed a certificate.
+/// A credential for which a CA signed a certificate, but whose type is not `certificate`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct IssuedCredential {
@@ -88,7 +88,7 @@ pub struct ListedVersion {
 pub struct RegenerateCertificate {
     /// Whether the new version is transitional.
     pub set_as_transitional: bool,
-    /// Whether the CA's transitional version signs if it is newer than the active one.
+    /// Whether the CA's transitional version signs if it is newer than the active version.
     pub allow_transitional_parent_to_sign: bool,
     /// A new key length, in bits.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,9 +124,6 @@ pub struct BulkRegenerate {
 
 impl Client {
     /// Returns all certificates that the caller may read.
-    ///
-    /// # Errors
-    /// As any request.
     pub async fn certificates(&self) -> Result<Vec<CertificateSummary>, Error> {
         let call = Call::new(Method::GET, CERTIFICATES);
         self.execute::<Listed>(&call)
@@ -137,7 +134,7 @@ impl Client {
     /// Returns the certificate with this name.
     ///
     /// # Errors
-    /// When the certificate does not exist or the caller may not read it; and as any request.
+    /// When the certificate does not exist or the caller may not read it.
     pub async fn certificate(&self, name: &str) -> Result<CertificateSummary, Error> {
         let call = Call::new(Method::GET, CERTIFICATES).query("name", name);
         let found = self.execute::<Listed>(&call).await?.certificates;
@@ -174,7 +171,7 @@ impl Client {
     /// Regenerates a certificate.
     ///
     /// # Errors
-    /// When it can't be regenerated, or the caller may not write it; and as any request.
+    /// When the certificate can't be regenerated or the caller may not write it.
     pub async fn regenerate_certificate(
         &self,
         certificate_id: &str,
@@ -187,7 +184,7 @@ impl Client {
     /// Moves the transitional flag. Returns the resulting active version, followed by the transitional version, if any.
     ///
     /// # Errors
-    /// When the version does not belong to this certificate, or the caller may not write it; and as any request.
+    /// When the version does not belong to this certificate, or the caller may not write the certificate.
     pub async fn move_transitional_version(
         &self,
         certificate_id: &str,
@@ -203,10 +200,10 @@ impl Client {
             .await
     }
 
-    /// Regenerates everything below a CA and returns the names.
+    /// Regenerates all credentials below a CA, at every level, and returns their names.
     ///
     /// # Errors
-    /// When the caller may not write one of the credentials; then nothing changes. And as any request.
+    /// When the caller may not write one of the credentials; then nothing changes.
     pub async fn bulk_regenerate(&self, signed_by: &str) -> Result<Vec<String>, Error> {
         self.regenerate_all(&BulkRegenerate::signed_by(signed_by))
             .await
@@ -215,7 +212,7 @@ impl Client {
     /// Regenerates many credentials atomically and returns their names. A dry run only returns the names.
     ///
     /// # Errors
-    /// When the caller may not write one of the credentials; then nothing changes. And as any request.
+    /// When the caller may not write one of the credentials; then nothing changes.
     pub async fn regenerate_all(&self, selection: &BulkRegenerate) -> Result<Vec<String>, Error> {
         let call = Call::new(Method::POST, "/api/v1/bulk-regenerate");
         let response: Regenerated = self.execute(&call.body(selection)?).await?;
@@ -224,7 +221,7 @@ impl Client {
 }
 
 impl BulkRegenerate {
-    /// Selects everything below a CA.
+    /// Selects all credentials below a CA, at every level.
     #[must_use]
     pub fn signed_by(authority: impl Into<String>) -> Self {
         Self {
@@ -233,7 +230,8 @@ impl BulkRegenerate {
         }
     }
 
-    /// Selects all readable credentials whose latest version the plugin with this digest generated. Not all servers support it.
+    /// Selects all readable credentials whose latest version was generated by the plugin with this digest. Not all servers
+    /// support this selection.
     #[must_use]
     pub fn generated_by(digest: impl Into<String>) -> Self {
         Self {
@@ -242,14 +240,14 @@ impl BulkRegenerate {
         }
     }
 
-    /// Limits the plugin's credentials to those below a path.
+    /// Limits a selection by plugin to the credentials below a path.
     #[must_use]
     pub fn below(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// Only lists the credentials to regenerate. Not all servers support it.
+    /// Only lists the credentials to regenerate. Not all servers support dry runs.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
@@ -291,8 +289,8 @@ fn certificate_path(certificate_id: &str, action: &str) -> String {
     format!("{CERTIFICATES}/{}/{action}", segment(certificate_id))
 }
 
-/// Returns the first certificate of a PEM text without whitespace. Equal results mean equal certificates. The signing CA comes
-/// first: a server with `concatenate_cas` appends a second CA certificate.
+/// Returns the first certificate of a PEM text, with all whitespace removed. Equal results mean equal certificates. If the text
+/// contains several CA certificates, the first belongs to the signing CA: a server with `concatenate_cas` appends the other.
 pub(crate) fn first_certificate(pem: &str) -> String {
     let first = pem.split_inclusive(END).next().unwrap_or_default();
     first.split_whitespace().collect()

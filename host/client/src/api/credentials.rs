@@ -170,7 +170,7 @@ pub struct GenerateCredential {
     metadata: Option<SecretJson>,
 }
 
-/// What to do if the credential exists.
+/// The behavior of a generation if the credential exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -219,11 +219,11 @@ impl GenerateCredential {
 }
 
 impl Client {
-    /// Returns the active version of a credential: the latest version or, for a certificate, the latest one that is not
+    /// Returns the active version of a credential: the latest version or, for a certificate, the latest version that is not
     /// transitional.
     ///
     /// # Errors
-    /// When the credential does not exist or the caller may not read it; and as any request.
+    /// When the credential does not exist or the caller may not read it.
     pub async fn current_version(&self, name: &str) -> Result<CredentialVersion, Error> {
         let versions = self.current_versions(name).await?;
         versions.into_iter().next().ok_or(Error::ResponseEmpty)
@@ -263,7 +263,7 @@ impl Client {
     /// Returns the version with this id.
     ///
     /// # Errors
-    /// When the version does not exist or the caller may not read it; and as any request.
+    /// When the version does not exist or the caller may not read it.
     pub async fn version_by_id(&self, id: &str) -> Result<CredentialVersion, Error> {
         self.execute(&Call::new(Method::GET, format!("{DATA}/{}", segment(id))))
             .await
@@ -272,7 +272,7 @@ impl Client {
     /// Sets a credential. Adds a version if the credential exists.
     ///
     /// # Errors
-    /// When the server refuses the name or the value, or the caller may not write it; and as any request.
+    /// When the server refuses the name or the value, or the caller may not write the credential.
     pub async fn set_credential(
         &self,
         credential: &SetCredential,
@@ -294,9 +294,6 @@ impl Client {
     }
 
     /// Finds credentials that the caller may read, newest first. Omits certificates whose only version is transitional.
-    ///
-    /// # Errors
-    /// As any request.
     pub async fn find_credentials(&self, find: &Find) -> Result<Vec<FoundCredential>, Error> {
         let call = Call::new(Method::GET, DATA);
         let call = match &find.name {
@@ -316,7 +313,7 @@ impl Client {
     /// Deletes a credential with all its versions.
     ///
     /// # Errors
-    /// When the credential does not exist or the caller may not delete it; and as any request.
+    /// When the credential does not exist or the caller may not delete it.
     pub async fn delete_credential(&self, name: &str) -> Result<(), Error> {
         self.execute_without_result(&Call::new(Method::DELETE, DATA).query("name", name))
             .await
@@ -325,8 +322,7 @@ impl Client {
     /// Generates a credential, or returns the existing version: see [`GenerateMode`].
     ///
     /// # Errors
-    /// When the type has no generator, the server refuses the parameters, or the caller may not write the credential; and as any
-    /// request.
+    /// When the type has no generator, the server refuses the parameters, or the caller may not write the credential.
     pub async fn generate_credential(
         &self,
         credential: &GenerateCredential,
@@ -345,7 +341,7 @@ impl Client {
     /// Adds a version, generated with the parameters of the latest version. Does not inherit metadata.
     ///
     /// # Errors
-    /// When the credential does not exist, was not generated, or the caller may not write it; and as any request.
+    /// When the credential does not exist, was not generated, or the caller may not write it.
     pub async fn regenerate_credential(
         &self,
         name: &str,
@@ -361,8 +357,7 @@ impl Client {
     /// fields, is unchanged.
     ///
     /// # Errors
-    /// When the document is not JSON; when a referenced credential does not exist, is not of type json, or may not be read; and as
-    /// any request.
+    /// When the document is not JSON, or when a referenced credential does not exist, is not of type json, or may not be read.
     pub async fn interpolate(&self, document: &str) -> Result<SecretJson, Error> {
         let document = keywright_json::raw(document);
         let document = document.map_err(|cause| Error::RequestMalformed(cause.into()))?;

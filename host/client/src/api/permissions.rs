@@ -67,7 +67,7 @@ impl Client {
     /// Returns the actor's permission on exactly this path, regardless of permissions on enclosing paths.
     ///
     /// # Errors
-    /// When the permission does not exist or the caller may not read it; and as any request.
+    /// When the permission does not exist or the caller may not read it.
     pub async fn permission_on(&self, path: &str, actor: &str) -> Result<Permission, Error> {
         let call = Call::new(Method::GET, PERMISSIONS)
             .query("path", path)
@@ -87,7 +87,7 @@ impl Client {
     /// Adds a permission.
     ///
     /// # Errors
-    /// When the actor already has a permission on this path (409), or the caller may not add it; and as any request.
+    /// When the actor already has a permission on this path (409) or the caller may not add it.
     pub async fn add_permission(&self, permission: &AddPermission) -> Result<Permission, Error> {
         self.execute(&Call::new(Method::POST, PERMISSIONS).body(permission)?)
             .await
@@ -96,7 +96,7 @@ impl Client {
     /// Replaces the operations of a permission.
     ///
     /// # Errors
-    /// When the permission does not exist or the caller may not change it; and as any request.
+    /// When the permission does not exist or the caller may not change it.
     pub async fn amend_permission(
         &self,
         uuid: &str,

@@ -6,11 +6,11 @@
 //! | Stage | The CA's versions | Next step |
 //! |---|---|---|
 //! | [`NotBegun`](Stage::NotBegun) | no version is transitional | [`Introduce`](Step::Introduce) |
-//! | [`Introduced`](Stage::Introduced) | the latest is transitional, so an older one signs | [`Switch`](Step::Switch) |
-//! | [`Switched`](Stage::Switched) | a version older than the signing one is transitional; it signed certificates that are in use | [`Renew`](Step::Renew) |
-//! | [`Renewed`](Stage::Renewed) | the same, but it signed no certificate in use | [`Retire`](Step::Retire) |
+//! | [`Introduced`](Stage::Introduced) | the latest version is transitional, so an older version signs | [`Switch`](Step::Switch) |
+//! | [`Switched`](Stage::Switched) | a version older than the signing version is transitional, and certificates in use are signed by it | [`Renew`](Step::Renew) |
+//! | [`Renewed`](Stage::Renewed) | the same, but no certificate in use is signed by it | [`Retire`](Step::Retire) |
 //!
-//! After the last step no version is transitional. A completed rotation therefore looks like one that has not started.
+//! After the last step, no version is transitional, so the stage is [`NotBegun`](Stage::NotBegun) again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -138,15 +138,16 @@ impl Rotation {
 
     /// Takes the next step and returns the names of the regenerated credentials.
     ///
-    /// The step follows from the observed state, and the request is unconditional, so observe immediately before. If someone else
-    /// has continued the rotation since then: [`Step::Introduce`] is refused; [`Step::Switch`] has no effect; [`Step::Renew`]
-    /// regenerates everything again; [`Step::Retire`] clears any transitional flag, even that of a new rotation, whose version then
-    /// signs before clients trust it.
+    /// The step follows from the observed state, and the request is unconditional, so call [`Rotation::observe`] immediately
+    /// before. If another client has continued the rotation since then:
     ///
-    /// The step may have been taken despite an error, if the response was lost or the server lost its database (503): observe again.
+    /// - [`Step::Introduce`] is refused.
+    /// - [`Step::Switch`] has no effect.
+    /// - [`Step::Renew`] regenerates everything again.
+    /// - [`Step::Retire`] clears any transitional flag. In a new rotation, the new version then signs before clients trust it.
     ///
-    /// # Errors
-    /// When the request fails.
+    /// A step may have been taken despite an error, if the response was lost or the server lost its database (503). Observe the
+    /// rotation again after an error.
     pub async fn advance(&self, client: &Client) -> Result<Vec<String>, Error> {
         let id = &self.certificate_id;
         match self.stage.next() {

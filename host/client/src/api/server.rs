@@ -60,9 +60,6 @@ pub struct Plugin {
 
 impl Client {
     /// Returns the server's level of the API, such as `2.15.0`. Requires authentication.
-    ///
-    /// # Errors
-    /// As any request.
     pub async fn version(&self) -> Result<String, Error> {
         let response: Version = self.execute(&Call::new(Method::GET, "/version")).await?;
         Ok(response.version)
@@ -71,7 +68,7 @@ impl Client {
     /// Returns the credential types of the server.
     ///
     /// # Errors
-    /// When the server does not describe its types (404); and as any request.
+    /// When the server does not describe its types (404).
     pub async fn types(&self) -> Result<Vec<KnownType>, Error> {
         let call = Call::new(Method::GET, "/api/v1/types");
         self.execute::<Types>(&call)
@@ -80,9 +77,6 @@ impl Client {
     }
 
     /// Counts the versions by encryption key.
-    ///
-    /// # Errors
-    /// As any request.
     pub async fn key_usage(&self) -> Result<KeyUsage, Error> {
         self.execute(&Call::new(Method::GET, "/api/v1/key-usage"))
             .await
@@ -91,7 +85,7 @@ impl Client {
     /// Returns the mode of the server that handles the request.
     ///
     /// # Errors
-    /// When the caller may not manage the server; and as any request.
+    /// When the caller may not manage the server.
     pub async fn server_mode(&self) -> Result<ServerMode, Error> {
         self.execute(&Call::new(Method::GET, MANAGEMENT)).await
     }

@@ -1,4 +1,4 @@
-//! What a login consists of: a grant, its parameters, the steps of the user, and the tokens.
+//! The parts of a login: a grant, its parameters, the steps of the user, and the tokens.
 
 use std::time::Duration;
 

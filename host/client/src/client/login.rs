@@ -23,10 +23,10 @@ pub(super) type OnNewTokens = Box<dyn Fn(&Tokens) + Send + Sync>;
 /// only sends requests that need no authentication.
 pub(super) struct Login {
     grant: Option<Grant>,
-    /// Where the token comes from, if it is not a login's.
+    /// The source of the token, or `None` if a login issued it.
     token_source: Option<String>,
     on_new_tokens: Option<OnNewTokens>,
-    /// Locked during a token request, so that concurrent requests with an expired token send only one.
+    /// Locked during a token request, so that concurrent requests with an expired token renew it only once.
     state: Mutex<State>,
     /// The number of token requests that failed because the provider was unavailable.
     outages: AtomicU64,
@@ -149,8 +149,8 @@ impl Login {
 
     /// Requests tokens and stores them.
     ///
-    /// If the provider was unavailable for another request while this one was waiting for access, returns the same error. Otherwise,
-    /// concurrent requests would go through all retries one after the other.
+    /// If the provider was unavailable for another request while this request was waiting for access, returns the same error.
+    /// Without this rule, concurrent requests would make all their retries one after the other.
     async fn request(
         &self,
         provider: &IdentityProvider<'_>,
@@ -173,7 +173,7 @@ impl Login {
                 return Err(error);
             }
         };
-        // Without a new refresh token in the response, the old one stays valid (RFC 6749, section 6).
+        // If the response contains no new refresh token, the old refresh token stays valid (RFC 6749, section 6).
         if let (None, Grant::RefreshToken(used)) = (&tokens.refresh_token, grant) {
             tokens.refresh_token = Some(used.clone());
         }

@@ -89,10 +89,10 @@ impl Client {
         send_with_retries(call, &self.shared.waits, || self.send_once(call)).await
     }
 
-    /// Sends a request, and a second time with a new token if the token had expired.
+    /// Sends a request. If the token has expired, renews it and sends the request again.
     ///
     /// # Errors
-    /// The outer error if no token is available, after the retries for it; the inner one if the server does not respond.
+    /// The outer error if no token is available, even after retries; the inner error if the server does not respond.
     async fn send_once(&self, call: &Call) -> Result<Result<Response, Error>, Error> {
         let Shared {
             transport, login, ..
@@ -225,8 +225,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the maximum number of retries of a request; 4 by default, 0 for none. The client retries while the server responds with
-    /// 503 or can't be connected to. It also retries a read whose connection is lost.
+    /// Sets the maximum number of retries of a request. Defaults to 4; 0 disables retries.
+    ///
+    /// The client retries while it can't connect to the server or the server responds with 503. It also retries a read whose
+    /// connection is lost.
     ///
     /// A write may have taken effect despite a 503, if the server lost its database before the result. A retry then adds another
     /// version.

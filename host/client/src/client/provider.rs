@@ -27,8 +27,8 @@ pub(super) struct IdentityProvider<'a> {
 impl IdentityProvider<'_> {
     /// Finds the endpoints below the address that the server names.
     ///
-    /// Fetches the discovery document of OIDC, then that of RFC 8414. A provider that responds to both with 404 is treated as a
-    /// UAA.
+    /// Fetches the OIDC discovery document or, if the provider responds with 404, the RFC 8414 metadata document. A provider that
+    /// responds to both requests with 404 is treated as a UAA.
     ///
     /// # Errors
     /// When the provider is unavailable, or its document is malformed or names another issuer.

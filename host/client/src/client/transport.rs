@@ -195,7 +195,7 @@ impl From<Response> for Refusal {
 /// Sends a request, and retries it with backoff while the server is unavailable. Returns the response if it is successful.
 ///
 /// # Errors
-/// The outer error of `send` ends the attempts. The inner one is retried if that has no side effects.
+/// The outer error of `send` ends the attempts. After an inner error, the request is retried if a retry has no side effects.
 pub(super) async fn send_with_retries<Sent>(
     call: &Call,
     waits: &Waits,

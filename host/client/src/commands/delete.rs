@@ -105,10 +105,10 @@ async fn confirm(path: &str, names: &[String]) -> Result<bool, Failure> {
 struct Tally {
     total: usize,
     deleted: usize,
-    /// Credentials that someone else deleted during the run.
+    /// The number of credentials that other clients deleted during the run.
     gone: usize,
     failed: usize,
-    /// Names for which the server responded with 404: someone else deleted the credential, or the caller may not delete it.
+    /// Names for which the server responded with 404: another client deleted the credential, or the caller may not delete it.
     absent: Vec<String>,
 }
 

@@ -79,7 +79,7 @@ impl Verb for Login {
             options.is_of_client = true;
         }
         if grant.is_some() && settings.is_certificate_of_session {
-            // It belongs to the previous login.
+            // The certificate belongs to the previous login.
             settings.client_certificate = None;
         }
         let builder = reporting_retries(settings.anonymous_client()?);
@@ -92,7 +92,7 @@ impl Verb for Login {
             (client, Some(tokens))
         } else {
             let client = builder.build()?;
-            // The version requires authentication, so this checks that the server accepts the certificate.
+            // Reading the version requires authentication, so this checks that the server accepts the certificate.
             client.version().await?;
             (client, None)
         };
@@ -163,10 +163,10 @@ impl Login {
     }
 }
 
-/// Returns the error of a server that refuses the access token. The login itself does not depend on the server, so other errors of
-/// this request are ignored.
+/// Returns the server's error if it refuses the access token. Ignores other errors, because the login itself does not depend on
+/// the server.
 async fn refused_token(settings: &Settings, tokens: &Tokens) -> Result<Option<Error>, Failure> {
-    // Without a refresh token, the request can't invalidate the login's.
+    // Omit the refresh token: using it here could invalidate it, and it must still be valid when the login stores it.
     let tokens = Tokens::new(tokens.access_token.clone(), None);
     let client = settings.anonymous_client()?.tokens(tokens).retries_max(0);
     let response = client.build()?.version().await;
@@ -227,8 +227,8 @@ fn show_action(action: &UserAction) {
     }
 }
 
-/// Starts the first program that can be started: one of `BROWSER`, which separates several by colons, or `xdg-open`. Does not
-/// wait for it.
+/// Opens a page in a browser, without waiting for the browser to exit. Tries the programs in `BROWSER`, separated by colons, and
+/// then `xdg-open`. Returns whether a program could be started.
 fn open_in_browser(page: &str) -> bool {
     let named = env::var("BROWSER").unwrap_or_default();
     let named = named.split(':').filter(|program| !program.is_empty());

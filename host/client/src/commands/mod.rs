@@ -1,5 +1,5 @@
 //! The verbs of the command line. Each file has one verb, a pair of verbs, or the verbs of one noun, with their arguments, their
-//! implementation and their examples. `verb.rs` has what all verbs share.
+//! implementation and their examples. `verb.rs` contains the parts common to all verbs.
 //!
 //! To add a verb:
 //!

@@ -1,4 +1,4 @@
-//! What all verbs share: the trait, the common arguments, the context of a run, examples, and shutdown signals.
+//! The parts common to all verbs: the trait, the common arguments, the context of a run, examples, and shutdown signals.
 
 use std::{
     fmt::Write,
@@ -31,7 +31,7 @@ pub(crate) trait Verb {
     async fn run(self, context: &Context) -> Result<Completion, Failure>;
 }
 
-// The arguments of a verb, and those of all verbs.
+// The verb's own arguments and the common arguments.
 #[derive(Debug, Args)]
 #[expect(
     missing_docs,
@@ -45,7 +45,7 @@ pub struct Invocation<Own: Args> {
 }
 
 /// Runs a verb until it completes or a shutdown signal arrives. A signal drops the verb's future; `Drop` implementations restore
-/// a hidden prompt and remove incomplete files.
+/// the terminal's echo and remove incomplete files.
 pub(super) async fn invoke<Own: Args + Verb>(
     invocation: Invocation<Own>,
 ) -> Result<Completion, Failure> {
@@ -81,9 +81,9 @@ impl Context {
         })
     }
 
-    /// Returns a client of the configured server with the configured identity.
+    /// Returns a client for the configured server with the configured identity.
     ///
-    /// The client stores new tokens of a session at once, so that later runs can use them even if this run fails.
+    /// The client immediately stores new tokens of a session, so that later runs can use them even if this run fails.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let settings = &self.settings;
         if let Some(file) = &settings.malformed_session {
@@ -131,7 +131,7 @@ pub(super) fn reporting_retries(builder: ClientBuilder) -> ClientBuilder {
 /// One example of a verb.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// What the example does, in the imperative.
+    /// The purpose of the example, in the imperative.
     pub does: &'static str,
     /// The shell command.
     pub line: &'static str,
@@ -214,7 +214,7 @@ async fn watch(mut signals: Vec<Signal>, interrupted: oneshot::Sender<()>) {
     process::exit(INTERRUPTED.into());
 }
 
-/// Whether the process was started with this signal ignored, as by `nohup`. Such signals stay ignored.
+/// Returns whether the process was started with this signal ignored, for example by `nohup`. Such signals stay ignored.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     is_ignored_in(&status, kind)
@@ -231,7 +231,7 @@ fn is_ignored_in(status: &str, kind: SignalKind) -> bool {
     mask.unwrap_or_default() & bit.unwrap_or_default() != 0
 }
 
-/// Commands that generate a CA and a certificate that it signs.
+/// Commands that generate a CA and a certificate signed by it.
 pub(super) const AUTHORITY_AND_LEAF: &[&str] = &[
     AUTHORITY,
     "keywright generate /demo/web --type certificate --common-name web --ca /demo/root",
@@ -241,7 +241,8 @@ pub(super) const AUTHORITY_AND_LEAF: &[&str] = &[
 pub(super) const AUTHORITY: &str =
     "keywright generate /demo/root --type certificate --common-name root --is-ca";
 
-/// The time a verb has to stop before the program exits. Longer than an export waits for the reader of its output.
+/// The time in which a verb must stop before the program exits. It exceeds the time that an interrupted export waits for the
+/// reader of its output.
 const STOP_TIME_MAX: Duration = Duration::from_secs(4);
 
 #[cfg(test)]

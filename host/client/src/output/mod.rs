@@ -16,7 +16,7 @@ use crate::{failure::Failure, session::OutputFormat, transfer};
 pub(crate) use text::printable;
 use text::{indented, printable_json};
 
-/// Data that can be written in each output format.
+/// Data that can be written in every output format.
 pub(crate) trait Render {
     /// Returns the data as JSON, from which YAML is derived.
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error>;
@@ -60,7 +60,7 @@ impl Output {
             return self.write(yaml.as_bytes());
         }
         let indented = indented(json);
-        // Programs get the bytes unescaped.
+        // Escape control characters only for people. Programs need the original JSON.
         let shown = if self.format == OutputFormat::Table || io::stdout().is_terminal() {
             printable_json(&indented)
         } else {
@@ -114,7 +114,7 @@ pub(crate) fn error(text: &str) {
     );
 }
 
-/// A table.
+/// The layout of data in table format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     /// Several objects, one per row.

@@ -86,7 +86,7 @@ impl Environment {
     }
 }
 
-/// Where an access token comes from.
+/// The source of an access token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenSource {
     /// This file.

@@ -172,7 +172,7 @@ pub struct StoredSession {
 }
 
 impl StoredSession {
-    /// Reads the session. `None` if there is none.
+    /// Reads the session, or returns `None` if no session is stored.
     ///
     /// # Errors
     /// When the file can't be read or is malformed.
@@ -284,7 +284,7 @@ impl StoredSession {
         Ok(())
     }
 
-    /// Deletes any session. `false` if there is none.
+    /// Deletes the stored session, if any. Returns whether a session was stored.
     ///
     /// # Errors
     /// When the file can't be deleted.

@@ -1,4 +1,4 @@
-//! The settings of the command line, and the state that it keeps between runs.
+//! The settings of the command line, and its state between runs.
 //!
 //! # The folder
 //!
@@ -10,8 +10,8 @@
 //!   never a password or a client secret. The tokens are only sent to that server. Every write sets mode 0600. If others can read
 //!   the file, each run prints a warning and continues.
 //!
-//! Several runs may use the folder concurrently: a lock serializes changes of the session. A run that has renewed its tokens only
-//! stores them if the stored login is still the one it started with.
+//! Several runs may use the folder concurrently: a lock serializes changes of the session. A run that has renewed its tokens
+//! does not store them if another run has changed the stored login in the meantime.
 //!
 //! # Precedence
 //!

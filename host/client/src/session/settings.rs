@@ -63,7 +63,7 @@ pub struct Settings {
     pub login_options: LoginOptions,
     /// The tokens of the token file, of the environment, or of the session if it is for this server.
     pub tokens: Option<Tokens>,
-    /// Where the token comes from, if it is not a login's.
+    /// The source of the token, or `None` if a login issued it.
     pub token_source: Option<TokenSource>,
     /// The session, if it is for this server.
     pub session: Option<StoredSession>,

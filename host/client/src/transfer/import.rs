@@ -225,7 +225,7 @@ impl Importer<'_> {
         });
     }
 
-    /// Waits for one request. `false` if none is in progress.
+    /// Waits for one request to complete. Returns `false` if no request is in progress.
     async fn settle_one(&mut self) -> Result<bool, ImportError> {
         let Some(attempt) = self.attempts.join_next().await else {
             return Ok(false);

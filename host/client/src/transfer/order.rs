@@ -33,7 +33,7 @@ pub(crate) struct Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NameHash(u64);
 
-/// What to do with an entry in this pass.
+/// The action for an entry in this pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// Skip it: it was attempted in an earlier pass.

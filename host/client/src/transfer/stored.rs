@@ -25,7 +25,7 @@ pub(crate) struct StoredCredential {
 /// A CA that an export can't refer to by name. The certificate contains a copy of the CA certificate instead.
 #[derive(Debug)]
 pub(crate) enum Signer {
-    /// The CA's active version is not the one that signed.
+    /// A version of the CA that is not active signed the certificate.
     PreviousVersion(String),
     /// The CA does not exist or is hidden from the caller.
     Hidden(String),

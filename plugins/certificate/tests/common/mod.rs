@@ -1,4 +1,4 @@
-//! What the tests share: making certificates with a fixed random stream, and an authority that signs natively.
+//! Shared test code: generates certificates with a fixed random stream, and signs them with a native CA.
 
 use keywright_plugin_certificate::{generate, issuer::Issuer, parameters::normalize, pem, tbs};
 use keywright_plugin_support::Failure;
@@ -19,7 +19,7 @@ use x509_parser::{
 /// 2026-11-21T12:00:00Z.
 pub(crate) const NOW_SECONDS: u64 = 1_795_262_400;
 
-/// A certificate authority whose key is at hand.
+/// A CA that signs with a key in memory.
 pub(crate) struct Authority {
     pub(crate) certificate: Vec<u8>,
     pub(crate) subject: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// The authority of a value that was generated.
+    /// Creates a CA from a generated value.
     pub(crate) fn of(value: &Value) -> Self {
         let certificate = der(value, "certificate");
         let (_, parsed) = X509Certificate::from_der(&certificate).unwrap();
@@ -75,7 +75,7 @@ impl Issuer for Authority {
     }
 }
 
-/// Makes a value as the host does: canonical parameters first.
+/// Generates a value like the host, which first converts the parameters to their canonical form.
 pub(crate) fn made(
     parameters: &Value,
     now_seconds: u64,
@@ -88,7 +88,7 @@ pub(crate) fn made(
     Ok(serde_json::from_str(&value).unwrap())
 }
 
-/// The bytes of a field that is a certificate.
+/// Returns the DER of the certificate in a field.
 pub(crate) fn der(value: &Value, field: &str) -> Vec<u8> {
     pem::first_certificate(value[field].as_str().unwrap()).unwrap()
 }

@@ -38,7 +38,7 @@ fn attribute(number: u8, tag: u8, text: &[u8]) -> Vec<u8> {
     element(0x30, &[&identifier, &element(tag, &[text])])
 }
 
-/// A certificate of another program, which signed itself: with this subject, and these alternative names.
+/// Generates a self-signed certificate like another program, with this DER subject and these alternative names.
 fn of_another_program(subject: &[u8], alternative_names: Option<&[u8]>) -> Value {
     let mut kept = json!({"subject": Base64::encode_string(subject)});
     if let Some(names) = alternative_names {

@@ -24,7 +24,7 @@ pub(crate) fn reported(certificate: &str) -> (Value, bool) {
     )
 }
 
-/// Also returns the parts of the certificate that no named parameter can express.
+/// Also returns the names of the kept parts, which no other parameter can express.
 pub(crate) fn reported_and_kept(certificate: &str) -> (Value, Vec<String>, bool) {
     let (mut parameters, is_complete) = reported(certificate);
     let kept = parameters.as_object_mut().unwrap().remove("kept");
@@ -43,7 +43,7 @@ pub(crate) fn regenerated(certificate: &str) -> Value {
     serde_json::from_str(&value).unwrap()
 }
 
-/// An extension, with whether it is critical.
+/// Returns the criticality and the value of an extension.
 pub(crate) fn extension(der: &[u8], identifier: &str) -> Option<(bool, Vec<u8>)> {
     let (_, certificate) = X509Certificate::from_der(der).unwrap();
     certificate

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::{Client, Error, KnownType, failure::Failure};
 
-/// Returns a type's description. `None` if the server does not describe its types or the parameters of this one; then only the
-/// server validates.
+/// Returns the description of a type, or `None` if the server describes no types, or not the parameters of this type. In that
+/// case, only the server validates the parameters.
 pub(super) async fn known_type(
     client: &Client,
     credential_type: &str,

@@ -1,4 +1,4 @@
-//! What both formats share: the receiver of entries, errors, limits, and a reader that fails if an entry is too long.
+//! The parts common to both formats: the receiver of entries, errors, limits, and a reader that fails if an entry is too long.
 
 use std::{
     cell::Cell,

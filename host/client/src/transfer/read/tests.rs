@@ -1,4 +1,4 @@
-//! Valid files, as written by people and other clients, and invalid ones.
+//! Tests valid files, as written by people and other clients, and invalid files.
 
 use std::{fmt::Write, fs, ops::ControlFlow, time::UNIX_EPOCH};
 

@@ -143,7 +143,7 @@ struct NodeError {
     reason: Reason,
 }
 
-/// The outer error concerns the whole file, the inner one only the node.
+/// A node that was built. The outer error concerns the whole file, the inner error only the node.
 type BuildResult = Result<Result<Node, NodeError>, FileError>;
 
 impl Builder {

@@ -183,7 +183,7 @@ impl RotationRun {
     }
 }
 
-/// The state of a rotation, and what this run did.
+/// The state of a rotation, the steps that this run took, and the credentials that it regenerated.
 struct RotationOutput<'a> {
     rotation: &'a Rotation,
     taken: &'a [Step],
