@@ -8,7 +8,7 @@ use crate::{
     Failure,
     pace::Pace,
     ports::{
-        EncryptionKeyRepository, KeyRotationRepository, KeyStanding, ResealedVersion, SealContext,
+        EncryptionKeyRepository, KeyRotationRepository, KeyStatus, ResealedVersion, SealContext,
         SealError, SealedVersion, Sealer,
     },
 };
@@ -40,11 +40,11 @@ impl EncryptionKeys {
         let mut usage = KeyUsage::default();
         for (key_id, versions) in self.repository.versions_by_key().await? {
             // A key that can't currently be compared with the configured keys counts as not configured.
-            let _ = self.sealer.recognise(key_id).await;
-            let counted = match self.sealer.standing(key_id) {
-                KeyStanding::Active => &mut usage.active_key,
-                KeyStanding::Inactive => &mut usage.inactive_keys,
-                KeyStanding::Unknown => &mut usage.unknown_keys,
+            let _ = self.sealer.recognize(key_id).await;
+            let counted = match self.sealer.status(key_id) {
+                KeyStatus::Active => &mut usage.active_key,
+                KeyStatus::Inactive => &mut usage.inactive_keys,
+                KeyStatus::Unknown => &mut usage.unknown_keys,
             };
             *counted = counted.saturating_add(versions);
         }
@@ -55,7 +55,7 @@ impl EncryptionKeys {
     pub async fn active_encryptions(&self) -> Result<u64, Failure> {
         let counted = self.repository.encryptions_by_key().await?.into_iter();
         let mut active =
-            counted.filter(|(key_id, _)| self.sealer.standing(*key_id) == KeyStanding::Active);
+            counted.filter(|(key_id, _)| self.sealer.status(*key_id) == KeyStatus::Active);
         Ok(active.next().map_or(0, |(_, encryptions)| encryptions))
     }
 }
@@ -91,13 +91,13 @@ impl RotateKeys {
     /// key of the server that started last, so that two servers don't repeatedly re-encrypt the same versions.
     pub async fn is_towards_active_key(&self) -> Result<bool, Failure> {
         let last = self.repository.last_activated().await?;
-        Ok(last.is_some_and(|key_id| self.sealer.standing(key_id) == KeyStanding::Active))
+        Ok(last.is_some_and(|key_id| self.sealer.status(key_id) == KeyStatus::Active))
     }
 
     /// Returns the inactive configured keys that still encrypt versions.
     pub async fn keys_to_rotate(&self) -> Result<Vec<Uuid>, Failure> {
         let mut key_ids = self.repository.keys_in_use().await?;
-        key_ids.retain(|&key_id| self.sealer.standing(key_id) == KeyStanding::Inactive);
+        key_ids.retain(|&key_id| self.sealer.status(key_id) == KeyStatus::Inactive);
         Ok(key_ids)
     }
 
@@ -195,7 +195,7 @@ mod tests {
         }
 
         fn open(&self, record: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
-            if self.standing(envelope.key_id) == KeyStanding::Unknown {
+            if self.status(envelope.key_id) == KeyStatus::Unknown {
                 return Err(SealError::KeyUnknown(envelope.key_id));
             }
             let text = String::from_utf8(envelope.ciphertext.clone()).unwrap();
@@ -206,15 +206,15 @@ mod tests {
                 .ok_or(SealError::NotAuthentic)
         }
 
-        fn standing(&self, key_id: Uuid) -> KeyStanding {
+        fn status(&self, key_id: Uuid) -> KeyStatus {
             match key_id {
-                ACTIVE => KeyStanding::Active,
-                INACTIVE => KeyStanding::Inactive,
-                _ => KeyStanding::Unknown,
+                ACTIVE => KeyStatus::Active,
+                INACTIVE => KeyStatus::Inactive,
+                _ => KeyStatus::Unknown,
             }
         }
 
-        async fn recognise(&self, _key_id: Uuid) -> Result<(), RecognitionError> {
+        async fn recognize(&self, _key_id: Uuid) -> Result<(), RecognitionError> {
             Ok(())
         }
     }

@@ -438,6 +438,6 @@ fn log_loaded(plugin: &Plugin) {
         plugin.name = plugin.identity.name,
         plugin.version = plugin.identity.version,
         plugin.digest = plugin.identity.digest,
-        "plugin loaded"
+        "loaded plugin"
     );
 }

@@ -296,8 +296,7 @@ fn development_identity(
     };
     DevelopmentConfig::check_addresses(addresses)?;
     tracing::warn!(
-        "THE DEVELOPMENT IDENTITY PROVIDER IS ON: its secrets are public, so anybody who reaches this server can log in. \
-         Never use this configuration in production."
+        "enabled the development identity provider: its secrets are public; never use this configuration in production"
     );
     let identity = development.identity_provider(&config.authentication, Arc::clone(clock))?;
     Ok(Some(identity))

@@ -103,7 +103,7 @@ pub(crate) enum Command {
         /// Also connect to the database; nothing is changed there
         #[arg(long)]
         connect: bool,
-        /// Skip the plugins. Plugins that are not in the plugin cache are compiled, which takes seconds.
+        /// Skip the plugins. Otherwise, plugins that are not in the cache are compiled, which takes seconds.
         #[arg(long)]
         no_plugins: bool,
     },

@@ -146,7 +146,7 @@ async fn a_rolling_key_change_of_two_servers_fails_no_request() {
 }
 
 #[tokio::test]
-async fn a_key_activated_elsewhere_is_recognised_before_it_is_needed() {
+async fn a_key_activated_elsewhere_is_recognized_before_it_is_needed() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let old = with_keys(&["KEY_A", "KEY_B", "KEY_C"]).storage(&storage);
@@ -154,8 +154,8 @@ async fn a_key_activated_elsewhere_is_recognised_before_it_is_needed() {
     let new = with_keys(&["KEY_B", "KEY_A"]).storage(&storage);
     let new = Server::start_with(&new).await;
     given::set_value(&new, "/new", "1").await;
-    let recognised = format!("\"encryption.key\":\"{}\"", active_key_id(&new));
-    while !old.log().contains(&recognised) {
+    let recognized = format!("\"encryption.key\":\"{}\"", active_key_id(&new));
+    while !old.log().contains(&recognized) {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert_eq!(usage(&old).await, used(0, 1, 0));

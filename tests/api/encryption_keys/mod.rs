@@ -1,4 +1,4 @@
-//! Configuring, recognising and changing encryption keys.
+//! Configuring, recognizing and changing encryption keys.
 
 mod changes;
 mod kms;

@@ -56,11 +56,7 @@ async fn idle_connections_are_closed_when_the_limit_is_reached() {
         let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
         assert_eq!(get_health(&mut stream).await.unwrap(), 200);
     }
-    assert!(
-        server
-            .log()
-            .contains("reached the connection limit")
-    );
+    assert!(server.log().contains("reached the connection limit"));
 }
 
 #[tokio::test]

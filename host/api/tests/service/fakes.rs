@@ -19,7 +19,7 @@ use keywright_core::{
     permission::Actor,
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields, Clock,
-        Envelope, Generator, GeneratorDescription, Generators, HostWork, Identifiers, KeyStanding,
+        Envelope, Generator, GeneratorDescription, Generators, HostWork, Identifiers, KeyStatus,
         PluginCallError, PluginFaultError, RecognitionError, Recovered, Reference, Resolver,
         Resolvers, SealContext, SealError, Sealer, SigningError, Violation,
     },
@@ -63,15 +63,15 @@ impl Sealer for OpenSealer {
         ))
     }
 
-    fn standing(&self, key_id: Uuid) -> KeyStanding {
+    fn status(&self, key_id: Uuid) -> KeyStatus {
         match key_id.as_u128() {
-            0 => KeyStanding::Active,
-            1..10 => KeyStanding::Inactive,
-            _ => KeyStanding::Unknown,
+            0 => KeyStatus::Active,
+            1..10 => KeyStatus::Inactive,
+            _ => KeyStatus::Unknown,
         }
     }
 
-    async fn recognise(&self, _: Uuid) -> Result<(), RecognitionError> {
+    async fn recognize(&self, _: Uuid) -> Result<(), RecognitionError> {
         Ok(())
     }
 }

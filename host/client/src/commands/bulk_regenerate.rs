@@ -9,8 +9,8 @@ use crate::output::{self, Render, Table};
 
 /// Regenerate all credentials of a CA or a plugin.
 ///
-/// Regenerates everything that a CA signed, of any type, and everything below that; or everything that a plugin generated. If
-/// one of the credentials can't be regenerated, nothing changes.
+/// With a CA, regenerates all credentials that it signed, directly or through other CAs. With `--generated-by`, regenerates all
+/// credentials that the plugin generated. If one of the credentials can't be regenerated, nothing changes.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct BulkRegenerate {

@@ -119,7 +119,7 @@ impl Report {
 
     /// Counts and prints a failure.
     pub(crate) fn failed(&mut self, position: Position, name: Option<String>, reason: String) {
-        let shown = name.as_deref().map_or("without a name", shortened);
+        let shown = name.as_deref().map_or("unnamed credential", shortened);
         self.progress
             .above(|| output::note(&format!("failed: {shown} ({position}): {reason}")));
         self.count(|summary| {

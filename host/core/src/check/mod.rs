@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
                 if faults.is_empty() {
                     continue;
                 }
-                let uncompared = self.recognise_keys(&faults).await?;
+                let uncompared = self.recognize_keys(&faults).await?;
                 let again = repository.versions(single_row(read.sequence)).await;
                 for read in self.reread("credential_version", read.sequence, again)? {
                     let mut fresh = Issuers::default();
@@ -222,15 +222,15 @@ impl<'a> Walk<'a> {
         checker.faults(version, issuers).await
     }
 
-    /// Recognises keys that a server has started to use since the start of the check. Returns the keys that can't currently be
+    /// Recognizes keys that a server has started to use since the start of the check. Returns the keys that can't currently be
     /// compared with the configured keys.
-    async fn recognise_keys(&self, faults: &[Fault]) -> Result<Vec<Uuid>, RepositoryError> {
+    async fn recognize_keys(&self, faults: &[Fault]) -> Result<Vec<Uuid>, RepositoryError> {
         let mut uncompared = Vec::new();
         for fault in faults {
             let Fault::KeyUnknown(key_id) = fault else {
                 continue;
             };
-            match self.check.sealer.recognise(*key_id).await {
+            match self.check.sealer.recognize(*key_id).await {
                 Ok(()) => {}
                 Err(RecognitionError::Repository(failure)) => {
                     if unless_unavailable::<()>(Err(failure))?.is_err() {

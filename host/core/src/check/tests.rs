@@ -14,7 +14,7 @@ use crate::{
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, CheckEnds, CheckedCredential,
         CheckedFields, CheckedIndexEntry, CheckedPermission, CheckedRow, CheckedVersion, Envelope,
-        KeyStanding, PointedVersion, RecognitionError, SealContext, SealError, SequenceRange,
+        KeyStatus, PointedVersion, RecognitionError, SealContext, SealError, SequenceRange,
     },
 };
 
@@ -71,7 +71,7 @@ async fn malformed_plaintext_is_reported() {
 }
 
 #[tokio::test]
-async fn a_new_key_is_recognised_before_it_is_reported() {
+async fn a_new_key_is_recognized_before_it_is_reported() {
     for (key, kinds) in [
         (NEW_KEY, &[][..]),
         (UNKNOWN_KEY, &["key_unknown"; 4]),
@@ -321,7 +321,7 @@ impl CheckRepository for Rows {
     }
 }
 
-/// A sealer that does not encrypt. It has some keys, and can recognise one more.
+/// A sealer that does not encrypt. It has some keys, and can recognize one more.
 struct PlainText(Mutex<Vec<Uuid>>);
 
 #[async_trait]
@@ -338,11 +338,11 @@ impl Sealer for PlainText {
         text.map(Secret::new).map_err(|_| SealError::NotAuthentic)
     }
 
-    fn standing(&self, _: Uuid) -> KeyStanding {
-        KeyStanding::Active
+    fn status(&self, _: Uuid) -> KeyStatus {
+        KeyStatus::Active
     }
 
-    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionError> {
+    async fn recognize(&self, key_id: Uuid) -> Result<(), RecognitionError> {
         match key_id {
             NEW_KEY => self.0.lock().unwrap().push(key_id),
             KEY_OF_UNAVAILABLE_PLUGIN => {

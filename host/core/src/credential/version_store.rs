@@ -12,8 +12,8 @@ use crate::{
         content::{Content, check_size},
     },
     ports::{
-        AppendCondition, Appended, Clock, CredentialRepository, Identifiers, KeyStanding,
-        NewVersion, ReadVersions, SealContext, Sealer, VersionSelection,
+        AppendCondition, Appended, Clock, CredentialRepository, Identifiers, KeyStatus, NewVersion,
+        ReadVersions, SealContext, Sealer, VersionSelection,
     },
 };
 
@@ -92,8 +92,8 @@ impl VersionStore {
             name: &stored.name.lookup(),
         };
         let key_id = stored.envelope.key_id;
-        if self.sealer.standing(key_id) == KeyStanding::Unknown {
-            self.sealer.recognise(key_id).await?;
+        if self.sealer.status(key_id) == KeyStatus::Unknown {
+            self.sealer.recognize(key_id).await?;
         }
         let plaintext = self.sealer.open(record, &stored.envelope)?;
         Ok(OpenVersion {

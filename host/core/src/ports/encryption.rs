@@ -26,19 +26,19 @@ pub trait Sealer: Send + Sync {
     fn open(&self, context: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError>;
 
     /// Returns whether the key with this id is active, inactive or unknown.
-    fn standing(&self, key_id: Uuid) -> KeyStanding;
+    fn status(&self, key_id: Uuid) -> KeyStatus;
 
     /// Compares an unknown key with the configured keys: another server may have activated it since this server started.
     /// Call it before [`Sealer::open`], which doesn't compare keys. Cheap for a key that was compared before.
     ///
     /// # Errors
     /// If the key can't currently be compared.
-    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionError>;
+    async fn recognize(&self, key_id: Uuid) -> Result<(), RecognitionError>;
 }
 
 /// Whether an encryption key is configured, and whether it is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyStanding {
+pub enum KeyStatus {
     /// The key encrypts and decrypts.
     Active,
     /// The key is configured and only decrypts.

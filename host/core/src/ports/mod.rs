@@ -26,7 +26,7 @@ pub use check::{
     CheckedRow, CheckedVersion, PointedVersion, SequenceRange,
 };
 pub use encryption::{
-    EncryptionKeyRepository, Envelope, KeyManagement, KeyManagementError, KeyStanding,
+    EncryptionKeyRepository, Envelope, KeyManagement, KeyManagementError, KeyStatus,
     RecognitionError, SealContext, SealError, Sealer,
 };
 pub use permissions::PermissionRepository;

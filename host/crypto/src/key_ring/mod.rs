@@ -11,7 +11,7 @@ use std::{
 
 use keywright_core::{
     Secret,
-    ports::{Envelope, KeyStanding, SealContext, SealError},
+    ports::{Envelope, KeyStatus, SealContext, SealError},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -118,13 +118,13 @@ impl KeyRing {
 
     /// Returns whether the key with this id is active, inactive or unknown.
     #[must_use]
-    pub fn standing(&self, key_id: Uuid) -> KeyStanding {
+    pub fn status(&self, key_id: Uuid) -> KeyStatus {
         if key_id == self.active {
-            KeyStanding::Active
+            KeyStatus::Active
         } else if self.keys.contains_key(&key_id) {
-            KeyStanding::Inactive
+            KeyStatus::Inactive
         } else {
-            KeyStanding::Unknown
+            KeyStatus::Unknown
         }
     }
 }
@@ -150,7 +150,7 @@ pub const ENCRYPTIONS_PER_KEY_WARNED: u64 = 1 << 31;
 fn associated_data(context: SealContext<'_>) -> Vec<u8> {
     let name = context.name.folded().as_bytes();
     [
-        &[PLACE_FORMAT],
+        &[RECORD_FORMAT],
         context.version_id.as_bytes().as_slice(),
         name,
     ]
@@ -158,7 +158,7 @@ fn associated_data(context: SealContext<'_>) -> Vec<u8> {
 }
 
 /// The format of the associated data. Every format has its own number, so encodings of different formats always differ.
-const PLACE_FORMAT: u8 = 1;
+const RECORD_FORMAT: u8 = 1;
 
 /// The result of comparing the configured keys with the records so far. No record is compared twice.
 #[derive(Clone, Default)]
@@ -213,7 +213,7 @@ impl Recognition {
 
     /// Returns the indexes of the configured keys without a record.
     #[must_use]
-    pub fn unrecognised(&self, configured: &ConfiguredKeys) -> Vec<usize> {
+    pub fn unrecognized(&self, configured: &ConfiguredKeys) -> Vec<usize> {
         (0..configured.all().len())
             .filter(|index| !self.recognized_indexes.contains(index))
             .collect()

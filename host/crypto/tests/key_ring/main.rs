@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     credential::LookupName,
-    ports::{Envelope, KeyStanding, SealContext, SealError},
+    ports::{Envelope, KeyStatus, SealContext, SealError},
 };
 use keywright_crypto::{
     ComparisonError, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeyRing,
@@ -168,19 +168,19 @@ fn inactive_key_decrypts_and_unused_key_is_ignored() {
 
     let configured = vec![raw(1, false), raw(2, true), raw(3, false)];
     let new = unlock(configured, std::slice::from_ref(&record));
-    assert_eq!(new.unrecognised, [2]);
+    assert_eq!(new.unrecognized, [2]);
     assert_ne!(new.ring.active_key_id(), record.id);
     assert_eq!(new.ring.key_ids().count(), 2);
     assert_eq!(new.ring.open(context, &envelope).unwrap().expose(), "old");
     let sealed = new.ring.seal(context, &secret("new")).unwrap();
     let new_id = new.added.unwrap().id;
     assert_eq!(sealed.key_id, new_id);
-    for (id, standing) in [
-        (new_id, KeyStanding::Active),
-        (record.id, KeyStanding::Inactive),
-        (Uuid::from_u128(7), KeyStanding::Unknown),
+    for (id, status) in [
+        (new_id, KeyStatus::Active),
+        (record.id, KeyStatus::Inactive),
+        (Uuid::from_u128(7), KeyStatus::Unknown),
     ] {
-        assert_eq!(new.ring.standing(id), standing);
+        assert_eq!(new.ring.status(id), status);
     }
 }
 
@@ -190,17 +190,17 @@ fn key_is_recognized_by_a_later_record() {
     let first = unlock(vec![raw(1, true)], &[]).added.unwrap();
     let mut recognition = Recognition::default();
     now(recognition.compare(&configured, std::slice::from_ref(&first))).unwrap();
-    assert_eq!(recognition.unrecognised(&configured), [1]);
+    assert_eq!(recognition.unrecognized(&configured), [1]);
 
     let later = ConfiguredKeys::new(vec![raw(2, true)]).unwrap();
     let record = now(later.new_record(Uuid::from_u128(60), at(5))).unwrap();
     assert!(!recognition.was_compared(record.id));
     now(recognition.compare(&configured, &[record.clone(), first.clone()])).unwrap();
     assert!(recognition.was_compared(record.id));
-    assert!(recognition.unrecognised(&configured).is_empty());
+    assert!(recognition.unrecognized(&configured).is_empty());
     let ring = recognition.key_ring().unwrap();
     assert_eq!(ring.active_key_id(), first.id);
-    assert_eq!(ring.standing(record.id), KeyStanding::Inactive);
+    assert_eq!(ring.status(record.id), KeyStatus::Inactive);
 }
 
 #[test]
@@ -358,7 +358,7 @@ pub(crate) struct Unlocked {
     /// The new record of the active key, if the key had no record.
     pub(crate) added: Option<KeyRecord>,
     /// The indexes of the keys without a record.
-    pub(crate) unrecognised: Vec<usize>,
+    pub(crate) unrecognized: Vec<usize>,
 }
 
 /// Recognizes keys by their records. Creates a record for the active key if it has no record.
@@ -374,7 +374,7 @@ pub(crate) fn unlock(configured: Vec<ConfiguredKey>, records: &[KeyRecord]) -> U
     });
     Unlocked {
         ring: recognition.key_ring().unwrap(),
-        unrecognised: recognition.unrecognised(&configured),
+        unrecognized: recognition.unrecognized(&configured),
         recognition,
         added,
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use keywright_core::{
     credential::LookupName,
-    ports::{KeyManagement, KeyManagementError, KeyStanding, SealContext},
+    ports::{KeyManagement, KeyManagementError, KeyStatus, SealContext},
 };
 use keywright_crypto::{
     ComparisonError, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeyRingError,
@@ -71,8 +71,8 @@ fn wrapped_key_is_recognized_by_its_service() {
         wrapped(Service::Marks(1), "one", false),
     ];
     let again = unlock(configured, std::slice::from_ref(&record));
-    assert_eq!(again.unrecognised, [1]);
-    assert_eq!(again.ring.standing(record.id), KeyStanding::Inactive);
+    assert_eq!(again.unrecognized, [1]);
+    assert_eq!(again.ring.status(record.id), KeyStatus::Inactive);
     assert_eq!(
         again.ring.open(context, &sealed).unwrap().expose(),
         "hunter2"

@@ -240,13 +240,12 @@ impl ClockCheck {
         retention_clock_checked(is_trusted);
         if is_trusted != self.was_trusted {
             if is_trusted {
-                tracing::info!("retention trusts the clock again and deletes versions by age");
+                tracing::info!("resumed deleting versions by age");
             } else {
                 tracing::warn!(
                     retention.clock = %record.seen_at,
                     retention.trusted_from = %record.trusted_from,
-                    "retention does not trust the clock, which has jumped or was not checked for a day: no versions are deleted by \
-                     age until the clock has run evenly for a day"
+                    "paused deleting versions by age: the clock jumped or was not checked for a day; resumes after a day without a jump"
                 );
             }
         }

@@ -277,9 +277,8 @@ mod tests {
         Secret,
         credential::CredentialName,
         ports::{
-            EncryptionKeyRepository, Envelope, KeyRotationRepository, KeyStanding,
-            RecognitionError, RepositoryError, ResealedVersion, SealContext, SealError,
-            SealedVersion, Sealer,
+            EncryptionKeyRepository, Envelope, KeyRotationRepository, KeyStatus, RecognitionError,
+            RepositoryError, ResealedVersion, SealContext, SealError, SealedVersion, Sealer,
         },
     };
     use tokio::sync::watch;
@@ -302,15 +301,15 @@ mod tests {
             Err(SealError::NotAuthentic)
         }
 
-        fn standing(&self, key_id: Uuid) -> KeyStanding {
+        fn status(&self, key_id: Uuid) -> KeyStatus {
             if key_id == ACTIVE {
-                KeyStanding::Active
+                KeyStatus::Active
             } else {
-                KeyStanding::Inactive
+                KeyStatus::Inactive
             }
         }
 
-        async fn recognise(&self, _: Uuid) -> Result<(), RecognitionError> {
+        async fn recognize(&self, _: Uuid) -> Result<(), RecognitionError> {
             Ok(())
         }
     }

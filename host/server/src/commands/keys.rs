@@ -8,7 +8,7 @@ use keywright_core::{
     Failure,
     encryption_key::{EncryptionKeys, RotateKeys},
     ports::{
-        EncryptionKeyRepository, Identifiers, KeyRotationRepository, KeyStanding, RepositoryError,
+        EncryptionKeyRepository, Identifiers, KeyRotationRepository, KeyStatus, RepositoryError,
         Sealer,
     },
 };
@@ -26,7 +26,7 @@ use crate::{
         rotation::{Counts, Reporter, Rotation},
     },
     config::Config,
-    keys::{self, RecognisedKeys},
+    keys::{self, RecognizedKeys},
     process::{self, RandomIdentifiers, on_threads},
     started::StartupError,
     telemetry,
@@ -283,15 +283,15 @@ impl Reporter for ProgressReporter {
 /// created, and the database of an older release is not migrated.
 async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartupError> {
     let database = open_database_to_read(config).await?;
-    let recognised = RecognisedKeys::read(&config.encryption, &database).await?;
+    let recognized = RecognizedKeys::read(&config.encryption, &database).await?;
     let stored = read_keys(&database)
         .await
         .map_err(|cause| StartupError::while_doing("reading the encryption key records", cause))?;
     database.close().await;
-    let is_new = !recognised.is_active_known();
+    let is_new = !recognized.is_active_known();
     let records = stored.records.iter();
-    let keys = records.map(|record| KeyStatus::new(record, &stored, &recognised));
-    let keys: Vec<KeyStatus> = keys.collect();
+    let keys = records.map(|record| KeyReport::new(record, &stored, &recognized));
+    let keys: Vec<KeyReport> = keys.collect();
     let text = if as_json {
         let status = serde_json::json!({
             "keys": keys,
@@ -330,7 +330,7 @@ async fn read_keys(database: &Database) -> Result<StoredKeys, RepositoryError> {
 
 /// One key.
 #[derive(Serialize)]
-struct KeyStatus {
+struct KeyReport {
     id: Uuid,
     provider: String,
     created_at: String,
@@ -340,18 +340,18 @@ struct KeyStatus {
     encryptions: u64,
 }
 
-impl KeyStatus {
-    fn new(record: &EncryptionKeyRow, stored: &StoredKeys, recognised: &RecognisedKeys) -> Self {
+impl KeyReport {
+    fn new(record: &EncryptionKeyRow, stored: &StoredKeys, recognized: &RecognizedKeys) -> Self {
         let count =
             |counts: &HashMap<Uuid, u64>| counts.get(&record.id).copied().unwrap_or_default();
         Self {
             id: record.id,
             provider: record.provider.clone(),
             created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
-            state: match recognised.standing(record.id) {
-                KeyStanding::Active => ACTIVE,
-                KeyStanding::Inactive => "inactive",
-                KeyStanding::Unknown => "unknown",
+            state: match recognized.status(record.id) {
+                KeyStatus::Active => ACTIVE,
+                KeyStatus::Inactive => "inactive",
+                KeyStatus::Unknown => "unknown",
             },
             versions: count(&stored.versions),
             encryptions: count(&stored.encryptions),
@@ -360,7 +360,7 @@ impl KeyStatus {
 }
 
 /// Formats a table for people.
-fn table(keys: &[KeyStatus]) -> String {
+fn table(keys: &[KeyReport]) -> String {
     let line = |id: &str, provider: &str, created_at: &str, state: &str, counts: [&str; 2]| {
         let [versions, encryptions] = counts;
         format!(
@@ -378,7 +378,7 @@ fn table(keys: &[KeyStatus]) -> String {
 }
 
 /// Returns whether the active key should be replaced soon because of the number of its encryptions.
-fn is_nearly_exhausted(keys: &[KeyStatus]) -> bool {
+fn is_nearly_exhausted(keys: &[KeyReport]) -> bool {
     let mut active = keys.iter().filter(|key| key.state == ACTIVE);
     active.any(|key| key.encryptions >= ENCRYPTIONS_PER_KEY_WARNED)
 }
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_columns_of_a_table_are_aligned() {
-        let key = |id, state, versions| KeyStatus {
+        let key = |id, state, versions| KeyReport {
             id: Uuid::from_u128(id),
             provider: "raw".to_owned(),
             created_at: "2026-01-02T03:04:05Z".to_owned(),

@@ -101,7 +101,8 @@ fn report(findings: &Findings, file: &Path) -> String {
     let file = file.display();
     let _ = match findings.mistakes.len() {
         0 => writeln!(text, "{file} can be used"),
-        count => writeln!(text, "{file} can't be used: {count} settings have errors"),
+        1 => writeln!(text, "{file} can't be used: 1 error"),
+        count => writeln!(text, "{file} can't be used: {count} errors"),
     };
     text
 }

@@ -52,7 +52,7 @@ impl ManagementConfig {
         for actor in &self.actors {
             if !Actor::parse(actor).is_ok_and(|actor| actor.can_log_in()) {
                 return Err(StartupError::new(format!(
-                    "management.actors names {actor:?}, which no caller can be: it must begin with one of {}",
+                    "management.actors: invalid actor {actor:?}; it must start with one of {}",
                     ACTOR_KINDS.join(", ")
                 )));
             }

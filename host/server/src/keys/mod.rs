@@ -6,7 +6,7 @@ mod shared;
 use std::{collections::HashSet, error::Error, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use keywright_core::ports::{Identifiers, KeyStanding, RepositoryError};
+use keywright_core::ports::{Identifiers, KeyStatus, RepositoryError};
 use keywright_crypto::{ConfiguredKey, ConfiguredKeys, KeyRing, KeySource, Recognition};
 use keywright_storage::{Database, SqlEncryptionKeyRepository};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ pub(crate) async fn unlock(
     identifiers: &dyn Identifiers,
     now: DateTime<Utc>,
 ) -> Result<SharedKeyRing, StartupError> {
-    let mut keys = RecognisedKeys::read(config, database).await?;
+    let mut keys = RecognizedKeys::read(config, database).await?;
     let mut is_added = false;
     let mut seconds_waited = 0;
     loop {
@@ -51,7 +51,7 @@ pub(crate) async fn unlock_to_read(
     config: &EncryptionConfig,
     database: &Database,
 ) -> Result<SharedKeyRing, StartupError> {
-    let keys = RecognisedKeys::read(config, database).await?;
+    let keys = RecognizedKeys::read(config, database).await?;
     keys.check().await?;
     let key_ring = keys.recognition.key_ring_to_read();
     Ok(keys.shared(key_ring))
@@ -78,13 +78,13 @@ pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
 }
 
 /// The configured keys, and which of them have records.
-pub(crate) struct RecognisedKeys {
+pub(crate) struct RecognizedKeys {
     configured: Arc<ConfiguredKeys>,
     repository: SqlEncryptionKeyRepository,
     recognition: Recognition,
 }
 
-impl RecognisedKeys {
+impl RecognizedKeys {
     /// Reads the configured keys and compares them with the records. Nothing is stored.
     pub(crate) async fn read(
         config: &EncryptionConfig,
@@ -99,9 +99,9 @@ impl RecognisedKeys {
         Ok(keys)
     }
 
-    /// Returns the standing of the key with this id in the configuration.
-    pub(crate) fn standing(&self, key_id: Uuid) -> KeyStanding {
-        self.recognition.key_ring_to_read().standing(key_id)
+    /// Returns the status of the key with this id in the configuration.
+    pub(crate) fn status(&self, key_id: Uuid) -> KeyStatus {
+        self.recognition.key_ring_to_read().status(key_id)
     }
 
     /// Returns whether the active key has a record, so it was active before.
@@ -146,7 +146,7 @@ impl RecognisedKeys {
     }
 
     fn log(&self, key_ring: &KeyRing) {
-        for index in self.recognition.unrecognised(&self.configured) {
+        for index in self.recognition.unrecognized(&self.configured) {
             tracing::warn!(
                 encryption.key_number = index + 1,
                 "an encryption key is ignored until a server has made it active: it is not active, and never was"

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use keywright_core::{
     Secret,
     ports::{
-        Envelope, KeyStanding, RecognitionError, RepositoryError, SealContext, SealError, Sealer,
+        Envelope, KeyStatus, RecognitionError, RepositoryError, SealContext, SealError, Sealer,
     },
 };
 use keywright_crypto::{
@@ -121,7 +121,7 @@ impl SharedKeyRing {
         let current = self.current();
         current
             .recognition
-            .unrecognised(&self.configured)
+            .unrecognized(&self.configured)
             .is_empty()
     }
 
@@ -157,7 +157,7 @@ impl SharedKeyRing {
 
     fn replace(&self, current: Current) {
         let known = self.current();
-        let is_new = |id: &Uuid| known.key_ring.standing(*id) == KeyStanding::Unknown;
+        let is_new = |id: &Uuid| known.key_ring.status(*id) == KeyStatus::Unknown;
         for id in current.key_ring.key_ids().filter(is_new) {
             tracing::info!(
                 encryption.key = %id,
@@ -184,11 +184,11 @@ impl Sealer for SharedKeyRing {
         self.current().key_ring.open(context, envelope)
     }
 
-    fn standing(&self, key_id: Uuid) -> KeyStanding {
-        self.current().key_ring.standing(key_id)
+    fn status(&self, key_id: Uuid) -> KeyStatus {
+        self.current().key_ring.status(key_id)
     }
 
-    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionError> {
+    async fn recognize(&self, key_id: Uuid) -> Result<(), RecognitionError> {
         if self.current().recognition.was_compared(key_id) {
             return Ok(());
         }

@@ -229,7 +229,7 @@ impl Connections {
             self.set_stage(Stage::Aborting);
             // A request that blocks its thread, because a file does not respond, can't be aborted.
             if timeout(ABORT_TIME_MAX, self.stage.closed()).await.is_err() {
-                tracing::error!("requests are blocked; the server ends without them");
+                tracing::error!("shutting down without completing blocked requests");
             }
         }
     }

@@ -26,10 +26,10 @@ pub(crate) fn measure() -> Outcome<Table> {
         let mut connection = Connection::open(&address).await?;
         let mut table = Table::new(
             format!(
-                "refusals of what the caller may not see, {REQUESTS} each, in turns, medians in µs; 0.5 in the last column \
+                "refusals for a caller without permission, {REQUESTS} each, alternating, medians in µs; 0.5 in the last column \
                  but one: a single response reveals nothing"
             ),
-            &["", "absent", "there", "ratio", "aim", "P(there is slower)", "aim"],
+            &["", "absent", "existing", "ratio", "goal", "P(existing is slower)", "goal"],
         );
         for question in questions {
             let [absent, there] = question.times(&mut connection).await?;

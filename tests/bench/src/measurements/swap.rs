@@ -61,9 +61,9 @@ pub(crate) fn measure() -> Outcome<Table> {
 fn table(quiet: &Measured, swapping: &Measured) -> Table {
     let mut table = Table::new(
         format!(
-            "generating and reading in turns, {REQUESTS_PER_SECOND} requests a second offered; {SWAPS} swaps to components never seen"
+            "alternating generate and read requests at {REQUESTS_PER_SECOND} per second; {SWAPS} swaps to new components"
         ),
-        &["", "quiet", "while swapping", "ratio", "aim"],
+        &["", "quiet", "while swapping", "ratio", "goal"],
     );
     let mut row = |what: String, figures: [f64; 2], aim: Option<Aim>| {
         let [quiet, swapping] = figures;

@@ -21,9 +21,9 @@ pub(crate) fn measure() -> Outcome<Table> {
     runtime.block_on(async {
         let mut table = Table::new(
             format!(
-                "a credential with {VERSIONS} versions next to one with one, {REQUESTS} requests each, in turns, medians in µs"
+                "a credential with {VERSIONS} versions compared with a credential with one version, {REQUESTS} requests each, alternating, medians in µs"
             ),
-            &["", "1", &VERSIONS.to_string(), "ratio", "aim"],
+            &["", "1", &VERSIONS.to_string(), "ratio", "goal"],
         );
         for engine in Engine::all() {
             compare(&mut table, &engine).await?;

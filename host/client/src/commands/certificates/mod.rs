@@ -43,7 +43,7 @@ impl Verb for Certificates {
     }
 }
 
-/// List certificates with their signing CA and what they signed.
+/// List certificates, their CAs and the certificates they signed.
 #[derive(Debug, Args)]
 #[command(after_help = help(LIST_EXAMPLES))]
 struct List {

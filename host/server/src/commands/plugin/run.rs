@@ -52,7 +52,7 @@ impl Run {
                 now_seconds(),
                 Arc::new(SystemRandom),
             )
-            .map_err(|failure| StartupError::while_doing("making a value", failure))?;
+            .map_err(|failure| StartupError::while_doing("generating a value", failure))?;
         let value = if self.reveal { run.value } else { run.redacted };
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&json!({
@@ -92,7 +92,7 @@ impl Bench {
         let random = Arc::new(SystemRandom);
         let speed = plugin
             .measure(self.parameters, self.calls, now_seconds(), random)
-            .map_err(|failure| StartupError::while_doing("making a value", failure))?;
+            .map_err(|failure| StartupError::while_doing("generating a value", failure))?;
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&json!({
                 "calls": speed.calls,

@@ -27,8 +27,8 @@ use crate::{
 /// 3. Regenerate everything that the old version signed.
 /// 4. Clear the flag. The server no longer returns the old version.
 ///
-/// Distribute the new certificates after steps 1 and 3. On a terminal, the command says what to distribute and asks before each
-/// step. It reads the state of the rotation from the server, so you can stop at any point and run the same command to continue.
+/// Distribute the new certificates after steps 1 and 3. On a terminal, the command prints the certificates to distribute and asks
+/// before each step. It reads the state of the rotation from the server, so you can stop at any point and run the same command to continue.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES), verbatim_doc_comment)]
 pub(super) struct Rotate {
