@@ -25,7 +25,7 @@ pub struct ServerMode {
 }
 
 impl ServerMode {
-    /// Creates the mode of a server that accepts writes. Only these actors may switch it.
+    /// Creates a mode that accepts writes. Only `actors` may switch it.
     pub fn new(actors: impl IntoIterator<Item = String>) -> Self {
         Self {
             actors: actors.into_iter().collect(),
@@ -33,7 +33,7 @@ impl ServerMode {
         }
     }
 
-    /// Returns read-only mode.
+    /// Returns the state of read-only mode. Clone it to pause background work in this mode.
     #[must_use]
     pub fn read_only(&self) -> &ReadOnlyMode {
         &self.read_only
@@ -67,8 +67,8 @@ impl ServerMode {
         StatusCode::NOT_FOUND.into_response()
     }
 
-    /// Returns the reason to refuse a request to `/management`, if any. The configured actors may use it. A caller on the
-    /// server's own machine may read the mode.
+    /// Returns the reason to refuse a request to `/management`, if any. The configured actors may read and switch the mode.
+    /// Other callers may only read it, from the server's own machine.
     fn management_refusal(
         &self,
         method: &Method,

@@ -1,8 +1,8 @@
 //! The management listener, for monitoring: plain HTTP, one request per connection, and separate limits, so that it
 //! works while the other listener is overloaded.
 //!
-//! When [`CONNECTIONS_MAX`] connections are open, a new connection closes the oldest connection that has not sent its
-//! request for [`IDLE_DURATION_MIN`], or has not received its response for [`RESPONSE_DURATION_MAX`]. So idle
+//! When [`CONNECTIONS_MAX`] connections are open, the listener closes the oldest connection that has been open for
+//! [`IDLE_DURATION_MIN`] without a request, or for [`RESPONSE_DURATION_MAX`] without a complete response. So idle
 //! connections do not block others.
 
 use std::{
@@ -104,7 +104,7 @@ impl ManagementListener {
                 tracing::debug!("closed a connection to the management address for a new one");
                 return;
             }
-            // The result is checked at the top of the loop.
+            // Check again even after a timeout: a connection may be old enough to close by then.
             let _ = timeout(IDLE_DURATION_MIN, self.connections.join_next()).await;
         }
     }
@@ -156,11 +156,11 @@ async fn response(stream: TcpStream, router: Router, has_request: Arc<AtomicBool
 /// Maximum number of open connections.
 const CONNECTIONS_MAX: usize = 64;
 
-/// Minimum time that a connection without a request stays open at the limit.
+/// Minimum age at which a connection without a request may be closed for a new connection.
 const IDLE_DURATION_MIN: Duration = Duration::from_millis(100);
 
-/// Minimum time that a connection with a request stays open at the limit, since it was opened: a health check waits for
-/// the database for five seconds.
+/// Minimum age at which a connection with a request may be closed for a new connection. A health check waits up to five
+/// seconds for the database.
 const RESPONSE_DURATION_MAX: Duration = Duration::from_secs(6);
 
 /// Maximum time for a request's head to arrive.

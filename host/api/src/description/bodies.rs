@@ -1,4 +1,4 @@
-//! The schemas of bodies that depend on the type of the credential, and examples of versions.
+//! Schemas of bodies that depend on the credential type, and example versions.
 
 #![expect(clippy::indexing_slicing, reason = "indexing creates missing keys")]
 use super::schemas::{LenientBoolean, Metadata, Name, known};
@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// A version in a response, with the value schemas of the specified types.
+/// A version in a response. The schema of its value depends on its type.
 pub(crate) struct Version;
 
 impl JsonSchema for Version {
@@ -35,7 +35,7 @@ impl JsonSchema for Version {
     }
 }
 
-/// The fields of every certificate version.
+/// The fields that every certificate version has, and versions of other types do not.
 const CERTIFICATE_MARKS: [&str; 4] = [
     "transitional",
     "certificate_authority",
@@ -195,7 +195,7 @@ fn generate_form(
     form(title, credential_type, required, fields, schemas)
 }
 
-/// Returns one form of a body: the common properties and `fields`.
+/// Returns the schema of a body for one type: the common properties and `fields`.
 fn form<'a>(
     title: &str,
     credential_type: Value,
@@ -223,7 +223,7 @@ fn form<'a>(
     })
 }
 
-/// Returns the schema of an unspecified type.
+/// Returns the schema of the field `type` for all types that the specification does not list.
 fn other_type() -> Value {
     json!({
         "type": "string",
@@ -235,7 +235,7 @@ fn other_type() -> Value {
 
 const OTHER: &str = "another type";
 
-/// Returns the schema of the deprecated field for a username, which is now a parameter.
+/// Returns the schema of the deprecated field `value` of a user. The username is now a parameter.
 fn former_username() -> Value {
     json!({
         "type": ["object", "null"],
@@ -342,7 +342,7 @@ pub(crate) mod example {
         })
     }
 
-    /// A certificate.
+    /// The certificate of [`certificate_version`], in PEM.
     pub(crate) const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----\n\
 MIIBfjCCASOgAwIBAgIUGROaCC3oJcCDjBKcBnbmuQKDC6cwCgYIKoZIzj0EAwIw\n\

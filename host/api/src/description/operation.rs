@@ -19,7 +19,7 @@ pub(crate) struct Description {
     pub(super) failures: Vec<ErrorResponse>,
 }
 
-/// The subject of routes.
+/// A group of operations in the API description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Credentials,
@@ -143,7 +143,7 @@ impl Description {
         self.response_in::<T>(status, text, JSON)
     }
 
-    /// Adds a response with a body of any media type.
+    /// Adds a response with a body of the specified media type.
     pub(crate) fn response_in<T: JsonSchema>(
         mut self,
         status: u16,
@@ -181,7 +181,7 @@ impl Description {
         self
     }
 
-    /// Adds an error response, or a condition of a shared one.
+    /// Adds an error response. If a shared error response has this status, adds the condition to it.
     pub(crate) fn error(mut self, status: u16, when: &'static str) -> Self {
         self.failures.push(ErrorResponse { status, when });
         self
@@ -216,7 +216,7 @@ impl Parameter {
         }
     }
 
-    /// Adds an example.
+    /// Sets the example value.
     pub(crate) fn like(self, example: impl Into<Value>) -> Self {
         Self {
             example: Some(example.into()),

@@ -136,7 +136,7 @@ fn describe_key_usage() -> Description {
         )
 }
 
-/// Responds with the number of versions by encryption key.
+/// Responds with the numbers of versions encrypted with the active key, inactive keys and unknown keys.
 async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     let usage = api.encryption_keys.usage().await?;
     rendered(&KeyUsageResponse::from(usage))

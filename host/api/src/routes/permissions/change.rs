@@ -97,7 +97,7 @@ async fn replace(
     request: Request,
 ) -> Result<Response, ApiError> {
     let grant = read_grant(request, &api).await?;
-    // An absent permission has no event of its own, so the details belong to the request.
+    // If the permission does not exist, no resource event contains the details, so record them for the request.
     let details = granted(&grant.actor, Some(grant.operations));
     caller.trail().tell_details(details);
     let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
@@ -157,7 +157,7 @@ async fn amend(
     let read = AmendRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Permission, read).await?;
     let operations = parsed_operations(&request.operations)?;
-    // An absent permission has no event of its own, so the details belong to the request.
+    // If the permission does not exist, no resource event contains the details, so record them for the request.
     let details = json!({"operations": operation_names(operations)});
     caller.trail().tell_details(details);
     let amended = api.permissions.amend(&caller, id(path)?, operations).await;

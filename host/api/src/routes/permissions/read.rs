@@ -1,4 +1,4 @@
-//! `GET /api/v2/permissions` returns a permission by path and actor, or by id.
+//! Reads a permission by path and actor, or by id.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn describe_get() -> Description {
     )
 }
 
-/// Reads the permission on exactly this path.
+/// Responds with the actor's permission on exactly the requested path.
 async fn get(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
