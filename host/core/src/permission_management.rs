@@ -1,7 +1,7 @@
 //! Managing permissions: reading, explaining, adding, changing and deleting them.
 //!
 //! A caller that may not read or change the permissions on a path gets the same error as for permissions that do not exist.
-//! [`crate::permission`] has the types, and [`crate::authorization`] evaluates them.
+//! [`crate::permission`] defines the types, and [`crate::authorization`] evaluates permissions.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub struct Explanation {
 /// A rule that was evaluated.
 #[derive(Clone, Debug)]
 pub struct ConsideredRule {
-    /// The path of a possible permission.
+    /// A path that covers the explained path.
     pub path: PermissionPath,
     /// The permission on this path, if there is one.
     pub permission: Option<Permission>,
@@ -64,7 +64,7 @@ pub struct CredentialPermissions {
 }
 
 impl Permissions {
-    /// Permits a caller to read or change the permissions on a path.
+    /// Checks that the caller may read or change the permissions on a path, and returns a permit.
     async fn permit_on<'a>(
         &self,
         caller: &'a Caller,
@@ -156,7 +156,7 @@ impl Permissions {
             .repository
             .of_actor_on_name(&actor, &covering, &path.lookup())
             .await?;
-        // A credential that is stored in another casing needs the permission in both casings.
+        // If the credential is stored in another casing, the actor needs the permission in both casings.
         let stored = stored.filter(|stored| stored.as_str() != path.as_str());
         if let Some(stored) = &stored {
             let on_stored = PermissionPath::of_lookup(&stored.lookup());
@@ -197,7 +197,7 @@ impl Permissions {
     ///
     /// # Errors
     /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,
-    /// [`Failure::OwnPermission`] if it is the actor itself, and [`Failure::PermissionExists`] if the actor already has a
+    /// [`Failure::OwnPermission`] if the caller is the actor, and [`Failure::PermissionExists`] if the actor already has a
     /// permission on the path, with any operations.
     pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, Failure> {
         Self::record_grant_request(caller, grant);
@@ -233,7 +233,7 @@ impl Permissions {
         amended.ok_or(Failure::PermissionNotFound)
     }
 
-    /// Replaces the operations of a permission with those of a grant for the same path and actor.
+    /// Replaces the operations of a permission with the operations of a grant for the same path and actor.
     ///
     /// # Errors
     /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it,
@@ -284,7 +284,8 @@ impl Permissions {
         caller: &Caller,
         name: &LookupName,
     ) -> Result<CredentialPermissions, Failure> {
-        // Sequential: otherwise the response time would reveal whether a credential exists that the caller may not read.
+        // The permission is checked first: otherwise the response time would reveal that a credential exists although the caller
+        // may not read it.
         let permit = self
             .authorization
             .permit(caller, Operation::ReadAcl, name)
@@ -299,8 +300,8 @@ impl Permissions {
         Ok(CredentialPermissions { name, permissions })
     }
 
-    /// Grants all of these permissions on one path, or none. The credential need not exist. Existing permissions of the
-    /// actors stay.
+    /// Grants all of these permissions on one path, or none of them. The credential need not exist. Existing permissions of
+    /// the actors are not removed.
     ///
     /// # Errors
     /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,

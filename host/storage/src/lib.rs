@@ -2,15 +2,15 @@
 //!
 //! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and provides one repository per noun. Each
 //! noun has its own module, with its SQL in a submodule `statements`. The SQL is common to both engines, and repositories use
-//! `Statement` and `Row`; engine-specific code is named after its engine. Above `connections/`, only the search by a part of a
-//! name, adding a version, the check and reading the schema depend on the engine.
+//! `Statement` and `Row`; engine-specific code is named after its engine. Above `connections/`, only searching by a part of a
+//! name, adding a version, the database check and reading the schema depend on the engine.
 //!
 //! To add a query: write it as a constant in the statements of its noun, add it to the list of the query-plan test, and add a
 //! repository method that runs it once, however many rows it returns.
 //!
 //! Each read is a single statement. Reads use a pool and never wait for a writer. Writes are transactions, isolated from each
-//! other: each is a function passed to `Writer::transaction`, which receives a `Transaction` and must end it. On SQLite,
-//! transactions run one after the other on one connection, so that writers wait in memory and not for a lock of the file.
+//! other. To write, pass a function to `Writer::transaction`: it receives a `Transaction` and must commit it or roll it back. On
+//! SQLite, transactions run one after the other on one connection, so that writers wait in memory and not for a file lock.
 //! Concurrent transactions share one commit (`connections/group_commit.rs`). On PostgreSQL, where many servers write,
 //! transactions are serializable: the database rejects conflicting transactions, and the writer retries them.
 

@@ -131,7 +131,7 @@ async fn a_certificate_recreated_meanwhile_gets_no_old_version() {
             })
         };
         barrier.wait().await;
-        // It is deleted before, during or after key generation.
+        // Depending on timing, this deletes the certificate before, during or after key generation.
         server.delete("/api/v1/data?name=/a").await.expect(204);
         let new = Certificate::set(&server, "/a", value.clone()).await;
         let response = regenerating.await.unwrap();

@@ -16,7 +16,7 @@ pub enum Error {
     /// The identity provider refused to revoke a login.
     #[error("the identity provider refuses the revocation: {0}")]
     RevocationRefused(Refusal),
-    /// The identity provider only revokes a client's login with its secret.
+    /// Revoking a client's login requires the client's secret.
     #[error("revoking a client's login requires its secret")]
     ClientSecretMissing,
     /// The identity provider was unreachable or failed in every attempt.
@@ -28,7 +28,7 @@ pub enum Error {
     /// The access token has expired and can't be renewed.
     #[error("the login has expired")]
     LoginExpired,
-    /// The access token from this source has expired. Nothing renews it.
+    /// The access token from this source has expired, and there is no grant to renew it.
     #[error("the token in {0} has expired; replace it")]
     TokenExpired(String),
     /// The server did not respond.
@@ -36,18 +36,18 @@ pub enum Error {
     Unreachable {
         /// The address of the server, or of the identity provider.
         server: String,
-        /// The cause, with its own causes.
+        /// The error, followed by the errors that caused it.
         cause: String,
-        /// At which point the request failed.
+        /// The point at which the request failed.
         loss: Loss,
     },
-    /// The response exceeds this limit.
+    /// The response exceeds this limit in bytes.
     #[error("the response is larger than {0} bytes")]
     ResponseTooLarge(usize),
     /// The response does not match the API.
     #[error("malformed response: {0}")]
     ResponseMalformed(JsonError),
-    /// The response to a request by name is empty.
+    /// The response to a lookup by name contains no object.
     #[error("the server's response is empty")]
     ResponseEmpty,
     /// The request can't be serialized as JSON.
@@ -70,7 +70,8 @@ pub enum Error {
         /// The cause.
         reason: String,
     },
-    /// The identity provider does not support this kind of login.
+    /// The identity provider does not support this kind of login or revocation. Contains the missing field of its discovery
+    /// document.
     #[error("the identity provider does not support this: its discovery document has no {0}")]
     GrantUnsupported(&'static str),
     /// The login was refused on the identity provider's pages.
@@ -79,7 +80,7 @@ pub enum Error {
     /// The user has not completed the login in time.
     #[error("the login was not completed in time; log in again")]
     LoginTimedOut,
-    /// The access token has no id for its revocation.
+    /// The access token has no id, so it can't be revoked by id.
     #[error("the access token has no id, so the identity provider can't revoke it")]
     TokenWithoutId,
     /// The trusted CA certificates are malformed.
@@ -93,7 +94,7 @@ pub enum Error {
     Configuration(String),
 }
 
-/// At which point a request without a response failed.
+/// The point at which a request without a response failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
@@ -157,7 +158,7 @@ impl Error {
         }
     }
 
-    /// Returns a copy of the error if [`Error::is_unavailable`], for callers that share one request.
+    /// Returns a copy of the error if [`Error::is_unavailable`] returns `true`, for all callers that wait for the same request.
     pub(super) fn outage(&self) -> Option<Self> {
         match self {
             Self::Refused(refusal) if refusal.status == 503 => Some(Self::Refused(refusal.clone())),
@@ -193,7 +194,7 @@ impl From<Refusal> for Error {
 #[non_exhaustive]
 #[error("{}", self.words())]
 pub struct Refusal {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
     /// The server's message or an OAuth 2.0 error code; empty if the body does not match the API.
     pub error: String,

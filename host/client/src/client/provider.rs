@@ -25,7 +25,7 @@ pub(super) struct IdentityProvider<'a> {
 }
 
 impl IdentityProvider<'_> {
-    /// Finds the endpoints below the address that the server names.
+    /// Discovers the provider's endpoints from its address, which the server publishes.
     ///
     /// Fetches the OIDC discovery document or, if the provider responds with 404, the RFC 8414 metadata document. A provider that
     /// responds to both requests with 404 is treated as a UAA.
@@ -51,7 +51,7 @@ impl IdentityProvider<'_> {
         Ok(Endpoints::of_uaa(&url))
     }
 
-    /// Requests tokens.
+    /// Sends a form to the token endpoint and returns the tokens.
     ///
     /// # Errors
     /// When the provider refuses, or returns tokens that are not bearer tokens.
@@ -85,8 +85,8 @@ impl IdentityProvider<'_> {
 
     /// Sends a form to an endpoint that authenticates clients.
     ///
-    /// A provider lists the supported methods to send a secret, but may require a specific one from each client. If it refuses one
-    /// with `invalid_client`, the client tries the next.
+    /// A provider lists the supported methods to send a secret, but may require a specific method from each client. If it refuses
+    /// a method with `invalid_client`, tries the next method.
     pub(super) async fn post(
         &self,
         endpoints: &Endpoints,
@@ -190,7 +190,7 @@ impl IdentityProvider<'_> {
         }
     }
 
-    /// The client through which users log in. It has no secret.
+    /// Returns the client through which users log in. It has no secret.
     pub(super) fn public_client(&self) -> ClientIdentity<'_> {
         ClientIdentity {
             id: self.options.client_id.as_deref().unwrap_or(COMMAND_LINE),
@@ -220,8 +220,8 @@ impl IdentityProvider<'_> {
 
     /// Sends a request and returns the provider's response if it succeeds.
     ///
-    /// Retries a limited number of times while the provider is unreachable or fails (5xx). That is safe: a repeated login returns
-    /// another token, and a repeated revocation changes nothing.
+    /// Retries 5xx responses and connection failures other than [`Loss::Lasting`] a limited number of times. Retries are safe: a
+    /// repeated login returns another token, and a repeated revocation changes nothing.
     pub(super) async fn send<Sent: Future<Output = Result<Response, Error>>>(
         &self,
         send: impl Fn() -> Sent,
@@ -251,7 +251,7 @@ impl IdentityProvider<'_> {
     }
 }
 
-/// A form that is sent to an endpoint.
+/// The names and values of a form.
 type Form<'a> = Vec<(&'a str, &'a str)>;
 
 /// A client as it identifies itself to the provider.
@@ -292,7 +292,7 @@ struct AuthServer {
     url: String,
 }
 
-/// The default client through which users log in: UAA's client for command lines.
+/// The default id of the client through which users log in: in UAA deployments, the client of the CredHub command line.
 const COMMAND_LINE: &str = "credhub_cli";
 
 const NOT_FOUND: u16 = 404;
@@ -300,11 +300,11 @@ const NOT_FOUND: u16 = 404;
 /// The default interval between polls (RFC 8628, section 3.2).
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The shortest interval between polls, regardless of the provider's.
+/// The shortest interval between polls, even if the provider allows a shorter interval.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// The increase of the interval after `slow_down` (RFC 8628, section 3.5).
 const SLOWER_BY: Duration = Duration::from_secs(5);
 
-/// The longest wait for a code, regardless of its expiry.
+/// The longest wait for the user to enter a code, even if the code expires later.
 const CODE_AGE_MAX: Duration = Duration::from_mins(30);

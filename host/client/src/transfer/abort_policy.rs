@@ -20,7 +20,7 @@ pub(crate) struct RequestStart {
 }
 
 impl Losses {
-    /// Marks the start of a request.
+    /// Returns the start of a request, to pass to [`Losses::aborts_run`].
     pub(crate) fn begin(&self) -> RequestStart {
         RequestStart {
             after_losses: self.total.get(),
@@ -36,7 +36,7 @@ impl Losses {
     pub(crate) fn aborts_run(&self, started: RequestStart, error: &Error) -> bool {
         match error {
             Error::Unreachable { .. } => {
-                // Concurrent requests are lost together, so they count as one loss.
+                // An outage fails all concurrent requests, so their failures count as one loss.
                 if started.after_losses == self.total.get() {
                     self.total.set(self.total.get() + 1);
                     self.in_a_row.set(self.in_a_row.get() + 1);
@@ -58,7 +58,7 @@ impl Losses {
     }
 }
 
-/// The number of consecutive losses that aborts a run. Each loss comes after all retries of its request.
+/// The number of consecutive losses that aborts a run. A request counts as lost only after all its retries failed.
 pub(crate) const LOSSES_IN_A_ROW_MAX: u32 = 3;
 
 #[cfg(test)]

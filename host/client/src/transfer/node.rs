@@ -1,4 +1,4 @@
-//! The content of an export in either format: verbatim scalars, lists and mappings, and the meaning of unquoted scalars.
+//! The parsed content of an export, in JSON or YAML: lists, mappings and verbatim scalars. Also resolves unquoted scalars.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,6 @@ pub(crate) const DEPTH_MAX: usize = 128;
 pub(crate) enum Node {
     /// A string or, if unquoted, possibly a number, a boolean or null.
     Scalar(Scalar),
-    /// A list.
     List(Vec<Node>),
     /// A mapping, in the order of the file.
     Mapping(Vec<(String, Node)>),
@@ -40,7 +39,6 @@ impl Node {
         })
     }
 
-    /// Creates a null.
     pub(crate) fn null() -> Self {
         Self::Scalar(Scalar {
             text: Zeroizing::new("null".to_owned()),
@@ -138,7 +136,6 @@ impl Node {
         }
     }
 
-    /// Whether the node is null.
     pub(crate) fn is_null(&self) -> bool {
         let Self::Scalar(scalar) = self else {
             return false;
@@ -212,7 +209,7 @@ fn reason(error: JsonError) -> Reason {
 
 /// Returns the JSON of an unquoted scalar by the core schema of YAML 1.2.2, section 10.3.2; `None` if it is a string.
 ///
-/// YAML 1.1 is not supported: `yes`, `on`, `1_000`, `12:30` and dates are strings.
+/// Scalars that only YAML 1.1 resolves are strings: `yes`, `on`, `1_000`, `12:30` and dates.
 ///
 /// # Errors
 /// When the scalar is a number that JSON can't represent.

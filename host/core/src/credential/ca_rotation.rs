@@ -1,9 +1,9 @@
-//! Managing single versions of a certificate, so that a CA can be rotated while its certificates stay in use: adding and deleting
-//! versions, and moving the transitional flag.
+//! Managing single versions of a certificate: adding and deleting versions, and moving the transitional flag. These steps rotate
+//! a CA while the certificates that it signed stay in use.
 //!
 //! While a CA is being replaced, clients must trust both of its certificates. With `concatenates_authorities`, each step
-//! therefore adds a version to every certificate that the CA signed: the same certificate and key, with the CA's other
-//! certificate after the issuing one. The step and the versions are one transaction.
+//! therefore adds a version to every certificate that the CA signed. It has the same certificate and key, and in `ca`, the CA's
+//! other certificate follows the issuing certificate. The step and these versions are written in one transaction.
 
 use uuid::Uuid;
 
@@ -50,7 +50,8 @@ pub(super) enum RotationStep<'a> {
 }
 
 impl Credentials {
-    /// Adds a version with a value from the caller. It is unknown whether a server generated such a version.
+    /// Adds a version with a value from the caller. Whether a server generated the value is unknown, so `is_generated` is
+    /// `None`.
     ///
     /// # Errors
     /// [`Failure::NotFound`]; [`Failure::TransitionalExists`]; or if the value breaks a rule for certificates, or has no
@@ -99,8 +100,8 @@ impl Credentials {
     /// Deletes one version of a certificate and returns it.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if the certificate has no such version; [`Failure::OnlyVersion`] if it has no other; or if the
-    /// version can't be decrypted. The version is not deleted then.
+    /// [`Failure::NotFound`] if the certificate has no such version; [`Failure::OnlyVersion`] if it has no other version; or if
+    /// the version can't be decrypted. A version that can't be decrypted is not deleted.
     pub async fn delete_certificate_version(
         &self,
         caller: &Caller,
@@ -146,8 +147,8 @@ impl Credentials {
     /// version, if there are any.
     ///
     /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::TransitionalVersionRefused`] if the certificate has no such version. Nothing is
-    /// changed then.
+    /// [`Failure::NotFound`]; [`Failure::TransitionalVersionRefused`] if the certificate has no such version. In both
+    /// cases, no version is changed.
     pub async fn move_transitional_version(
         &self,
         caller: &Caller,
@@ -201,7 +202,7 @@ impl Credentials {
     }
 
     /// Adds a version to the certificate with this id. If it is transitional, also adds versions to the certificates that
-    /// this CA signed. `None` if the data that they depend on has changed.
+    /// this CA signed. Returns `None` if the data that the draft depends on has changed.
     pub(super) async fn append_to_certificate(
         &self,
         permit: &Permit<'_>,
@@ -233,7 +234,8 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// Returns the versions to add with a step, and the data that they depend on. Empty if the settings don't require them.
+    /// Returns the versions to add with a step, and the data that they depend on. Both are empty if the settings don't
+    /// require such versions.
     pub(super) async fn child_versions(
         &self,
         permit: &Permit<'_>,
@@ -333,7 +335,7 @@ impl Credentials {
         }))
     }
 
-    /// Returns the certificate of a version, PEM. `None` if it was deleted concurrently, which makes the step fail.
+    /// Returns the certificate of a version, PEM, or `None` if the version was deleted concurrently. The step then fails.
     async fn certificate_by_id(
         &self,
         permit: &Permit<'_>,
@@ -356,7 +358,7 @@ impl Credentials {
         additions: &mut Additions,
     ) -> Result<Vec<StoredVersion>, Failure> {
         let signers = vec![authority.clone()];
-        // Only in values of type certificate is `ca` known to be the CA certificate.
+        // In values of other types, `ca` is not necessarily the CA certificate.
         let types = SignedTypes::Certificates;
         // The count allows for one certificate past the limit, and for the CA itself.
         let mut children = self
@@ -401,7 +403,7 @@ impl Credentials {
         active: StoredVersion,
         after: &AuthorityCertificates,
     ) -> Result<NewVersion, Failure> {
-        // Only `ca` changes, as it must with every step of the CA's rotation.
+        // The caller needs no permission on the child: only its `ca` changes, which every step of the CA's rotation requires.
         let permit = permit.extended_to(Operation::Write, &active.name.lookup());
         let OpenVersion { stored, content } = self.store.open(&permit, active).await?;
         permit.touched(stored.credential_id);
@@ -426,7 +428,7 @@ impl Credentials {
         self.store.seal(&permit, &child).await
     }
 
-    /// Returns the CA certificate that did not sign, or `None` if the CA has only one certificate.
+    /// Returns the CA's certificate that is not in `ca`, or `None` if the CA has only one certificate.
     fn additional_trusted_ca(&self, ca: &str, after: &AuthorityCertificates) -> Option<String> {
         let (active, transitional) = (after.active.as_ref()?, after.transitional.as_ref()?);
         let ca = self.certificates.first_certificate(ca);

@@ -29,8 +29,8 @@ pub(super) fn named_issuer(
 }
 
 impl Credentials {
-    /// Generates a value from canonical parameters, with the data to store with it except metadata. `authority` is the CA that
-    /// the parameters name.
+    /// Generates a value from canonical parameters and returns it in a draft without metadata. `authority` is the CA that the
+    /// parameters name.
     pub(super) async fn generate_draft(
         &self,
         name: &CredentialName,
@@ -77,7 +77,7 @@ impl Credentials {
         })
     }
 
-    /// Creates an issuer for one call from a CA.
+    /// Creates an issuer from a CA, for one call of the generator.
     async fn issuer_of(
         &self,
         authority: &Authority,

@@ -70,8 +70,8 @@ impl PermissionPath {
         self.0.strip_suffix(BELOW)
     }
 
-    /// Returns the prefixes of a name that [`PermissionPath::enclosing`] returns for the paths that cover it, nearest first.
-    /// Prefixes of paths longer than [`PERMISSION_PATH_CHARACTERS_MAX`] are omitted.
+    /// Returns the enclosing paths of a name without their slash and asterisk, as [`PermissionPath::enclosing`] does, nearest
+    /// first. Paths longer than [`PERMISSION_PATH_CHARACTERS_MAX`] are omitted.
     pub(crate) fn enclosing_each(name: &str) -> impl Iterator<Item = &str> {
         name.rmatch_indices('/')
             .filter(|(slash, _)| slash + BELOW.len() <= PERMISSION_PATH_CHARACTERS_MAX)
@@ -85,7 +85,7 @@ impl fmt::Display for PermissionPath {
     }
 }
 
-/// The rule for paths that a text breaks.
+/// The rule that a path breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The path has a character outside the allowed set, or an asterisk that is not the last segment.

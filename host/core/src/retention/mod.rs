@@ -1,10 +1,10 @@
 //! Retention: deleting old versions of credentials according to policies.
 //!
 //! A run pages through the names that have limits and deletes batches of versions that exceed the limits and are not needed.
-//! Its driver may stop after any step. A run has no persistent state, so an interrupted run starts over.
+//! The caller may stop after any step. A run has no persistent state, so an interrupted run starts over.
 //!
-//! [`RetentionRepository`] defines which versions are needed. The deleting transaction checks it, so runs may be concurrent
-//! with writers and with other runs.
+//! [`RetentionRepository`] defines which versions are needed. The transaction that deletes versions checks that they are not
+//! needed, so runs may be concurrent with writers and with other runs.
 
 mod clock;
 mod policy;
@@ -49,11 +49,11 @@ pub struct RetentionRun {
     now: Option<DateTime<Utc>>,
     /// The remaining stretches.
     stretches: VecDeque<PolicyStretch>,
-    /// The credentials of the first stretch that have versions beyond its limits and are still to be processed.
+    /// The pending credentials of the first stretch. Each has versions that exceed the limits of the stretch.
     exceeding: VecDeque<ExceedingCredential>,
-    /// The names of the first stretch that are still to be paged through, if any.
+    /// The remaining names of the first stretch, if any.
     rest: Option<NameRange>,
-    /// The last processed sequence of the first credential.
+    /// The sequence of the last processed version of the first credential.
     after_sequence: i64,
     versions_deleted: u64,
 }
@@ -99,7 +99,7 @@ impl Retention {
     /// [`BATCH_VERSIONS_MAX`] versions of one credential.
     ///
     /// # Errors
-    /// If the database fails, or the audit trail can't be written. The step deletes nothing then.
+    /// If the database fails; or if the audit trail can't be written, in which case the step deletes nothing.
     pub async fn proceed(
         &self,
         run: &mut RetentionRun,
@@ -204,7 +204,7 @@ impl RetentionRun {
         self.versions_deleted
     }
 
-    /// Advances past these versions of the first credential, or past the credential if they are its last.
+    /// Advances past these versions of the first credential, or past the credential if these are its last versions.
     fn advance_past(&mut self, versions: &[DeletableVersion]) {
         match versions.last() {
             Some(last) if versions.len() >= BATCH_VERSIONS_MAX as usize => {
@@ -238,7 +238,7 @@ mod tests {
     struct World {
         /// The names in order, each with the sequences of its deletable versions.
         credentials: Mutex<Vec<(&'static str, Vec<i64>)>>,
-        /// The sequences of versions that are not deleted on request.
+        /// The sequences of versions that `delete_versions` skips.
         stays: Vec<i64>,
         is_unavailable: bool,
         is_trail_broken: bool,
@@ -410,7 +410,7 @@ mod tests {
             [(batch - 1, 1), (batch, 1), (batch + 1, 2), (3 * batch, 3)]
         {
             let mut world = world(&[("/a", 1..versions + 1)]);
-            // Versions that stay are not found repeatedly.
+            // The same run must not find a skipped version again.
             world.stays = vec![1, batch];
             let stays = world
                 .stays

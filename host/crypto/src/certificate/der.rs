@@ -18,7 +18,8 @@ pub(super) enum Strictness {
 
 /// Returns whether the bytes are a sequence of exact DER elements. The contents of octet strings are not checked.
 ///
-/// The certificate plugin keeps no part that this function rejects. Both implementations are tested with the same cases.
+/// The certificate plugin has its own implementation, which must reject all bytes that this function rejects. Both are tested
+/// with the same cases.
 pub(super) fn is_der(bytes: &[u8]) -> bool {
     is_der_at_depth(bytes, Strictness::Exact, 0)
 }
@@ -114,7 +115,7 @@ fn is_element_at_depth(tag: u8, content: &[u8], strictness: Strictness, depth: u
         && is_der_at_depth(content, strictness, depth + 1)
 }
 
-/// Checks the content of a primitive element, as far as its tag is known.
+/// Checks the content of a primitive element. Allows any content for unknown tags.
 fn is_primitive(tag: u8, content: &[u8], strictness: Strictness) -> bool {
     match tag {
         END_OF_CONTENTS | PRIMITIVE_SEQUENCE | PRIMITIVE_SET => false,
@@ -192,8 +193,8 @@ pub(super) fn is_null(content: &[u8], _: Strictness) -> bool {
     content.is_empty()
 }
 
-/// Checks that arcs have the shortest form. Arcs from a guest must also fit into 32 bits, because programs with smaller integers
-/// could truncate larger ones.
+/// Checks that arcs have the shortest form. Arcs from a guest must also fit into 32 bits, because some programs could truncate
+/// larger arcs.
 pub(super) fn is_object_identifier(content: &[u8], strictness: Strictness) -> bool {
     let Some(last) = content.last() else {
         return false;
@@ -268,7 +269,7 @@ pub(super) fn is_generalized_time(content: &[u8], _: Strictness) -> bool {
     is_time(content, 4)
 }
 
-/// Checks for an existing second in UTC, with a year of this number of digits.
+/// Checks for a valid date and time in UTC whose year has this number of digits.
 fn is_time(content: &[u8], year_digits: usize) -> bool {
     let Some((year, rest)) = content.split_at_checked(year_digits) else {
         return false;
@@ -326,16 +327,16 @@ const CLASS: u8 = 0xc0;
 /// The bit of a tag for constructed elements.
 const CONSTRUCTED: u8 = 0x20;
 
-/// The bits of a tag that announce a tag of several bytes.
+/// The bits that are all set in the first byte of a multi-byte tag.
 const HIGH_TAG: u8 = 0x1f;
 
-/// From this value on, a length byte is the number of bytes of the length.
+/// Lengths from this value on have the long form: a byte with this value plus the number of length bytes, then these bytes.
 const LONG_LENGTH: usize = 0x80;
 
-/// From this value on, the first octet of an integer makes it negative.
+/// An integer is negative if its first octet is at least this value.
 pub(super) const NEGATIVE: u8 = 0x80;
 
-/// The bit in a byte of an arc that announces another byte.
+/// The bit that is set in every byte of an arc except the last.
 const MORE_OF_ARC: u8 = 0x80;
 
 /// The punctuation in a `PrintableString` (X.680, section 41.4).
@@ -364,7 +365,7 @@ mod tests {
         }
     }
 
-    /// The cases for both implementations.
+    /// The test cases, shared with the certificate plugin.
     const CASES: &str = include_str!("../../tests/certificates/der_cases.txt");
 
     #[test]

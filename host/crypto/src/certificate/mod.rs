@@ -150,7 +150,7 @@ fn check_together(
     Ok((facts, ca_expires_at.transpose()?))
 }
 
-/// Checks the length of every set RSA key, and returns the shortest length in bits.
+/// Checks the length of each RSA key that the caller set, and returns the shortest length in bits.
 fn shortest_rsa_key(fields: CertificateFields<'_>) -> Result<Option<u32>, CertificateError> {
     let ca = fields.ca.filter(|_| !fields.ca_is_stored);
     let mut shortest = None;

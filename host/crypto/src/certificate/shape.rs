@@ -36,7 +36,7 @@ pub(super) struct Field {
 enum Presence {
     Required,
     Optional,
-    /// These bytes are the default, so they must be omitted.
+    /// The encoded default value, which DER requires to be omitted.
     Default(&'static [u8]),
 }
 
@@ -143,7 +143,7 @@ pub(super) fn broken_field(
     (!rest.is_empty()).then(|| fields.len().saturating_sub(1))
 }
 
-/// Returns whether the content consists of elements of one shape, each of which may follow the previous one.
+/// Returns whether the content consists of elements of one shape, and `may_follow(previous, element)` is true for each element.
 fn each(
     shape: &Shape,
     content: &[u8],
@@ -194,10 +194,10 @@ pub(super) const fn sequence_of(shape: &'static Shape) -> Shape {
     Shape::Each(SEQUENCE, shape)
 }
 
-/// A part of a certificate that breaks its definition, with its messages.
+/// The messages for a malformed part of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// The message for callers, after the name of a field.
+    /// The message for callers, which follows the name of a field.
     pub(super) of_certificate: &'static str,
     /// The message for guests.
     pub(super) of_body: &'static str,

@@ -186,7 +186,7 @@ impl Parameters {
         !self.param.is_empty() || self.file.is_some()
     }
 
-    /// Merges the parameters of all options. Values of `--param` have the type that the server expects, if it is known.
+    /// Merges the parameters of all options. Converts values of `--param` to the types that `known` describes, if present.
     fn merge(&self, known: Option<&KnownType>) -> Result<Map<String, Value>, Failure> {
         let mut merged = match &self.file {
             None => Map::new(),
@@ -279,7 +279,7 @@ fn convert(text: &str, schema: Option<&Value>) -> Value {
     as_json().unwrap_or_else(as_text)
 }
 
-/// Whether a schema names a JSON type, alone or among others.
+/// Whether a schema allows a JSON type. A schema without `type` allows strings if it is an `enum` of strings.
 fn allows_type(schema: &Value, json_type: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(only)) => only == json_type,

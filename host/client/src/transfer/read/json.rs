@@ -41,7 +41,7 @@ pub(super) fn read(input: impl Read, receive: EntryReceiver<'_>) -> Result<(), F
     }
 }
 
-/// Converts a parser error. The parser's own message may contain content of the file.
+/// Converts a parser error. Omits the parser's message, because it may contain content of the file.
 fn refused(cause: serde_json::Error, window: &Window) -> FileError {
     if window.is_exceeded() {
         return FileError::EntryTooLong;

@@ -143,7 +143,7 @@ struct NodeError {
     reason: Reason,
 }
 
-/// A node that was built. The outer error concerns the whole file, the inner error only the node.
+/// The result of building a node. The outer error concerns the whole file, the inner error only the node.
 type BuildResult = Result<Result<Node, NodeError>, FileError>;
 
 impl Builder {
@@ -355,7 +355,7 @@ impl<R: Read> Events<R> {
                 let mark = *cause.marker();
                 Err(refused(mark.line(), mark.col() + 1, cause.kind()))
             }
-            // No caller reads past the end of the stream, so the parser ended early. Failing avoids an endless loop.
+            // No caller reads past the end of the stream, so the parser ended too early. An error avoids an endless loop.
             None => Err(malformed(Span::default(), "unexpected end of file")),
         }
     }
@@ -380,7 +380,7 @@ fn malformed(span: Span, reason: &str) -> FileError {
     }
 }
 
-/// Converts a parser error, without content of the file.
+/// Converts a parser error to a message that does not contain content of the file.
 fn refused(line: usize, column: usize, kind: &ErrorKind) -> FileError {
     let reason = match kind {
         ErrorKind::InputIo { error } => {
@@ -450,7 +450,7 @@ fn not_utf8() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "not UTF-8")
 }
 
-/// The depth of the document, the list of credentials and an entry, with one to spare.
+/// The nesting levels of the document, the list of credentials and an entry, plus one spare level.
 const FRAME_DEPTH: usize = 4;
 
 /// The id of nodes without an anchor.

@@ -1,5 +1,5 @@
-//! Names and extensions of RFC 5280 and related standards. Other extensions may contain any octets in certificates from other
-//! programs, and any DER in a guest's body.
+//! Names and extensions of RFC 5280 and related standards. The values of other extensions are not checked in certificates from
+//! other programs, and must be DER in bodies from guests.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub(super) static EXTENSION: Shape = sequence(&[
 /// Checks the values of extensions, and that there are no duplicates. The shape of `list` must have been checked.
 ///
 /// # Errors
-/// The first malformed extension.
+/// The first malformed or duplicate extension.
 pub(super) fn check(list: &[u8], strictness: Strictness) -> Result<(), Part> {
     let mut found = BTreeSet::new();
     for extension in elements(content(content(list))) {
@@ -259,7 +259,7 @@ static ATTRIBUTE: Shape = sequence(&[
     Field::required(&TEXT),
 ]);
 
-/// The string types of attributes in names. Other programs support no other types.
+/// The string types of attributes in names: the only types that other programs support.
 static TEXT: Shape = Shape::Choice(&[
     text::<BIT_STRING>(),
     text::<BMP_STRING>(),
@@ -287,7 +287,7 @@ static GENERAL_NAMES_1: Shape = Shape::Each(constructed(1), &GENERAL_NAME);
 /// General names in a field `[2]`.
 static GENERAL_NAMES_2: Shape = Shape::Each(constructed(2), &GENERAL_NAME);
 
-/// A general name that represents a subtree: an IP address with its mask.
+/// A general name that represents a subtree. An IP address includes a mask.
 static SUBTREE_NAME: Shape = Shape::Choice(&[
     OTHER_NAME,
     EMAIL_ADDRESS,
