@@ -5,6 +5,8 @@ mod generated_by;
 mod requests;
 mod signed_by;
 
+use std::time::Duration;
+
 use keywright_harness::{Options, Response, Server, signal};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -81,7 +83,7 @@ async fn begin(server: &Server, signed_by: &str, generated: usize) -> Bulk {
     let body = json!({"signed_by": signed_by}).to_string();
     let bulk = tokio::spawn(request.body(body).send());
     while generated_count(server) < before + generated && !bulk.is_finished() {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
     bulk
 }

@@ -153,7 +153,7 @@ impl Lane {
             drop(permit);
             result
         });
-        self.queue.push_beyond_limits(Flow::Bulk, job);
+        self.queue.push_bulk(job);
         response.await.map_err(|_| NotRun::Panicked)
     }
 
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bulk_work_waits_outside_a_full_queue() {
+    async fn bulk_work_waits_for_a_thread_and_takes_no_room() {
         let lane = Arc::new(lane(1));
         let (release, _task) = occupy(&lane).await;
         let bulk: Vec<_> = (0..3)
@@ -302,8 +302,16 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(lane.bulk_permits.available_permits(), 0);
-        assert!(lane.run(Flow::Server, || 7).await.is_err());
+        let other = tokio::spawn({
+            let lane = Arc::clone(&lane);
+            async move { lane.run(Flow::Server, || 7).await }
+        });
+        while lane.queue.length() == 1 {
+            tokio::task::yield_now().await;
+        }
+        assert!(lane.run(Flow::Server, || 8).await.is_err());
         drop(release);
+        assert_eq!(other.await.unwrap(), Ok(7));
         for (number, waiting) in bulk.into_iter().enumerate() {
             assert_eq!(waiting.await.unwrap(), Ok(number));
         }

@@ -64,20 +64,19 @@ impl<J> FairQueue<J> {
     /// If the lane or the flow is full. If both are, reports the lane.
     pub(super) fn push(&self, flow: Flow, job: J) -> Result<(), NotQueued> {
         let state = self.state();
-        if state.length >= self.length_max {
+        if state.length - state.waiting(&Flow::Bulk) >= self.length_max {
             return Err(NotQueued::LaneFull);
         }
-        let waiting = state.by_flow.get(&flow).map_or(0, VecDeque::len);
-        if waiting >= self.length_per_flow_max {
+        if state.waiting(&flow) >= self.length_per_flow_max {
             return Err(NotQueued::FlowFull);
         }
         self.add(state, flow, job);
         Ok(())
     }
 
-    /// Queues a job regardless of limits, for callers that limit their number themselves.
-    pub(super) fn push_beyond_limits(&self, flow: Flow, job: J) {
-        self.add(self.state(), flow, job);
+    /// Queues bulk work, which no limit applies to and which counts towards none: its caller limits it.
+    pub(super) fn push_bulk(&self, job: J) {
+        self.add(self.state(), Flow::Bulk, job);
     }
 
     fn add(&self, mut state: MutexGuard<'_, State<J>>, flow: Flow, job: J) {
@@ -127,6 +126,11 @@ impl<J> FairQueue<J> {
 }
 
 impl<J> State<J> {
+    /// The number of waiting jobs of this flow.
+    fn waiting(&self, flow: &Flow) -> usize {
+        self.by_flow.get(flow).map_or(0, VecDeque::len)
+    }
+
     fn take(&mut self) -> Option<J> {
         let flow = self.rotation.pop_front()?;
         let jobs = self.by_flow.get_mut(&flow)?;
@@ -156,7 +160,7 @@ mod tests {
             queue.push(actor("many"), format!("many {number}")).unwrap();
         }
         queue.push(actor("one"), "one".to_owned()).unwrap();
-        queue.push_beyond_limits(Flow::Bulk, "bulk".to_owned());
+        queue.push_bulk("bulk".to_owned());
         let taken: Vec<_> = (0..5).filter_map(|_| queue.pop()).collect();
         assert_eq!(taken, ["many 0", "one", "bulk", "many 1", "many 2"]);
     }
@@ -171,7 +175,16 @@ mod tests {
         for name in ["a", "b", "c"] {
             assert_eq!(queue.push(actor(name), ()), Err(NotQueued::LaneFull));
         }
-        queue.push_beyond_limits(Flow::Bulk, ());
+    }
+
+    #[test]
+    fn bulk_work_takes_no_room_and_always_finds_some() {
+        let queue = FairQueue::new(1, 1);
+        queue.push_bulk(());
+        queue.push_bulk(());
+        assert_eq!(queue.push(actor("a"), ()), Ok(()));
+        assert_eq!(queue.push(actor("a"), ()), Err(NotQueued::LaneFull));
+        queue.push_bulk(());
         assert_eq!(queue.length(), 4);
         queue.close();
         assert_eq!(std::iter::from_fn(|| queue.pop()).count(), 4);
