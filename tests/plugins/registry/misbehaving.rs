@@ -126,7 +126,7 @@ const CASES: [Case; 13] = [
 const HANGING: Case = Case {
     manifest: sound_manifest,
     component: |_| Reply::hanging(),
-    expected: "it took longer than 2 s",
+    expected: "the transfer took longer than 2 s",
 };
 
 #[test]

@@ -40,7 +40,7 @@ async fn registry_component_needs_the_minisign_signature() {
     let unsigned = workshop.pushed(&registry, "plain.wasm", "unsigned");
     let missing = [
         "the plugin plain",
-        "it is not signed",
+        "the component is not signed",
         ".minisig in its repository",
     ];
     assert_refused(&by_minisign(&workshop, &unsigned, &key), &missing);
@@ -111,7 +111,10 @@ async fn file_needs_the_minisign_signature() {
     );
     let file = workshop.path("plain.wasm");
     let signed = |key: &str| by_minisign(&workshop, path(&file), key);
-    assert_refused(&signed(&key), &["it is not signed", "plain.wasm.minisig"]);
+    assert_refused(
+        &signed(&key),
+        &["the component is not signed", "plain.wasm.minisig"],
+    );
     workshop.minisign("ours", "plain.wasm");
     assert_refused(&signed(&other), &["by another key than the configured one"]);
     let server = Server::start_with(&signed(&key)).await;
@@ -141,7 +144,7 @@ async fn registry_component_needs_the_cosign_signature() {
     let options = by_cosign(&workshop, &reference, "ours.pub");
     let missing = [
         "the plugin plain",
-        "it is not signed",
+        "the component is not signed",
         ".sig in its repository",
     ];
     assert_refused(&options, &missing);
