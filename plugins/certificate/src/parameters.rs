@@ -121,10 +121,10 @@ fn suits_key_type(parameters: &Parameters) -> Result<(), Violation> {
 
 fn signs_itself(has_ca: bool, is_ca: bool, self_sign: bool) -> Result<bool, Violation> {
     match (has_ca, self_sign) {
-        (true, true) => Err(Violation::of_whole("can't have both ca and self_sign")),
+        (true, true) => Err(Violation::of_whole("must not set both ca and self_sign")),
         (true, false) => Ok(false),
         (false, _) if is_ca || self_sign => Ok(true),
-        (false, _) => Err(Violation::of_whole("needs one of ca, is_ca and self_sign")),
+        (false, _) => Err(Violation::of_whole("must set ca, is_ca or self_sign")),
     }
 }
 

@@ -286,7 +286,7 @@ fn rejected_parameters_are_reported() {
         .plugin(&["run", "password.wasm", "--parameters", parameters])
         .expect(1);
     assert!(
-        run.errors.contains("length: must be from 4 to 200"),
+        run.errors.contains("length must be from 4 to 200"),
         "{run:#?}"
     );
     assert_eq!(run.output, "");

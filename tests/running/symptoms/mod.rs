@@ -148,7 +148,7 @@ async fn provoke_start_error(text: &str) -> String {
         "the file does not exist; build the component or correct the path" => {
             with_password_plugin("component = \"/absent/password.wasm\"")
         }
-        "it has no digest, and what a tag names can change" => {
+        "it has no digest, and a tag can be moved to another manifest" => {
             with_password_plugin("component = \"oci://127.0.0.1:1/password:1.0.0\"")
         }
         "the registry does not respond" => {
@@ -156,7 +156,7 @@ async fn provoke_start_error(text: &str) -> String {
             let component = format!("oci://127.0.0.1:1/password@sha256:{digest}");
             with_password_plugin(&format!("component = \"{component}\""))
         }
-        "it is not signed: there is no …" => with_signed_password_plugin(None),
+        "the component is not signed: …" => with_signed_password_plugin(None),
         "its signature is by another key than the configured one" => {
             with_signed_password_plugin(Some(SIGNATURE_OF_ANOTHER))
         }
@@ -307,7 +307,7 @@ async fn provoke_warning(text: &str) -> String {
                 .encryption(&format!("[[encryption.keys]]\n{own}\n[[encryption.keys]]\n{other}\n"))
                 .environment("OTHER_KEY", &STANDARD.encode([1; 32]))
         }
-        "authorization.permissions names …, which no caller can be" => plain.extra(
+        "authorization.permissions names …, but no caller can log in as this actor" => plain.extra(
             "[[authorization.permissions]]\npath = \"/*\"\nactors = [\"admin\"]\noperations = [\"read\"]\n",
         ),
         "permissions are not enforced: every authenticated caller may do everything" => {

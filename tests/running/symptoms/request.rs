@@ -32,10 +32,10 @@ pub(super) async fn provoke(text: &str) -> Response {
             with_a_plugin_that_traps().await
         }
         "the response is too large: …" => with_unread_responses(17, 0).await,
-        "the responses to this caller take more memory than allowed; …" => {
+        "the responses to this caller exceed its memory limit; …" => {
             with_unread_responses(16, 0).await
         }
-        "the response needs more memory than is free at present; try again later" => {
+        "the server has too little free memory for the response; try again later" => {
             with_unread_responses(16, 3).await
         }
         "too many plugin calls are waiting" => with_a_full_queue().await,
@@ -80,7 +80,7 @@ async fn of_one_server(text: &str) -> Response {
         "the caller may not read the mode from another machine: …" => {
             from_elsewhere(&server, &app).await
         }
-        "the actor has this permission already" => {
+        "the actor already has this permission" => {
             server.grant("/a", app.actor(), &["read"]).await;
             let body = json!({"path": "/a", "actor": app.actor(), "operations": ["write"]});
             server.post("/api/v2/permissions", body).await

@@ -439,7 +439,7 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
         "the request body took too long to arrive",
         None,
     ),
-    (409, "exists", "the actor has this permission already", None),
+    (409, "exists", "the actor already has this permission", None),
     (
         413,
         "too-large",

@@ -218,7 +218,7 @@ fn issuer_needs_a_ca_certificate_and_its_key() {
         let created = X509Certificates.issuer(&certificate.certificate, &key.private_key, rules);
         created.err().unwrap().to_string()
     };
-    assert!(refused(&leaf, &leaf).starts_with("certificate is not a certificate authority"));
+    assert!(refused(&leaf, &leaf).starts_with("certificate is not a CA certificate"));
     assert_eq!(
         refused(&authority, &leaf),
         "private_key does not belong to certificate"

@@ -77,12 +77,12 @@ async fn row_06_a_non_ca_certificate_is_400_in_every_mode() {
     let server = server_with_leaf().await;
     let lone = json!({"common_name": "lone", "self_sign": true, "key_type": "ed25519"});
     given::generate(&server, "/lone", "certificate", lone).await;
-    assert_refused(&server, "/lone", 400, "is not a certificate authority").await;
+    assert_refused(&server, "/lone", 400, "is not a CA certificate").await;
 
     let key = server.versions("/lone").await[0]["value"]["private_key"].clone();
     let without_certificate = json!({"private_key": key});
     given::set(&server, "/key", "certificate", without_certificate).await;
-    assert_refused(&server, "/key", 400, "certificate is absent").await;
+    assert_refused(&server, "/key", 400, "certificate is missing").await;
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
     }
     let response = generate_leaf(&server, "overwrite", "/root").await;
     let error = response.expect(400).error();
-    assert!(error.contains("private_key is absent"), "{error}");
+    assert!(error.contains("private_key is missing"), "{error}");
 }
 
 // Rows 9 and 15: the subject of a certificate, and the certificates that a CA signed.

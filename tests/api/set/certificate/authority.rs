@@ -148,10 +148,7 @@ async fn a_ca_name_of_a_certificate_that_is_not_a_ca_is_400() {
     let leaf = authority("root").sign_leaf("leaf");
     let value = json!({"ca_name": "/lone", "certificate": leaf.certificate});
     let error = refused(&server, value).await;
-    assert!(
-        error.contains("ca_name is not a certificate authority"),
-        "{error}"
-    );
+    assert!(error.contains("ca_name is not a CA certificate"), "{error}");
 }
 
 #[tokio::test]

@@ -85,7 +85,10 @@ impl BulkRegenerateRequest {
 fn authority(signed_by: Option<String>) -> Result<LookupName, BodyError> {
     let signed_by = signed_by.unwrap_or_default();
     if CredentialName::parse(&signed_by) == Err(NameError::Missing) {
-        return Err(refused(SIGNED_BY, "the name of a certificate authority"));
+        return Err(refused(
+            SIGNED_BY,
+            "a CA's name, unless generated_by is given",
+        ));
     }
     Ok(LookupName::new(&signed_by))
 }
