@@ -15,7 +15,7 @@ pub struct CertificateFacts {
     pub expires_at: DateTime<Utc>,
     /// Whether its basic constraints make it a certificate authority.
     pub is_certificate_authority: bool,
-    /// Whether it counts as self-signed. A set certificate counts only if it is a CA, a generated one also if it is a leaf.
+    /// Whether it counts as self-signed: a set certificate only if it is a CA, a generated certificate also if it is a leaf.
     pub is_self_signed: bool,
     /// The length of its public key, in bits.
     pub key_length_bits: u32,

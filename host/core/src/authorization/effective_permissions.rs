@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_allows_no_other() {
+    fn a_permission_allows_only_its_operations() {
         for granted in Operation::ALL {
             let effective = effective(&[("/*", granted)]);
             for requested in Operation::ALL {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_considered_permissions_are_the_deciding_ones() {
+    fn considered_permissions_include_the_allowing_permission() {
         let effective = effective(&[("/*", Operation::Read), ("/a/b", Operation::Write)]);
         for name in ["/a/b", "/a/*", "/a", "/*"] {
             let considered: Vec<_> = effective.considered(name).collect();

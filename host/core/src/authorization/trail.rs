@@ -90,7 +90,7 @@ impl Trail {
         self.account_mut().details = Some(details);
     }
 
-    /// Adds a resource unless the trail has this operation on this name. Returns its position.
+    /// Adds a resource unless the trail already contains this operation on this name. Returns its position.
     pub(super) fn push(&self, touched: Touched) -> Position {
         let mut entries = self.entries();
         let next = Position(entries.touched.len());

@@ -32,17 +32,18 @@ pub struct RetentionLimits {
 }
 
 impl RetentionLimits {
-    /// Limits the number of versions, including the current one, and their age in days of 24 hours. `None` without a limit.
+    /// Limits the number of versions, including the current version, and their age in days of 24 hours. Returns `None` if both
+    /// limits are `None`.
     #[must_use]
     pub fn new(versions_max: Option<NonZeroU32>, age_days_max: Option<NonZeroU32>) -> Option<Self> {
-        let is_any_there = versions_max.is_some() || age_days_max.is_some();
-        is_any_there.then_some(Self {
+        let has_limit = versions_max.is_some() || age_days_max.is_some();
+        has_limit.then_some(Self {
             versions_max,
             age_days_max,
         })
     }
 
-    /// Returns the maximum number of versions per credential, including the current one.
+    /// Returns the maximum number of versions per credential, including the current version.
     #[must_use]
     pub fn versions_max(&self) -> Option<u32> {
         self.versions_max.map(NonZeroU32::get)
