@@ -253,10 +253,10 @@ mod tests {
             count_max: u32,
         ) -> Result<Vec<SealedVersion>, RepositoryError> {
             let versions = self.versions.lock().unwrap();
-            let behind = versions
+            let following = versions
                 .iter()
                 .filter(|one| one.envelope.key_id == key_id && one.sequence > after_sequence);
-            Ok(behind.take(count_max as usize).cloned().collect())
+            Ok(following.take(count_max as usize).cloned().collect())
         }
 
         async fn replace_envelopes(

@@ -58,12 +58,12 @@ impl EffectivePermissions {
         Self { granted: None }
     }
 
-    /// Whether an operation is allowed on a name, or on the permissions of a path. All decisions go through this function.
+    /// Returns whether an operation is allowed on a name, or on the permissions of a path. All decisions go through this function.
     pub(crate) fn allow(&self, operation: Operation, name: &str) -> bool {
         self.granted.is_none() || self.allowing(operation, name).is_some()
     }
 
-    /// Whether an operation is allowed on any name at all.
+    /// Returns whether an operation is allowed on at least one name.
     pub(crate) fn allow_somewhere(&self, operation: Operation) -> bool {
         self.granted.as_ref().is_none_or(|granted| {
             let mut all = granted.all();

@@ -69,7 +69,7 @@ impl Authorization {
         }
     }
 
-    /// Whether permissions are enforced.
+    /// Returns whether permissions are enforced.
     #[must_use]
     pub fn is_enforced(&self) -> bool {
         self.is_enforced
@@ -160,7 +160,7 @@ impl Authorization {
         }
     }
 
-    /// As [`Authorization::permit`] for [`Operation::Read`]. Also returns versions of the credential, possibly none, still
+    /// Like [`Authorization::permit`] for [`Operation::Read`], and also returns versions of the credential, possibly none, still
     /// encrypted.
     ///
     /// # Errors

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_account_of_a_request_is_empty_until_it_is_recorded() {
+    fn audit_data_of_a_request_is_empty_until_recorded() {
         let trail = Trail::default();
         assert_eq!(trail.account(), Account::default());
         trail.tell_action("FIND");

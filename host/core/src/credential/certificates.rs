@@ -121,7 +121,7 @@ pub struct CertificatesByDaysLeft {
 }
 
 impl CertificatesByDaysLeft {
-    /// Counts all certificates, including those in credentials of other types, with one query.
+    /// Counts all certificates, including certificates in credentials of other types, with one query.
     pub async fn count(
         repository: &dyn CredentialRepository,
         now: DateTime<Utc>,

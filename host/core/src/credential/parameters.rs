@@ -63,7 +63,7 @@ impl Parameters {
         self
     }
 
-    /// Returns the parameters except those with these names.
+    /// Returns the parameters except parameters with these names.
     pub(crate) fn without(self, names: &[String]) -> Self {
         self.retain(|name| !names.iter().any(|without| without == name))
     }

@@ -132,7 +132,7 @@ impl Credentials {
             .await
     }
 
-    /// As [`Credentials::stored_for_response`], with the versions that [`first_of`] selects already read. Most credentials have
+    /// Like [`Credentials::stored_for_response`], when the versions that [`first_of`] selects have been read already. Most credentials have
     /// no more. If there are more, their size is looked up before they are read.
     async fn completed_for_response(
         &self,

@@ -240,7 +240,7 @@ impl<T: Signed> ChainWalk<T> {
         Some(std::mem::take(&mut self.signers)).filter(|signers| !signers.is_empty())
     }
 
-    /// Adds the credentials below the last signers, except those already found.
+    /// Adds the credentials below the last signers, except credentials that were already found.
     fn add(&mut self, level: Vec<T>) -> Result<(), Failure> {
         for signed in level {
             let name = signed.name();
