@@ -132,8 +132,8 @@ impl Credentials {
             .await
     }
 
-    /// Like [`Credentials::stored_for_response`], when the versions that [`first_of`] selects have been read already. Most credentials have
-    /// no more. If there are more, their size is looked up before they are read.
+    /// Like [`Credentials::stored_for_response`], after the versions that [`first_of`] selects have been read. Most credentials
+    /// have no more versions. If there are more, their size is looked up before they are read.
     async fn completed_for_response(
         &self,
         caller: &Caller,
