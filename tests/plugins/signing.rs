@@ -34,7 +34,7 @@ async fn requested_certificate_is_signed() {
 
 #[tokio::test]
 async fn ca_certificate_is_refused_unless_requested() {
-    let words = "refused: the basic constraints must be there, and must assert an authority only if one was requested";
+    let words = "refused: the basic constraints must be present; they may mark the certificate as a CA only if a CA was requested";
     reported(&|signed| body(&signed.intermediate), DURATION_DAYS, words).await;
 }
 

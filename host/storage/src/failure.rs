@@ -235,16 +235,16 @@ pub(crate) fn is_refused(failure: &RepositoryError, index: &UniqueIndex) -> bool
     database_error(failure).is_some_and(|error| is_refused_by(error, index))
 }
 
-/// Returns the error for a new version whose sequence is not after the sequences of its credential's other versions. A retry
-/// gets another sequence and may succeed.
+/// Returns the error for a new version whose sequence number is not greater than the numbers of its credential's other versions.
+/// A retry gets another number and may succeed.
 pub(crate) fn sequence_behind() -> RepositoryError {
     RepositoryError::Unavailable(Box::new(SequenceError))
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the database assigned a version a sequence that is not after earlier ones; disable the caching of sequences per \
-     connection"
+    "the database assigned a new version a sequence number that is not greater than the numbers of earlier versions; disable \
+     the caching of sequence numbers per connection"
 )]
 struct SequenceError;
 

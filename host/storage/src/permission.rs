@@ -212,7 +212,7 @@ async fn grant_all(
     Ok(granted)
 }
 
-/// Binds a new permission to one of the statements that insert.
+/// Binds a new permission to an insert statement.
 fn insert(sql: &'static str, identifiers: &dyn Identifiers, grant: &Grant) -> Statement {
     statement(sql)
         .bind(identifiers.fresh())
@@ -282,11 +282,11 @@ pub(crate) mod statements {
 
     pub(crate) const OF_ACTOR: &str = select_permission!("where p.actor = $1");
 
-    /// At most `$2` of them. SQLite would prepare `limit $2` again for each value, so the limit is an expression.
+    /// At most `$2` permissions of an actor. SQLite would prepare `limit $2` again for each value, so the limit is an expression.
     pub(crate) const SOME_OF_ACTOR: &str =
         select_permission!("where p.actor = $1 limit cast($2 as bigint)");
 
-    /// The permissions of an actor, the first parameter, on any of `count` paths, the others.
+    /// The permissions of an actor (the first parameter) on any of `count` paths (the other parameters).
     pub(crate) fn of_actor_on(count: usize) -> String {
         format!(
             select_permission!("where p.actor = $1 and p.path in ({})"),
@@ -307,8 +307,8 @@ pub(crate) mod statements {
         on_each.join(" union all ")
     }
 
-    /// PostgreSQL: as [`of_actor_on`], with the stored name of the credential whose folded name is the second parameter in each
-    /// row. The paths are the parameters after it.
+    /// PostgreSQL: as [`of_actor_on`], but each row also contains the stored name of the credential whose folded name is the
+    /// second parameter. The paths are the parameters from the third on.
     pub(crate) fn postgres_of_actor_on_name(count: usize) -> String {
         format!(
             "select p.id, p.path, p.actor, p.operations,

@@ -29,13 +29,13 @@ pub(crate) fn test(arguments: &[String]) -> Result<(), StepError> {
             .envs(ON_POSTGRES),
     )?;
     report("tests of the client with PostgreSQL");
-    // Only tests that read and write much; all tests if names were given.
-    let representative = ["--"]
+    // Only the tests that depend on the database, or the tests with the given names.
+    let default_names = ["--"]
         .iter()
         .chain(&CLIENT_ON_POSTGRES)
         .map(|&word| word.to_owned());
     let arguments = if arguments.is_empty() {
-        representative.collect()
+        default_names.collect()
     } else {
         arguments.to_vec()
     };
@@ -73,17 +73,19 @@ const ON_POSTGRES: [(&str, &str); 1] = [("KEYWRIGHT_TEST_STORAGE", "postgres")];
 /// languages, which mostly wait for downloads.
 fn build() -> Result<(), StepError> {
     thread::scope(|scope| {
-        let others = scope.spawn(|| {
+        let in_parallel = scope.spawn(|| {
             programs::ensure();
             examples::build_all()?;
             clients::build_all()
         });
-        let ours = guests::build(Which::All).and_then(|_| {
-            // With the same packages as the tests, so that their dependencies are built once.
+        let rust = guests::build(Which::All).and_then(|_| {
+            // Selects the same packages as the tests, so that dependencies are built once.
             step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))
         });
-        let others = others.join().unwrap_or_else(|panic| resume_unwind(panic));
-        ours.and(others)
+        let others = in_parallel
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic));
+        rust.and(others)
     })
 }
 

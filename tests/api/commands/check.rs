@@ -162,7 +162,7 @@ async fn keys_that_decrypt_nothing_are_refused() {
     let text = text.replace(own.to_str().unwrap(), "other.key");
     std::fs::write(&configuration, text).unwrap();
     let result = run_command(directory.path(), &["check"]).expect(1);
-    let reason = "none of the configured encryption keys is the key of any of them";
+    let reason = "no configured encryption key can decrypt any of the stored values";
     assert!(result.errors.contains(reason), "{result:?}");
 }
 

@@ -91,17 +91,17 @@ fn invalid_key_configurations_are_refused() {
         (String::new(), "missing field `encryption`"),
         (
             "[encryption]\nkeys = []".to_owned(),
-            "must be active, and none is",
+            "no encryption key is active",
         ),
-        (inactive, "must be active, and none is"),
-        (both_active, "must be active, and several are"),
+        (inactive, "no encryption key is active"),
+        (both_active, "several encryption keys are active"),
         (
             sections(&["KEY_B", "KEY_A", "KEY_A"]),
-            "the encryption keys 2 and 3, counted from 1 in the order of the configuration, are the same",
+            "the encryption keys 2 and 3 are the same (numbered from 1 in the order of the configuration)",
         ),
         (
             sections(&["PASSWORD", "KEY_A", "PASSWORD"]),
-            "the encryption keys 1 and 3,",
+            "the encryption keys 1 and 3 are the same",
         ),
         (
             raw("active = true"),
@@ -180,7 +180,7 @@ async fn unusable_keys_are_refused_and_the_needed_ones_named() {
     for keys in [vec!["KEY_C"], vec!["PASSWORD", "KEY_C"]] {
         let message = Server::refusal(&with_keys(&keys).storage(&storage));
         assert!(
-            message.contains("none of the configured encryption keys is the key of any of them"),
+            message.contains("no configured encryption key can decrypt any of the stored values"),
             "{message}"
         );
         for id in &needed {

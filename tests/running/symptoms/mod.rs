@@ -113,7 +113,7 @@ async fn provoke_start_error(text: &str) -> String {
         "unknown environment variable …" => {
             Server::refusal(&plain.environment("KEYWRIGHT_PORT", "tcp://127.0.0.1:8844"))
         }
-        "one encryption key must be active, and none is" => {
+        "no encryption key is active; set active = true on exactly one key" => {
             Server::refusal(&plain.encryption(&key_section("")))
         }
         "the active encryption key has no record in the database, and encryption.key_creation_enabled is false" => {
@@ -173,7 +173,7 @@ async fn provoke_start_error(text: &str) -> String {
             with_guest("careless", "settings = { breaks = \"constant\" }")
         }
         "it derives its values from its parameters alone" => with_guest("hostile", ""),
-        "values are stored, and none of the configured encryption keys is the key of any of them; they need the keys …" => {
+        "no configured encryption key can decrypt any of the stored values; they need the keys …" => {
             with_another_key().await
         }
         "a newer version of the server is needed" => on_a_newer_schema().await,
@@ -316,7 +316,7 @@ async fn provoke_warning(text: &str) -> String {
         "the audit trail is off: reads and changes are not recorded" => {
             plain.audit("[audit]\nsink = \"off\"\n")
         }
-        "an encryption password has fewer than … characters: who has the database could guess it" => {
+        "an encryption password has fewer than … characters: anyone with a copy of the database could guess it" => {
             let key = "provider = \"password\"\nenvironment = \"PASSWORD\"\nactive = true";
             plain
                 .encryption(&format!("[[encryption.keys]]\n{key}\n"))

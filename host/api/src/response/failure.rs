@@ -287,13 +287,17 @@ impl Endpoint {
     }
 }
 
-/// Returns the messages of an error and its causes.
+/// Returns the messages of an error and its causes. Omits a cause whose message the previous message already ends with, as in
+/// errors of sqlx.
 #[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
     let mut chain = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let _ = write!(chain, ": {error}");
+        let message = error.to_string();
+        if !chain.ends_with(&message) {
+            let _ = write!(chain, ": {message}");
+        }
         cause = error.source();
     }
     chain
@@ -458,6 +462,24 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn an_error_chain_repeats_no_cause() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}")]
+        struct OuterError(&'static str, #[source] std::str::ParseBoolError);
+
+        for text in [
+            "reading",
+            "reading: provided string was not `true` or `false`",
+        ] {
+            let outer = OuterError(text, "".parse::<bool>().unwrap_err());
+            assert_eq!(
+                error_chain(&outer),
+                "reading: provided string was not `true` or `false`"
+            );
+        }
+    }
 
     fn refused(endpoint: Endpoint, failure: Failure) -> u16 {
         ApiError::of(failure, endpoint).status.as_u16()

@@ -319,7 +319,7 @@ fn warn_if_short(password: &str, number: usize) {
     if characters < PASSWORD_CHARACTERS_ADVISED && characters > 0 {
         tracing::warn!(
             encryption.key_number = number,
-            "an encryption password has fewer than {PASSWORD_CHARACTERS_ADVISED} characters: who has the database could guess it"
+            "an encryption password has fewer than {PASSWORD_CHARACTERS_ADVISED} characters: anyone with a copy of the database could guess it"
         );
     }
 }

@@ -51,8 +51,8 @@ pub(super) async fn append_once(
     }
 }
 
-/// Adds a version within a transaction. The caller must commit only if this returns an added version. The other outcome is never
-/// [`Appended::Written`].
+/// Adds a version within a transaction. The caller must commit only if this returns an added version. Otherwise, this returns the
+/// reason, which is never [`Appended::Written`].
 pub(super) async fn append_within(
     transaction: &mut Transaction,
     identifiers: &dyn Identifiers,
@@ -279,7 +279,7 @@ async fn append_all_once(
     identifiers: Arc<dyn Identifiers>,
     additions: Arc<Additions>,
 ) -> Result<Ended<Option<Vec<AddedVersion>>>, RepositoryError> {
-    if !fit(&mut transaction, &additions).await? {
+    if !are_inputs_unchanged(&mut transaction, &additions).await? {
         return transaction.conclude(None).await;
     }
     match append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await? {
@@ -289,7 +289,7 @@ async fn append_all_once(
 }
 
 /// Whether all inputs of the additions are unchanged. Must be called before the transaction changes anything.
-pub(super) async fn fit(
+pub(super) async fn are_inputs_unchanged(
     transaction: &mut Transaction,
     additions: &Additions,
 ) -> Result<bool, RepositoryError> {

@@ -172,7 +172,7 @@ impl Fixture {
     }
 
     pub(crate) async fn write(&self, new: NewVersion) -> Uuid {
-        // Half a millisecond more than the database keeps: the outcome must equal the stored time.
+        // Half a millisecond more than the precision of the database: the outcome must equal the stored time.
         let created_at = new.created_at + TimeDelta::microseconds(500);
         let mut new = NewVersion { created_at, ..new };
         loop {
@@ -312,5 +312,5 @@ const FILE_NAME: &str = "test.sqlite";
 /// Longer than any test holds a lock, even on a slow machine.
 const WAIT_MAX: Duration = Duration::from_mins(2);
 
-/// The key under which [`version`] pretends to be sealed.
+/// The id of the key in the envelopes of [`version`].
 pub(crate) const KEY_ID: Uuid = Uuid::from_u128(0xffff);
