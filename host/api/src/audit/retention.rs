@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_caller_can_be_the_actor() {
+    fn no_caller_can_have_the_actor_of_retention() {
         let actor = keywright_core::permission::Actor::parse(ACTOR);
         assert!(!actor.is_ok_and(|actor| actor.can_log_in()));
     }

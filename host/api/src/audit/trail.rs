@@ -65,7 +65,7 @@ pub enum OnAuditFailure {
     Continue,
 }
 
-/// The audit trail. [`AuditTrail::close`] ends it.
+/// The audit trail. Call [`AuditTrail::close`] before the process exits.
 pub struct AuditTrail {
     pub(super) settings: AuditSettings,
     pub(super) clock: Arc<dyn Clock>,
@@ -121,7 +121,7 @@ impl AuditTrail {
         self.settings.on_failure == OnAuditFailure::Refuse && self.is_failing()
     }
 
-    /// Writes the queued events, and ends the trail.
+    /// Writes the queued events, and stops the trail's thread.
     pub async fn close(&self) {
         self.shared.queue().is_closed = true;
         self.shared.wake.notify_one();

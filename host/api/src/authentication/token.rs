@@ -204,8 +204,8 @@ impl Claims {
             (Some(Value::String(scopes)), ScopeForm::Text) => scopes.split(' ').collect(),
             (Some(_), _) => return Err(malformed()),
         };
-        let is_there = |required: &String| scopes.contains(&required.as_str());
-        Ok(rules.scopes_required.iter().all(is_there))
+        let is_present = |required: &String| scopes.contains(&required.as_str());
+        Ok(rules.scopes_required.iter().all(is_present))
     }
 
     fn actor(&self, rules: &TokenRules) -> Result<Actor, TokenError> {

@@ -173,7 +173,7 @@ impl Description {
     }
 
     /// Adds an example of the last response.
-    pub(crate) fn responded(mut self, name: &'static str, value: Value) -> Self {
+    pub(crate) fn response_example(mut self, name: &'static str, value: Value) -> Self {
         let last = self.responses.last_mut();
         if let Some(content) = last.and_then(|response| response.content.as_mut()) {
             content.examples.push(Example { name, value });
@@ -217,7 +217,7 @@ impl Parameter {
     }
 
     /// Sets the example value.
-    pub(crate) fn like(self, example: impl Into<Value>) -> Self {
+    pub(crate) fn example(self, example: impl Into<Value>) -> Self {
         Self {
             example: Some(example.into()),
             ..self

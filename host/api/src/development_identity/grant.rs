@@ -31,7 +31,8 @@ pub(super) struct Provider {
 pub struct DevelopmentClient {
     /// Its name.
     pub id: String,
-    /// Its secret. Programs on users' own machines have an empty one, and should then not have [`Grant::ClientCredentials`].
+    /// Its secret. Empty for programs on users' machines, which can't keep a secret; do not combine an empty secret with
+    /// [`Grant::ClientCredentials`].
     pub secret: Secret,
     /// The grant types it may use.
     pub grants: Vec<Grant>,
@@ -98,9 +99,9 @@ pub(super) enum TokenGrantError {
     GrantUnknown,
     #[error("the refresh token is invalid, expired or revoked")]
     RefreshTokenWrong,
-    #[error("a parameter is missing or repeated")]
+    #[error("the request must be a URL-encoded form without missing or repeated parameters")]
     RequestMalformed,
-    #[error("the client or the user has none of the requested scopes")]
+    #[error("none of the requested scopes is allowed")]
     ScopesNotAllowed,
     #[error("could not sign the token")]
     SigningFailed,
@@ -158,11 +159,12 @@ impl Provider {
     /// Revokes the login of a token, which may have expired. Returns false if the token is not from this issuer, or the id belongs
     /// to another login.
     pub(super) fn revoke(&self, token: &str, token_id: &str) -> bool {
-        let shown = self
+        let presented = self
             .signer
             .read::<SessionClaims>(token)
             .and_then(|claims| Session::of_token_id(&claims.jti));
-        let Some(session) = shown.filter(|shown| Session::of_token_id(token_id) == Some(*shown))
+        let Some(session) =
+            presented.filter(|presented| Session::of_token_id(token_id) == Some(*presented))
         else {
             return false;
         };

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_the_wrong_type_are_named() {
+    fn errors_name_fields_of_the_wrong_type() {
         let refused = object(r#"{"name":1}"#).take_text("name").unwrap_err();
         assert_eq!(refused.to_string(), "name must be a string");
         for json in [r#"{"p":[]}"#, r#"{"p":"x"}"#, r#"{"p":true}"#] {

@@ -66,13 +66,13 @@ impl QueryParameters {
 
     /// Returns the value of a required, non-empty parameter.
     pub(crate) fn required(&self, parameter: &'static str) -> Result<&str, QueryError> {
-        self.filled_text(parameter)?
+        self.non_empty_text(parameter)?
             .ok_or(QueryError::Missing(parameter))
     }
 
-    /// Returns a boolean parameter: a word in any case, or a digit. An empty value counts as absent.
+    /// Returns a boolean parameter: `true` or `false` in any case, `1` or `0`. An empty value counts as absent.
     pub(crate) fn boolean(&self, parameter: &'static str) -> Result<Option<bool>, QueryError> {
-        let Some(text) = self.filled_text(parameter)? else {
+        let Some(text) = self.non_empty_text(parameter)? else {
             return Ok(None);
         };
         match text.to_ascii_lowercase().as_str() {
@@ -87,7 +87,7 @@ impl QueryParameters {
 
     /// Returns an integer parameter. An empty value counts as absent.
     pub(crate) fn integer(&self, parameter: &'static str) -> Result<Option<i64>, QueryError> {
-        self.filled_text(parameter)?
+        self.non_empty_text(parameter)?
             .map(str::parse)
             .transpose()
             .map_err(|_| QueryError::Malformed {
@@ -96,7 +96,7 @@ impl QueryParameters {
             })
     }
 
-    fn filled_text(&self, parameter: &'static str) -> Result<Option<&str>, QueryError> {
+    fn non_empty_text(&self, parameter: &'static str) -> Result<Option<&str>, QueryError> {
         Ok(self.text(parameter)?.filter(|text| !text.is_empty()))
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_is_present_but_not_sufficient() {
+    fn an_empty_value_is_present_but_missing_if_required() {
         for encoded in ["path=", "path"] {
             assert_eq!(query(encoded).text("path"), Ok(Some("")), "{encoded}");
             assert_eq!(
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_that_do_not_parse_are_named() {
+    fn errors_name_malformed_parameters() {
         for text in ["abc", "1.5", " 1", "99999999999999999999"] {
             let refused = query(&format!("versions={text}")).integer("versions");
             assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_scalar_is_absent() {
+    fn an_empty_boolean_or_integer_counts_as_absent() {
         let query = query("current=&versions");
         assert_eq!(query.boolean("current"), Ok(None));
         assert_eq!(query.integer("versions"), Ok(None));

@@ -107,7 +107,7 @@ impl ApiError {
             cause: Some(Box::new(cause)),
             ..Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the response could not be written",
+                "the server failed to render the response",
             )
         }
     }
@@ -116,7 +116,7 @@ impl ApiError {
     pub(crate) fn unrendered() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the response could not be written",
+            "the server failed to render the response",
         )
     }
 

@@ -38,7 +38,7 @@ fn describe_reference() -> Description {
     let summary = "Returns the API reference, for people";
     Description::new("getReference", Tag::Operations, summary)
         .text("The page has no scripts and loads no other resources.")
-        .response_in::<String>(200, "The description as a page.", "text/html")
+        .response_in::<String>(200, "The reference, as HTML.", "text/html")
 }
 
 /// Responds with the page.

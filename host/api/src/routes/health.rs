@@ -53,9 +53,9 @@ fn describe() -> Description {
         "Returns whether the server is healthy",
     )
     .response::<HealthBody>(200, "The server is healthy.")
-    .responded("up", serde_json::json!({"status": "UP"}))
+    .response_example("up", serde_json::json!({"status": "UP"}))
     .response::<HealthBody>(503, down)
-    .responded("down", serde_json::json!({"status": "DOWN"}))
+    .response_example("down", serde_json::json!({"status": "DOWN"}))
 }
 
 /// Responds with UP if the server is healthy, and with DOWN otherwise.

@@ -55,7 +55,7 @@ fn describe_list() -> Description {
         200,
         "The versions, newest first; with `current`, the active version, then the transitional one.",
     )
-    .responded("one", json!([example::certificate_version()]))
+    .response_example("one", json!([example::certificate_version()]))
     .error(400, "`current` is repeated or not a boolean.")
     .error(
         404,
@@ -127,7 +127,7 @@ fn describe_add() -> Description {
         json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
     )
     .response::<Version>(200, "The added version.")
-    .responded("transitional", example::certificate_version())
+    .response_example("transitional", example::certificate_version())
     .error(
         400,
         "The certificate is invalid, or already has a transitional version.",
@@ -164,8 +164,8 @@ fn describe_delete() -> Description {
         "Deletes one version of a certificate",
     )
     .response::<Version>(200, "The deleted version.")
-    .responded("deleted", example::certificate_version())
-    .error(400, "It is the only version.")
+    .response_example("deleted", example::certificate_version())
+    .error(400, "The version is the only one of the certificate.")
     .error(
         404,
         "The version does not exist, or the caller may not delete the certificate.",

@@ -166,10 +166,10 @@ fn take_username(fields: &mut RequestObject<'_>) -> Result<Option<String>, BodyE
 fn describe_generate() -> Description {
     Description::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps the existing one")
         .text("By default, repeating a request keeps the credential, and a request with other parameters adds a version. \
-            With `regenerate`, it is the same as `POST /api/v1/regenerate`.\n\n\
-            Scalars in `parameters` are converted to the types declared by the schema: a number or a boolean to its \
-            JSON text; the strings `true` and `false` in any case and the numbers 0 and 1 to a boolean; a number such as `20.0` \
-            or a string of digits to an integer.")
+            With `regenerate`, this operation is the same as `POST /api/v1/regenerate`.\n\n\
+            Scalars in `parameters` are converted to the types in the schema. For a string, send a string, or a number or a boolean, \
+            which is converted to its JSON text. For a boolean, send a boolean, the string `true` or `false` in any case, or the number \
+            0 or 1. For an integer, send an integer, a number such as `20.0`, or a string of digits.")
         .body::<GenerateBody>()
         .request_example(
             "password",
@@ -197,7 +197,7 @@ fn describe_generate() -> Description {
             }),
         )
         .response::<Version>(200, "The added version, or the existing one if it was kept.")
-        .responded("password", example::password_version())
+        .response_example("password", example::password_version())
         .error(400, "The name, the type, the mode, the parameters or the metadata is invalid, the credential has another type, \
             or the body or the parameters have an unknown field.")
         .error(403, "The caller may not write the credential.")
@@ -281,7 +281,7 @@ fn describe_regenerate() -> Description {
         .body::<RegenerateRequest>()
         .request_example("password", json!({"name": "/demo/password"}))
         .response::<Version>(200, "The added version.")
-        .responded("password", example::password_version())
+        .response_example("password", example::password_version())
         .error(400, "The credential can't be regenerated, or its name is missing.")
         .error(403, "The caller may not write the credential.")
         .error(404, "The credential does not exist, or the caller may not read the CA that signed it.")
