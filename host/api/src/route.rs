@@ -270,7 +270,6 @@ impl PathSegments {
         self.0.is_empty()
     }
 
-    /// Returns the first variable segment.
     pub(crate) fn first(&self) -> Option<&str> {
         self.0.first().map(String::as_str)
     }

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_request_its_fields_are_null() {
+    fn an_event_without_a_request_has_null_request_fields() {
         let event: Value = serde_json::from_str(&json_line(&example_without_a_request())).unwrap();
         for field in ["method", "request", "source", "peer"] {
             assert_eq!(event.get(field), Some(&Value::Null), "{field}");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_request_the_action_is_the_cef_name() {
+    fn a_cef_event_without_a_request_is_named_after_its_action() {
         let line = cef_line(&example_without_a_request());
         let header = "|DELETE_BY_RETENTION|DELETE_BY_RETENTION|0|rt=";
         assert!(line.contains(header), "{line}");

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn every_documented_parameter_is_known() {
+    fn every_documented_query_parameter_is_audited() {
         for parameter in routes()
             .iter()
             .flat_map(|route| route.description().parameters)
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_parameters_are_shown() {
+    fn only_known_query_parameters_are_audited() {
         for (uri, expected) in [
             ("/a", "/a"),
             ("/a?", "/a"),

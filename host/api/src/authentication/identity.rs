@@ -117,7 +117,7 @@ impl ClientCertificateError {
     }
 }
 
-/// An `x` is a digit; other characters are literal.
+/// An `x` is a hexadecimal digit in lower case; other characters are literal.
 const UUID_FORM: &[u8; 36] = b"xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
 
 #[cfg(test)]

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn trusted_certificates_must_be_certificates() {
+    fn invalid_trusted_certificates_are_rejected() {
         for pem in [
             "",
             "x",
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn signing_keys_of_the_two_types_are_used() {
+    fn only_signing_keys_for_rs256_and_es256_are_used() {
         for (key, changes, is_used, is_logged) in [
             (rsa_key(256), json!({}), true, false),
             (

@@ -10,7 +10,6 @@ use super::operation::{
 };
 use crate::{Access, Information, Route, response::FailureBody, routes};
 
-/// Returns the description.
 pub(super) fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();

@@ -23,12 +23,10 @@ pub(crate) enum BodyError {
     /// A field has the wrong type.
     #[error("{field} must be {expected}")]
     FieldMalformed {
-        /// The field's name.
         field: &'static str,
         /// The expected type, with its article.
         expected: &'static str,
     },
-    /// A required field is missing.
     #[error("{0} is required")]
     FieldMissing(&'static str),
     /// The operations of a permission are missing, or have the wrong type.
@@ -42,7 +40,6 @@ pub(crate) enum BodyError {
     /// Arrays and objects are nested too deep.
     #[error("the request body is nested too deep; at most {DEPTH_MAX} levels are allowed")]
     TooDeep,
-    /// The body has an unknown field.
     #[error("the request has the unknown field {0}")]
     UnknownField(String),
 }

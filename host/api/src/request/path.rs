@@ -2,9 +2,9 @@
 //!
 //! Authentication, authorization, logs and routing all use the normal form, so no two rules can interpret a path differently.
 //! Segments contain only unreserved characters (letters, digits and `-`, `.`, `_`, `~`: RFC 3986, section 2.3), because no path
-//! of the API needs others. A path with any other character, plain or encoded, has no normal form and gets status 404: an
-//! encoded slash, backslash, percent sign, semicolon or control character, an incomplete encoding, and bytes beyond ASCII. So
-//! nothing can be decoded twice.
+//! of the API needs others. A path with any other character, plain or encoded, has no normal form and gets status 404. This
+//! includes encoded slashes, backslashes, percent signs, semicolons and control characters, incomplete encodings, and bytes
+//! beyond ASCII. So no path can be decoded twice.
 
 use std::borrow::Cow;
 

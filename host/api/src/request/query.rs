@@ -10,13 +10,10 @@ pub(crate) struct QueryParameters {
 /// A query is invalid. Messages are for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryError {
-    /// Two parameters that exclude each other were given.
     #[error("only one of the parameters {0} and {1} may be given")]
     Exclusive(&'static str, &'static str),
-    /// A parameter is malformed.
     #[error("the parameter {parameter} must be {expected}")]
     Malformed {
-        /// The parameter.
         parameter: &'static str,
         /// The expected type, with its article.
         expected: &'static str,
@@ -27,7 +24,6 @@ pub(crate) enum QueryError {
     /// A required parameter is absent or empty.
     #[error("the parameter {0} is required")]
     Missing(&'static str),
-    /// A parameter is repeated.
     #[error("the parameter {0} may be given only once")]
     Repeated(&'static str),
 }

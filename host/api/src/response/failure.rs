@@ -35,7 +35,6 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    /// Creates a failure with a status and a message.
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self {
             status,
@@ -154,7 +153,6 @@ impl ApiError {
         .caused_by(failure)
     }
 
-    /// Returns the status of the response.
     #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status

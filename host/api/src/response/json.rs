@@ -59,8 +59,8 @@ pub(crate) async fn rendered_versions(
     rendered_list(caller, versions, bytes, render).await
 }
 
-/// Renders a response with a list of about `bytes` bytes. A large list is rendered on a blocking thread. The thread holds the
-/// caller, and so the memory reserved for the response, because the thread continues if the client disconnects.
+/// Renders a response with a list of about `bytes` bytes. A large list is rendered on a blocking thread, which continues if
+/// the client disconnects. So the thread holds the caller, and with it the memory reserved for the response.
 ///
 /// # Errors
 /// The error of `render`, or 500 if it panics.

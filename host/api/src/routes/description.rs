@@ -29,7 +29,6 @@ fn describe_openapi() -> Description {
         .response::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
 }
 
-/// Responds with the description.
 async fn openapi() -> impl IntoResponse {
     ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
 }
@@ -41,7 +40,6 @@ fn describe_reference() -> Description {
         .response_in::<String>(200, "The reference, as HTML.", "text/html")
 }
 
-/// Responds with the page.
 async fn reference() -> impl IntoResponse {
     let headers: [(HeaderName, &'static str); 3] = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),

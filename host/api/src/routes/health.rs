@@ -58,7 +58,6 @@ fn describe() -> Description {
     .response_example("down", serde_json::json!({"status": "DOWN"}))
 }
 
-/// Responds with UP if the server is healthy, and with DOWN otherwise.
 async fn handler(State(api): State<Arc<Api>>) -> Response {
     api.health.response().await
 }
@@ -102,7 +101,7 @@ impl HealthCheck {
         )
     }
 
-    /// Returns the result of a ping that completed after this call.
+    /// Waits for a ping that completes after this call, and returns its result.
     async fn ping(&self) -> bool {
         let called = Instant::now();
         let mut last_ping = self.last_ping.lock().await;

@@ -40,7 +40,6 @@ fn describe_get() -> Description {
     .error(403, MAY_NOT_READ_MODE)
 }
 
-/// Responds with the mode.
 async fn get(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     mode(api.server_mode.read_only().is_on())
 }
@@ -75,7 +74,6 @@ fn describe_set() -> Description {
         .error(422, "The body has an unknown field.")
 }
 
-/// Switches the mode and responds with the new one.
 async fn set(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

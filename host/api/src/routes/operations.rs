@@ -69,7 +69,6 @@ fn describe_info() -> Description {
     )
 }
 
-/// Responds with the URL of the identity provider and the name of the service.
 async fn info(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     rendered(&InfoResponse {
         identity_provider: IdentityProviderBody {
@@ -98,7 +97,6 @@ fn describe_version() -> Description {
     .response_example("version", json!({"version": "2.15.0"}))
 }
 
-/// Responds with the API level.
 async fn version(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     rendered(&VersionResponse {
         version: &api.information.api_level,
@@ -137,7 +135,6 @@ fn describe_key_usage() -> Description {
         )
 }
 
-/// Responds with the numbers of versions encrypted with the active key, inactive keys and unknown keys.
 async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     let usage = api.encryption_keys.usage().await?;
     rendered(&KeyUsageResponse::from(usage))

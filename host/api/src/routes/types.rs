@@ -107,7 +107,6 @@ fn describe() -> Description {
         )
 }
 
-/// Responds with the types and the plugins' schemas.
 async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     let known = api.credentials.types();
     let types = known.iter().map(TypeBody::of).collect::<Result<_, _>>()?;

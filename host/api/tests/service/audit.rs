@@ -180,7 +180,7 @@ async fn lines_already_written_are_not_written_again() {
 }
 
 #[tokio::test]
-async fn a_sink_that_times_out_counts_as_broken() {
+async fn a_sink_that_times_out_counts_as_failing() {
     let (service, trail, sink) = audited(AuditSettings {
         write_time_max: Duration::from_millis(20),
         ..settings(OnAuditFailure::Refuse)

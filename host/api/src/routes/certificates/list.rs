@@ -68,9 +68,9 @@ struct IssuedBody<'a> {
 struct IssuedRecordBody<'a> {
     /// The credential's type.
     r#type: &'a str,
-    /// The credential's newest version.
+    /// The id of the credential's newest version.
     version_id: Uuid,
-    /// The version of the CA that signed; null if unknown.
+    /// The id of the CA version that signed the certificate; null if unknown.
     issuer_version_id: Option<Uuid>,
     /// The serial number of the certificate, in hexadecimal; empty if unknown.
     serial_number: String,

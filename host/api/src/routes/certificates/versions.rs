@@ -64,7 +64,6 @@ fn describe_list() -> Description {
     .error(413, "The response would be too large.")
 }
 
-/// Returns all versions, newest first, or only the active and the transitional version.
 async fn list(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -172,7 +171,6 @@ fn describe_delete() -> Description {
     )
 }
 
-/// Deletes a version and returns it.
 async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -100,7 +100,7 @@ fn refused(field: &'static str, expected: &'static str) -> BodyError {
 struct BulkRegenerateBody<'a> {
     /// The names of the credentials, in alphabetical order.
     regenerated_credentials: Vec<&'a str>,
-    /// `true` if the request had `dry_run` and nothing was regenerated; otherwise absent.
+    /// `true` for a dry run, which regenerates nothing; otherwise absent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     dry_run: bool,
@@ -128,7 +128,6 @@ fn describe() -> Description {
         .error(422, "The body has an unknown field.")
 }
 
-/// Regenerates credentials, or only lists them with `dry_run`.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -149,7 +149,7 @@ struct FoundBody<'a> {
 struct LinkBody<'a> {
     /// The name of its credential; null if unknown.
     name: Option<&'a str>,
-    /// Its version; null if unknown.
+    /// The id of its version; null if unknown.
     version_id: Option<Uuid>,
     /// Its position in the chain; 0 is the credential's own certificate.
     depth: u32,

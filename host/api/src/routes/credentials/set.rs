@@ -109,7 +109,6 @@ fn describe() -> Description {
         )
 }
 
-/// Sets a credential: always adds a version.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

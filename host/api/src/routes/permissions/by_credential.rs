@@ -97,7 +97,6 @@ fn describe_list() -> Description {
     )
 }
 
-/// Lists the permissions on exactly one credential name.
 async fn list(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -151,7 +150,7 @@ impl EntryRequest {
         })
     }
 
-    /// Returns the grant on a path, which the entry may repeat.
+    /// Returns the grant on `path`. If the entry has a path of its own, it must be the same.
     fn grant_on(&self, path: &PermissionPath) -> Result<Grant, ApiError> {
         let operations = parsed_operations(&self.operations)?;
         if let Some(given) = &self.path
@@ -266,7 +265,6 @@ fn describe_delete() -> Description {
     )
 }
 
-/// Deletes an actor's permission on exactly one credential name.
 async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -66,7 +66,6 @@ fn describe_add() -> Description {
     )
 }
 
-/// Adds a permission and responds with it.
 async fn add(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -89,7 +88,6 @@ fn describe_replace() -> Description {
         .error(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
 }
 
-/// Replaces a permission and responds with it.
 async fn replace(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -147,7 +145,6 @@ fn describe_amend() -> Description {
     )
 }
 
-/// Replaces the operations of a permission and responds with it.
 async fn amend(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -175,7 +172,6 @@ fn describe_delete() -> Description {
         )
 }
 
-/// Deletes a permission and responds with it.
 async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

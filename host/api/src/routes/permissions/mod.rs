@@ -123,14 +123,12 @@ fn take_operations(fields: &mut RequestObject<'_>) -> Result<Vec<String>, BodyEr
     Ok(operations)
 }
 
-/// Parses operations.
 fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
     let operations = names.iter().map(|name| Operation::parse(name));
     let operations: Vec<_> = operations.collect::<Result<_, _>>()?;
     Operations::of(operations).ok_or(Failure::OperationsMissing)
 }
 
-/// Returns the response with a permission.
 fn permission_response(permission: Result<Permission, Failure>) -> Result<Response, ApiError> {
     rendered(&PermissionBody::of(&permission?))
 }

@@ -43,7 +43,6 @@ fn describe_get() -> Description {
     )
 }
 
-/// Responds with the actor's permission on exactly the requested path.
 async fn get(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
