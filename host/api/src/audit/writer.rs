@@ -229,7 +229,7 @@ pub(super) fn start_thread(
 
 fn write_until_closed(shared: &Shared, write_time_max: Duration) {
     loop {
-        let queue = next(shared, write_time_max);
+        let queue = wait_for_work(shared, write_time_max);
         let is_closed = queue.is_closed;
         shared.write(queue);
         if is_closed {
@@ -243,7 +243,7 @@ fn write_until_closed(shared: &Shared, write_time_max: Duration) {
 
 /// Waits until the thread has work to do and no write is in progress. While the sink is failing, also returns from time to
 /// time to retry it.
-fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
+fn wait_for_work(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
     let mut queue = shared.queue();
     loop {
         let is_free = queue.sink.is_some();
@@ -268,12 +268,12 @@ fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
             if is_retried && queue.sink.is_some() {
                 return queue;
             }
-            watch(shared, &mut queue, write_time_max);
+            check_blocked_append(shared, &mut queue, write_time_max);
         }
     }
 }
 
-fn watch(shared: &Shared, queue: &mut Queue, write_time_max: Duration) {
+fn check_blocked_append(shared: &Shared, queue: &mut Queue, write_time_max: Duration) {
     if queue.sink.is_some() {
         queue.append_started = None;
         return;

@@ -310,7 +310,7 @@ Keywright stores and generates credentials: passwords, users, certificates and C
 configured generators.
 
 Requests need an access token or a client certificate, except where the operation lists no security. Permissions determine what \
-a caller may do. The response for a credential that the caller may not read is the same as for one that does not exist.
+a caller may do. The response for a credential that the caller may not read is the same as for a missing credential.
 
 Paths may end with a slash. A method that a path does not support gets status 404 without a body. HEAD is supported wherever GET \
 is, except in read-only mode. Unknown query parameters are ignored; repeated ones get status 400. Bodies with unknown or \

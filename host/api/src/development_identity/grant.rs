@@ -174,7 +174,7 @@ impl Provider {
             .map(|client| client.refresh_token_lifetime)
             .max();
         let now = self.clock.now();
-        let ends_at_seconds = later(now, longest.unwrap_or_default());
+        let ends_at_seconds = seconds_after(now, longest.unwrap_or_default());
         self.revoked
             .revoke(session.0, ends_at_seconds, now.timestamp());
         true
@@ -236,7 +236,7 @@ impl Provider {
             jti: session.access_token_id(),
             sub: user_id.as_deref().unwrap_or(&client.id),
             iat: now.timestamp(),
-            exp: later(now, client.access_token_lifetime),
+            exp: seconds_after(now, client.access_token_lifetime),
             aud: [&client.id],
             grant_type: if user.is_some() {
                 "password"
@@ -271,7 +271,7 @@ impl Provider {
         let claims = RefreshClaims {
             jti: session.refresh_token_id(),
             iat: now.timestamp(),
-            exp: later(now, client.refresh_token_lifetime),
+            exp: seconds_after(now, client.refresh_token_lifetime),
             client_id: client.id.clone(),
             user_id: user.id,
             token_use: REFRESH_USE.to_owned(),
@@ -317,7 +317,7 @@ fn is_same_secret(one: &Secret, other: &Secret) -> bool {
 }
 
 /// Adds a number of seconds to a time, and returns seconds since 1970.
-fn later(now: DateTime<Utc>, lifetime: Duration) -> i64 {
+fn seconds_after(now: DateTime<Utc>, lifetime: Duration) -> i64 {
     let lifetime_seconds = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
     now.timestamp().saturating_add(lifetime_seconds)
 }

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{id, ids, many, one};
+use super::{id, ids, version_response, versions_response};
 use crate::{
     Api,
     description::{Description, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
@@ -78,7 +78,7 @@ async fn list(
         .credentials
         .certificate_versions(&caller, id(certificate_id)?, selection)
         .await?;
-    many(caller, versions).await
+    versions_response(caller, versions).await
 }
 
 /// A certificate version to add.
@@ -153,7 +153,7 @@ async fn add(
         .credentials
         .add_certificate_version(&caller, new)
         .await?;
-    one(&version)
+    version_response(&version)
 }
 
 fn describe_delete() -> Description {
@@ -181,5 +181,5 @@ async fn delete(
         .credentials
         .delete_certificate_version(&caller, certificate_id, version_id)
         .await?;
-    one(&version)
+    version_response(&version)
 }

@@ -167,9 +167,9 @@ fn describe_generate() -> Description {
     Description::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps the existing one")
         .text("By default, repeating a request keeps the credential, and a request with other parameters adds a version. \
             With `regenerate`, this operation is the same as `POST /api/v1/regenerate`.\n\n\
-            Scalars in `parameters` are converted to the types in the schema. For a string, send a string, or a number or a boolean, \
-            which is converted to its JSON text. For a boolean, send a boolean, the string `true` or `false` in any case, or the number \
-            0 or 1. For an integer, send an integer, a number such as `20.0`, or a string of digits.")
+            Scalars in `parameters` are converted to the types in the schema. A string parameter also accepts a number or a boolean, \
+            and uses its JSON text. A boolean parameter also accepts the strings `true` and `false` in any case, and the numbers 0 and 1. \
+            An integer parameter also accepts a number such as `20.0`, and a string of digits.")
         .body::<GenerateBody>()
         .request_example(
             "password",
@@ -276,7 +276,7 @@ impl RegenerateRequest {
 
 fn describe_regenerate() -> Description {
     Description::new("regenerateCredential", Tag::Credentials, "Regenerates a credential")
-        .text("Adds a version with the parameters of the newest one. RSA and SSH keys can always be regenerated; passwords and \
+        .text("Adds a version with the parameters of the newest version. RSA and SSH keys can always be regenerated; passwords and \
             users only if they were generated; certificates if they were generated, are self-signed or were signed by a stored CA.")
         .body::<RegenerateRequest>()
         .request_example("password", json!({"name": "/demo/password"}))

@@ -83,7 +83,7 @@ fn describe_replace() -> Description {
         .request_example("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
         .response::<PermissionBody<'_>>(200, "The updated permission.")
         .response_example("read", example())
-        .error(400, "The body is invalid or has another path or actor than the permission, or the permission is the caller's own.")
+        .error(400, "The body is invalid, its path or actor differs from the permission's, or the permission is the caller's own.")
         .error(404, "The permission does not exist, or the caller may not change permissions on its path.")
         .error(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
 }
