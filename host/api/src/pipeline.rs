@@ -75,9 +75,10 @@ impl Pipeline {
         };
         let _in_progress = self.in_progress.begin();
         let method = known_method(request.method());
-        let answering = async {
-            let answering = self.response(context, request);
-            let response = or_panicked(answering.map(|response| response.unwrap_or_else(identity)));
+        let responding = async {
+            let responding = self.response(context, request);
+            let response =
+                or_panicked(responding.map(|response| response.unwrap_or_else(identity)));
             let response = response.await;
             let (status, duration) = (response.status(), started.elapsed());
             route
@@ -91,13 +92,13 @@ impl Pipeline {
             );
             response
         };
-        let mut response = answering.instrument(request_span(context.id)).await;
+        let mut response = responding.instrument(request_span(context.id)).await;
         set_headers_of_every_response(response.headers_mut(), context.id);
         with_content_length(response, method == Method::HEAD)
     }
 
-    /// Checks the head, and authenticates the caller unless the path is open. So only authenticated callers learn that a
-    /// path does not exist.
+    /// Checks the head, and authenticates the caller unless the route requires no authentication. So only authenticated
+    /// callers learn that a path does not exist.
     ///
     /// # Errors
     /// The response to a request that is refused before it accesses anything.

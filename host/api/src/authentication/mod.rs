@@ -47,7 +47,7 @@ pub(crate) async fn authenticate(
     headers: &HeaderMap,
 ) -> Result<(Caller, Arc<ResponseReservation>), Response> {
     if api.credentials.store.clock.now() < DateTime::UNIX_EPOCH {
-        // Neither a token nor a certificate can be verified, and no version has such a time.
+        // Neither a token nor a certificate can be verified, and versions have no creation times before 1970.
         let error = "the server's clock is before 1970; set the clock of its machine";
         tracing::error!("{error}");
         return Err(ApiError::unavailable(error, CLOCK_RETRY_AFTER).into_response());
@@ -140,7 +140,7 @@ impl TokenVerifier {
         }
     }
 
-    /// Creates a verifier with a key of this process.
+    /// Creates a verifier with one parsed key.
     pub(crate) fn with_key(
         key: VerificationKey,
         issuer: &str,
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn no_header_and_other_schemes_are_no_credentials() {
+    fn missing_headers_and_other_schemes_count_as_absent() {
         for values in [&[][..], &["Basic dTpw"], &["Bearers a"], &[""]] {
             let headers = headers(values);
             assert_eq!(

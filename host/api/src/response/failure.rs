@@ -35,7 +35,6 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    /// Creates a failure with a status and a message.
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self {
             status,
@@ -107,7 +106,7 @@ impl ApiError {
             cause: Some(Box::new(cause)),
             ..Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the response could not be written",
+                "the server failed to render the response",
             )
         }
     }
@@ -116,7 +115,7 @@ impl ApiError {
     pub(crate) fn unrendered() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the response could not be written",
+            "the server failed to render the response",
         )
     }
 
@@ -154,7 +153,6 @@ impl ApiError {
         .caused_by(failure)
     }
 
-    /// Returns the status of the response.
     #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
