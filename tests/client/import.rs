@@ -253,7 +253,7 @@ async fn failed_entries_are_reported_and_the_rest_is_set() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_truncated_file_is_set() {
+async fn no_entry_of_a_truncated_file_is_set() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     for (file, message) in [

@@ -140,8 +140,8 @@ fn a_login_has_as_many_retries_as_a_request() {
         ("KEYWRIGHT_CLIENT_ID", "app"),
         ("KEYWRIGHT_CLIENT_SECRET", "secret"),
     ];
-    for who in [&[("KEYWRIGHT_CLIENT_TOKEN", "token")][..], &client] {
-        let run = caller(who).run(&["get", "/a"]).expect(6);
+    for identity in [&[("KEYWRIGHT_CLIENT_TOKEN", "token")][..], &client] {
+        let run = caller(identity).run(&["get", "/a"]).expect(6);
         assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The verbs of operators: `management` and `key-usage`.
+//! The commands for operators: `management` and `key-usage`.
 
 use keywright_harness::{Server, Shell};
 use serde_json::json;

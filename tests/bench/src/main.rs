@@ -63,22 +63,22 @@ fn measure(arguments: &[String]) -> Outcome<()> {
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         let known: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
         return Err(format!(
-            "there is no measurement {unknown}; there are: {}",
+            "unknown measurement {unknown}; the measurements are: {}",
             known.join(", ")
         )
         .into());
     }
     if given.other.is_some()
-        && let Some(name) = names.iter().find(|name| !requests::is_one(name))
+        && let Some(name) = names.iter().find(|name| !requests::is_request_measurement(name))
     {
         return Err(format!("{name} does not compare two builds").into());
     }
     if cfg!(debug_assertions) {
-        println!("This is no release build: its figures say little.");
+        println!("This is a debug build: its figures are not meaningful.");
     }
     for (name, measurement) in MEASUREMENTS {
         let is_selected = if names.is_empty() {
-            given.other.is_none() || requests::is_one(name)
+            given.other.is_none() || requests::is_request_measurement(name)
         } else {
             names.iter().any(|wanted| *wanted == name)
         };

@@ -32,7 +32,7 @@ impl Table {
             "flushes",
             "p50 µs",
             "p99 µs",
-            "aims",
+            "goals",
         ];
         Self::new(title, &columns)
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_at_its_bound_meets_all_goals_but_below() {
+    fn a_figure_at_its_bound_meets_all_goals_except_below() {
         assert_eq!(Aim::AtLeast(0.5).verdict(0.5), ">= 0.5: met");
         assert_eq!(Aim::AtMost(3.0).verdict(3.0), "<= 3: met");
         assert_eq!(Aim::Below(1.0).verdict(1.0), "< 1: NOT MET");

@@ -417,7 +417,7 @@ fn a_clients_login_is_revoked_only_with_its_secret() {
             revocation,
             "{id:?}"
         );
-        // ci:secret in base64, in the lower case of heads.
+        // ci:secret in base64, in lower case like the recorded head.
         let with_secret = |request: &ReceivedRequest| request.head.contains("basic y2k6c2vjcmv0");
         assert!(requests.iter().all(with_secret), "{requests:?}");
     }

@@ -158,7 +158,7 @@ fn set(client: usize, _: usize) -> Request {
 }
 
 /// Whether a measurement with this name belongs to this module.
-pub(crate) fn is_one(measurement: &str) -> bool {
+pub(crate) fn is_request_measurement(measurement: &str) -> bool {
     GROUPS.iter().any(|group| group.measurement == measurement)
 }
 
@@ -303,14 +303,14 @@ impl Goal {
             Self::PerSecond(least) => ("requests/s", Aim::AtLeast(least), cost.per_second()),
             Self::OfBare(least) => {
                 let ratio = ratio(of_bare, &Cost::per_second);
-                ("requests/s of bare", Aim::AtLeast(least), ratio)
+                ("requests/s compared with the bare handler", Aim::AtLeast(least), ratio)
             }
             Self::TimesRow(number, least) => {
                 let ratio = ratio(row(number), &Cost::per_second);
-                ("requests/s of fewer clients", Aim::AtLeast(least), ratio)
+                ("requests/s compared with fewer clients", Aim::AtLeast(least), ratio)
             }
             Self::P99Millis(most) => ("p99 in ms", Aim::AtMost(most), p99(cost) / 1_000.0),
-            Self::P99OfFirst(most) => ("p99 of alone", Aim::AtMost(most), ratio(row(0), &p99)),
+            Self::P99OfFirst(most) => ("p99 compared with no other load", Aim::AtMost(most), ratio(row(0), &p99)),
         };
         format!("{what} {figure:.2}, {}", aim.verdict(figure))
     }

@@ -30,9 +30,9 @@ pub(crate) fn measure() -> Outcome<Table> {
         }
         let mut table = Table::new(
             format!(
-                "from starting the process to the first answer over TLS, {ROUNDS} starts each, ms"
+                "from starting the process to the first response over TLS, {ROUNDS} starts each, ms"
             ),
-            &["", "median", "longest", "aim"],
+            &["", "median", "longest", "goal"],
         );
         row(
             &mut table,
@@ -43,7 +43,7 @@ pub(crate) fn measure() -> Outcome<Table> {
         let warm = Sample::new(warm);
         row(
             &mut table,
-            "warm: both there",
+            "warm: both exist",
             &warm,
             Some(Aim::AtMost(300.0)),
         );
@@ -70,7 +70,7 @@ pub(crate) fn measure_memory() -> Outcome<Table> {
         let server = server::start().await?;
         let mut table = Table::new(
             "resident, MiB",
-            &["", "all (VmRSS)", "its own (RssAnon)", "aim for all"],
+            &["", "all (VmRSS)", "anonymous (RssAnon)", "goal for all"],
         );
         for (what, wait, aim) in [
             ("after the start", Duration::ZERO, None),

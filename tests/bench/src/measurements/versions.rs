@@ -103,7 +103,7 @@ async fn requests(server: &Server) -> Outcome<Vec<Request>> {
         let id = found.pointer("/data/0/id").and_then(Value::as_str);
         by_id.push(format!("/api/v1/data/{}", id.ok_or("a version has no id")?));
     }
-    let by_id = <[String; 2]>::try_from(by_id).map_err(|_| "there are two credentials")?;
+    let by_id = <[String; 2]>::try_from(by_id).map_err(|_| "expected two versions")?;
     let reading = |what, paths: [String; 2]| Request {
         what,
         about: paths.map(Operation::Get),
