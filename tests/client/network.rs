@@ -36,7 +36,7 @@ fn requests_are_retried_until_the_server_is_available() {
 }
 
 #[test]
-fn an_unavailable_server_has_status_6_after_all_retries() {
+fn requests_to_an_unavailable_server_exit_with_status_6() {
     for (retries, requests) in [("0", 1), ("1", 2), ("3", 4)] {
         let stub = Stub::start(|_, _, _| unavailable("0"));
         let shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", retries);

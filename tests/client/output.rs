@@ -202,7 +202,7 @@ async fn each_outcome_has_its_exit_status() {
 }
 
 #[tokio::test]
-async fn missing_write_permission_has_status_5() {
+async fn missing_write_permission_exits_with_status_5() {
     let server = Server::start().await;
     let app = server.as_client("app").await;
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());

@@ -1,4 +1,4 @@
-//! `curl` over HTTP/2. Debian 12 has curl 7.88, which loses a response when the server resets the stream behind it.
+//! `curl` over HTTP/2. Debian 12 has curl 7.88, which loses a response if the server resets the stream after sending it.
 
 use std::{
     fs,

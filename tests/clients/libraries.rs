@@ -63,7 +63,7 @@ async fn assert_spring_works(template: &str, authentication: &Authentication) {
 }
 
 #[tokio::test]
-async fn secrets_hold_the_values_of_credentials() {
+async fn kubernetes_secrets_contain_the_values_of_credentials() {
     let Some(client) = client_by_toolchain("kubernetes") else {
         return;
     };
@@ -95,7 +95,7 @@ async fn secrets_hold_the_values_of_credentials() {
 }
 
 #[tokio::test]
-async fn missing_credential_in_a_manifest_is_reported() {
+async fn a_missing_credential_in_a_manifest_is_reported() {
     let Some(client) = client_by_toolchain("kubernetes") else {
         return;
     };

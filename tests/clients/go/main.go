@@ -38,7 +38,7 @@ func main() {
 	calls.expectAll()
 }
 
-// options reads how to reach the server and how to authenticate.
+// options returns the trusted CA and the authentication from the arguments.
 func options(arguments []string) []credhub.Option {
 	caFile, method, first, second := arguments[0], arguments[1], arguments[2], arguments[3]
 	ca, err := os.ReadFile(caFile)
