@@ -66,7 +66,10 @@ async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
         (&["interpolate", "document.json", "-o", "table"], "/a"),
     ] {
         let (_, screen) = shell.on_terminal(arguments).end();
-        assert!(!screen.contains(control_characters), "{arguments:?}: {screen:?}");
+        assert!(
+            !screen.contains(control_characters),
+            "{arguments:?}: {screen:?}"
+        );
         assert!(
             screen.contains("\\u009b\\u202e"),
             "{arguments:?}: {screen:?}"

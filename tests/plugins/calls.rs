@@ -283,11 +283,7 @@ async fn full_lane_is_visible_in_metrics() {
     assert!(is_busy(&scrape), "{}", scrape.text());
     let responded = [("route", "/api/v1/data"), ("method", "POST")];
     let responded = scrape.sum("keywright_http_requests_total", &responded);
-    assert_eq!(
-        responded,
-        Some(1.0),
-        "aborted requests get no response"
-    );
+    assert_eq!(responded, Some(1.0), "aborted requests get no response");
 }
 
 #[tokio::test]

@@ -222,7 +222,7 @@ async fn version_signature_algorithm_and_key_are_as_specified() {
 }
 
 #[tokio::test]
-async fn leaves_of_a_ca_without_a_key_identifier_name_none() {
+async fn leaves_of_a_ca_without_key_id_have_no_authority_key_id() {
     if !is_available("openssl") {
         return;
     }

@@ -227,7 +227,9 @@ pub(crate) fn structures() -> Vec<Attack> {
         }),
         attack("no algorithm", |body| body.at(&[ALGORITHM]).nodes().clear()),
         attack("empty issuer", |body| body.at(&[ISSUER]).nodes().clear()),
-        attack("validity with one time", |body| drop(body.at(&[VALIDITY]).nodes().pop())),
+        attack("validity with one time", |body| {
+            drop(body.at(&[VALIDITY]).nodes().pop())
+        }),
         attack("validity with three times", |body| {
             let time = body.at(&[VALIDITY, 1]).clone();
             body.at(&[VALIDITY]).nodes().push(time);
@@ -365,7 +367,12 @@ fn extensions() -> Vec<Attack> {
             b"\x30\x03\x82\x01a\x30\x03\x82\x01b",
         ),
         ("empty key identifier", &[14], false, &[4, 0]),
-        ("empty list of distribution points", &[31], false, &[0x30, 0]),
+        (
+            "empty list of distribution points",
+            &[31],
+            false,
+            &[0x30, 0],
+        ),
         (
             "policy without an identifier",
             &[32],
@@ -390,7 +397,12 @@ fn extensions() -> Vec<Attack> {
             false,
             b"\x30\x0a\xa1\x08\x30\x06\x87\x04\x0a\x00\x00\x00",
         ),
-        ("unknown extension that is not DER", &[99], false, b"\x30\x05text"),
+        (
+            "unknown extension that is not DER",
+            &[99],
+            false,
+            b"\x30\x05text",
+        ),
         ("unknown critical extension", &[99], true, &[5, 0]),
     ];
     let mut attacks: Vec<Attack> = values

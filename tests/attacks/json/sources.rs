@@ -41,10 +41,13 @@ fn texts() -> Vec<(Input, String)> {
 /// Requires that an invalid text is rejected, as an error of the plugin or of the caller.
 #[track_caller]
 fn assert_refused(response: &Response, input: &Input) {
-    let is_plugin_error = response.status == 500 && response.error().starts_with("the plugin hostile ");
+    let is_plugin_error =
+        response.status == 500 && response.error().starts_with("the plugin hostile ");
     let is_caller_error = (400..500).contains(&response.status);
     assert!(
-        is_plugin_error || is_caller_error || (response.status == 200 && !is_invalid_at_any_depth(input)),
+        is_plugin_error
+            || is_caller_error
+            || (response.status == 200 && !is_invalid_at_any_depth(input)),
         "{}: {} {}",
         input.what,
         response.status,

@@ -135,7 +135,10 @@ pub(crate) async fn round(
     }
 }
 
-async fn send_concurrently(connections: Vec<Connection>, request: MakeRequest) -> Outcome<Vec<f64>> {
+async fn send_concurrently(
+    connections: Vec<Connection>,
+    request: MakeRequest,
+) -> Outcome<Vec<f64>> {
     let end = Instant::now() + ROUND_DURATION;
     let clients = connections
         .into_iter()

@@ -69,7 +69,9 @@ fn measure(arguments: &[String]) -> Outcome<()> {
         .into());
     }
     if given.other.is_some()
-        && let Some(name) = names.iter().find(|name| !requests::is_request_measurement(name))
+        && let Some(name) = names
+            .iter()
+            .find(|name| !requests::is_request_measurement(name))
     {
         return Err(format!("{name} does not compare two builds").into());
     }

@@ -84,7 +84,11 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
             now.assert_connects_with(&before, step);
             assert_eq!(now.trusted_count(), trusted_count, "{step}");
             // A client that only trusts the old version fails only after the next deployment.
-            assert_eq!(connects(&now.presented, &start.trusted), connects_at_start, "{step}");
+            assert_eq!(
+                connects(&now.presented, &start.trusted),
+                connects_at_start,
+                "{step}"
+            );
             let status = status(&shell);
             for field in ["stage", "next", "signing_version", "transitional_version"] {
                 assert_eq!(status[field], shown[field], "{step}");

@@ -308,7 +308,11 @@ fn bulk_commands_exit_with_status_6_if_the_provider_is_down() {
             let lines = lines.iter().filter(|line| line.starts_with(begins));
             lines.filter(|line| !line.contains("path=")).count()
         };
-        assert_eq!(count("POST"), 3, "one success, then two failed attempts: {lines:?}");
+        assert_eq!(
+            count("POST"),
+            3,
+            "one success, then two failed attempts: {lines:?}"
+        );
         assert_eq!(count(&format!("{responded} /api")), 2, "{lines:?}");
     }
 }

@@ -328,7 +328,10 @@ fn output_lists_the_next_commands_in_each_language() {
             "keywright plugin build",
             &format!("keywright plugin test {name}.wasm"),
         ] {
-            assert!(created.output.contains(expected), "{expected}: {created:#?}");
+            assert!(
+                created.output.contains(expected),
+                "{expected}: {created:#?}"
+            );
         }
         let folder = workshop.0.path().join(&name);
         let readme = fs::read_to_string(folder.join("README.md")).unwrap();

@@ -72,10 +72,7 @@ async fn assert_absent_from_files(server: Server, canaries: &Canaries, marker: &
     );
     assert!(server.log().contains("keywright"), "the log is empty");
     let trail = server.audit_trail();
-    assert!(
-        trail.contains(marker),
-        "the search covers the wrong trail"
-    );
+    assert!(trail.contains(marker), "the search covers the wrong trail");
     canaries.assert_absent("the audit trail", &trail);
     canaries.assert_absent("the log", &server.whole_log().await);
     canaries.assert_absent("the open database", &database(server.directory()));

@@ -182,9 +182,9 @@ async fn cached_component_works_without_its_registry() {
     drop(server);
 
     // Cached files are not trusted: a modified component or manifest is pulled again.
-    let kept = workshop.pulled_files(".wasm");
-    assert_eq!(kept.len(), 1);
-    fs::write(&kept[0], b"\0asm\x0d\0\x01\0").unwrap();
+    let cached = workshop.pulled_files(".wasm");
+    assert_eq!(cached.len(), 1);
+    fs::write(&cached[0], b"\0asm\x0d\0\x01\0").unwrap();
     let away = [
         "the plugin plain",
         &reference,

@@ -7,7 +7,7 @@ use rand::{Rng, RngExt, rngs::ChaCha12Rng};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::requests::{Location, is};
+use super::requests::{Location, record_matches};
 
 /// A worker's write to a shared credential.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ fn verify_set(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
     for write in writes.iter().filter(|write| write.response.is_none()) {
         if let Some(location) = unexplained
             .iter()
-            .position(|version| is(&write.body, version))
+            .position(|version| record_matches(&write.body, version))
         {
             unexplained.remove(location);
         }

@@ -303,14 +303,26 @@ impl Goal {
             Self::PerSecond(least) => ("requests/s", Aim::AtLeast(least), cost.per_second()),
             Self::OfBare(least) => {
                 let ratio = ratio(of_bare, &Cost::per_second);
-                ("requests/s compared with the bare handler", Aim::AtLeast(least), ratio)
+                (
+                    "requests/s compared with the bare handler",
+                    Aim::AtLeast(least),
+                    ratio,
+                )
             }
             Self::TimesRow(number, least) => {
                 let ratio = ratio(row(number), &Cost::per_second);
-                ("requests/s compared with fewer clients", Aim::AtLeast(least), ratio)
+                (
+                    "requests/s compared with fewer clients",
+                    Aim::AtLeast(least),
+                    ratio,
+                )
             }
             Self::P99Millis(most) => ("p99 in ms", Aim::AtMost(most), p99(cost) / 1_000.0),
-            Self::P99OfFirst(most) => ("p99 compared with no other load", Aim::AtMost(most), ratio(row(0), &p99)),
+            Self::P99OfFirst(most) => (
+                "p99 compared with no other load",
+                Aim::AtMost(most),
+                ratio(row(0), &p99),
+            ),
         };
         format!("{what} {figure:.2}, {}", aim.verdict(figure))
     }
