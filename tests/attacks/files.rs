@@ -143,7 +143,7 @@ async fn a_deleted_database_stops_writes_and_the_next_start() {
     assert!(log.contains("is missing"), "{log}");
 }
 
-/// Renames a file, replaces it if `removal` says so, and returns its new path.
+/// Renames a file, replaces it unless `removal` is `Rename`, and returns its new path.
 fn remove(file: &Path, removal: Removal) -> PathBuf {
     let moved = file.with_extension("taken");
     fs::rename(file, &moved).unwrap();
@@ -178,7 +178,7 @@ async fn a_missing_database_is_not_replaced_by_an_empty_one() {
     fs::write(file(""), "").unwrap();
     assert_refused(directory.path(), missing);
 
-    // A restored back-up is used.
+    // A restored backup is used.
     fs::write(file(""), backup).unwrap();
     let server = Server::start_in(directory, &options()).await;
     let found = server.get("/api/v1/data?name=/a&current=true").await;

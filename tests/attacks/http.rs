@@ -87,7 +87,7 @@ async fn heads_with_ambiguous_host_or_length_are_400() {
 }
 
 #[tokio::test]
-async fn an_http2_request_has_one_host() {
+async fn an_http2_request_with_another_or_two_hosts_is_400() {
     let server = Server::start().await;
     let authority = server.base_url().trim_start_matches("https://");
     for (hosts, status) in [

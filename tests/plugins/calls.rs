@@ -1,14 +1,15 @@
 //! Calls of guests: they wait in a bounded queue, are counted by plugin, function and outcome, and a component whose calls
 //! keep failing is temporarily disabled.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use keywright_harness::{Options, Scrape, Server};
 use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// Sends generate requests of one type concurrently, for numbered names. Returns their statuses, `Retry-After` headers and bodies.
+/// Sends generate requests of one type concurrently, for numbered names. Returns their statuses, `Retry-After` headers and
+/// bodies.
 fn storm(
     server: &Server,
     credential_type: &str,
@@ -343,6 +344,7 @@ async fn plugin_is_called_again_after_the_pause() {
         calls += usize::from(status == 500);
         assert!(calls < CALLS_MAX, "no complete pause was observed");
         newest = [newest[1], newest[2], status];
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 

@@ -4,8 +4,8 @@ use keywright_harness::{Options, Response, Scrape, Server, component};
 use reqwest::Method;
 use serde_json::json;
 
-/// Starts a server whose generator `hostile` misbehaves in this way in a function. Endless behaviors have a deadline of one second,
-/// others the longest deadline.
+/// Starts a server whose generator `hostile` misbehaves in this way in a function. Endless behaviors have a deadline of one
+/// second, others the longest deadline.
 async fn server(function: &str, behaviour: &str) -> Server {
     let deadline_ms = if behaviour == "loop" { 1_000 } else { LONG_MS };
     let settings = format!("{function} = \"{behaviour}\"");

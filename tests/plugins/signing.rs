@@ -245,8 +245,8 @@ async fn ca_key_is_never_in_guest_memory() {
     assert!(counts[1..].iter().all(|count| *count == 0), "{counts:?}");
 }
 
-/// Returns every fragment of the secret part of a key: of its DER, of its DER with reversed bytes (the byte order of arithmetic), and
-/// of its PEM.
+/// Returns every fragment of the secret part of a key: of its DER, of its DER with reversed bytes (the byte order of
+/// arithmetic), and of its PEM.
 fn fragments(pem: &str) -> Vec<Vec<u8>> {
     let der = der(pem);
     let of_der = der[SECRET_PART_BEGINS..].chunks_exact(FRAGMENT_BYTES);

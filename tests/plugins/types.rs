@@ -432,7 +432,7 @@ async fn wireguard_value_is_read_found_and_deleted() {
 }
 
 #[tokio::test]
-async fn wireguard_is_listed() {
+async fn errors_for_an_unknown_type_list_the_wireguard_type() {
     let server = server_with_wireguard().await;
     for (response, status) in [
         (server.set("/a", "nonsense", json!("v")).await, 422),

@@ -228,7 +228,7 @@ pub(crate) fn structures() -> Vec<Attack> {
         attack("no algorithm", |body| body.at(&[ALGORITHM]).nodes().clear()),
         attack("empty issuer", |body| body.at(&[ISSUER]).nodes().clear()),
         attack("validity with one time", |body| {
-            drop(body.at(&[VALIDITY]).nodes().pop())
+            drop(body.at(&[VALIDITY]).nodes().pop());
         }),
         attack("validity with three times", |body| {
             let time = body.at(&[VALIDITY, 1]).clone();

@@ -168,7 +168,7 @@ fn parse_all(mut bytes: &[u8]) -> Option<Vec<Node>> {
     bytes.is_empty().then_some(nodes)
 }
 
-/// Parses elements, including those in the octets of an extension and in the bits of a key.
+/// Parses elements, including the elements in the octets of an extension and in the bits of a key.
 fn parse_content(tag: u8, content: &[u8]) -> Option<Content> {
     let within = |before: &[u8], inner: &[u8]| {
         let nodes = parse_all(inner).filter(|nodes| nodes.len() == 1)?;

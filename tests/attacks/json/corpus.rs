@@ -102,7 +102,7 @@ fn deep() -> Vec<Input> {
         .collect()
 }
 
-/// Returns JSON in a string under the key, nested this many times, each time within this many levels of arrays.
+/// Wraps a number this many times: each time as JSON text in a string under the key, within this many levels of arrays.
 pub(crate) fn magic_text(key: &str, times: usize, levels: usize) -> String {
     let mut text = "1".to_owned();
     for _ in 0..times {

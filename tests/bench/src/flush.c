@@ -1,6 +1,6 @@
 /*
  * Loaded into a process with LD_PRELOAD, this library counts the process's flushes to disk and delays each of them, as on a
- * slower disk. FLUSH_COUNT_FILE names the file with the count, FLUSH_LONGER_MICROS is the delay.
+ * slower disk. FLUSH_COUNT_FILE names the file with the count, FLUSH_LONGER_MICROS is the delay in microseconds.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -138,7 +138,7 @@ impl Connection {
     /// Opens a connection, driven by a task that ends when the connection closes.
     ///
     /// # Errors
-    /// Returns an error if there is no server, or if it does not present the certificate of the tests.
+    /// Returns an error if no server listens, or if its certificate is not from the CA of the tests.
     pub(crate) async fn open(address: &ServerAddress) -> Outcome<Self> {
         let stream = TcpStream::connect(address.socket).await?;
         stream.set_nodelay(true)?;

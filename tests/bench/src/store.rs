@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_folder_has_a_distinct_word_that_sql_finds() {
+    fn each_folder_has_a_distinct_word_equal_in_rust_and_sql() {
         let folders = 20_000;
         let words: HashSet<String> = (0..folders).map(word).collect();
         assert_eq!(words.len(), folders);

@@ -1,5 +1,5 @@
-//! The steps of `keywright certificates rotate`: which credentials below a CA it regenerates, how many steps it takes, and when it
-//! refuses.
+//! The steps of `keywright certificates rotate`: which credentials below a CA it regenerates, how many steps it takes, and
+//! when it refuses.
 
 use std::{
     fs,

@@ -206,7 +206,7 @@ fn renewal_and_logout_use_the_logins_client_and_resource() {
 }
 
 #[test]
-fn a_login_whose_token_the_server_refuses_is_kept_with_a_warning() {
+fn a_login_with_a_token_that_the_server_refuses_is_kept() {
     let stub = Stub::start(|request, _, url| match request.line.as_str() {
         "GET /version" => Reply::new(401, r#"{"error":"invalid_token"}"#),
         _ => openid(request, url, &json!({})).unwrap_or_else(tokens),

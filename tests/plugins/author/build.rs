@@ -151,7 +151,7 @@ fn folder_with_no_project_or_two_is_rejected() {
 }
 
 #[test]
-fn missing_tool_is_reported_with_installation() {
+fn missing_tool_is_reported_with_installation_instructions() {
     let workshop = Workshop::with(&[]);
     for (language, tool, remedy) in [
         ("rust", "cargo is missing", "https://rustup.rs"),
@@ -184,7 +184,7 @@ fn missing_tool_is_reported_with_installation() {
 
 /// If the compiler lacks the target, only the missing target is reported.
 #[test]
-fn missing_target_is_reported_with_installation() {
+fn missing_target_is_reported_with_installation_instructions() {
     let workshop = Workshop::with(&[]);
     workshop
         .plugin(&["new", "token", "--lang", "rust"])
@@ -279,8 +279,8 @@ fn imports(component: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Writes a program in another process. If this process opened the file for writing, children of other threads could inherit it, and
-/// the program could not be run (ETXTBSY).
+/// Writes a program in another process. If this process opened the file for writing, children of other threads could
+/// inherit it, and the program could not be run (ETXTBSY).
 fn executable(file: &Path, script: &str) {
     let arguments = ["-m", "755", "/dev/stdin", file.to_str().unwrap()];
     Program::run("install", &arguments, script).expect_success();

@@ -16,7 +16,8 @@ use super::{Workshop, assert_refused, manifest, path, protected};
 /// The largest manifest, in bytes.
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 
-/// A registry's responses to requests for the manifest and the component. The reference always has the digest of the correct manifest.
+/// A registry's responses to requests for the manifest and the component. The reference always has the digest of the
+/// correct manifest.
 struct Case {
     manifest: fn(&str, &ReceivedRequest, &str) -> Reply,
     component: fn(&ReceivedRequest) -> Reply,

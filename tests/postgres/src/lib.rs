@@ -54,8 +54,8 @@ impl PostgresServer {
         Self::start_with("", &[])
     }
 
-    /// Starts a server that flushes each commit to the disk, for measurements, with additional configuration lines and environment
-    /// variables. Returns `None` if PostgreSQL is not installed.
+    /// Starts a server that flushes each commit to the disk, for measurements, with additional configuration lines and
+    /// environment variables. Returns `None` if PostgreSQL is not installed.
     pub fn start_durable(settings: &str, environment: &[(&'static str, String)]) -> Option<Self> {
         let settings = format!("fsync = on\nfull_page_writes = on\n{settings}");
         Self::start_with(&settings, environment)

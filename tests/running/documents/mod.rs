@@ -41,7 +41,7 @@ fn the_page_on_the_audit_trail_is_correct() {
 }
 
 #[test]
-fn the_page_on_back_ups_is_correct() {
+fn the_page_on_backups_is_correct() {
     replay("host/docs/operating/backup.md");
 }
 

@@ -87,7 +87,7 @@ impl Request {
         format!("{} {} {body}", self.method, self.path)
     }
 
-    /// Sends the request; `None` if the server was gone before it responded.
+    /// Sends the request; `None` if the server was killed before it responded.
     pub(super) async fn send(&self, caller: &Caller) -> Option<Response> {
         let mut path = self.path.clone();
         if let Some(name) = &self.certificate {
@@ -158,7 +158,7 @@ pub(super) enum Location {
 pub(super) type Records = BTreeMap<Location, Vec<Value>>;
 
 impl Location {
-    /// Reads the records at a location; `None` if the server or its database is gone.
+    /// Reads the records at a location; `None` if the server or its database was killed.
     pub(super) async fn read(&self, caller: &Caller) -> Option<Vec<Value>> {
         let path = match self {
             Self::Credential(name) => format!("/api/v1/data?name={name}"),

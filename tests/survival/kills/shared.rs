@@ -15,7 +15,7 @@ pub(super) struct SharedWrite {
     worker: usize,
     method: Method,
     body: Value,
-    /// The version in the response; `None` if the server was gone before.
+    /// The version in the response; `None` if the server was killed before it responded.
     pub(super) response: Option<Value>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn next(worker: usize, choices: &mut ChaCha12Rng) -> SharedWrite {
 }
 
 impl SharedWrite {
-    /// Sends the write; `None` if the server was gone before it responded.
+    /// Sends the write; `None` if the server was killed before it responded.
     pub(super) async fn send(&self, caller: &Caller) -> Option<Response> {
         let request = caller.request(self.method.clone(), "/api/v1/data");
         Response::try_to(request.body(self.body.to_string()))

@@ -91,7 +91,7 @@ impl Worker {
         }
     }
 
-    /// Writes and reads until the server is gone.
+    /// Writes and reads until the server or its database is killed.
     pub(super) async fn work(&mut self, caller: &Caller, events: &RoundEvents) {
         while self.act(caller, events).await.is_some() {}
         let is_expected = events.is_killed() || events.is_without_database();
@@ -102,7 +102,7 @@ impl Worker {
         );
     }
 
-    /// Does one step; `None` if the server or its database is gone.
+    /// Does one step; `None` if the server or its database was killed.
     async fn act(&mut self, caller: &Caller, events: &RoundEvents) -> Option<()> {
         let owned = Owned {
             number: self.number,

@@ -15,7 +15,7 @@ use crate::{
     server::{self, Connection, Request},
     statistics::{Outcome, Sample, millis, number},
     store::Engine,
-    table::{Aim, Table, no_aim},
+    table::{Table, Threshold, no_goal},
 };
 
 /// Measures a server that regenerates everything below one root, and the same server generating as many RSA-2048 keys
@@ -45,7 +45,7 @@ pub(crate) fn measure() -> Outcome<Table> {
             format!("{in_bulk:.0}"),
             format!("{keys:.0}"),
             format!("{:.2}", in_bulk / keys),
-            Aim::AtMost(1.25).verdict(in_bulk / keys),
+            Threshold::AtMost(1.25).verdict(in_bulk / keys),
         ]);
         Ok(table)
     })
@@ -131,7 +131,7 @@ pub(crate) fn measure_rotation(sizes: &[usize]) -> Outcome<Table> {
                 table.row([
                     format!("{engine}: {what}"),
                     format!("{per_second:.0}"),
-                    no_aim(),
+                    no_goal(),
                 ]);
             }
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     server::{self, Connection, ServerAddress},
     statistics::{Outcome, Sample, micros},
-    table::{Aim, Table},
+    table::{Table, Threshold},
 };
 
 /// Measures refusals for existing and absent resources, alternately, for a caller without permission.
@@ -40,9 +40,9 @@ pub(crate) fn measure() -> Outcome<Table> {
                 format!("{absent:.0}"),
                 format!("{existing:.0}"),
                 format!("{:.3}", existing / absent),
-                Aim::Within(0.95, 1.05).verdict(existing / absent),
+                Threshold::Within(0.95, 1.05).verdict(existing / absent),
                 format!("{is_slower:.3}"),
-                Aim::Within(0.45, 0.55).verdict(is_slower),
+                Threshold::Within(0.45, 0.55).verdict(is_slower),
             ]);
         }
         Ok(table)

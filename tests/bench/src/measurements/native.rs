@@ -17,7 +17,7 @@ use serde_json::Map;
 use crate::{
     plugin::{self, RepeatableRandom},
     statistics::{Outcome, Sample, micros, millis, number},
-    table::{Aim, Table, no_aim},
+    table::{Table, Threshold, no_goal},
 };
 
 /// Measures single calls, each in a fresh instance and including the switch to a plugin thread and back. Also measures
@@ -40,12 +40,12 @@ pub(crate) fn measure_password() -> Outcome<Table> {
             "one password, in a fresh instance, µs",
             &["", "guest", "native", "overhead", "goal"],
         );
-        for (what, percent, aim) in [
-            ("a call, p50", 50, Some(Aim::AtMost(50.0))),
+        for (what, percent, threshold) in [
+            ("a call, p50", 50, Some(Threshold::AtMost(50.0))),
             ("a call, p99", 99, None),
         ] {
             let (guest, native) = (guest.percentile(percent), native.percentile(percent));
-            password_row(&mut table, what, guest, native, aim);
+            password_row(&mut table, what, guest, native, threshold);
         }
         let guest = Sample::new(guest_queued).median();
         password_row(
@@ -59,13 +59,19 @@ pub(crate) fn measure_password() -> Outcome<Table> {
     })
 }
 
-fn password_row(table: &mut Table, what: &str, guest: f64, native: f64, aim: Option<Aim>) {
+fn password_row(
+    table: &mut Table,
+    what: &str,
+    guest: f64,
+    native: f64,
+    threshold: Option<Threshold>,
+) {
     table.row([
         what.to_owned(),
         format!("{guest:.1}"),
         format!("{native:.1}"),
         format!("{:.1}", guest - native),
-        aim.map_or_else(no_aim, |aim| aim.verdict(guest - native)),
+        threshold.map_or_else(no_goal, |threshold| threshold.verdict(guest - native)),
     ]);
 }
 
@@ -188,12 +194,12 @@ pub(crate) fn measure_rsa() -> Outcome<Table> {
     Ok(table)
 }
 
-fn rsa_row(table: &mut Table, what: &str, [guest, native, openssl]: [f64; 3], has_aim: bool) {
-    let verdict = |aim: Aim, ratio| {
-        if has_aim {
-            aim.verdict(ratio)
+fn rsa_row(table: &mut Table, what: &str, [guest, native, openssl]: [f64; 3], has_goal: bool) {
+    let verdict = |threshold: Threshold, ratio| {
+        if has_goal {
+            threshold.verdict(ratio)
         } else {
-            no_aim()
+            no_goal()
         }
     };
     table.row([
@@ -202,9 +208,9 @@ fn rsa_row(table: &mut Table, what: &str, [guest, native, openssl]: [f64; 3], ha
         format!("{native:.1}"),
         format!("{openssl:.1}"),
         format!("{:.2}", guest / native),
-        verdict(Aim::AtMost(1.7), guest / native),
+        verdict(Threshold::AtMost(1.7), guest / native),
         format!("{:.2}", guest / openssl),
-        verdict(Aim::Below(1.0), guest / openssl),
+        verdict(Threshold::Below(1.0), guest / openssl),
     ]);
 }
 

@@ -27,7 +27,7 @@ use wasmtime::{
 use crate::{
     plugin,
     statistics::{Outcome, Sample, micros},
-    table::{Aim, Table, no_aim},
+    table::{Table, Threshold, no_goal},
 };
 
 /// Measures these components, or one component per language if the list is empty. Lists the components that `cargo xtask`
@@ -62,9 +62,9 @@ pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
             format!("{:.1}", measured.overhead),
             format!("{ratio:.2}"),
             AGREEMENT.verdict(ratio),
-            measured.language.map_or_else(no_aim, |language| {
+            measured.language.map_or_else(no_goal, |language| {
                 let verdict =
-                    Aim::AtMost(language.overhead_us_max).verdict(measured.overhead_reported);
+                    Threshold::AtMost(language.overhead_us_max).verdict(measured.overhead_reported);
                 format!("{}: {verdict}", language.name)
             }),
             format!("{:.1}", measured.value_reported),
@@ -76,9 +76,11 @@ pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
             "{}: SKIPPED, {} is not built",
             language.name, language.component
         );
-        let nothing: [String; 7] = std::array::from_fn(|_| no_aim());
-        let [reported, alone, ratio, agreement, aim, value, served] = nothing;
-        table.row([name, reported, alone, ratio, agreement, aim, value, served]);
+        let nothing: [String; 7] = std::array::from_fn(|_| no_goal());
+        let [reported, alone, ratio, agreement, threshold, value, served] = nothing;
+        table.row([
+            name, reported, alone, ratio, agreement, threshold, value, served,
+        ]);
     }
     Ok(table)
 }
@@ -254,7 +256,7 @@ const LANGUAGES: [Language; 5] = [
 
 /// The allowed ratio of the program's overhead to the overhead of the engine alone. A server also checks the types of all
 /// functions, and counts memory.
-const AGREEMENT: Aim = Aim::Within(0.8, 1.25);
+const AGREEMENT: Threshold = Threshold::Within(0.8, 1.25);
 
 const ROUNDS: usize = 5;
 const CALLS: u32 = 500;

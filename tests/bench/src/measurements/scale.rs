@@ -9,7 +9,7 @@ use crate::{
     server::{self, Connection},
     statistics::{Outcome, micros},
     store::{Engine, FOLDER_SIZE, FOUND_COUNTS, Store, counted, found_path},
-    table::{Aim, Table},
+    table::{Table, Threshold},
 };
 
 /// Measures the same requests on stores of these sizes, alternately, on each engine.
@@ -124,7 +124,7 @@ async fn compare(
             cost,
             &[format!(
                 "ratio {ratio:.2}, {}",
-                Aim::AtMost(RATIO_MAX).verdict(ratio)
+                Threshold::AtMost(RATIO_MAX).verdict(ratio)
             )],
         );
     }

@@ -18,7 +18,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 use crate::{
     server::{self, Connection, Request, ServerAddress},
     statistics::{Outcome, Sample, millis, number},
-    table::{Aim, Table, no_aim},
+    table::{Table, Threshold, no_goal},
 };
 
 /// Measures alternate generate and read requests, at 200 per second. Every reload brings a new component, which the
@@ -65,7 +65,7 @@ fn table(quiet: &Measured, swapping: &Measured) -> Table {
         ),
         &["", "quiet", "while swapping", "ratio", "goal"],
     );
-    let mut row = |what: String, figures: [f64; 2], aim: Option<Aim>| {
+    let mut row = |what: String, figures: [f64; 2], threshold: Option<Threshold>| {
         let [quiet, swapping] = figures;
         table.row([
             what,
@@ -74,9 +74,9 @@ fn table(quiet: &Measured, swapping: &Measured) -> Table {
             if quiet > 0.0 {
                 format!("{:.2}", swapping / quiet)
             } else {
-                no_aim()
+                no_goal()
             },
-            aim.map_or_else(no_aim, |aim| aim.verdict(swapping)),
+            threshold.map_or_else(no_goal, |threshold| threshold.verdict(swapping)),
         ]);
     };
     let both = |figure: fn(&Measured) -> f64| [figure(quiet), figure(swapping)];
@@ -89,7 +89,7 @@ fn table(quiet: &Measured, swapping: &Measured) -> Table {
     row(
         "failed".to_owned(),
         both(Measured::failed),
-        Some(Aim::AtMost(0.0)),
+        Some(Threshold::AtMost(0.0)),
     );
     let times = [
         ("generate", quiet.generated_ms(), swapping.generated_ms()),

@@ -9,7 +9,7 @@ use crate::{
     server::{self, Connection},
     statistics::{Outcome, Sample, micros},
     store::Engine,
-    table::{Aim, Table},
+    table::{Table, Threshold},
 };
 
 /// Alternates between requests about a credential with many versions and the same requests about a credential that starts
@@ -50,7 +50,7 @@ async fn compare(table: &mut Table, engine: &Engine) -> Outcome<()> {
             format!("{one:.0}"),
             format!("{many:.0}"),
             format!("{:.3}", many / one),
-            Aim::AtMost(1.1).verdict(many / one),
+            Threshold::AtMost(1.1).verdict(many / one),
         ]);
     }
     Ok(())

@@ -5,7 +5,7 @@ export PATH=$ROOT/usr/bin:$PATH
 mkdir -p "$ROOT"/etc/systemd/system "$ROOT"/usr/bin "$ROOT"/usr/lib "$ROOT"/var/lib "$ROOT"/var/log "$ROOT"/var/backups
 PACKAGING=$WORKSPACE/host/server/packaging
 
-# An archive like that of `cargo xtask dist`. The program is large, so a script calls it instead.
+# An archive with the layout of `cargo xtask dist`. The program is large, so a script calls it instead.
 make_archive() {
     mkdir -p "$ARCHIVE/bin" "$ARCHIVE/plugins"
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$PROGRAM" >"$ARCHIVE/bin/keywright"

@@ -90,7 +90,7 @@ struct Step {
 enum Unexplained {
     /// No order exists: the longest partial order, and the calls that it cannot explain.
     Impossible(String),
-    /// The search was given up after too many orders.
+    /// The search stopped after too many orders.
     Undecided(String),
 }
 
