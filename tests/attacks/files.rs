@@ -1,5 +1,5 @@
-//! Files that disappear, are replaced, are full, or point elsewhere; `/health` when a dependency of the server fails; and an
-//! encryption key at its maximum number of encryptions.
+//! Files that disappear, are replaced or point elsewhere, and a full disk; `/health` when a dependency of the server fails;
+//! and an encryption key at its maximum number of encryptions.
 
 use std::{
     fs,

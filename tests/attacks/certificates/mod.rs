@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use issued::assert_alive;
 use tree::{BIT_STRING, Node, SEQUENCE};
 
-/// The minimum number of mutants, and of accepted mutants, so that something is verified.
+/// The minimum number of mutants, and of accepted mutants: with fewer, the test would verify too little.
 const MUTANTS_MIN: usize = 567;
 const ACCEPTED_MIN: usize = 100;
 

@@ -1,11 +1,11 @@
 //! Measurements of the real server, each compared with a reference in the same run.
 //!
 //! `keywright-bench` runs all of them; `keywright-bench NAME ...` runs the named ones. Numbers among the names are the
-//! sizes of stores, as in `keywright-bench scale 1000 100000 1000000`. Files with the extension `wasm` are components, as
-//! in `keywright-bench plugins uuid.wasm totp.wasm`. With `--other
-//! PROGRAM`, the measurements of requests alternate between the server of this build and that program. Both sides of a
-//! comparison alternate, round by round, so that they run under the same conditions; a figure is the median of its rounds
-//! unless its row states otherwise. Slow results are not failures: each table states the goals and whether they were met.
+//! sizes of stores, as in `keywright-bench scale 1000 100000 1000000`. Files with the extension `wasm` are components,
+//! as in `keywright-bench plugins uuid.wasm totp.wasm`. With `--other PROGRAM`, the measurements of requests alternate
+//! between the server of this build and that program. Both sides of a comparison alternate, round by round, so that
+//! they run under the same conditions; a figure is the median of its rounds unless its row states otherwise. Slow
+//! results are not failures: each table states the goals and whether they were met.
 //!
 //! To add a measurement: write it in `measurements`, and name it in [`MEASUREMENTS`].
 

@@ -3,7 +3,7 @@
 //	go-client SERVER CA_FILE secret CLIENT_ID CLIENT_SECRET
 //	go-client SERVER CA_FILE certificate CERTIFICATE_FILE KEY_FILE
 //
-// It prints a line for each call. If a call fails, or returns something else than expected, it exits with status 1.
+// It prints a line for each call. If a call fails, or returns an unexpected result, it exits with status 1.
 package main
 
 import (

@@ -84,8 +84,8 @@ impl Shared {
     }
 }
 
-/// Checks that the existing versions are preceded by each returned version, in order per worker, and otherwise only by
-/// requested versions without a response.
+/// Checks that the existing versions are unchanged. The added versions must be the returned versions, in the order of each
+/// worker, and otherwise only requested versions without a response.
 fn verify_set(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
     let added = actual.len().checked_sub(before.len());
     let (added, old) =

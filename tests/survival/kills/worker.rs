@@ -36,9 +36,9 @@ pub(super) struct Worker {
 /// The outcomes of requests that were in progress at a kill.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Interrupted {
-    /// The number that took effect.
+    /// The number of requests that took effect.
     pub(super) done: usize,
-    /// The number that did not.
+    /// The number of requests that did not take effect.
     pub(super) undone: usize,
 }
 
@@ -57,12 +57,12 @@ impl RoundEvents {
         self.writes.load(Ordering::SeqCst)
     }
 
-    /// Requests may fail from now on.
+    /// Records that the server is about to be killed: requests may fail from now on.
     pub(super) fn kill(&self) {
         self.is_killed.store(true, Ordering::SeqCst);
     }
 
-    /// Requests may get status 503 from now on.
+    /// Records that the database is about to be killed: requests may get status 503 from now on.
     pub(super) fn stop_database(&self) {
         self.is_without_database.store(true, Ordering::SeqCst);
     }

@@ -49,7 +49,7 @@ pub(crate) fn measure() -> Outcome<Table> {
     })
 }
 
-/// A request about an absent resource, and the same about an existing one.
+/// The same request for an absent and for an existing resource.
 struct RequestPair {
     what: &'static str,
     method: Method,

@@ -92,7 +92,7 @@ impl Request {
     }
 }
 
-/// Reads by name and by id, a search, and last a write, as it adds versions to both.
+/// Reads by name and by id, a search, and a write. The write is last, because it adds versions to both credentials.
 async fn requests(server: &Server) -> Outcome<Vec<Request>> {
     let data = |query: &str| [ONE, MANY].map(|name| format!("/api/v1/data?{query}={name}"));
     let current = data("name").map(|path| format!("{path}&current=true"));

@@ -1,4 +1,4 @@
-//! One history per rule that violates the rule, and similar histories that violate no rule.
+//! For each rule, a history that violates it, and similar histories that violate no rule.
 
 use std::time::Duration;
 
