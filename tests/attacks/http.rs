@@ -87,7 +87,7 @@ async fn heads_with_ambiguous_host_or_length_are_400() {
 }
 
 #[tokio::test]
-async fn an_http2_request_has_one_host() {
+async fn an_http2_request_with_another_or_two_hosts_is_400() {
     let server = Server::start().await;
     let authority = server.base_url().trim_start_matches("https://");
     for (hosts, status) in [
@@ -232,7 +232,7 @@ async fn a_wildcard_in_another_case_does_not_match_a_stored_name() {
 }
 
 #[tokio::test]
-async fn no_caller_switches_the_mode_without_configured_actors() {
+async fn only_configured_actors_switch_the_read_only_mode() {
     for named in ["[]", r#"["uaa-client:operator"]"#] {
         let options = Options::default().environment("KEYWRIGHT_MANAGEMENT__ACTORS", named);
         let server = Server::start_with(&options).await;
@@ -297,7 +297,7 @@ fn status_of(server: &Server, head: &str, body: &str) -> u16 {
     status_of_parts(server, &head, head.len())
 }
 
-/// Returns the status of the response to these bytes, some of which are sent later.
+/// Sends the first bytes, and the rest after a delay. Returns the status of the response.
 fn status_of_parts(server: &Server, bytes: &str, first: usize) -> u16 {
     let mut connection = server.connect();
     let (first, rest) = bytes.split_at(first.min(bytes.len()));

@@ -193,7 +193,7 @@ async fn an_existing_file_is_overwritten_only_with_force() {
 }
 
 #[tokio::test]
-async fn a_pipe_is_written_to_directly() {
+async fn an_export_to_a_named_pipe_does_not_replace_the_pipe() {
     let server = server_with_passwords().await;
     let shell = Shell::of(&server);
     let line = "mkfifo pipe; cat pipe >seen & keywright export --file pipe >summary; wait; head --lines 1 seen; stat --format %F pipe";
@@ -343,7 +343,7 @@ async fn keep_going_exports_the_rest_and_reports_failures() {
 }
 
 #[tokio::test]
-async fn exports_without_login_or_server_have_their_status() {
+async fn an_export_without_login_or_server_exits_with_5_or_6() {
     let server = damaged().await;
     Shell::at(&server).run(&["export"]).expect(5);
     let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
@@ -409,7 +409,8 @@ fn an_export_survives_a_lost_connection() {
     assert_eq!(summary["exported"], json!(3));
 }
 
-/// A server with three credentials that responds for one with 404 and this body, and then lists these names.
+/// A server that lists `/a`, `/b` and `/c`, responds to a read of `/b` with 404 and this body, and then lists the names in
+/// `listed_then`.
 fn without_b(body: &'static str, listed_then: &'static [&str]) -> Stub {
     Stub::start(move |request, before, _| match request.line.as_str() {
         LISTING if before == 0 => Reply::new(200, &listing(["/a", "/b", "/c"])),

@@ -36,7 +36,7 @@ fn requests_are_retried_until_the_server_is_available() {
 }
 
 #[test]
-fn an_unavailable_server_has_status_6_after_all_retries() {
+fn requests_to_an_unavailable_server_exit_with_status_6() {
     for (retries, requests) in [("0", 1), ("1", 2), ("3", 4)] {
         let stub = Stub::start(|_, _, _| unavailable("0"));
         let shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", retries);
@@ -140,8 +140,8 @@ fn a_login_has_as_many_retries_as_a_request() {
         ("KEYWRIGHT_CLIENT_ID", "app"),
         ("KEYWRIGHT_CLIENT_SECRET", "secret"),
     ];
-    for who in [&[("KEYWRIGHT_CLIENT_TOKEN", "token")][..], &client] {
-        let run = caller(who).run(&["get", "/a"]).expect(6);
+    for identity in [&[("KEYWRIGHT_CLIENT_TOKEN", "token")][..], &client] {
+        let run = caller(identity).run(&["get", "/a"]).expect(6);
         assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The verbs of credentials: `get`, `find` and `delete`. Those that add versions are in `write.rs`.
+//! The commands `get`, `find` and `delete`. The commands that add versions are in `write.rs`.
 
 mod write;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_pipe_gets_the_active_version_its_raw_value_or_a_field() {
+async fn get_prints_the_active_version_its_raw_value_or_a_field() {
     let server = Server::start().await;
     server.set("/a", "password", json!("old")).await.expect(200);
     let set = server.set("/a", "password", json!("new")).await.expect(200);
@@ -51,7 +51,7 @@ async fn a_pipe_gets_the_active_version_its_raw_value_or_a_field() {
 }
 
 #[tokio::test]
-async fn certificates_are_shown_with_all_fields_of_the_api() {
+async fn get_prints_all_fields_of_a_certificate() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "root", "is_ca": true});
     let made = server.generate("/ca", "certificate", parameters).await;
@@ -71,7 +71,7 @@ async fn certificates_are_shown_with_all_fields_of_the_api() {
 }
 
 #[tokio::test]
-async fn versions_are_read_by_id_by_count_or_all() {
+async fn get_reads_a_version_by_id_or_several_versions() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for value in ["one", "two", "three"] {
@@ -104,7 +104,7 @@ async fn versions_are_read_by_id_by_count_or_all() {
 }
 
 #[tokio::test]
-async fn a_file_pipe_or_link_target_gets_only_the_value() {
+async fn get_writes_only_the_value_to_a_file_pipe_or_link_target() {
     let server = Server::start().await;
     server
         .set("/a", "password", json!("s3cret"))
@@ -158,7 +158,7 @@ async fn a_file_pipe_or_link_target_gets_only_the_value() {
 }
 
 #[tokio::test]
-async fn credentials_are_found_by_path_by_name_or_all() {
+async fn find_lists_credentials_below_a_path_by_name_or_all() {
     let server = Server::start().await;
     for name in ["/a/one", "/a/two", "/b/ONE"] {
         server.set(name, "value", json!("v")).await.expect(200);
@@ -193,7 +193,7 @@ async fn credentials_are_found_by_path_by_name_or_all() {
 }
 
 #[tokio::test]
-async fn certificates_are_found_by_their_own_or_their_cas_expiry() {
+async fn find_lists_certificates_by_their_own_or_their_cas_expiry() {
     let server = Server::start().await;
     let authority = json!({"common_name": "ca", "is_ca": true, "duration": 30});
     server
@@ -375,7 +375,7 @@ fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
 }
 
 #[test]
-fn three_consecutive_losses_end_the_deletion() {
+fn three_consecutive_lost_connections_end_the_deletion() {
     for (lost, status, counts) in [
         (&[2][..], 3, "deleted: 5, failed: 1"),
         (&[1, 2, 4, 5], 3, "deleted: 2, failed: 4"),

@@ -6,7 +6,7 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Canaries, assert_left_nowhere};
+use super::{Canaries, assert_absent_from_files};
 
 /// Returns a certificate whose subject is a canary, with its key.
 fn certificate(common_name: &str) -> (String, String) {
@@ -69,7 +69,7 @@ async fn set_values_are_in_no_log_or_database_file() {
         canaries.watch_made("a user that was set", &version["value"]);
     }
     read_everything(&server, "/marker").await;
-    assert_left_nowhere(server, &canaries, "/marker/value").await;
+    assert_absent_from_files(server, &canaries, "/marker/value").await;
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn generated_values_are_in_no_log_or_database_file() {
         .json();
     canaries.watch_made("a leaf", &leaf["value"]);
     read_everything(&server, "/marker").await;
-    assert_left_nowhere(server, &canaries, "/marker/password").await;
+    assert_absent_from_files(server, &canaries, "/marker/password").await;
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn interpolated_documents_are_in_no_log_or_database_file() {
         "{}",
         response.body
     );
-    assert_left_nowhere(server, &canaries, "/marker/json").await;
+    assert_absent_from_files(server, &canaries, "/marker/json").await;
 }
 
 /// Reads all versions of all credentials with every endpoint.
@@ -182,7 +182,7 @@ async fn read_everything(server: &Server, path: &str) {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_the_audit_trail_in_either_form() {
+async fn no_secret_is_in_the_audit_trail_in_either_format() {
     for format in ["json", "cef"] {
         let section = format!(
             "[audit]\nsink = \"file\"\nfile = \"audit.log\"\nformat = \"{format}\"\n\
@@ -196,7 +196,7 @@ async fn no_secret_is_in_the_audit_trail_in_either_form() {
         send_values(&server, &mut canaries).await;
         send_parameters(&server, &mut canaries).await;
         send_elsewhere(&server, &mut canaries).await;
-        assert_left_nowhere(server, &canaries, "/marker/value").await;
+        assert_absent_from_files(server, &canaries, "/marker/value").await;
     }
 }
 

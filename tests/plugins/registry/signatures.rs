@@ -58,13 +58,13 @@ async fn registry_component_needs_the_minisign_signature() {
     registry.stop();
     drop(Server::start_in(folder, &options).await);
     assert_refused(&by_minisign(&workshop, &reference, &other), &refused);
-    let kept = &workshop.kept(".minisig")[0];
-    let signature = fs::read_to_string(kept).unwrap();
-    fs::write(kept, signature.replace("timestamp", "Timestamp")).unwrap();
+    let cached = &workshop.pulled_files(".minisig")[0];
+    let signature = fs::read_to_string(cached).unwrap();
+    fs::write(cached, signature.replace("timestamp", "Timestamp")).unwrap();
     assert_refused(&options, &["its signature does not match"]);
-    fs::write(kept, "nonsense").unwrap();
+    fs::write(cached, "nonsense").unwrap();
     assert_refused(&options, &["its signature is malformed"]);
-    fs::remove_file(kept).unwrap();
+    fs::remove_file(cached).unwrap();
     assert_refused(&options, &["the registry does not respond"]);
     registry.start_again();
     drop(Server::start_with(&options).await);
@@ -121,10 +121,10 @@ async fn file_needs_the_minisign_signature() {
     assert_generates(&server, "/a").await;
 
     let signature = workshop.path("plain.wasm.minisig");
-    let sound = fs::read(&signature).unwrap();
+    let valid = fs::read(&signature).unwrap();
     fs::write(&signature, vec![b'a'; 16 * 1024 + 1]).unwrap();
     assert_refused(&signed(&key), &["its signature can't be read", "too large"]);
-    fs::write(&signature, sound).unwrap();
+    fs::write(&signature, valid).unwrap();
     workshop.build("plain.wasm");
     assert_refused(&signed(&key), &["its signature does not match"]);
     assert_refused(&signed("RWQ"), &["must be a minisign public key"]);
