@@ -42,7 +42,7 @@ async fn simultaneous_casings_of_a_name_share_one_credential() {
     .await;
     let ids: HashSet<String> = versions.iter().map(given::id).collect();
     assert_eq!(ids.len(), 1);
-    assert_eq!(given::found(&server, "path=").await.len(), 1);
+    assert_eq!(given::found_names(&server, "path=").await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -118,7 +118,7 @@ async fn everything_survives_a_restart() {
     let stored = store_every_type(&server).await;
     let directory = server.stop().await;
     let restarted = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::everything(&restarted).await, stored);
+    assert_eq!(given::all_versions(&restarted).await, stored);
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn acknowledged_writes_survive_a_kill() {
     }
     let directory = server.kill();
     let restarted = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::everything(&restarted).await, stored);
+    assert_eq!(given::all_versions(&restarted).await, stored);
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn deleted_credentials_stay_deleted_after_a_kill() {
         .get(&format!("/api/v1/data/{}", given::id(&version)))
         .await
         .expect(404);
-    assert!(given::found(&restarted, "path=").await.is_empty());
+    assert!(given::found_names(&restarted, "path=").await.is_empty());
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn store_every_type(server: &Server) -> Vec<Value> {
         )
         .await;
     }
-    given::everything(server).await
+    given::all_versions(server).await
 }
 
 // Shutdown of a server.

@@ -196,7 +196,7 @@ async fn row_03_other_set_values_are_not_converted() {
             "{credential_type} {value}: {response:?}"
         );
     }
-    assert!(given::everything(&server).await.is_empty());
+    assert!(given::all_versions(&server).await.is_empty());
 }
 
 #[tokio::test]
@@ -274,7 +274,7 @@ async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
         assert_eq!(reported.expect(200).json()["dry_run"], true);
         let current = format!("/api/v1/data?name=/c&current={}", yes.trim_matches('"'));
         assert_eq!(
-            given::data(&server.get(&current).await.expect(200)).len(),
+            given::versions_in(&server.get(&current).await.expect(200)).len(),
             1
         );
     }
@@ -348,10 +348,14 @@ async fn row_05_empty_query_parameters_are_absent() {
         ("expires-within-days=", 2),
     ] {
         let response = server.get(&format!("/api/v1/data?name=/a&{query}")).await;
-        assert_eq!(given::data(&response.expect(200)).len(), count, "{query}");
+        assert_eq!(
+            given::versions_in(&response.expect(200)).len(),
+            count,
+            "{query}"
+        );
     }
     for query in ["path=", "name-like=a"] {
         let query = format!("{query}&expires-within-days=&effective=");
-        assert_eq!(given::found(&server, &query).await, ["/a"]);
+        assert_eq!(given::found_names(&server, &query).await, ["/a"]);
     }
 }

@@ -192,12 +192,12 @@ async fn only_the_newest_version_of_a_stored_ca_is_tried() {
 #[tokio::test]
 async fn a_transitional_version_of_a_stored_ca_is_not_tried() {
     let server = Server::start().await;
-    let (in_use, transitional) = (authority("root"), authority("root"));
-    let stored = json!({"certificate": in_use.certificate});
+    let (active, transitional) = (authority("root"), authority("root"));
+    let stored = json!({"certificate": active.certificate});
     let root = Certificate::set(&server, "/root", stored.clone()).await;
     let next = json!({"certificate": transitional.certificate});
     Certificate::set(&server, "/root", next).await;
-    let by_in_use = in_use.sign_leaf("leaf").certificate;
+    let by_in_use = active.sign_leaf("leaf").certificate;
     let by_transitional = transitional.sign_leaf("leaf").certificate;
     let by_name = |certificate: &str| json!({"ca_name": "/root", "certificate": certificate});
     root.move_transitional(json!("latest")).await.expect(200);
@@ -205,7 +205,7 @@ async fn a_transitional_version_of_a_stored_ca_is_not_tried() {
     assert!(error.contains("ca_name"), "{error}");
     let response = server.set("/a", "certificate", by_name(&by_in_use)).await;
     let response = response.expect(200).json();
-    assert_eq!(response["value"]["ca"], in_use.certificate);
+    assert_eq!(response["value"]["ca"], active.certificate);
     // Without the flag it is the newest version, which is tried.
     root.move_transitional(Value::Null).await.expect(200);
     refused(&server, by_name(&by_in_use)).await;
