@@ -156,7 +156,7 @@ async fn looking_up_a_malformed_name_finds_nothing() {
     assert_eq!(given::found_names(&server, "path=").await, ["/a"]);
 }
 
-/// Returns the responses to each writing body with this name.
+/// Returns the responses to each kind of write with this name.
 async fn responses_of_each_body(server: &Server, name: &Value) -> [Response; 3] {
     [
         server
@@ -283,7 +283,7 @@ async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
 }
 
 #[tokio::test]
-async fn a_delete_in_another_casing_deletes() {
+async fn a_delete_in_another_casing_succeeds() {
     let server = Server::start().await;
     given::set_value(&server, "/Team/Value", "v").await;
     let response = server.delete("/api/v1/data?name=/TEAM/vALUE").await;

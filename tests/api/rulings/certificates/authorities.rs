@@ -106,7 +106,7 @@ async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
 
 // Rows 9 and 15: the subject of a certificate, and the certificates that a CA signed.
 
-/// The names that a CA signs, according to both lists of certificates.
+/// The names of the certificates that a CA signed, after asserting that both lists of certificates agree.
 async fn signs(server: &Server, authority: &str) -> Value {
     let one = server
         .get(&format!("/api/v1/certificates?name={authority}"))
@@ -253,7 +253,7 @@ async fn row_15_a_rotation_adds_no_version_without_a_certificate() {
     assert_eq!(given::versions(&server, "/without").await.len(), 1);
 }
 
-// Rows 18 and 19: input that only Keywright accepts, and input that only the original accepts.
+// Rows 18 and 19: input that only Keywright accepts, and input that only the original server accepts.
 
 async fn generate(server: &Server, parameters: Value) -> Response {
     server
