@@ -364,7 +364,7 @@ async fn the_guides_settings_map_entra_id_tokens_to_actors() {
 }
 
 #[tokio::test]
-async fn only_a_listed_client_is_the_subject_of_its_own_token() {
+async fn a_subject_equal_to_client_id_is_a_client_only_if_listed() {
     let (client, user, named) = ("uaa-client:ci", "uaa-user:alice", "uaa-user:ci");
     let actors = [client, user, named, "uaa-client:cli"];
     let rfc9068 = Configured::of("oidc-provider", Signer::p256("e"), &actors).await;
@@ -380,7 +380,8 @@ async fn only_a_listed_client_is_the_subject_of_its_own_token() {
     rfc9068
         .expect_actor(&claims("alice", "cli"), user, &[client, named])
         .await;
-    // A user whose id equals a client's id remains a user. Users' log-ins through a client do not authenticate the client.
+    // A user whose id equals a client's id remains a user. A user's log-in through a client does not
+    // authenticate the client.
     rfc9068
         .expect_actor(&claims("ci", "cli"), named, &[client, user])
         .await;

@@ -128,5 +128,5 @@ impl<'a> PausedRegeneration<'a> {
 /// A slow key type.
 const SLOW_KEY: &str = "rsa";
 
-/// Generating each of these leaves takes about a second.
+/// The number of leaves; generating each takes about a second.
 const ENDLESS_LEAVES: usize = 200;

@@ -96,7 +96,7 @@ async fn a_transitional_signer_comes_before_the_active_version() {
 }
 
 #[tokio::test]
-async fn bulk_regenerated_leaves_trust_transitional_and_new_ca() {
+async fn bulk_regenerated_leaves_contain_transitional_and_new_ca() {
     let server = server(CONCATENATED).await;
     for (name, parameters) in [
         ("/root", json!({"is_ca": true})),
@@ -185,8 +185,8 @@ async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Value) {
     (root, version)
 }
 
-/// Asserts that a certificate has this many versions, and that the newest is active and equals the previous version,
-/// except for these CAs.
+/// Asserts that a certificate has this many versions, and that the newest is active and has the certificate and private
+/// key of the previous version, with these CAs.
 async fn assert_child(server: &Server, name: &str, count: usize, authorities: &[&Value]) {
     let versions = given::versions(server, name).await;
     assert_eq!(versions.len(), count, "{name}");

@@ -225,7 +225,7 @@ async fn a_ca_without_requested_usages_gets_the_defaults() {
         ("/middle", json!({"is_ca": true, "ca": "/root"}), DEFAULT),
         ("/empty", json!({"is_ca": true, "key_usage": []}), DEFAULT),
         (
-            "/asked",
+            "/requested",
             json!({"is_ca": true, "key_usage": ["digital_signature"]}),
             "Digital Signature",
         ),

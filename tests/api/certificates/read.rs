@@ -137,7 +137,7 @@ async fn signed_by_is_the_name_of_a_known_signer() {
 }
 
 #[tokio::test]
-async fn signs_covers_older_versions_only_when_listed_by_name() {
+async fn the_signs_field_covers_older_versions_only_in_lists_by_name() {
     let server = Server::start().await;
     let first = authority("first");
     let second = authority("second");

@@ -178,7 +178,7 @@ async fn send_request(server: &Server, (method, path, body): (Method, String, Va
 }
 
 #[tokio::test]
-async fn an_id_that_no_certificate_has_is_404() {
+async fn an_unknown_certificate_id_is_404() {
     let server = Server::start().await;
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;

@@ -348,7 +348,7 @@ async fn path_and_name_like_override_name_and_exclude_each_other() {
 }
 
 #[tokio::test]
-async fn values_are_percent_decoded() {
+async fn query_values_are_percent_decoded() {
     let server = Server::start().await;
     given::set_value(&server, "/a/b:(c)[1]", "v").await;
     for query in [

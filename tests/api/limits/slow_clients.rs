@@ -67,7 +67,7 @@ struct SlowClients {
 }
 
 impl SlowClients {
-    /// Returns once all clients have connected.
+    /// Returns once every client has connected and sent its first bytes.
     async fn start(server: &Arc<Server>, source: Ipv4Addr, count: usize) -> Self {
         let mut this = Self {
             running: JoinSet::new(),

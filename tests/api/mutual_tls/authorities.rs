@@ -222,7 +222,7 @@ async fn a_reloaded_certificate_applies_to_new_connections_only() {
 }
 
 #[tokio::test]
-async fn unusable_files_leave_the_previous_ones_active() {
+async fn unusable_files_leave_the_previous_cas_in_effect() {
     let authority = Authority::root("clients");
     let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));

@@ -358,7 +358,7 @@ async fn the_standard_client_can_add_and_replace_a_permission() {
 // `PUT /api/v2/permissions/{permission_id}`.
 
 #[tokio::test]
-async fn operations_are_replaced_and_the_id_stays() {
+async fn a_put_replaces_operations_and_keeps_the_id() {
     let server = Server::start().await;
     let id = server.grant("/a/*", "someone", &["read", "write"]).await;
     for (path, given) in [
@@ -440,7 +440,7 @@ async fn an_invalid_body_is_refused_and_changes_nothing() {
 // `PATCH /api/v2/permissions/{permission_id}`.
 
 #[tokio::test]
-async fn operations_are_replaced_and_the_rest_stays() {
+async fn a_patch_replaces_operations_and_keeps_other_fields() {
     let server = Server::start().await;
     let id = server.grant("/a/*", "someone", &["read", "write"]).await;
     let caller = server.as_client("developer").await;

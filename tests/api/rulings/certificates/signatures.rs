@@ -455,7 +455,7 @@ async fn row_08_an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
 }
 
 #[tokio::test]
-async fn row_08_keys_are_generated_of_2048_bits_and_more() {
+async fn row_08_generated_keys_have_at_least_2048_bits() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
