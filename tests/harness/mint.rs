@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{Response, Server, key_file};
 
-/// Issues tokens with the signing key of a server's identity provider.
+/// An issuer of tokens with the signing key of a server's identity provider.
 pub struct Mint {
     issuer: String,
     key_id: String,

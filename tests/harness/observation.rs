@@ -1,5 +1,5 @@
-//! A server's log, management listener and metrics. Metrics are parsed as Prometheus' text format, version 0.0.4; invalid text
-//! fails the test.
+//! A server's log, management listener and metrics. Metrics are parsed in the text format of Prometheus, version 0.0.4.
+//! Malformed metrics fail the test.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

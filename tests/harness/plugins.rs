@@ -1,5 +1,5 @@
-//! Plugins for test servers: a copy of a shipped plugin with another digest, and the example key management plugin, in its own
-//! process.
+//! Plugins for test servers: a copy of a shipped plugin with another digest, and the example key management plugin in a
+//! separate process.
 
 use std::{
     fs,
@@ -73,7 +73,7 @@ pub struct KeyManagementPlugin {
 }
 
 impl KeyManagementPlugin {
-    /// Starts a plugin in this folder, with the key of this name, which is created if absent.
+    /// Starts a plugin in this folder, with the key of this name. The key is created if it does not exist.
     pub fn start(folder: &Path, key: &str) -> Self {
         Self::start_with(folder, key, &[])
     }

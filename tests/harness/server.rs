@@ -185,7 +185,7 @@ impl Server {
         self.caller(format!("uaa-user:{user_id}"), token)
     }
 
-    /// An application that presents this certificate of a client, without a token.
+    /// An application that presents this client certificate, without a token.
     pub fn as_application(&self, application_id: &str, chain_pem: &str, key_pem: &str) -> Caller {
         let actor = format!("mtls-app:{application_id}");
         let identity = format!("{chain_pem}{key_pem}");

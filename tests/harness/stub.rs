@@ -103,8 +103,8 @@ impl Reply {
 }
 
 impl Stub {
-    /// Starts a server with this function for its responses. It gets the number of previous requests for the same
-    /// method and path, and the address of the server.
+    /// Starts a server that responds with the result of this function. Its arguments are the request, the number of previous
+    /// requests for the same method and path, and the address of the server.
     pub fn start(
         response: impl Fn(&ReceivedRequest, usize, &str) -> Reply + Send + Sync + 'static,
     ) -> Self {

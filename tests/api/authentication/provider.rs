@@ -371,7 +371,7 @@ async fn a_withdrawn_key_is_refused_once_cached_keys_expire() {
     let token = old.token(&provider.claims());
     present(&server, &token).await.expect(200);
     provider.publish_keys(&[&new]);
-    // Each request finds expired keys, is checked with them, and starts a fetch.
+    // The server verifies the token of each request with the expired keys, and starts to fetch new keys.
     let mut requests = 0;
     while present(&server, &token).await.status == 200 {
         requests += 1;

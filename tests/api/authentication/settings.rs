@@ -232,7 +232,7 @@ fn path(actor: &str) -> String {
     actor.replace([':', '|', '@'], "_")
 }
 
-/// The claims with one of them changed.
+/// The claims with one claim replaced.
 fn with(claims: &Value, name: &str, value: Value) -> Value {
     let mut changed = claims.clone();
     changed[name] = value;

@@ -28,23 +28,23 @@ pub(super) struct Grant {
 /// The relation of a permission's path to the credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathOf {
-    /// It is the credential's name.
+    /// The credential's name.
     Name,
-    /// It encloses the name, this many levels above it.
+    /// A path that encloses the name, this many levels above it.
     Enclosing(usize),
-    /// It is the credential's name, and the permission is another actor's.
+    /// The credential's name, in a permission of another actor.
     AnothersName,
-    /// It is the name with another casing.
+    /// The name in another casing.
     OtherCasing,
-    /// It would enclose the name in another casing.
+    /// A path that would enclose the name in another casing.
     OtherCasingEnclosing,
-    /// It is a longer name with the credential's name as a prefix.
+    /// A longer name with the credential's name as a prefix.
     LongerName,
-    /// It encloses a folder whose name has the credential's folder as a prefix.
+    /// A path that encloses a folder whose name has the credential's folder as a prefix.
     Sibling,
-    /// It is the credential's folder without its contents.
+    /// The credential's folder without its contents.
     Folder,
-    /// It encloses names below the credential's, as if it were a folder.
+    /// A path that encloses names below the credential's, as if the credential were a folder.
     BelowName,
 }
 
@@ -99,7 +99,7 @@ impl Grant {
         few
     }
 
-    /// Whether it permits this operation on the credential.
+    /// Whether the grant permits this operation on the credential.
     pub(super) fn allows(&self, operation: &str) -> bool {
         let is_covering = matches!(self.path, PathOf::Name | PathOf::Enclosing(_));
         is_covering && self.operations.contains(&operation)
@@ -392,7 +392,7 @@ fn needs_no_resource(case: &Case) -> bool {
     )
 }
 
-/// Whether it is a write by the id of a certificate, for which an unknown id is 404.
+/// Whether the case is a write by the id of a certificate, for which an unknown id is 404.
 fn discloses_unknown_ids(case: &Case) -> bool {
     case.refusal == Refusal::Forbidden && case.name.starts_with("certificate-")
 }

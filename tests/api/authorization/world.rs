@@ -45,7 +45,7 @@ impl World {
         world
     }
 
-    /// The same names for absent resources, with unknown ids.
+    /// Returns the same world with an absent [`IT`]: an unused name and unknown ids.
     pub(super) fn absent(case: &Case, present: &Self) -> Self {
         let mut world = Self::empty(case, |name| match name {
             IT => format!("{}-absent", case.path_of(name)),

@@ -22,7 +22,7 @@ async fn a_kill_during_bulk_regeneration_changes_nothing() {
     }
     expected.sort();
     assert_eq!(expected.len(), 200);
-    // They take so long that the regeneration never completes before the kill.
+    // These leaves take so long that the regeneration never completes before the kill.
     let endless = endless_leaves(&server, "/root", &root).await;
     let before = given::all_versions(&server).await;
     let bulk = begin(&server, "/root", 5).await;
@@ -77,8 +77,8 @@ async fn certificates_whose_ca_cannot_sign_are_named() {
     assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
 }
 
-// Concurrent writes during a bulk regeneration, through another server of the same database, while the first is
-// stopped.
+// Concurrent writes during a bulk regeneration, through another server of the same database, while the first
+// server is stopped.
 
 /// Enough leaves that the server is rarely stopped too late, which would require another attempt.
 const LEAVES: usize = 8;

@@ -148,7 +148,7 @@ fn subject_and_names(version: &Value) -> (String, String) {
     )
 }
 
-// The version of a CA that signs.
+// The CA version that signs.
 
 #[tokio::test]
 async fn a_regenerated_ca_signs_with_its_new_version() {

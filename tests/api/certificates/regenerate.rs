@@ -295,7 +295,7 @@ async fn a_set_certificate_keeps_a_duration_above_the_limit() {
     certificate.regenerate(body).await.expect(400).error();
 }
 
-// The choice of the CA version that signs.
+// The CA version that signs.
 
 fn leaf() -> Value {
     json!({"common_name": "leaf", "ca": "/root"})

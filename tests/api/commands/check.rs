@@ -202,7 +202,7 @@ async fn write(server: &Arc<Server>, count: usize) {
     }
 }
 
-/// All values together are eight times as large.
+/// An eighth of the size of all values together.
 const GROWTH_KIBIBYTES_MAX: u64 = 8 * 1_024;
 const VALUE_BYTES: usize = 16_384;
 const FEW: usize = 400;

@@ -34,13 +34,13 @@ fn with_secrets(options: Options) -> Options {
         })
 }
 
-/// A server that encrypts with the first of these keys, and only decrypts with the others. Each is an environment
-/// variable, or the path of a key management plugin's socket.
+/// Options of a server that encrypts with the first of these keys, and only decrypts with the others. Each name is an
+/// environment variable, or the path of a key management plugin's socket.
 pub(crate) fn with_keys(names: &[&str]) -> Options {
     with_secrets(Options::default().encryption(&sections(names)))
 }
 
-/// The sections of keys, the first of which is active. Nothing is rotated, so that each value stays under its key.
+/// The sections of keys, the first of which is active. Rotation is disabled, so that each value stays under its key.
 fn sections(names: &[&str]) -> String {
     let mut sections = "[encryption.rotation]\nenabled = false\n".to_owned();
     for (position, name) in names.iter().enumerate() {

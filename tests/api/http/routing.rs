@@ -242,7 +242,7 @@ async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
         "?current=true",
         "?versions=1",
         "?Name=/a",
-        // A removed listing.
+        // The listing of all paths, which the API no longer has.
         "?paths=true",
     ] {
         let path = format!("/api/v1/data{query}");

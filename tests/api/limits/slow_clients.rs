@@ -1,4 +1,4 @@
-//! A thousand simultaneous clients that do as little as possible, and a client that sends endlessly.
+//! A thousand simultaneous clients that send as little as possible.
 
 use std::{
     net::Ipv4Addr,

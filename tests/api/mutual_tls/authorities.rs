@@ -104,7 +104,7 @@ async fn without_client_cas_no_client_certificate_is_requested() {
     let server = Server::start().await;
     let holder = Authority::root("clients").issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
-        // The client would present it if requested.
+        // The client would present its certificate if the server requested it.
         let mut connection = Caller::new(Some(&holder), version).connect(&server);
         let response = connection.get("/version", None).unwrap().expect(401);
         assert_eq!(response.error(), "access_denied");

@@ -185,8 +185,8 @@ impl Connection {
         Ok(self.read_body(&head))
     }
 
-    /// Performs the handshake without reading the server's verdict on the certificate, waits until the server has sent
-    /// it, and sends this many requests regardless.
+    /// Performs the handshake without reading the server's alert about the certificate, waits until the server has sent
+    /// the alert, and sends this many requests regardless.
     fn send_regardless(&mut self, requests: usize) -> io::Result<()> {
         self.0.conn.complete_io(&mut self.0.sock)?;
         self.0.sock.peek(&mut [0])?;

@@ -201,7 +201,7 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
     assert_eq!(result_fields["rotation.versions_failed"], 2);
     assert_eq!(result_fields["rotation.versions_remaining"], 2);
 
-    // The command reports them by its exit status and by name.
+    // The command reports these versions by its exit status, and lists their ids.
     for arguments in [["keys", "rotate", "--quiet"], ["keys", "rotate", "--wait"]] {
         let result = server.run_command(&arguments).expect(3);
         assert!(

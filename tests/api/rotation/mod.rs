@@ -27,7 +27,7 @@ impl Keys {
         Self(folder)
     }
 
-    /// The sections of keys of which the first is active.
+    /// The sections of these keys. The first key is active.
     fn sections(&self, names: &[&str]) -> String {
         let section = |(position, name): (usize, &&str)| {
             let file = self.0.path().join(name);

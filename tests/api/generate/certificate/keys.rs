@@ -168,7 +168,7 @@ async fn leaves_have_the_set_cas_encoded_name_and_key_identifier() {
     }
 }
 
-// The version of the CA that signs.
+// The CA version that signs.
 
 #[tokio::test]
 async fn the_newest_version_of_the_ca_signs() {
