@@ -118,7 +118,7 @@ async fn an_open_path_is_open_in_every_spelling() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_plain_is_404() {
+async fn a_malformed_or_unknown_path_is_404_with_a_token() {
     let server = Server::start().await;
     let long = format!("/info/.{}/../../version", "/".repeat(2_048));
     for target in NOWHERE.into_iter().chain(["localhost:443", &long]) {
@@ -166,9 +166,9 @@ async fn a_fragment_is_ignored() {
 }
 
 #[tokio::test]
-async fn http_2_has_the_same_paths() {
+async fn paths_over_http_2_are_the_same_as_over_http_1() {
     let server = Server::start().await;
-    for (targets, without_a_token, with_one) in [
+    for (targets, without_a_token, with_a_token) in [
         (&GUARDED[..], 401, 200),
         (&OPEN[..], 200, 200),
         (&NOWHERE[..], 401, 404),
@@ -181,7 +181,7 @@ async fn http_2_has_the_same_paths() {
             );
             assert_eq!(
                 request_http_2(&server, target, true).await,
-                with_one,
+                with_a_token,
                 "{target}"
             );
         }
@@ -189,7 +189,7 @@ async fn http_2_has_the_same_paths() {
 }
 
 #[tokio::test]
-async fn a_query_arrives_as_it_was_sent() {
+async fn a_query_is_not_normalized_like_the_path() {
     let server = Server::start().await;
     crate::given::set_value(&server, "/a/b", "v").await;
     for target in [

@@ -203,7 +203,7 @@ async fn row_17_all_writes_returning_existing_values_are_recorded() {
 }
 
 #[tokio::test]
-async fn row_21_an_absent_credential_does_not_exist() {
+async fn row_21_errors_for_absent_credentials_contain_does_not_exist() {
     let server = Server::start().await;
     for path in [
         "/api/v1/data?name=/absent",

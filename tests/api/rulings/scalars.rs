@@ -1,4 +1,4 @@
-//! Rows 3 to 5: scalars that do not have the declared form.
+//! Rows 3 to 5: scalars of another type or notation than declared.
 
 use keywright_harness::{Options, Response, Server, component};
 use reqwest::Method;
@@ -82,7 +82,7 @@ async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
 }
 
 #[tokio::test]
-async fn row_03_a_number_names_a_ca() {
+async fn row_03_a_number_is_accepted_as_the_name_of_a_ca() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/2024", json!({"is_ca": true})).await;
     let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;
@@ -119,7 +119,7 @@ async fn row_03_numbers_and_booleans_become_text_in_other_types() {
 }
 
 #[tokio::test]
-async fn row_03_a_former_username_becomes_text_too() {
+async fn row_03_a_deprecated_username_becomes_text() {
     let server = Server::start().await;
     for (written, text) in [("1.50", "1.50"), ("false", "false"), (r#""ada""#, "ada")] {
         let body = format!(r#"{{"name":"/u","type":"user","value":{{"username": {written} }}}}"#);
@@ -131,7 +131,7 @@ async fn row_03_a_former_username_becomes_text_too() {
 }
 
 #[tokio::test]
-async fn row_03_the_schema_of_any_plugin_decides() {
+async fn row_03_conversion_follows_the_schema_of_any_plugin() {
     let server = Server::start_with(&plain()).await;
     let parameters = r#"{"label": 1.50, "length": 5.0}"#;
     let version = generate(&server, "/a", "plain", parameters).await;
@@ -196,7 +196,7 @@ async fn row_03_other_set_values_are_not_converted() {
             "{credential_type} {value}: {response:?}"
         );
     }
-    assert!(given::everything(&server).await.is_empty());
+    assert!(given::all_versions(&server).await.is_empty());
 }
 
 #[tokio::test]
@@ -274,7 +274,7 @@ async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
         assert_eq!(reported.expect(200).json()["dry_run"], true);
         let current = format!("/api/v1/data?name=/c&current={}", yes.trim_matches('"'));
         assert_eq!(
-            given::data(&server.get(&current).await.expect(200)).len(),
+            given::versions_in(&server.get(&current).await.expect(200)).len(),
             1
         );
     }
@@ -348,10 +348,14 @@ async fn row_05_empty_query_parameters_are_absent() {
         ("expires-within-days=", 2),
     ] {
         let response = server.get(&format!("/api/v1/data?name=/a&{query}")).await;
-        assert_eq!(given::data(&response.expect(200)).len(), count, "{query}");
+        assert_eq!(
+            given::versions_in(&response.expect(200)).len(),
+            count,
+            "{query}"
+        );
     }
     for query in ["path=", "name-like=a"] {
         let query = format!("{query}&expires-within-days=&effective=");
-        assert_eq!(given::found(&server, &query).await, ["/a"]);
+        assert_eq!(given::found_names(&server, &query).await, ["/a"]);
     }
 }
