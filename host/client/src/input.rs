@@ -27,14 +27,14 @@ pub(crate) fn text_of(path: &Path) -> Result<Zeroizing<String>, Failure> {
 /// Parses metadata, a JSON object, from an argument. Preserves the text verbatim.
 pub(crate) fn metadata(argument: &str) -> Result<SecretJson, String> {
     object(argument)?;
-    keywright_json::read(argument).map_err(|_| NO_OBJECT.to_owned())
+    keywright_json::read(argument).map_err(|_| NOT_AN_OBJECT.to_owned())
 }
 
 /// Parses a JSON object from an argument.
 pub(crate) fn object(argument: &str) -> Result<Map<String, Value>, String> {
     match keywright_json::read(argument) {
         Ok(Value::Object(fields)) => Ok(fields),
-        _ => Err(NO_OBJECT.to_owned()),
+        _ => Err(NOT_AN_OBJECT.to_owned()),
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
 pub(crate) async fn confirm(question: &str, argument: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::Usage(format!(
-            "{question} Can't ask without a terminal; use {argument}"
+            "can't prompt for confirmation: standard input is not a terminal; use {argument}"
         )));
     }
     let line = ask(&format!("{question} [y/N]"), Echo::On).await?;
@@ -211,7 +211,7 @@ const BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// The maximum length of a line, including its newline. Every token that fits into a request header is shorter.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-const NO_OBJECT: &str = "must be a JSON object";
+const NOT_AN_OBJECT: &str = "must be a JSON object";
 
 #[cfg(test)]
 mod tests {

@@ -34,7 +34,7 @@ impl Verb for Delete {
         match (self.name, self.path) {
             (Some(name), _) => {
                 client.delete_credential(&name).await?;
-                output::note(&format!("deleted {name}"));
+                output::note(&format!("Deleted {name}."));
                 Ok(Completion::Full)
             }
             (None, Some(path)) => delete_below(&client, &path, self.yes).await,
@@ -54,7 +54,7 @@ async fn delete_below(
         return Err(Failure::NotFound(format!("no credentials below {path:?}")));
     }
     if !is_confirmed && !confirm(path, &names).await? {
-        output::note("deleted nothing");
+        output::note("Deleted nothing.");
         return Ok(Completion::Partial);
     }
     let losses = Losses::default();
@@ -97,7 +97,10 @@ async fn confirm(path: &str, names: &[String]) -> Result<bool, Failure> {
     if count > NAMES_SHOWN_MAX {
         output::note(&format!("  and {} more", count - NAMES_SHOWN_MAX));
     }
-    let question = format!("Delete {count} credentials below {path:?} with all versions?");
+    let question = format!(
+        "Delete {} below {path:?} with all versions?",
+        output::credentials(count)
+    );
     input::confirm(&question, "--yes").await
 }
 
@@ -123,7 +126,7 @@ impl Tally {
         }
     }
 
-    /// Counts absent names that the server still lists as failed, and the others as gone.
+    /// Counts an absent name as failed if the server still lists it, and as gone otherwise.
     fn resolve_absent(&mut self, listed: &[String]) {
         for name in mem::take(&mut self.absent) {
             if listed.binary_search(&name).is_ok() {
@@ -139,7 +142,8 @@ impl Tally {
 impl Drop for Tally {
     fn drop(&mut self) {
         let failed = self.failed + self.absent.len();
-        let mut counts = format!("deleted: {}, failed: {failed}", self.deleted);
+        let deleted = output::credentials(self.deleted);
+        let mut counts = format!("Deleted {deleted}, {failed} failed");
         let attempted = self.deleted + self.gone + failed;
         for (count, label) in [
             (self.gone, "already deleted"),
@@ -147,9 +151,10 @@ impl Drop for Tally {
         ] {
             if count > 0 {
                 // Writing to a string does not fail.
-                let _ = write!(counts, ", {label}: {count}");
+                let _ = write!(counts, ", {count} {label}");
             }
         }
+        counts.push('.');
         output::note(&counts);
     }
 }

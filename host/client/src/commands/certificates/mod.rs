@@ -80,7 +80,7 @@ struct Regenerate {
     /// New key length: 2048, 3072 or 4096.
     #[arg(long, value_name = "BITS")]
     key_length: Option<u32>,
-    /// New validity period.
+    /// New validity period in days.
     #[arg(long, value_name = "DAYS")]
     duration: Option<u32>,
 }
@@ -279,8 +279,8 @@ impl<'a> PublicVersion<'a> {
     }
 }
 
-fn yes(is_so: bool) -> String {
-    if is_so { "yes" } else { "" }.to_owned()
+fn yes(is_set: bool) -> String {
+    if is_set { "yes" } else { "" }.to_owned()
 }
 
 pub(super) const EXAMPLES: [VerbExamples; 5] = [
