@@ -114,7 +114,8 @@ impl ExtendedKeyUsage {
     /// The identifier of the extension.
     pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.37");
 
-    /// Returns the purposes in an extension that can be requested, without duplicates, and whether these are all of its purposes.
+    /// Returns the purposes of an extension that a parameter can express, without duplicates, and whether these are all of its
+    /// purposes.
     ///
     /// # Errors
     ///
@@ -134,7 +135,7 @@ impl ExtendedKeyUsage {
         Ok((found, has_all))
     }
 
-    /// Returns whether a certificate may sign OCSP responses for its issuer, which no parameter requests.
+    /// Returns whether a certificate may sign OCSP responses for its issuer. No parameter can request this purpose.
     ///
     /// # Errors
     ///

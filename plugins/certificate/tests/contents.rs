@@ -42,7 +42,7 @@ fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// The key identifiers of the subject and of the authority.
+/// Returns the key identifiers of the subject and of the authority.
 fn key_identifiers(certificate: &X509Certificate<'_>) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let mut identifiers = (None, None);
     for extension in certificate.iter_extensions() {
@@ -319,7 +319,7 @@ fn issuer_without_key_identifier_omits_the_extension() {
 }
 
 #[test]
-fn signature_algorithm_is_the_issuers() {
+fn signature_algorithm_is_copied_from_the_issuer() {
     let mut authority = Authority::of(&root());
     let mut algorithm = SHA256_WITH_RSA;
     algorithm[12] = 0x0c;
@@ -372,7 +372,7 @@ fn body_of_more_than_64_kib_is_an_invalid_parameter() {
     let parameters = json!({"common_name": "x", "self_sign": true, "alternative_names": names});
     let result = made(&parameters, NOW_SECONDS, None, 1);
     let Err(Failure::InvalidParameters(violation)) = result else {
-        panic!("it was made")
+        panic!("the certificate was generated")
     };
     assert!(violation.rule.contains("64 KiB"));
 }

@@ -264,7 +264,7 @@ fn oversized_rsa_key_is_rejected_with_its_length() {
         let parameters = Parameters::parse(r#"{"common_name":"x","is_ca":true}"#).unwrap();
         let body = tbs::tbs_certificate(&parameters, circumstances, None::<&Authority>).unwrap();
         let certificate = tbs::certificate(&body, &[0]).unwrap();
-        let violation = refused(&pem::written(&certificate).unwrap());
+        let violation = refused(&pem::encode(&certificate).unwrap());
         let words = format!("an RSA key of {bits} bits, but only keys of up to 4096 bits");
         assert!(violation.rule.contains(&words), "{}", violation.rule);
     }

@@ -282,7 +282,7 @@ fn unsupported_key_type_is_rejected_by_name() {
     ] {
         let value = json!({"certificate": certificate, "ca": null}).to_string();
         let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
-            panic!("{words} was taken")
+            panic!("{words} was accepted")
         };
         assert_eq!(violation.field.as_deref(), Some("certificate"));
         assert!(violation.rule.contains(words), "{}", violation.rule);
@@ -310,7 +310,7 @@ fn malformed_certificate_cannot_be_regenerated() {
     for certificate in [json!(null), json!(""), json!("no PEM"), json!(torn)] {
         let value = json!({"certificate": certificate, "ca": null}).to_string();
         let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
-            panic!("{certificate} was taken")
+            panic!("{certificate} was accepted")
         };
         assert_eq!(violation.field.as_deref(), Some("certificate"));
     }
