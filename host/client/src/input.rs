@@ -73,7 +73,7 @@ pub(crate) fn without_line_end(text: &str) -> &str {
 
 /// Prompts for a line of text. Requires a terminal.
 pub(crate) async fn line(question: &str) -> Result<String, Failure> {
-    let line = ask(question, Echo::On).await?;
+    let line = prompt(question, Echo::On).await?;
     Ok(line.expose().to_owned())
 }
 
@@ -89,14 +89,14 @@ pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
         }
         return Ok(secret(&line));
     }
-    ask(question, Echo::Off).await
+    prompt(question, Echo::Off).await
 }
 
 /// Reads a secret that may have several lines: from a prompt without echo on a terminal (one line), otherwise all of standard
 /// input without its trailing newline.
 pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
     if io::stdin().is_terminal() {
-        return ask(question, Echo::Off).await;
+        return prompt(question, Echo::Off).await;
     }
     let text = read_text(io::stdin().lock(), &"standard input")?;
     Ok(secret(&text))
@@ -109,7 +109,7 @@ pub(crate) async fn confirm(question: &str, argument: &str) -> Result<bool, Fail
             "can't prompt for confirmation: standard input is not a terminal; use {argument}"
         )));
     }
-    let line = ask(&format!("{question} [y/N]"), Echo::On).await?;
+    let line = prompt(&format!("{question} [y/N]"), Echo::On).await?;
     let line = line.expose().trim().to_ascii_lowercase();
     Ok(line == "y" || line == "yes")
 }
@@ -121,7 +121,7 @@ enum Echo {
 }
 
 /// Prompts on the terminal. Dropping the future restores the echo and starts a new line.
-async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
+async fn prompt(question: &str, echo: Echo) -> Result<Secret, Failure> {
     let failed = |cause: io::Error| Failure::Other(format!("prompting on the terminal: {cause}"));
     let mut line_begun = LineBegun { is_ended: false };
     let hidden = match echo {

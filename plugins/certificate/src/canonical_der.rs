@@ -1,7 +1,7 @@
 //! Checks that bytes are DER at every level.
 //!
 //! Kept parts of certificates are not re-encoded, and CAs sign only DER. This check must reject everything that the host's check
-//! rejects, so that the caller gets an error. Both are tested with the same cases.
+//! rejects, so that the caller receives an error. Both are tested with the same cases.
 
 use der::asn1::{AnyRef, GeneralizedTime, PrintableStringRef, UtcTime};
 

@@ -12,7 +12,7 @@ use x509_cert::{
 /// A bit of the key usage, in the order of RFC 5280, section 4.2.1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are those of RFC 5280")]
+#[expect(missing_docs, reason = "the names are from RFC 5280")]
 pub enum KeyUsage {
     DigitalSignature,
     NonRepudiation,
@@ -77,7 +77,7 @@ impl KeyUsage {
 /// A purpose of the extended key usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are those of RFC 5280")]
+#[expect(missing_docs, reason = "the names are from RFC 5280")]
 pub enum ExtendedKeyUsage {
     ClientAuth,
     ServerAuth,

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`NotBegun`](Stage::NotBegun) | no version is transitional | [`Introduce`](Step::Introduce) |
 //! | [`Introduced`](Stage::Introduced) | the latest version is transitional, so an older version signs | [`Switch`](Step::Switch) |
-//! | [`Switched`](Stage::Switched) | a version older than the signing version is transitional, and signed certificates in use | [`Renew`](Step::Renew) |
+//! | [`Switched`](Stage::Switched) | a version older than the signing version is transitional, and it signed certificates in use | [`Renew`](Step::Renew) |
 //! | [`Renewed`](Stage::Renewed) | the same, but the transitional version signed no certificate in use | [`Retire`](Step::Retire) |
 //!
 //! After the last step, no version is transitional, so the stage is [`NotBegun`](Stage::NotBegun) again.

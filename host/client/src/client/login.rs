@@ -104,8 +104,8 @@ impl Login {
         }
     }
 
-    /// Replaces an expired access token, unless another request has already replaced it. Uses the refresh token or, if that fails,
-    /// the grant.
+    /// Replaces an expired access token, unless another request has already replaced it. Uses the refresh token or, if that
+    /// fails, the grant.
     pub(super) async fn renew(
         &self,
         provider: &IdentityProvider<'_>,

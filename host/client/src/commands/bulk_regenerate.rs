@@ -104,7 +104,7 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "List what a plugin generated",
+        does: "List the credentials that a plugin generated",
         line: "keywright bulk-regenerate --dry-run --generated-by sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
         before: &[],
     },

@@ -12,8 +12,8 @@ use crate::{
 
 /// Delete a credential, or all credentials below a path.
 ///
-/// Deletes all versions. With `--path`, asks for confirmation, continues after a failure, and reports each one. The exit status
-/// is 3 if a deletion failed or you did not confirm.
+/// Deletes all versions. With `--path`, prompts for confirmation, continues after a failure, and reports each failure. The exit
+/// status is 3 if a deletion failed or you did not confirm.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Delete {
@@ -109,7 +109,7 @@ struct Tally {
     total: usize,
     deleted: usize,
     /// The number of credentials that other clients deleted during the run.
-    gone: usize,
+    already_deleted: usize,
     failed: usize,
     /// Names for which the server responded with 404: another client deleted the credential, or the caller may not delete it.
     absent: Vec<String>,
@@ -120,20 +120,20 @@ impl Tally {
         Self {
             total,
             deleted: 0,
-            gone: 0,
+            already_deleted: 0,
             failed: 0,
             absent: Vec::new(),
         }
     }
 
-    /// Counts an absent name as failed if the server still lists it, and as gone otherwise.
+    /// Counts an absent name as failed if the server still lists it, and as already deleted otherwise.
     fn resolve_absent(&mut self, listed: &[String]) {
         for name in mem::take(&mut self.absent) {
             if listed.binary_search(&name).is_ok() {
                 self.failed += 1;
                 output::note(&format!("{name}: you are not allowed to delete it"));
             } else {
-                self.gone += 1;
+                self.already_deleted += 1;
             }
         }
     }
@@ -144,9 +144,9 @@ impl Drop for Tally {
         let failed = self.failed + self.absent.len();
         let deleted = output::credentials(self.deleted);
         let mut counts = format!("Deleted {deleted}, {failed} failed");
-        let attempted = self.deleted + self.gone + failed;
+        let attempted = self.deleted + self.already_deleted + failed;
         for (count, label) in [
-            (self.gone, "already deleted"),
+            (self.already_deleted, "already deleted"),
             (self.total.saturating_sub(attempted), "not attempted"),
         ] {
             if count > 0 {

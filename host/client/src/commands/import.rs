@@ -18,8 +18,8 @@ use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 /// or skips them with `--skip-unchanged`.
 ///
 /// Where a string is required, an unquoted scalar such as `007`, `yes` or `2026-11-22` is a string. In values of type json, the
-/// YAML 1.2 core schema applies. `password_hash` and `public_key_fingerprint` are ignored: the server computes a new hash, and set
-/// keys have no fingerprint.
+/// YAML 1.2 core schema applies. `password_hash` and `public_key_fingerprint` are ignored: the server computes a new hash, and
+/// set keys have no fingerprint.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Import {

@@ -167,25 +167,20 @@ fn fields(schema: &Value) -> Option<String> {
 }
 
 fn bounds(schema: &Value) -> Option<String> {
-    let range = |least: &str, most: &str, unit: &dyn Fn(&Value) -> &'static str| {
+    let range = |least: &str, most: &str, unit: &str| {
         let bound = |name| schema.get(name).filter(|bound| bound.is_number());
+        let plural = |count: &Value| {
+            let is_singular = unit.is_empty() || count.as_u64() == Some(1);
+            if is_singular { "" } else { "s" }
+        };
         match (bound(least), bound(most)) {
-            (Some(least), Some(most)) => Some(format!("{least} to {most}{}", unit(most))),
-            (Some(least), None) => Some(format!("at least {least}{}", unit(least))),
-            (None, Some(most)) => Some(format!("at most {most}{}", unit(most))),
+            (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}{}", plural(most))),
+            (Some(least), None) => Some(format!("at least {least}{unit}{}", plural(least))),
+            (None, Some(most)) => Some(format!("at most {most}{unit}{}", plural(most))),
             (None, None) => None,
         }
     };
-    range("minimum", "maximum", &|_| "").or_else(|| range("minLength", "maxLength", &characters))
-}
-
-/// Returns the unit of a length, in the singular after 1.
-fn characters(length: &Value) -> &'static str {
-    if length.as_u64() == Some(1) {
-        " character"
-    } else {
-        " characters"
-    }
+    range("minimum", "maximum", "").or_else(|| range("minLength", "maxLength", " character"))
 }
 
 fn is_true(schema: &Value, annotation: &str) -> bool {

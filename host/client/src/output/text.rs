@@ -79,7 +79,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Escapes the same characters as [`printable`], in JSON. The JSON value is unchanged, because such characters only occur in strings.
+/// Escapes the same characters as [`printable`], in JSON. The JSON value is unchanged, because the characters only occur in
+/// strings.
 pub(super) fn printable_json(json: &str) -> Cow<'_, str> {
     escaped(json, |escaped, character| {
         // Writing to a string does not fail.

@@ -168,15 +168,9 @@ impl Drop for Report {
 impl Summary {
     /// Returns the counts as a sentence.
     fn sentence(&self) -> String {
-        let mut counts = self.counts();
-        let set = counts.next().map(|(_, count)| output::credentials(count));
-        let set = set.unwrap_or_default();
-        let mut sentence = if self.dry_run {
-            format!("Could set {set}")
-        } else {
-            format!("Set {set}")
-        };
-        for (name, count) in counts {
+        let verb = if self.dry_run { "Could set" } else { "Set" };
+        let mut sentence = format!("{verb} {}", output::credentials(self.set));
+        for (name, count) in self.counts().skip(1) {
             // Writing to a string does not fail.
             let _ = write!(sentence, ", {count} {name}");
         }

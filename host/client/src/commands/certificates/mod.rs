@@ -298,7 +298,7 @@ const LIST_EXAMPLES: &[Example] = &[
         before: AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "Show what a CA signed",
+        does: "Show the certificates that a CA signed",
         line: "keywright certificates list /demo/root --output yaml",
         before: AUTHORITY_AND_LEAF,
     },
@@ -319,7 +319,7 @@ const REGENERATE_EXAMPLES: &[Example] = &[
 
 const TRANSITIONAL_EXAMPLES: &[Example] = &[
     Example {
-        does: "Return the latest version, but sign with the one before it",
+        does: "Return the latest version, but sign with the previous version",
         line: "keywright certificates transitional /demo/root --latest",
         before: TWO_VERSIONS,
     },
