@@ -180,7 +180,7 @@ fn an_interrupted_import_reports_its_counts() {
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
         let errors = read_of(child.stderr.take());
         assert!(
-            errors.contains("set: 3, failed: 0, not attempted: 6"),
+            errors.contains("Set 3 credentials, 0 failed, 6 not attempted."),
             "{errors}"
         );
     }

@@ -148,7 +148,7 @@ fn log_in_by_device(node: &Node, shell: &Shell, user: &str, expected: i32) {
     let mut shown = Vec::new();
     for line in lines {
         let line = line.unwrap();
-        if let Some(page) = line.strip_prefix("or open ") {
+        if let Some(page) = line.strip_prefix("Or open ") {
             let page = page.to_owned();
             let entered = browser(node, user).arg(page).output().unwrap();
             assert!(entered.status.success(), "{entered:?}");

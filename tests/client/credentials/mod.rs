@@ -291,7 +291,10 @@ async fn deleting_continues_after_a_failure_and_reports_it() {
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
     let run = shell.run(&["delete", "--path", "/a", "--yes"]).expect(3);
     assert!(run.errors.contains("/a/one: "), "{run:?}");
-    assert!(run.errors.contains("deleted: 1, failed: 1"), "{run:?}");
+    assert!(
+        run.errors.contains("Deleted 1 credential, 1 failed."),
+        "{run:?}"
+    );
     assert_eq!(names(&shell), "/ab\n/a/one\n");
 }
 
@@ -315,7 +318,7 @@ fn an_interrupted_deletion_reports_its_counts() {
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(130), "{screen}");
     assert!(
-        screen.contains("deleted: 1, failed: 0, not attempted: 2"),
+        screen.contains("Deleted 1 credential, 0 failed, 2 not attempted."),
         "{screen}"
     );
 }
@@ -333,7 +336,7 @@ fn a_401_ends_the_deletion_with_its_counts() {
     let run = stub.shell().run(&arguments).expect(5);
     assert!(
         run.errors
-            .contains("deleted: 1, failed: 1, not attempted: 2"),
+            .contains("Deleted 1 credential, 1 failed, 2 not attempted."),
         "{run:?}"
     );
     assert_eq!(stub.lines().len(), 3);
@@ -357,7 +360,7 @@ fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
         let arguments = ["delete", "--path", "/a", "--yes"];
         let run = stub.shell().run(&arguments).expect(status);
         let counts = format!(
-            "deleted: 0, failed: {failed}, already deleted: {}",
+            "Deleted 0 credentials, {failed} failed, {} already deleted.",
             2 - failed
         );
         assert!(run.errors.contains(&counts), "{run:?}");
@@ -371,15 +374,22 @@ fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
     });
     let arguments = ["delete", "--path", "/a", "--yes"];
     let run = stub.shell().run(&arguments).expect(3);
-    assert!(run.errors.contains("deleted: 0, failed: 1"), "{run:?}");
+    assert!(
+        run.errors.contains("Deleted 0 credentials, 1 failed."),
+        "{run:?}"
+    );
 }
 
 #[test]
 fn three_consecutive_lost_connections_end_the_deletion() {
     for (lost, status, counts) in [
-        (&[2][..], 3, "deleted: 5, failed: 1"),
-        (&[1, 2, 4, 5], 3, "deleted: 2, failed: 4"),
-        (&[2, 3, 4], 6, "deleted: 1, failed: 3, not attempted: 2"),
+        (&[2][..], 3, "Deleted 5 credentials, 1 failed."),
+        (&[1, 2, 4, 5], 3, "Deleted 2 credentials, 4 failed."),
+        (
+            &[2, 3, 4],
+            6,
+            "Deleted 1 credential, 3 failed, 2 not attempted.",
+        ),
     ] {
         let stub = Stub::start(move |request, _, _| {
             if request.line.starts_with("GET") {

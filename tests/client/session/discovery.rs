@@ -216,7 +216,7 @@ fn a_login_with_a_token_that_the_server_refuses_is_kept() {
     let run = shell.run_with(&login, "secret").expect(5);
     let words = "logged in, but the server refuses the token: invalid_token; check";
     assert!(run.errors.contains(words), "{run:?}");
-    assert!(!run.errors.contains("logged in to"), "{run:?}");
+    assert!(!run.errors.contains("Logged in to"), "{run:?}");
     assert_eq!(session(&shell).unwrap()["access_token"], "access");
 }
 

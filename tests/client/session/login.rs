@@ -261,11 +261,11 @@ async fn a_logout_revokes_the_login_and_reports_the_server() {
     let login = ["login", "--username", "developer"];
     shell.run_with(&login, "developer-password").expect(0);
     let shell = shell.variable("NO_COLOR", "1");
-    let message = format!("logged out of {}\n", server.base_url());
+    let message = format!("Logged out of {}.\n", server.base_url());
     assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), message));
     assert!(session(&shell).is_none());
     shell.run(&["find"]).expect(5);
-    let none = "not logged in\n".to_owned();
+    let none = "You are not logged in.\n".to_owned();
     assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), none));
 }
 
@@ -384,7 +384,7 @@ fn a_clients_login_is_revoked_only_with_its_secret() {
             Some("ci"),
             200,
             Some("token=access&token_type_hint=access_token"),
-            "logged out of",
+            "Logged out of",
         ),
         (
             Some("ci"),

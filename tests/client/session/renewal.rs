@@ -261,7 +261,7 @@ fn bulk_commands_exit_with_status_6_if_the_provider_is_down() {
         (
             &["delete", "--path", "/a", "--yes"],
             "DELETE",
-            "deleted: 1, failed: 1, not attempted: 2",
+            "Deleted 1 credential, 1 failed, 2 not attempted.",
         ),
         (
             &[

@@ -202,14 +202,14 @@ fn no_code_is_exchanged_after_a_refusal_or_from_another_issuer() {
             "error=access_denied&state=STATE&iss=ISSUER",
             "access_denied",
         ),
-        ("code=c&state=STATE", "iss is missing or different"),
+        ("code=c&state=STATE", "is missing or names another provider"),
         (
             "code=c&state=STATE&iss=https://evil.example",
-            "iss is missing or different",
+            "is missing or names another provider",
         ),
         (
             "code=c&state=STATE&iss=ISSUER/",
-            "iss is missing or different",
+            "is missing or names another provider",
         ),
     ] {
         let stub =

@@ -33,7 +33,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "tls/server-key.pem",
         "tls/other-signing-key.pem",
-        "server.tls.private_key: using it for the certificate",
+        "server.tls.private_key: does not match server.tls.certificate",
     ),
     (
         "#: client_authorities =",

@@ -109,7 +109,7 @@ async fn provoke_start_error(text: &str) -> String {
     match text {
         "there is no such setting" => checked("connections_max", "conections_max"),
         "there is no folder …" => checked("lib/keywright/keywright.db", "lib/absent/keywright.db"),
-        "using it for the certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
+        "does not match server.tls.certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
         "unknown environment variable …" => {
             Server::refusal(&plain.environment("KEYWRIGHT_PORT", "tcp://127.0.0.1:8844"))
         }
@@ -402,7 +402,7 @@ async fn provoke_client_error(text: &str) -> Commanded {
         "… must contain an access token: …" => {
             Shell::at(&server).variable("KEYWRIGHT_TOKEN", "two words")
         }
-        "the identity provider does not support this: its discovery document has no …"
+        "the identity provider does not support this operation: its discovery document has no …"
         | "the login was not completed in time; log in again" => {
             let shell = Shell::at(&server);
             let login = move || shell.run(&["login", "--device"]);

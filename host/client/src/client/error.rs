@@ -72,7 +72,9 @@ pub enum Error {
     },
     /// The identity provider does not support this kind of login or revocation. Contains the missing field of its discovery
     /// document.
-    #[error("the identity provider does not support this: its discovery document has no {0}")]
+    #[error(
+        "the identity provider does not support this operation: its discovery document has no {0}"
+    )]
     GrantUnsupported(&'static str),
     /// The login was refused on the identity provider's pages.
     #[error("the identity provider refuses the login: {0}")]
@@ -87,7 +89,7 @@ pub enum Error {
     #[error("the trusted CA certificates are not PEM certificates")]
     AuthoritiesMalformed,
     /// The client certificate or its key is malformed.
-    #[error("the client certificate and key are not a PEM certificate and its private key")]
+    #[error("the client certificate or its private key is not valid PEM")]
     ClientCertificateMalformed,
     /// The client can't be created.
     #[error("can't create the client: {0}")]
@@ -192,7 +194,7 @@ impl From<Refusal> for Error {
 /// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("{}", self.words())]
+#[error("{}", self.message())]
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
@@ -213,7 +215,7 @@ impl Refusal {
         }
     }
 
-    fn words(&self) -> String {
+    fn message(&self) -> String {
         let Self {
             status,
             error,

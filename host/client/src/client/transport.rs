@@ -225,7 +225,7 @@ where
 
 /// Validates and normalizes an https address, without a trailing slash.
 pub(crate) fn address(text: &str) -> Result<String, Error> {
-    // Checked first: the error about a malformed address repeats it, with any password.
+    // Checked first, because the error about a malformed address contains the address, and with it any password.
     if text.contains('@') {
         return Err(Error::AddressNamesUser);
     }
@@ -306,6 +306,19 @@ fn is_tls_error(error: &(dyn StdError + 'static)) -> bool {
         );
     }
     false
+}
+
+/// Returns the reason why the HTTP client can't be built. Omits the message of the outer error, which is always `builder error`.
+pub(super) fn build_error(error: &reqwest::Error) -> String {
+    let Some(cause) = error.source() else {
+        return error.to_string();
+    };
+    match cause.downcast_ref::<rustls::Error>() {
+        Some(rustls::Error::InconsistentKeys(_)) => {
+            "the private key does not match the client certificate".to_owned()
+        }
+        _ => causes(cause),
+    }
 }
 
 /// Joins the messages of an error and its causes, without repetitions.

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_files_have_mode_0600_even_if_replaced_ones_had_not() {
+    fn files_have_mode_0600_even_if_they_replace_others() {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::at(folder.path().join("a/keywright"));
         assert!(directory.read("session.json").unwrap().is_none());
