@@ -40,7 +40,7 @@ use provider_keys::ProviderKeys;
 use token::SignedToken;
 use trusted_keys::{TokenDigest, TrustedKeys};
 
-/// Authenticates the caller of a request, and records it in the request's span.
+/// Authenticates the caller of a request.
 pub(crate) async fn authenticate(
     api: &Api,
     connection: Option<&Connection>,
@@ -53,7 +53,6 @@ pub(crate) async fn authenticate(
         return Err(ApiError::unavailable(error, CLOCK_RETRY_AFTER).into_response());
     }
     let identity = identify(api, connection, headers).await?;
-    tracing::Span::current().record("actor", identity.actor.as_str());
     let memory = Arc::new(api.response_memory.begin(identity.actor.as_str()));
     let caller = Caller::new(identity.actor, identity.authentication);
     Ok((caller.with_response(Arc::clone(&memory)), memory))
