@@ -128,16 +128,16 @@ async fn standard_input_is_accepted_for_one_field_only() {
     for (fields, named) in [
         (
             &["--private-key", "-", "--public-key", "-"][..],
-            "private_key, public_key",
+            "private_key and public_key",
         ),
-        (&["--ca", "-", "--certificate", "-"], "ca, certificate"),
+        (&["--ca", "-", "--certificate", "-"], "ca and certificate"),
         (
             &["--username", "-", "--private-key", "-"],
-            "private_key, password",
+            "private_key and password",
         ),
         (
             &["--username", "me", "--certificate", "-"],
-            "certificate, password",
+            "certificate and password",
         ),
     ] {
         let arguments = [&["set", "/a", "--type", "other"][..], fields].concat();
