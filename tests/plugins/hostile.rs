@@ -172,6 +172,24 @@ async fn no_state_carries_over_between_calls() {
     }
 }
 
+/// The acceptor returns each value unchanged, so an invalid field is the caller's.
+#[tokio::test]
+async fn invalid_field_that_an_acceptor_keeps_is_refused() {
+    let server = server("generate", "trap").await;
+    for (value, error) in [
+        (
+            json!({"secret": 7, "note": GUEST_DATA}),
+            "secret must be of type string",
+        ),
+        (json!({"note": GUEST_DATA}), "secret is required"),
+    ] {
+        let refused = server.set("/a", "hostile", value).await.expect(400);
+        assert!(refused.error().contains(error), "{}", refused.body);
+        assert!(!server.log().contains(GUEST_DATA));
+    }
+    assert!(server.versions("/a").await.is_empty());
+}
+
 /// Starts a server whose resolver misbehaves in this way. Endless behaviors have a deadline of one second, others the longest
 /// deadline.
 async fn server_with_resolver(behaviour: &str) -> Server {

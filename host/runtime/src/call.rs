@@ -167,10 +167,11 @@ impl Plugin {
         }
     }
 
-    /// Returns the failure for output that does not have the declared shape, and logs it.
-    pub(crate) fn malformed(&self, function: &'static str) -> PluginCallError {
+    /// Returns the failure for output that does not have the declared form, and logs it. `reason` is a predicate with the output
+    /// as its subject, and must not contain data.
+    pub(crate) fn malformed(&self, function: &'static str, reason: &str) -> PluginCallError {
         let fault = PluginFaultError::OutputMalformed;
-        self.faulted(self.fault(function, fault, "its output is not of the declared shape"))
+        self.faulted(self.fault(function, fault, &format!("its output {reason}")))
     }
 
     /// Returns the failure for a guest that reports invalid settings, and logs its message.

@@ -133,7 +133,10 @@ impl ResolverGuest {
             return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, cause)));
         }
         if !are_apart(&pointers) {
-            return Err(self.plugin.malformed(FUNCTION));
+            return Err(self.plugin.malformed(
+                FUNCTION,
+                "has a malformed JSON Pointer, or one inside another",
+            ));
         }
         let references = found.into_iter().map(|found| Reference {
             pointer: found.pointer,

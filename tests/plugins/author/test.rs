@@ -185,6 +185,33 @@ fn malformed_test_vectors_are_reported() {
     assert!(absent.errors.contains("absent.json"), "{absent:#?}");
 }
 
+#[test]
+fn malformed_value_is_reported_with_pointer_and_keyword() {
+    let workshop = Workshop::with(&["hostile"]);
+    for (behaviour, reason) in [
+        (
+            "wrong-shape",
+            r#"its output violates "type" of its schema at the JSON Pointer "/secret""#,
+        ),
+        (
+            "unknown-member",
+            r#"its output violates "additionalProperties" of its schema at the JSON Pointer """#,
+        ),
+        (
+            "not-json",
+            "its output is not valid: invalid JSON (line 1, column ",
+        ),
+    ] {
+        let settings = settings(behaviour);
+        for (verb, status) in [("run", 1), ("test", 3)] {
+            let run = workshop.plugin(&[verb, "hostile.wasm", "--settings", &settings]);
+            let errors = run.expect(status).errors.replace('\\', "");
+            assert!(errors.contains(reason), "{errors}");
+            assert!(!errors.contains(NOTED), "{errors}");
+        }
+    }
+}
+
 /// The text in notes that only the author may see.
 const NOTED: &str = "hunter2";
 

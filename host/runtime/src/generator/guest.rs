@@ -7,6 +7,7 @@ use keywright_core::{
     credential::{CredentialType, Parameters, RequestedParameters},
     ports::{CertificateIssuer, PluginCallError, PluginFaultError, Recovered, Violation},
 };
+use keywright_json::JsonError;
 use serde_json::Value;
 use wasmtime::{
     Store,
@@ -115,7 +116,7 @@ impl GeneratorGuest {
         json: &str,
     ) -> Result<Parameters, PluginCallError> {
         let Some(normalizer) = &self.exports.normalizer else {
-            return Err(self.plugin.malformed(NORMALIZE));
+            return Err(self.plugin.malformed(NORMALIZE, NOT_EXPORTED));
         };
         let outcome = self
             .plugin
@@ -128,7 +129,8 @@ impl GeneratorGuest {
         if schema.adds_no_read_only(given, &canonical) {
             Ok(canonical)
         } else {
-            Err(self.plugin.malformed(NORMALIZE))
+            let reason = "has a parameter that is readOnly, which only recover may set";
+            Err(self.plugin.malformed(NORMALIZE, reason))
         }
     }
 
@@ -168,7 +170,7 @@ impl GeneratorGuest {
                     },
                 );
         let value = self.returned(GENERATE, outcome)?;
-        self.checked_value(GENERATE, &value)
+        self.checked_value(&value)
     }
 
     /// Validates a value that a caller sets against the schema, without calling the guest.
@@ -176,8 +178,8 @@ impl GeneratorGuest {
         self.check_input(ACCEPT, value.expose())?;
         let json = self.known_fields(value)?;
         let schema = &self.description.value_schema;
-        match schema.violation(json.value()) {
-            Some(violation) => Err(PluginCallError::ValueRefused(violation)),
+        match schema.broken_rule(json.value()) {
+            Some(broken) => Err(PluginCallError::ValueRefused(broken.violation)),
             None => Ok(json.to_secret()),
         }
     }
@@ -193,11 +195,12 @@ impl GeneratorGuest {
         }
     }
 
-    /// Completes a value that a caller sets with the guest's acceptor, and validates it against the schema.
+    /// Completes a value that a caller sets with the guest's acceptor, and validates it against the schema. If the caller's own
+    /// part of the value violates the schema, the value is refused; if the guest's part does, the guest is at fault.
     pub(super) fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
-        self.known_fields(value)?;
+        let given = self.known_fields(value)?;
         let Some(acceptor) = &self.exports.acceptor else {
-            return Err(self.plugin.malformed(ACCEPT));
+            return Err(self.plugin.malformed(ACCEPT, NOT_EXPORTED));
         };
         let outcome = self
             .plugin
@@ -205,7 +208,14 @@ impl GeneratorGuest {
                 acceptor.call(store, instance, (value.expose(), &self.plugin.settings))
             });
         let value = self.returned(ACCEPT, outcome)?;
-        self.checked_value(ACCEPT, &value)
+        let accepted = self.returned_json(ACCEPT, &value)?;
+        match self.description.value_schema.broken_rule(accepted.value()) {
+            None => Ok(accepted.to_secret()),
+            Some(broken) if broken.is_unchanged(given.value(), accepted.value()) => {
+                Err(PluginCallError::ValueRefused(broken.violation))
+            }
+            Some(broken) => Err(self.plugin.malformed(ACCEPT, &broken.to_string())),
+        }
     }
 
     /// Calls the guest's recoverer, without the secret fields of `value`.
@@ -214,12 +224,13 @@ impl GeneratorGuest {
         parameters: Option<String>,
         value: &Secret,
     ) -> Result<Recovered, PluginCallError> {
-        let mut json = SensitiveJson::parse(value).map_err(|_| self.plugin.malformed(RECOVER))?;
+        let mut json = SensitiveJson::parse(value)
+            .map_err(|_| self.plugin.malformed(RECOVER, "was stored and is not JSON"))?;
         let schema = &self.description.value_schema;
         schema.withhold_secrets(json.value_mut());
         let value = json.value().to_string();
         let Some(recoverer) = &self.exports.recoverer else {
-            return Err(self.plugin.malformed(RECOVER));
+            return Err(self.plugin.malformed(RECOVER, NOT_EXPORTED));
         };
         let stored = recoverer::Stored { parameters, value };
         let parameters_bytes = stored.parameters.as_ref().map_or(0, String::len);
@@ -289,22 +300,35 @@ impl GeneratorGuest {
     ) -> Result<Parameters, PluginCallError> {
         match keywright_json::read(text.expose()) {
             Ok(Value::Object(fields)) => Ok(Parameters::new(fields)),
-            _ => Err(self.plugin.malformed(function)),
+            Ok(_) => Err(self.plugin.malformed(function, "is not a JSON object")),
+            Err(cause) => Err(self.plugin.malformed(function, &not_json(cause))),
         }
     }
 
-    /// Validates a guest's value and returns it as compact JSON.
-    fn checked_value(
+    /// Validates a generated value and returns it as compact JSON.
+    fn checked_value(&self, text: &Secret) -> Result<Secret, PluginCallError> {
+        let json = self.returned_json(GENERATE, text)?;
+        match self.description.value_schema.broken_rule(json.value()) {
+            Some(broken) => Err(self.plugin.malformed(GENERATE, &broken.to_string())),
+            None => Ok(json.to_secret()),
+        }
+    }
+
+    fn returned_json(
         &self,
         function: &'static str,
         text: &Secret,
-    ) -> Result<Secret, PluginCallError> {
+    ) -> Result<SensitiveJson, PluginCallError> {
         SensitiveJson::parse(text)
-            .ok()
-            .filter(|json| self.description.value_schema.is_valid(json.value()))
-            .map(|json| json.to_secret())
-            .ok_or_else(|| self.plugin.malformed(function))
+            .map_err(|cause| self.plugin.malformed(function, &not_json(cause)))
     }
+}
+
+/// The reason if the guest lacks the function that should have been called.
+const NOT_EXPORTED: &str = "is missing, because the function is not exported";
+
+fn not_json(cause: JsonError) -> String {
+    format!("is not valid: {cause}")
 }
 
 fn reported_violation(reported: &types::Violation) -> Violation {

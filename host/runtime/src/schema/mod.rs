@@ -4,7 +4,7 @@ mod bounds;
 mod parameters;
 mod value;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use jsonschema::{
     Draft, PatternOptions, ValidationError, Validator,
@@ -29,25 +29,88 @@ const EXPLANATION_WORK_MAX: u64 = 250_000;
 struct Checker {
     validator: Validator,
     schema_parts: u64,
+    /// The names of all fields in the schema. Other names in a value may be secret.
+    declared: BTreeSet<String>,
+}
+
+/// A rule of a schema that a value breaks.
+pub(crate) struct BrokenRule {
+    /// The rule, for the caller who sent the value.
+    pub(crate) violation: Violation,
+    /// The JSON Pointer to the part of the value that breaks the rule, if the rule could be determined.
+    pointer: Option<String>,
+    /// The keyword and a JSON Pointer without undeclared names, for the author of a plugin that returned the value.
+    description: String,
+}
+
+impl BrokenRule {
+    /// Whether the part of `returned` that breaks the rule equals that part of `given`.
+    pub(crate) fn is_unchanged(&self, given: &Value, returned: &Value) -> bool {
+        let at = |value| {
+            self.pointer
+                .as_ref()
+                .and_then(|pointer| Value::pointer(value, pointer))
+        };
+        at(given).is_some_and(|part| at(returned) == Some(part))
+    }
+}
+
+/// Names the keyword and the place, never a part of the value.
+impl fmt::Display for BrokenRule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.description)
+    }
 }
 
 impl Checker {
-    fn is_valid(&self, value: &Value) -> bool {
-        self.validator.is_valid(value)
-    }
-
     /// Returns the first rule that a value breaks, or `None` if it is valid.
-    fn violation(&self, value: &Value) -> Option<Violation> {
+    fn broken_rule(&self, value: &Value) -> Option<BrokenRule> {
         if self.validator.is_valid(value) {
             return None;
         }
-        let unexplained = || violation(None, "does not match the schema of its type");
+        let unexplained = || BrokenRule {
+            violation: violation(None, "does not match the schema of its type"),
+            pointer: None,
+            description: "violates its schema".to_owned(),
+        };
         let value_parts = bounds::value_parts(value, EXPLANATION_WORK_MAX);
         if value_parts.saturating_mul(self.schema_parts) > EXPLANATION_WORK_MAX {
             return Some(unexplained());
         }
         let broken = self.validator.validate(value).err();
-        Some(broken.map_or_else(unexplained, |broken| broken_rule(&broken, value)))
+        Some(broken.map_or_else(unexplained, |broken| BrokenRule {
+            violation: violation_of(&broken, value),
+            pointer: Some(broken.instance_path().as_str().to_owned()),
+            description: self.description(&broken),
+        }))
+    }
+
+    /// Names the keyword that is violated, and the place in the value.
+    fn description(&self, broken: &ValidationError<'_>) -> String {
+        let keyword = match broken.kind() {
+            ValidationErrorKind::FalseSchema if is_of_fields(broken) => "additionalProperties",
+            ValidationErrorKind::FalseSchema => "false",
+            kind => kind.keyword(),
+        };
+        let mut pointer = self.declared_pointer(broken.instance_path().as_str());
+        if let ValidationErrorKind::Required { property } = broken.kind()
+            && let Some(name) = property.as_str()
+        {
+            pointer.push('/');
+            pointer.push_str(&escaped(name));
+        }
+        format!("violates {keyword:?} of its schema at the JSON Pointer {pointer:?}")
+    }
+
+    /// Replaces each name that the schema does not declare with `*`.
+    fn declared_pointer(&self, pointer: &str) -> String {
+        let segments = pointer.split('/').skip(1);
+        let shown = segments.map(|segment| {
+            let is_index = segment.bytes().all(|byte| byte.is_ascii_digit());
+            let is_shown = is_index || self.declared.contains(&unescaped(segment));
+            format!("/{}", if is_shown { segment } else { "*" })
+        });
+        shown.collect()
     }
 }
 
@@ -67,11 +130,37 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaError> {
         .offline()
         .build(&schema)
         .map_err(|cause| SchemaError::NotASchema(for_log(&cause.to_string())))?;
+    let mut declared = BTreeSet::new();
+    collect_declared(&schema, &mut declared);
     let checker = Checker {
         validator,
         schema_parts,
+        declared,
     };
     Ok((schema, checker))
+}
+
+/// Collects the names below each `properties`, at any depth.
+fn collect_declared(schema: &Value, declared: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(keywords) => {
+            let properties = keywords.get("properties").and_then(Value::as_object);
+            declared.extend(
+                properties
+                    .into_iter()
+                    .flat_map(|fields| fields.keys().cloned()),
+            );
+            for argument in keywords.values() {
+                collect_declared(argument, declared);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                collect_declared(item, declared);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Returns the fields that an object may have, if the schema allows no others.
@@ -89,7 +178,7 @@ fn known_fields(schema: &Value) -> Option<BTreeSet<String>> {
 }
 
 /// Returns the field that violates a rule of its schema, and the rule. Only field names are taken from the value.
-fn broken_rule(broken: &ValidationError<'_>, value: &Value) -> Violation {
+fn violation_of(broken: &ValidationError<'_>, value: &Value) -> Violation {
     let mut path = dotted(broken.instance_path().as_str());
     let mut within = |name: &str| {
         if !path.is_empty() {
@@ -173,10 +262,18 @@ fn plain_rule(kind: &ValidationErrorKind) -> String {
 /// Converts a JSON Pointer to a path with dots.
 fn dotted(pointer: &str) -> String {
     let segments = pointer.split('/').skip(1);
-    let names: Vec<String> = segments
-        .map(|segment| segment.replace("~1", "/").replace("~0", "~"))
-        .collect();
+    let names: Vec<String> = segments.map(unescaped).collect();
     names.join(".")
+}
+
+/// Decodes a segment of a JSON Pointer.
+fn unescaped(segment: &str) -> String {
+    segment.replace("~1", "/").replace("~0", "~")
+}
+
+/// Encodes a name as a segment of a JSON Pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 fn listed(options: &Value) -> String {

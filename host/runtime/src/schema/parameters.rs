@@ -124,7 +124,11 @@ impl ParametersSchema {
             }
         }
         let mut parameters = Value::Object(fields);
-        if let Some(violation) = self.checker.violation(&parameters) {
+        if let Some(violation) = self
+            .checker
+            .broken_rule(&parameters)
+            .map(|broken| broken.violation)
+        {
             return Err(violation);
         }
         Ok(Parameters::new(

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keywright_core::{Secret, ports::Violation};
+use keywright_core::Secret;
 use keywright_json::JsonError;
 use serde_json::Value;
 use zeroize::Zeroize;
 
-use super::{Checker, SchemaError, compile, known_fields};
+use super::{BrokenRule, Checker, SchemaError, compile, known_fields};
 
 /// The schema of a plugin's values.
 pub(crate) struct ValueSchema {
@@ -28,14 +28,9 @@ impl ValueSchema {
         })
     }
 
-    /// Whether a value is valid.
-    pub(crate) fn is_valid(&self, value: &Value) -> bool {
-        self.checker.is_valid(value)
-    }
-
     /// Returns the first violated rule, or `None` if the value is valid.
-    pub(crate) fn violation(&self, value: &Value) -> Option<Violation> {
-        self.checker.violation(value)
+    pub(crate) fn broken_rule(&self, value: &Value) -> Option<BrokenRule> {
+        self.checker.broken_rule(value)
     }
 
     /// Returns a field that the schema does not list, if the schema allows only listed fields.
@@ -350,8 +345,63 @@ mod tests {
     fn a_violation_never_repeats_the_value() {
         let schema = json!({"type": "object", "properties": {"key": {"const": "k"}}});
         let schema = ValueSchema::parse(&schema.to_string()).unwrap();
-        let violation = schema.violation(&json!({"key": "hunter2"})).unwrap();
-        assert_eq!(violation.to_string(), r#"key must be "k""#);
-        assert!(schema.is_valid(&json!({"key": "k"})));
+        let broken = schema.broken_rule(&json!({"key": "hunter2"})).unwrap();
+        assert_eq!(broken.violation.to_string(), r#"key must be "k""#);
+        assert!(schema.broken_rule(&json!({"key": "k"})).is_none());
+    }
+
+    #[test]
+    fn a_description_has_keyword_and_pointer_without_undeclared_names() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "a/b": {"items": {"$ref": "#/$defs/item"}},
+                "none": false,
+                "map": {"additionalProperties": {"type": "string"}},
+            },
+            "required": ["a/b"],
+            "additionalProperties": false,
+            "$defs": {"item": {"properties": {"key": {"pattern": "^k$", "type": "string"}}, "required": ["key"]}},
+        });
+        let schema = ValueSchema::parse(&schema.to_string()).unwrap();
+        for (value, keyword, pointer) in [
+            (json!("hunter2"), "type", ""),
+            (json!({}), "required", "/a~1b"),
+            (
+                json!({"a/b": [{"key": "k"}, {"key": "hunter2"}]}),
+                "pattern",
+                "/a~1b/1/key",
+            ),
+            (json!({"a/b": [{"hunter2": 1}]}), "required", "/a~1b/0/key"),
+            (json!({"a/b": [], "hunter2": 1}), "additionalProperties", ""),
+            (json!({"a/b": [], "none": 1}), "false", "/none"),
+            (json!({"a/b": [], "map": {"hunter2": 1}}), "type", "/map/*"),
+        ] {
+            let broken = schema.broken_rule(&value).unwrap().to_string();
+            let expected =
+                format!("violates {keyword:?} of its schema at the JSON Pointer {pointer:?}");
+            assert_eq!(broken, expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_rule_is_unchanged_if_the_part_that_breaks_it_is() {
+        let schema = json!({"properties": {"key": {"maxLength": 1}, "hash": {"type": "string"}}, "required": ["hash"]});
+        let schema = ValueSchema::parse(&schema.to_string()).unwrap();
+        let given = json!({"key": "kk"});
+        for (returned, is_unchanged) in [
+            (json!({"hash": "h", "key": "kk"}), true),
+            (json!({"hash": "h", "key": "kkk"}), false),
+            (json!({"hash": 1, "key": "k"}), false),
+            (json!({"key": "k"}), false),
+            (json!({"key": "kk"}), true),
+        ] {
+            let broken = schema.broken_rule(&returned).unwrap();
+            assert_eq!(
+                broken.is_unchanged(&given, &returned),
+                is_unchanged,
+                "{returned}"
+            );
+        }
     }
 }
