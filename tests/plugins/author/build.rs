@@ -14,7 +14,7 @@ use wit_component::DecodedWasm;
 use super::{Workshop, words};
 
 /// Each language of projects, with the programs that can build it. One of them is enough.
-const LANGUAGES: [(&str, &[&str]); 5] = [
+pub(super) const LANGUAGES: [(&str, &[&str]); 5] = [
     ("rust", &["cargo"]),
     ("c", &["zig", "python-zig", "clang"]),
     ("js", &["jco"]),
@@ -28,7 +28,7 @@ const SLOWEST: &str = "python";
 
 impl Workshop {
     /// Runs `keywright plugin` in the folder, with the installed toolchains.
-    fn with_toolchains(&self, arguments: &[&str]) -> Commanded {
+    pub(super) fn with_toolchains(&self, arguments: &[&str]) -> Commanded {
         let path = env::join_paths(program_folders()).unwrap();
         // New projects have the same dependencies as the example.
         let compiled = workspace().join("target/example-guests");
@@ -44,7 +44,7 @@ impl Workshop {
     }
 
     /// Creates a project and builds it. The name must be unique: all tests share the folder for compiled files.
-    fn built(&self, name: &str, language: &str) {
+    pub(super) fn built(&self, name: &str, language: &str) {
         self.plugin(&["new", name, "--lang", language]).expect(0);
         let built = self.with_toolchains(&["build", name]).expect(0);
         assert!(
@@ -287,7 +287,7 @@ fn executable(file: &Path, script: &str) {
 }
 
 /// Returns whether one of these programs is installed. In CI it must be.
-fn is_installed(programs: &[&str]) -> bool {
+pub(super) fn is_installed(programs: &[&str]) -> bool {
     let is_installed = program_folders().any(|folder| {
         programs
             .iter()

@@ -1,6 +1,7 @@
 //! `keywright plugin …`, without a server: usage errors, `inspect`, `run` and `bench`.
 
 mod build;
+mod exceptions;
 mod test;
 
 use std::fs;

@@ -25,12 +25,14 @@ pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
     let bindings = Path::new(GENERATED).join(world.name().replace('-', "_"));
     let mut generator = wit_bindgen_c::Opts::default().build();
     project.generate(&mut world, &mut *generator)?;
-    let built = Path::new(GENERATED).join(BUILT);
+    let generated = Path::new(GENERATED);
+    write(&project.folder.join(generated).join(C_ABORT), C_ABORT_TEXT)?;
+    let built = generated.join(BUILT);
     let component_type = format!("{}_component_type.o", bindings.display());
     Call::new(project.programs, project.folder, &compiler.program)
         .arguments(&compiler.arguments)
         .arguments(["-mexec-model=reactor", "-Os", "-s", "-Wall", C_STACK])
-        .arguments(["-I", GENERATED])
+        .arguments(["-I", GENERATED, "-include", C_ABORT, "-UNDEBUG"])
         .arguments([OsString::from("-o"), built.clone().into()])
         .arguments(c_sources(project.folder)?)
         .arguments([format!("{}.c", bindings.display()), component_type])
@@ -108,7 +110,7 @@ pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
     Call::new(project.programs, project.folder, &go)
         .variable("GOOS", "wasip1")
         .variable("GOARCH", "wasm")
-        .arguments(["build", "-buildmode=c-shared"])
+        .arguments(["build", "-buildmode=c-shared", "-trimpath"])
         .arguments(["-ldflags=-checklinkname=0 -s -w", "-o"])
         .arguments([&built, &PathBuf::from(format!("./{GENERATED}"))])
         .run()?;
@@ -228,6 +230,9 @@ fn module_of(messages: &[u8]) -> Option<PathBuf> {
 
 /// The stack size. zig's default of 16 MiB would be allocated for each call of the plugin.
 const C_STACK: &str = "-Wl,-z,stack-size=262144";
+/// A header that every source file includes: `abort` prints its file and line.
+const C_ABORT: &str = "keywright_abort.h";
+const C_ABORT_TEXT: &[u8] = include_bytes!("keywright_abort.h");
 /// The headers of Debian's wasi-libc. Without them, clang has no standard library for the target.
 const DEBIAN_WASI_LIBC: &str = "/usr/include/wasm32-wasi";
 

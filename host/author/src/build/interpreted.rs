@@ -81,11 +81,14 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildEr
         &project.folder.join(wit::FOLDER),
         &generated.join(wit::FOLDER),
     )?;
+    let entry = generated.join(PYTHON_ENTRY).with_extension("py");
+    write(&entry, PYTHON_ENTRY_TEXT)?;
     let built = Path::new(GENERATED).join(BUILT);
     Call::new(project.programs, project.folder, &tool)
         .arguments(["--wit-path".into(), Path::new(GENERATED).join(wit::FOLDER)])
         .arguments(["--world", world.name()])
-        .arguments(["componentize", PYTHON_MODULE, "--stub-wasi", "--output"])
+        .arguments(["componentize", PYTHON_ENTRY, "--python-path", "."])
+        .arguments(["--python-path", GENERATED, "--stub-wasi", "--output"])
         .arguments([&built])
         .run()?;
     Ok(project.folder.join(built))
@@ -114,7 +117,8 @@ fn copy_renamed(from: &Path, to: &Path) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The module with the project's code.
-const PYTHON_MODULE: &str = "plugin";
+/// The module that runs the project's module, `plugin`, and prints exceptions.
+const PYTHON_ENTRY: &str = "keywright_entry";
+const PYTHON_ENTRY_TEXT: &[u8] = include_bytes!("keywright_entry.py");
 const RANDOM: &str = "wasi:random";
 const RENAMED: &str = "keywright-host:random";

@@ -12,13 +12,14 @@ use crate::{error::EncodingError, wit::World};
 /// Creates a component from a core module that contains its WIT, as wit-bindgen generates it.
 ///
 /// An adapter inside the component implements the WASI preview 1 imports of the language's runtime. It imports only the host's
-/// randomness: there are no arguments, environment, files or clocks, and output is discarded.
+/// randomness, and `notes` for the lines of output if the module's world imports it. There are no arguments, environment, files or
+/// clocks.
 ///
 /// # Errors
 /// If the bytes are not a core module, or the module has other imports.
 pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, EncodingError> {
     let encode = || {
-        let adapter = adapter()?;
+        let adapter = adapter(notes_of(module)?.as_deref())?;
         ComponentEncoder::default()
             .validate(true)
             .module(module)?
@@ -37,12 +38,34 @@ pub(crate) fn component_of_bare_module(
     component_of_module(&module)
 }
 
-/// Builds the adapter: a core module with the WIT of its imports.
-fn adapter() -> anyhow::Result<Vec<u8>> {
-    let mut module = wat::parse_str(ADAPTER_TEXT)?;
+/// Returns the name of the interface for notes that a module imports, if there is one: `keywright:generator/notes@0.2.0`.
+fn notes_of(module: &[u8]) -> anyhow::Result<Option<String>> {
+    let (_, bindings) = wit_component::metadata::decode(module)?;
+    let world = bindings.resolve.worlds.get(bindings.world);
+    let imports = world.into_iter().flat_map(|world| world.imports.keys());
+    let mut names = imports.map(|key| bindings.resolve.name_world_key(key));
+    Ok(names.find(|name| name.starts_with(NOTES)))
+}
+
+/// Builds the adapter: a core module with the WIT of its imports. `notes` is the interface for lines of output.
+fn adapter(notes: Option<&str>) -> anyhow::Result<Vec<u8>> {
+    let (note, import) = match notes {
+        Some(name) => (
+            format!("(import \"{name}\" \"note\" (func $note (param i32 i32)))"),
+            format!("import {name};"),
+        ),
+        None => ("(func $note (param i32 i32))".to_owned(), String::new()),
+    };
+    let mut module = wat::parse_str(ADAPTER_TEXT.replace(NOTE_PLACEHOLDER, &note))?;
     let mut resolve = Resolve::default();
     resolve.push_source("random.wit", RANDOM_WIT)?;
-    let package = resolve.push_source("adapter.wit", ADAPTER_WORLD)?;
+    if let Some(version) = notes.and_then(|name| name.strip_prefix(NOTES)) {
+        let interface = "interface notes { note: func(text: string); }";
+        let text = format!("package keywright:generator@{version};\n{interface}");
+        resolve.push_source("notes.wit", &text)?;
+    }
+    let world = ADAPTER_WORLD.replace(NOTE_PLACEHOLDER, &import);
+    let package = resolve.push_source("adapter.wit", &world)?;
     let world = resolve.select_world(&[package], None)?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
     Ok(module)
@@ -155,9 +178,13 @@ const ADAPTER_WORLD: &str = "
 
     world adapter {
         import wasi:random/random@0.2.0;
+        (; NOTE ;)
     }
 ";
+/// The place of the import of notes, in the adapter's text and in its world.
+const NOTE_PLACEHOLDER: &str = "(; NOTE ;)";
 
+const NOTES: &str = "keywright:generator/notes@";
 const WASI: &str = "wasi:";
 const WASI_RANDOM: &str = "wasi:random/random@";
 
@@ -189,6 +216,30 @@ mod tests {
         }
         for unknown in [r#""unheard_of" (func)"#, r#""random_get" (func)"#] {
             assert!(component_of_bare_module(module(&[unknown]), &world).is_err());
+        }
+    }
+
+    #[test]
+    fn output_is_printed_as_notes_if_the_world_imports_them() {
+        let text = |imported: &str| {
+            format!(
+                "package a:b;
+                 world w {{ {imported} export run: func(); }}
+                 package keywright:generator@0.2.7 {{ interface notes {{ note: func(text: string); }} }}"
+            )
+        };
+        let write = r#""fd_write" (func (param i32 i32 i32 i32) (result i32))"#;
+        let read = r#""fd_read" (func (param i32 i32 i32 i32) (result i32))"#;
+        let notes = "keywright:generator/notes@0.2.7";
+        let importing = format!("import {notes};");
+        for (imported, wanted, expected) in [
+            (importing.as_str(), write, &[notes][..]),
+            (&importing, read, &[]),
+            ("", write, &[]),
+        ] {
+            let world = world(&text(imported));
+            let component = component_of_bare_module(module(&[wanted]), &world).unwrap();
+            assert_eq!(imports(&component), expected, "{wanted}");
         }
     }
 

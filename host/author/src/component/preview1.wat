@@ -1,12 +1,15 @@
 ;; WASI preview 1 for language runtimes that import it. Only randomness comes from the host.
 ;;
-;; There are no arguments, environment or files. Output is discarded. All clocks return the same time, which advances with each
-;; read. Waiting fails, and exiting traps. The signatures are those in WASI's witx/wasi_snapshot_preview1.witx: every function
+;; There are no arguments, environment or files. Each line of output is a note if the plugin's world imports notes; otherwise it is
+;; discarded. All clocks return the same time, which advances with each
+;; read. Waiting for more than a millisecond fails, and exiting traps. The signatures are those in WASI's witx/wasi_snapshot_preview1.witx: every function
 ;; except proc_exit returns an error number.
 (module
     (import "wasi:random/random@0.2.0" "get-random-u64" (func $get_random_u64 (result i64)))
     ;; The memory of the adapted module.
     (import "env" "memory" (memory 0))
+    ;; $note: imported from the host, or empty.
+    (; NOTE ;)
 
     ;; The time of all clocks, in nanoseconds.
     (global $now (mut i64) (i64.const 1000000000))
@@ -58,13 +61,51 @@
     (func (export "args_get") (param i32 i32) (result i32) (i32.const 0))
     (func (export "environ_get") (param i32 i32) (result i32) (i32.const 0))
 
-    ;; Discards the bytes and reports them as written.
+    ;; The current line of output: its address, 0 before the first output, and its length in bytes.
+    (global $line (mut i32) (i32.const 0))
+    (global $length (mut i32) (i32.const 0))
+
+    (func $end_line
+        (if (global.get $length) (then (call $note (global.get $line) (global.get $length))))
+        (global.set $length (i32.const 0))
+    )
+
+    ;; Adds bytes to the line. Notes must be UTF-8 without control characters, so other bytes than printable ASCII are replaced.
+    (func $print (param $address i32) (param $bytes i32)
+        (local $byte i32)
+        (if (i32.eqz (global.get $line))
+            (then
+                (local.set $byte (memory.grow (i32.const 1)))
+                (if (i32.eq (local.get $byte) (i32.const -1)) (then (return)))
+                (global.set $line (i32.shl (local.get $byte) (i32.const 16)))
+            )
+        )
+        (block $end
+            (loop $next
+                (br_if $end (i32.eqz (local.get $bytes)))
+                (local.set $byte (i32.load8_u (local.get $address)))
+                (local.set $address (i32.add (local.get $address) (i32.const 1)))
+                (local.set $bytes (i32.sub (local.get $bytes) (i32.const 1)))
+                (if (i32.eq (local.get $byte) (i32.const 10)) (then (call $end_line) (br $next)))
+                ;; The host truncates longer notes.
+                (br_if $next (i32.ge_u (global.get $length) (i32.const 1024)))
+                (if (i32.lt_u (local.get $byte) (i32.const 32)) (then (local.set $byte (i32.const 32))))
+                (if (i32.gt_u (local.get $byte) (i32.const 126)) (then (local.set $byte (i32.const 63))))
+                (i32.store8 (i32.add (global.get $line) (global.get $length)) (local.get $byte))
+                (global.set $length (i32.add (global.get $length) (i32.const 1)))
+                (br $next)
+            )
+        )
+    )
+
+    ;; Prints the bytes and reports them as written.
     (func (export "fd_write") (param $file i32) (param $pieces i32) (param $count i32) (param $written i32) (result i32)
         (local $bytes i32)
         (if (i32.gt_u (i32.sub (local.get $file) (i32.const 1)) (i32.const 1)) (then (return (i32.const 8))))
         (block $end
             (loop $next
                 (br_if $end (i32.eqz (local.get $count)))
+                (call $print (i32.load align=1 (local.get $pieces)) (i32.load offset=4 align=1 (local.get $pieces)))
                 (local.set $bytes (i32.add (local.get $bytes) (i32.load offset=4 align=1 (local.get $pieces))))
                 (local.set $pieces (i32.add (local.get $pieces) (i32.const 8)))
                 (local.set $count (i32.sub (local.get $count) (i32.const 1)))
@@ -76,7 +117,7 @@
     )
 
     (func (export "sched_yield") (result i32) (i32.const 0))
-    (func (export "proc_exit") (param i32) (unreachable))
+    (func (export "proc_exit") (param i32) (call $end_line) (unreachable))
 
     ;; No file is open (EBADF).
     (func (export "fd_advise") (param i32 i64 i64 i32) (result i32) (i32.const 8))
@@ -114,7 +155,20 @@
     (func (export "sock_send") (param i32 i32 i32 i32 i32) (result i32) (i32.const 8))
     (func (export "sock_shutdown") (param i32 i32) (result i32) (i32.const 8))
 
-    ;; Waiting and signals are not supported (ENOSYS).
-    (func (export "poll_oneoff") (param i32 i32 i32 i32) (result i32) (i32.const 52))
+    ;; Waits for one clock, relative to now and for at most a millisecond, and advances the clock. Go's runtime waits that long before
+    ;; it prints a panic. Other waits are not supported (ENOSYS).
+    (func (export "poll_oneoff") (param $awaited i32) (param $events i32) (param $count i32) (param $occurred i32) (result i32)
+        (if (i32.ne (local.get $count) (i32.const 1)) (then (return (i32.const 52))))
+        ;; The kind of event, and the flags.
+        (if (i32.load8_u offset=8 (local.get $awaited)) (then (return (i32.const 52))))
+        (if (i32.load16_u offset=40 align=1 (local.get $awaited)) (then (return (i32.const 52))))
+        (if (i64.gt_u (i64.load offset=24 align=1 (local.get $awaited)) (i64.const 1000000)) (then (return (i32.const 52))))
+        (global.set $now (i64.add (global.get $now) (i64.load offset=24 align=1 (local.get $awaited))))
+        (i64.store align=1 (local.get $events) (i64.load align=1 (local.get $awaited)))
+        (i64.store offset=8 align=1 (local.get $events) (i64.const 0))
+        (i32.store align=1 (local.get $occurred) (i32.const 1))
+        (i32.const 0)
+    )
+    ;; Signals are not supported (ENOSYS).
     (func (export "proc_raise") (param i32) (result i32) (i32.const 52))
 )

@@ -1,5 +1,6 @@
 // Generates values of the type `sample-token`: random bytes in hexadecimal.
 
+import { note } from 'keywright:generator/notes@0.2.0';
 import { getRandomBytes } from 'wasi:random/random@0.2.0';
 
 // Generates a value. EDIT THIS FUNCTION, then the schemas and the description below.
@@ -21,8 +22,18 @@ const parametersSchema = {
 // The generated value. Mark secret parts as `writeOnly`.
 const valueSchema = { type: 'string', pattern: '^([0-9a-f]{2}){16,64}$', writeOnly: true };
 
+// Prints an exception as notes, which `keywright plugin run` and `keywright plugin test` show, and throws it again.
+const noting = (call) => (...given) => {
+  try {
+    return call(...given);
+  } catch (error) {
+    if (error instanceof Error) `${error}\n${error.stack}`.split('\n').forEach((line) => line && note(line));
+    throw error;
+  }
+};
+
 export const descriptor = {
-  describe: () => ({
+  describe: noting(() => ({
     credentialType: 'sample-token',
     pluginVersion: '0.1.0',
     summary: 'Random tokens',
@@ -30,9 +41,9 @@ export const descriptor = {
     valueSchema: JSON.stringify(valueSchema),
     // For the default parameters: 32 bytes.
     entropyBitsMin: 256,
-  }),
+  })),
 };
 
 export const generator = {
-  generate: ({ parameters }) => JSON.stringify(makeValue(JSON.parse(parameters))),
+  generate: noting(({ parameters }) => JSON.stringify(makeValue(JSON.parse(parameters)))),
 };

@@ -1,7 +1,7 @@
 //! Generates values of the type `sample-token`: random bytes in hexadecimal.
 
 use exports::keywright::generator::{descriptor, generator};
-use keywright::generator::types::Failure;
+use keywright::generator::{notes::note, types::Failure};
 use serde_json::{Value, json};
 use wasi::random::random::get_random_bytes;
 
@@ -29,10 +29,16 @@ fn value_schema() -> Value {
     json!({"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": true})
 }
 
+/// Prints panics as notes, which `keywright plugin run` and `keywright plugin test` show. Call this first in each function.
+fn note_panics() {
+    std::panic::set_hook(Box::new(|panic| panic.to_string().lines().for_each(note)));
+}
+
 struct Plugin;
 
 impl descriptor::Guest for Plugin {
     fn describe() -> descriptor::Description {
+        note_panics();
         descriptor::Description {
             credential_type: "sample-token".to_owned(),
             plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -48,6 +54,7 @@ impl descriptor::Guest for Plugin {
 
 impl generator::Guest for Plugin {
     fn generate(generation: generator::Generation) -> Result<String, Failure> {
+        note_panics();
         let parameters = serde_json::from_str(&generation.parameters)
             .map_err(|error| Failure::Other(error.to_string()))?;
         Ok(make_value(&parameters)?.to_string())

@@ -1,0 +1,145 @@
+//! What an author sees when a plugin fails: `tests/golden/exceptions/` has one file for each language and kind of failure.
+
+use std::{env, fs, path::Path};
+
+use keywright_harness::{tell, workspace};
+
+use super::{
+    Workshop,
+    build::{LANGUAGES, is_installed},
+};
+
+/// The kinds of failures, each with the parameters that cause it.
+const KINDS: [(&str, &str); 3] = [
+    ("exception", r#"{"length": 16}"#),
+    ("assertion", r#"{"length": 17}"#),
+    ("shape", r#"{"length": 18}"#),
+];
+
+/// A language, the file to edit, the line after which the mistakes are inserted, and the mistakes, one line for each kind.
+const MISTAKES: [(&str, &str, &str, &str); 5] = [
+    (
+        "rust",
+        "src/lib.rs",
+        "    let length = parameters[\"length\"].as_u64().unwrap_or_default();\n",
+        r#"    if length == 16 { parameters["size"].as_u64().unwrap(); }
+    assert!(length != 17, "the length must not be\n{length}");
+    if length == 18 { return Ok(json!("hunter2")); }
+"#,
+    ),
+    (
+        "c",
+        "plugin.c",
+        "    sscanf(parameters, \"{\\\"length\\\":%u\", &length);\n",
+        r#"    if (length == 16) abort();
+    assert(length != 17);
+    if (length == 18) return strdup("\"hunter2\"");
+"#,
+    ),
+    (
+        "js",
+        "plugin.js",
+        "function makeValue(parameters) {\n",
+        r"  if (parameters.length === 16) parameters.size.length;
+  if (parameters.length === 17) throw new RangeError('the length must not be\n17');
+  if (parameters.length === 18) return 'hunter2';
+",
+    ),
+    (
+        "python",
+        "plugin.py",
+        "    os.urandom trap. Import modules at the top of the file, not in functions.\n    \"\"\"\n",
+        r#"    if parameters["length"] == 16: parameters["size"]
+    assert parameters["length"] != 17, "the length must not be\n17"
+    if parameters["length"] == 18: return "hunter2"
+"#,
+    ),
+    (
+        "go",
+        "plugin.go",
+        "func makeValue(parameters parameters) (any, error) {\n",
+        r#"	if parameters.Length == 16 { var sizes map[string]int; sizes["size"] = 1 }
+	if parameters.Length == 17 { panic("the length must not be\n17") }
+	if parameters.Length == 18 { return "hunter2", nil }
+"#,
+    ),
+];
+
+#[test]
+fn failures_are_shown_with_message_file_and_line() {
+    let refreshes = env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some();
+    let workshop = Workshop::with(&[]);
+    for (language, file, after, mistakes) in MISTAKES {
+        let (_, programs) = LANGUAGES
+            .iter()
+            .find(|(name, _)| *name == language)
+            .unwrap();
+        if !is_installed(programs) {
+            tell(&format!(
+                "skipped: {language}: {} is missing",
+                programs.join(" or ")
+            ));
+            continue;
+        }
+        let component = wrong_guest(&workshop, language, file, after, mistakes);
+        for (kind, parameters) in KINDS {
+            let run = workshop.plugin(&["run", &component, "--parameters", parameters]);
+            let shown = normalized(&run.expect(1).errors);
+            assert!(!shown.contains("hunter2"), "{shown}");
+            let golden = workspace().join(format!("tests/golden/exceptions/{language}-{kind}.txt"));
+            assert_golden(&golden, &shown, refreshes);
+        }
+    }
+}
+
+/// Creates a project, makes it fail for some lengths, and builds it. Returns the path of the component.
+fn wrong_guest(
+    workshop: &Workshop,
+    language: &str,
+    file: &str,
+    after: &str,
+    mistakes: &str,
+) -> String {
+    let name = format!("failing-{language}");
+    workshop
+        .plugin(&["new", &name, "--lang", language])
+        .expect(0);
+    let source = workshop.0.path().join(&name).join(file);
+    let text = fs::read_to_string(&source).unwrap();
+    let (before, rest) = text.split_once(after).unwrap();
+    let header = if language == "c" {
+        "#include <assert.h>\n"
+    } else {
+        ""
+    };
+    fs::write(&source, format!("{header}{before}{after}{mistakes}{rest}")).unwrap();
+    workshop.with_toolchains(&["build", &name]).expect(0);
+    format!("{name}/{name}.wasm")
+}
+
+/// Replaces digests and addresses, which differ between builds.
+fn normalized(errors: &str) -> String {
+    let words = errors.split_inclusive([' ', '\n']).map(|word| {
+        let end = word.trim_start_matches(|character| !" \n".contains(character));
+        match word.split_once("0x") {
+            Some((start, _)) => format!("{start}0x…{end}"),
+            None if word.starts_with("plugin.digest=") => format!("plugin.digest=…{end}"),
+            None => word.to_owned(),
+        }
+    });
+    words.collect()
+}
+
+fn assert_golden(golden: &Path, shown: &str, refreshes: bool) {
+    if refreshes {
+        fs::create_dir_all(golden.parent().unwrap()).unwrap();
+        fs::write(golden, shown).unwrap();
+    }
+    let expected = fs::read_to_string(golden).unwrap_or_default();
+    assert_eq!(
+        shown,
+        expected,
+        "{}: run `cargo xtask golden` if the change is intended",
+        golden.display()
+    );
+}
