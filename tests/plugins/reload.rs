@@ -221,7 +221,7 @@ impl Deployment {
         }
     }
 
-    /// Whether the component may have been configured at some time during this request.
+    /// Returns whether the component may have been configured at some time during this request.
     fn may_have_generated(&self, generated: &Generated) -> bool {
         generated.responded >= self.began && generated.begun <= self.ended
     }

@@ -28,7 +28,7 @@ impl ValueSchema {
         })
     }
 
-    /// Whether a value is valid.
+    /// Returns whether a value is valid.
     pub(crate) fn is_valid(&self, value: &Value) -> bool {
         self.checker.is_valid(value)
     }

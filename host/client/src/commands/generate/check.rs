@@ -84,7 +84,7 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
     )))
 }
 
-/// Whether the server may accept the value after a conversion: a number, a boolean, or a string that contains one.
+/// Returns whether the server may accept the value after a conversion: a number, a boolean, or a string that contains one.
 fn may_be_converted(error: &ValidationError<'_>) -> bool {
     let is_scalar = match error.instance().as_ref() {
         Value::Bool(_) | Value::Number(_) => true,
