@@ -75,6 +75,12 @@ pub trait Generator: Send + Sync {
     /// If the parameters break a rule, or the guest fails.
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError>;
 
+    /// Checks whether [`Self::generate`] would call the guest with these parameters, without calling it.
+    ///
+    /// # Errors
+    /// [`PluginCallError::CircuitOpen`].
+    fn check_circuit(&self, parameters: &Parameters) -> Result<(), PluginCallError>;
+
     /// Generates a value: JSON text that is valid against the plugin's value schema.
     ///
     /// # Errors

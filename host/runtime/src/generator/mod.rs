@@ -180,6 +180,10 @@ impl Generator for WasmGenerator {
         }
     }
 
+    fn check_circuit(&self, parameters: &Parameters) -> Result<(), PluginCallError> {
+        self.attempt(GENERATE, &[&parameters.to_json()]).map(drop)
+    }
+
     async fn generate(
         &self,
         parameters: &Parameters,
