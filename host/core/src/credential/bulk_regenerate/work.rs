@@ -175,12 +175,11 @@ impl<'a> Work<'a> {
             while started < generator.generations_at_once().max(1) {
                 let Some(base) = order.next() else { break };
                 let name = base.borrow().name.clone();
-                let signer = match self.failures.of_signer(base.borrow()) {
-                    Some(failure) => Err(failure),
-                    None => {
-                        let signer = self.signers.of(base.borrow(), generator);
-                        alongside(&mut in_progress, &mut finished, signer).await
-                    }
+                let signer = if let Some(failure) = self.failures.of_signer(base.borrow()) {
+                    Err(failure)
+                } else {
+                    let signer = self.signers.of(base.borrow(), generator);
+                    alongside(&mut in_progress, &mut finished, signer).await
                 };
                 match signer {
                     Ok(signer) => {
