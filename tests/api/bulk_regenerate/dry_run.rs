@@ -244,9 +244,14 @@ async fn of_several_failures_both_runs_name_the_same() {
 
 /// A server with a CA and the credential `/a` below it, whose type `hostile` is then configured like this.
 async fn server_with(options: Options) -> Server {
+    server_after(json!({"ca": "/root"}), options).await
+}
+
+/// Like [`server_with`], but `/a` has these parameters.
+async fn server_after(parameters: Value, options: Options) -> Server {
     let server = Server::start_with(&Options::default().hostile("", "")).await;
     authority(&server, "/root", None).await;
-    given::generate(&server, "/a", "hostile", json!({"ca": "/root"})).await;
+    given::generate(&server, "/a", "hostile", parameters).await;
     Server::start_in(server.stop().await, &options).await
 }
 
@@ -273,6 +278,16 @@ async fn stored_parameters_that_the_plugin_refuses_are_400() {
         error.contains("/a") && error.contains("does not accept the stored parameters"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn parameters_that_exceed_a_lowered_limit_are_413() {
+    let parameters = json!({"ca": "/root", "note": "n".repeat(2_000)});
+    let options = Options::default().hostile("input_bytes_max = 1024", "");
+    let server = server_after(parameters, options).await;
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 413);
+    assert!(error.contains("/a"), "{error}");
 }
 
 #[tokio::test]

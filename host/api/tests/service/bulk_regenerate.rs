@@ -64,6 +64,7 @@ async fn bulk_regeneration_has_a_limit() {
 #[tokio::test]
 async fn regeneration_by_plugin_has_the_limit_of_bulk_regeneration() {
     let service = Service::new();
+    service.memory.store_signed("/root", "/root");
     let count = BULK_CERTIFICATES_MAX as usize;
     for number in 0..=count {
         service

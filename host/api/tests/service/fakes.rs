@@ -182,7 +182,7 @@ impl Generator for EchoGenerator {
         Ok(())
     }
 
-    fn check_circuit(&self, _: &Parameters) -> Result<(), PluginCallError> {
+    fn check_generate(&self, _: &Parameters) -> Result<(), PluginCallError> {
         Ok(())
     }
 

@@ -78,8 +78,8 @@ pub trait Generator: Send + Sync {
     /// Checks whether [`Self::generate`] would call the guest with these parameters, without calling it.
     ///
     /// # Errors
-    /// [`PluginCallError::CircuitOpen`].
-    fn check_circuit(&self, parameters: &Parameters) -> Result<(), PluginCallError>;
+    /// If the circuit is open, or the parameters exceed the limit of the guest's input.
+    fn check_generate(&self, parameters: &Parameters) -> Result<(), PluginCallError>;
 
     /// Generates a value: JSON text that is valid against the plugin's value schema.
     ///

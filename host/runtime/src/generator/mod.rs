@@ -180,8 +180,10 @@ impl Generator for WasmGenerator {
         }
     }
 
-    fn check_circuit(&self, parameters: &Parameters) -> Result<(), PluginCallError> {
-        self.attempt(GENERATE, &[&parameters.to_json()]).map(drop)
+    fn check_generate(&self, parameters: &Parameters) -> Result<(), PluginCallError> {
+        let parameters = parameters.to_json();
+        self.attempt(GENERATE, &[&parameters])?;
+        self.guest.check_input(GENERATE, &parameters)
     }
 
     async fn generate(

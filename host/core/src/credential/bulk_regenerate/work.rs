@@ -226,7 +226,7 @@ impl Credentials {
             .effective_parameters_of(&base, generator)
             .await?
             .parameters;
-        generator.check_circuit(&parameters)?;
+        generator.check_generate(&parameters)?;
         Ok(Checked {
             base: base.stored,
             parameters,
