@@ -1,6 +1,9 @@
 //! Dry runs: they list the credentials to regenerate, change nothing, and fail like the real run.
 
-use keywright_harness::{BadPlugin, Options, Server};
+use std::time::Duration;
+
+use keywright_harness::{BadPlugin, Options, Server, component};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{BULK_REGENERATE, authority, leaf, names};
@@ -244,14 +247,9 @@ async fn of_several_failures_both_runs_name_the_same() {
 
 /// A server with a CA and the credential `/a` below it, whose type `hostile` is then configured like this.
 async fn server_with(options: Options) -> Server {
-    server_after(json!({"ca": "/root"}), options).await
-}
-
-/// Like [`server_with`], but `/a` has these parameters.
-async fn server_after(parameters: Value, options: Options) -> Server {
     let server = Server::start_with(&Options::default().hostile("", "")).await;
     authority(&server, "/root", None).await;
-    given::generate(&server, "/a", "hostile", parameters).await;
+    given::generate(&server, "/a", "hostile", json!({"ca": "/root"})).await;
     Server::start_in(server.stop().await, &options).await
 }
 
@@ -280,11 +278,23 @@ async fn stored_parameters_that_the_plugin_refuses_are_400() {
     );
 }
 
+/// This plugin exports no recoverer, so the input of its only call is checked without the call.
 #[tokio::test]
 async fn parameters_that_exceed_a_lowered_limit_are_413() {
-    let parameters = json!({"ca": "/root", "note": "n".repeat(2_000)});
-    let options = Options::default().hostile("input_bytes_max = 1024", "");
-    let server = server_after(parameters, options).await;
+    let section = |limits: &str| {
+        let path = component("svid");
+        let path = path.display();
+        let section =
+            format!("component = \"{path}\"\ngrants = [\"random\", \"signing\"]\n{limits}");
+        Options::default().generator("app-svid", &section)
+    };
+    let server = Server::start_with(&section("")).await;
+    authority(&server, "/root", None).await;
+    let spiffe_id = format!("spiffe://example.org/{}", "w".repeat(1_200));
+    let parameters = json!({"ca": "/root", "spiffe_id": spiffe_id});
+    given::generate(&server, "/a", "app-svid", parameters).await;
+    let lowered = section("limits = { input_bytes_max = 1024 }");
+    let server = Server::start_in(server.stop().await, &lowered).await;
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 413);
     assert!(error.contains("/a"), "{error}");
@@ -304,6 +314,29 @@ async fn an_open_circuit_is_503() {
         error.contains("/a") && error.contains("temporarily disabled"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_third_bulk_regeneration_is_503() {
+    let endless = Options::default().hostile("deadline_ms = 600000", "generate = \"loop\"");
+    let server = server_with(endless).await;
+    for _ in 0..2 {
+        let request = server.authorized(Method::POST, BULK_REGENERATE);
+        let request = request.body(below_root().to_string());
+        // A dry run below may occupy the slot.
+        tokio::spawn(async move {
+            while let Ok(response) = request.try_clone().unwrap().send().await
+                && response.status() == 503
+            {}
+        });
+    }
+    let dry_run = json!({"signed_by": "/root", "dry_run": true});
+    while server.post(BULK_REGENERATE, dry_run.clone()).await.status == 200 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 503);
+    assert!(error.contains("too many bulk regenerations"), "{error}");
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub struct BulkRegenerate {
     /// Path below which to regenerate the plugin's credentials. Default: all.
     #[arg(long, value_name = "PATH", conflicts_with = "authority")]
     path: Option<String>,
-    /// Only check the credentials and list them; fails if a check of the real run would.
+    /// Only check and list the credentials, without regenerating them.
     #[arg(long)]
     dry_run: bool,
     /// Regenerate the other credentials if some can't be regenerated.

@@ -138,7 +138,7 @@ fn describe() -> Description {
         .text("With `signed_by`, regenerates all certificates that the CA signed, and all credentials of other types with a certificate that it signed. If one of them is an intermediate CA, the credentials that it signed are also regenerated, down to the leaves.\n\n\
             With `generated_by`, regenerates the credentials that the caller may read and whose newest version the plugin generated.\n\n\
             The server checks all of these credentials before it generates the first value. Either all are regenerated, or none, unless `keep_going` is true.\n\n\
-            With `dry_run`, the request ends after these checks, with the error of a real run that fails in them. Errors that only occur while a value is generated are not predicted.\n\n\
+            With `dry_run`, the request ends after these checks, with the error of a real run that fails in them. It does not predict errors that occur while values are generated, encrypted or written.\n\n\
             With `keep_going`, one transaction adds the new versions of all credentials that can be regenerated. `failed_credentials` lists the others: a credential fails if it can't be regenerated, or if its CA is one of these credentials and fails. The status is 200 even if all fail. Errors that concern the whole request are returned as without `keep_going`, such as a missing permission on one of the credentials, a plugin that is still in use, or a failure of the database.")
         .body::<BulkRegenerateRequest>()
         .request_example("authority", json!({"signed_by": "/demo/root"}))

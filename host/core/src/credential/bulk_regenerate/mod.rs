@@ -173,7 +173,8 @@ impl BulkRegenerated {
     }
 }
 
-/// The maximum number of concurrent bulk regenerations. Each keeps all new versions in memory until it writes them.
+/// The maximum number of concurrent bulk regenerations, including dry runs. Each keeps all new versions in memory until it
+/// writes them.
 pub const BULK_REGENERATIONS_MAX: usize = 2;
 
 /// The bulk regenerations in progress.
