@@ -61,7 +61,8 @@ impl BadPlugin {
         format!("sha256:{}", text.split_whitespace().next().unwrap())
     }
 
-    fn path(&self) -> PathBuf {
+    /// The file of the component.
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("bad.wasm")
     }
 }

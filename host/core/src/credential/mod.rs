@@ -24,7 +24,8 @@ mod version_store;
 
 pub use authority::TransitionalParent;
 pub use bulk_regenerate::{
-    BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkRegenerate, BulkRegenerations,
+    BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkOptions, BulkRegenerate, BulkRegenerated,
+    BulkRegenerations, NotRegenerated,
 };
 pub use ca_rotation::NewCertificateVersion;
 pub use certificates::{

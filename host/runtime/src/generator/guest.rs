@@ -256,7 +256,12 @@ impl GeneratorGuest {
         }
     }
 
-    fn check_input(&self, function: &'static str, text: &str) -> Result<(), PluginCallError> {
+    /// Checks the size of the guest's input.
+    pub(super) fn check_input(
+        &self,
+        function: &'static str,
+        text: &str,
+    ) -> Result<(), PluginCallError> {
         self.plugin
             .check_input(function, text.len())
             .map_err(|fault| self.plugin.faulted(fault))
