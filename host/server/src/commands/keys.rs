@@ -37,8 +37,8 @@ use crate::{
 pub(crate) enum KeysCommand {
     /// Re-encrypt values with the active key
     ///
-    /// Servers do the same in the background. The command ends when it is complete, or if another process is rotating
-    /// keys. Exits with status 3 if versions remain that cannot be rotated.
+    /// Servers do the same in the background. The command exits when the rotation is complete, or if another process is
+    /// rotating keys. Exits with status 3 if versions remain that cannot be rotated.
     Rotate {
         /// The servers' configuration file
         #[arg(long, value_name = "FILE")]

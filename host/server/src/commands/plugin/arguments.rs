@@ -31,7 +31,7 @@ pub(super) struct ComponentArguments {
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = limits)]
     limits: Limits,
     /// The output format
-    #[arg(long, value_enum, value_name = "FORM", default_value = "table")]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
     pub(super) output: OutputForm,
     #[command(flatten)]
     registry: RegistryArguments,
