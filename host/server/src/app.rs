@@ -71,7 +71,7 @@ impl App {
     pub(crate) async fn start(&mut self) -> Result<(), StartupError> {
         let Activation { repository, key_id } = &self.activation;
         repository.activate(*key_id).await.map_err(|cause| {
-            StartupError::while_doing("writing down which encryption key is active", cause)
+            StartupError::while_doing("recording the active encryption key", cause)
         })?;
         self.background.start();
         Ok(())
@@ -245,7 +245,7 @@ async fn authorization(
     let grants = config.grants()?;
     for grant in grants.iter().filter(|grant| !grant.actor.can_log_in()) {
         tracing::warn!(
-            "authorization.permissions names {:?} on {}, which no caller can be",
+            "no caller can be the actor {:?}, named for {} in authorization.permissions",
             grant.actor.as_str(),
             grant.path
         );

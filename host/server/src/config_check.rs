@@ -21,11 +21,12 @@ use crate::{
         self, AuditConfig, AuthenticationConfig, AuthorizationConfig, CertificatesConfig, Config,
         DevelopmentConfig, EncryptionConfig, Findings, LogConfig, ManagementConfig, PluginConfig,
         RegistryConfig, RetentionConfig, Section, ServerSection, StorageConfig, in_words, joined,
+        name_within,
     },
     keys,
     plugins::{self, Components, ConfiguredPlugins},
     process::RandomIdentifiers,
-    started::StartupError,
+    started::{StartupError, causes_of},
 };
 
 /// The extent of a check.
@@ -198,7 +199,7 @@ impl Reader<'_> {
             Err(errors) => {
                 let is_known = |kind: &Kind| matches!(kind, Kind::MissingField(_));
                 let named = |error: figment::Error| {
-                    let setting = joined(name, &error.path.join("."));
+                    let setting = name_within(name, &error.path);
                     (setting, in_words(&error.kind))
                 };
                 let errors = errors.into_iter().filter(|error| !is_known(&error.kind));
@@ -290,9 +291,7 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
     };
     let (config, missing) = components.collect(sandbox, plugins).await;
     for refused in missing {
-        let setting = refused.setting.clone();
-        let refused = Err::<(), _>(StartupError::while_doing("loading it", refused));
-        findings.ok_or_report(setting, refused);
+        findings.mistake(refused.setting.clone(), causes_of(&refused));
     }
     let config = Arc::new(config);
     let uncompiled = Arc::clone(&config);
@@ -347,8 +346,7 @@ fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {
             LoadError::SettingOutOfBounds { setting, .. } => format!("plugins.{setting}"),
             _ => "plugins".to_owned(),
         };
-        let refused = Err::<(), _>(StartupError::while_doing("loading it", refused));
-        findings.ok_or_report(setting, refused);
+        findings.mistake(setting, causes_of(&refused));
     }
 }
 

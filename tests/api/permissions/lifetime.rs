@@ -263,7 +263,7 @@ async fn an_impossible_actor_is_logged_as_a_warning() {
     let log = server.log();
     let warnings: Vec<_> = log
         .lines()
-        .filter(|line| line.contains("which no caller can be"))
+        .filter(|line| line.contains("no caller can be the actor"))
         .collect();
     assert_eq!(warnings.len(), 1, "{log}");
     assert!(

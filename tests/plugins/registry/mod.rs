@@ -369,7 +369,7 @@ async fn check_config_pulls_and_caches_nothing() {
     registry.stop();
     let checked = check("absent", &[], 1);
     let expected = format!(
-        "generators.plain.component: loading it: the plugin plain (component {reference}) is refused: \
+        "generators.plain.component: the plugin plain (component {reference}) is refused: \
          the registry does not respond"
     );
     assert!(checked.output.contains(&expected), "{checked:#?}");

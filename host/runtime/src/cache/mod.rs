@@ -258,7 +258,7 @@ impl Cache {
 
     fn warn_of_replacement(&self, name: &str, cause: &str) {
         let path = self.directory.join(name);
-        tracing::warn!(path = %path.display(), cause, "recompiled a component from the cache");
+        tracing::warn!(path = %path.display(), cause, "ignored a plugin cache file");
     }
 }
 

@@ -165,7 +165,7 @@ impl RotateCommand {
             }
             if outcome == LeaseOutcome::HeldElsewhere && !self.waits {
                 self.print(&format!(
-                    "another process rotates; {} left",
+                    "another process is rotating the keys; {} left",
                     counted(left, "version")
                 ));
                 return Ok(ExitCode::SUCCESS);
@@ -368,7 +368,7 @@ fn table(keys: &[KeyReport]) -> String {
         )
     };
     let counts = ["VERSIONS", "ENCRYPTIONS"];
-    let head = line("KEY", "PROVIDER", "MADE", "STATE", counts);
+    let head = line("KEY", "PROVIDER", "CREATED", "STATE", counts);
     let lines = keys.iter().map(|key| {
         let (versions, encryptions) = (key.versions.to_string(), key.encryptions.to_string());
         let (id, counts) = (key.id.to_string(), [versions.as_str(), &encryptions]);
@@ -415,7 +415,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
-            "KEY                                   PROVIDER  MADE                  STATE       VERSIONS  ENCRYPTIONS"
+            "KEY                                   PROVIDER  CREATED               STATE       VERSIONS  ENCRYPTIONS"
         );
         assert_eq!(
             lines[2],

@@ -205,10 +205,7 @@ impl StaticKeyConfig {
 
 /// Reads the CAs trusted to sign the identity provider's certificate.
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
-    read(
-        path,
-        "reading the authorities trusted for the identity provider",
-    )
+    read(path, "reading the CAs trusted for the identity provider")
 }
 
 fn read(path: &Path, doing: &'static str) -> Result<String, StartupError> {

@@ -61,7 +61,10 @@ impl AuthorizationConfig {
             {
                 if !grant.actor.can_log_in() {
                     let actor = grant.actor.as_str();
-                    let what = format!("names {actor:?} on {}, which no caller can be", grant.path);
+                    let what = format!(
+                        "no caller can be the actor {actor:?}, named for {}",
+                        grant.path
+                    );
                     findings.warning(format!("{setting}.actors"), what);
                 }
             }

@@ -187,7 +187,7 @@ impl KeyConfig {
             (Some(file), None) => Ok(KeyOrigin::Secret(kind, SecretSource::File(file))),
             (None, Some(name)) => Ok(KeyOrigin::Secret(kind, SecretSource::Environment(name))),
             _ => Err(StartupError::new(
-                "an encryption key needs either a file or an environment variable",
+                "exactly one of file and environment is required for the providers password and raw",
             )),
         }
     }
@@ -319,7 +319,7 @@ fn warn_if_short(password: &str, number: usize) {
     if characters < PASSWORD_CHARACTERS_ADVISED && characters > 0 {
         tracing::warn!(
             encryption.key_number = number,
-            "an encryption password has fewer than {PASSWORD_CHARACTERS_ADVISED} characters: who has the database could guess it"
+            "an encryption password has fewer than {PASSWORD_CHARACTERS_ADVISED} characters: anyone with a copy of the database could guess it"
         );
     }
 }

@@ -46,7 +46,7 @@ pub(crate) use self::{
     retention::RetentionConfig,
     schema::check as check_schema,
     server::{ServerSection, TlsConfig},
-    source::{Section, in_words, joined, read},
+    source::{Section, in_words, joined, name_within, read},
     storage::StorageConfig,
     values::ListenAddress,
 };

@@ -114,7 +114,7 @@ impl StorageConfig {
             findings.check_writable_file("storage.file", &options.path);
         }
         if let Some(file) = &self.root_certificate {
-            let read = certificates::read_certificates("the authorities", file);
+            let read = certificates::read_certificates("the trusted CAs", file);
             findings.ok_or_report("storage.root_certificate", read);
         }
         if let Some(file) = &self.password_file {
@@ -129,8 +129,8 @@ impl StorageConfig {
                 DatabaseOptions::Sqlite(_) => "storage.file",
             };
             let reached = Database::reach(&options).await;
-            let reached =
-                reached.map_err(|cause| StartupError::while_doing("connecting to it", cause));
+            let reached = reached
+                .map_err(|cause| StartupError::while_doing("connecting to the database", cause));
             findings.ok_or_report(setting, reached);
         }
     }

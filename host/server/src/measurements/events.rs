@@ -121,7 +121,7 @@ pub(super) fn describe_metrics() {
     );
     describe_counter!(
         ROTATION_VERSIONS,
-        "Credential versions that this server was to re-encrypt with the active key, by outcome."
+        "Credential versions that this server tried to re-encrypt with the active key, by outcome."
     );
     describe_gauge!(
         ROTATION_VERSIONS_REMAINING,
