@@ -436,7 +436,7 @@ mod tests {
         let engine = new_engine(1, 1 << 20).unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let Err(refused) = Cache::open(directory.path(), &keys, &engine) else {
-            panic!("taken")
+            panic!("accepted")
         };
         assert!(
             refused.to_string().contains("must have the mode 0700"),

@@ -87,7 +87,7 @@ pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartupError> {
     }
 }
 
-/// Re-encrypts with the active key the values that other configured keys encrypt.
+/// Re-encrypts values of other configured keys with the active key.
 async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode, StartupError> {
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
@@ -170,7 +170,8 @@ impl RotateCommand {
                 ));
                 return Ok(ExitCode::SUCCESS);
             }
-            // An incomplete run means that the lease was lost, or that another key became active, which is checked first.
+            // An incomplete run means that the lease was lost, or that another key became active. The next
+            // iteration checks the active key first.
             let completed = self
                 .rotation
                 .completed()
@@ -185,7 +186,7 @@ impl RotateCommand {
         }
     }
 
-    /// Returns an error if another server has started with another active key.
+    /// Returns an error if a server has started with a different active key.
     async fn check_active_key(&self) -> Result<(), StartupError> {
         if self
             .rotate
@@ -336,7 +337,7 @@ struct KeyReport {
     created_at: String,
     state: &'static str,
     versions: u64,
-    /// The maximum number of values it can have encrypted.
+    /// An upper bound of the number of values that it has encrypted.
     encryptions: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Which access tokens are accepted.
+//! Verification of access tokens.
 
 use std::{
     fs,
@@ -35,8 +35,8 @@ pub(crate) struct AuthenticationConfig {
     pub(crate) trusted_authorities: Option<PathBuf>,
     /// Maximum age of the provider's keys before they are fetched again.
     pub(crate) keys_age_seconds_max: Number<1, 86_400, 300>,
-    /// Minimum time between two fetches of the provider's keys, whichever keys tokens name. With 0, a client that
-    /// invents key names causes continuous fetches, one at a time.
+    /// Minimum time between two fetches of the provider's keys, even if a token names an unknown key. With 0, a client
+    /// that invents key names causes continuous fetches, one at a time.
     pub(crate) keys_interval_seconds_min: Number<0, 3_600, 5>,
     /// A key that verifies all tokens, instead of the provider's published keys.
     pub(crate) static_key: Option<StaticKeyConfig>,

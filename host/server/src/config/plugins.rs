@@ -1,4 +1,4 @@
-//! Plugins: their components, the signatures they need and their grants; and the registries of components.
+//! Plugins, with their components, required signatures and grants, and the registries of components.
 
 use std::{
     borrow::Cow,
