@@ -6,7 +6,7 @@ import (
 )
 
 // Some of the valid strings in BIP 173.
-func TestBech32IsThatOfBIP173(t *testing.T) {
+func TestBech32MatchesBIP173(t *testing.T) {
 	for text, digits := range map[string]string{
 		"a12uel5l": "",
 		"abcdef1qpzry9x8gf2tvdw0s3jn54khce6mua7lmqqqxw": "00443214c74254b635cf84653a56d7c675be77df",

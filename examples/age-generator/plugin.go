@@ -30,7 +30,7 @@ func Describe() descriptor.Description {
 		ParametersSchema: parametersSchema, ValueSchema: valueSchema, EntropyBitsMin: wit.Some[uint32](251)}
 }
 
-// Generate generates an identity and its recipient from 32 random bytes. In a plugin, crypto/rand reads those of the host.
+// Generate generates an identity and its recipient from 32 random bytes. In a plugin, crypto/rand reads the host's randomness.
 func Generate(generator.Generation) wit.Result[string, types.Failure] {
 	secret := make([]byte, 32)
 	rand.Read(secret)

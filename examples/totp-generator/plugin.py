@@ -51,7 +51,7 @@ class Descriptor(exports.Descriptor):
 class Generator(exports.Generator):
     def generate(self, generation):
         parameters = json.loads(generation.parameters)
-        # As long as the output of the hash function (RFC 4226). Apps accept no padding.
+        # The secret is as long as the output of the hash function (RFC 4226). Apps accept no base32 padding.
         drawn = random.get_random_bytes(ALGORITHMS[parameters["algorithm"]])
         secret = base64.b32encode(drawn).decode().rstrip("=")
         label = quote(f"{parameters['issuer']}:{parameters['account']}", safe=":@")

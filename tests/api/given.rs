@@ -45,7 +45,7 @@ pub(crate) async fn generate_certificate(
     generate(server, name, "certificate", parameters).await
 }
 
-/// The requests in a table, one per line: the expected status, the method, the target, and the body if there is one.
+/// Parses a table of requests, one per line: the expected status, the method, the target, and an optional body.
 /// Lines that start with `#` are comments.
 pub(crate) fn requests(table: &str) -> Vec<(u16, Method, String, Value)> {
     let lines = table.lines().map(str::trim);
@@ -68,7 +68,7 @@ pub(crate) fn requests(table: &str) -> Vec<(u16, Method, String, Value)> {
     lines.map(request).collect()
 }
 
-/// A client that trusts the servers of tests, with other settings in addition.
+/// A client that trusts the test servers, with additional settings.
 pub(crate) fn client(settings: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
     let authority = fs::read(key_file("ca.pem")).unwrap();
     let trusted = [Certificate::from_pem(&authority).unwrap()];
@@ -96,25 +96,25 @@ pub(crate) async fn newest(server: &Server, name: &str) -> Value {
 /// All versions of an existing credential, newest first.
 pub(crate) async fn versions(server: &Server, name: &str) -> Vec<Value> {
     let response = server.get(&format!("/api/v1/data?name={name}")).await;
-    data(&response.expect(200))
+    versions_in(&response.expect(200))
 }
 
-/// All versions of all credentials, the last written credential first.
-pub(crate) async fn everything(server: &Server) -> Vec<Value> {
+/// All versions of all credentials, the most recently written credential first.
+pub(crate) async fn all_versions(server: &Server) -> Vec<Value> {
     let mut all = Vec::new();
-    for name in found(server, "path=").await {
+    for name in found_names(server, "path=").await {
         all.extend(versions(server, &name).await);
     }
     all
 }
 
 /// The versions in the response to a query by name.
-pub(crate) fn data(response: &Response) -> Vec<Value> {
+pub(crate) fn versions_in(response: &Response) -> Vec<Value> {
     response.json()["data"].as_array().unwrap().clone()
 }
 
-/// The names that a search found, in its order.
-pub(crate) async fn found(server: &Server, query: &str) -> Vec<String> {
+/// The names in the response to a search, in their order.
+pub(crate) async fn found_names(server: &Server, query: &str) -> Vec<String> {
     let response = server
         .get(&format!("/api/v1/data?{query}"))
         .await

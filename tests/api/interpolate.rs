@@ -47,7 +47,7 @@ async fn only_the_credentials_object_is_replaced_by_the_value() {
 }
 
 #[tokio::test]
-async fn of_three_reference_keys_the_underscore_form_wins() {
+async fn of_three_reference_keys_the_underscore_form_takes_precedence() {
     let (server, value) = with_secret().await;
     for key in ["store-ref", "credhub-ref", "credhub_ref"] {
         let response = interpolate(&server, one_binding(&json!({key: "/secret"}))).await;
@@ -56,7 +56,7 @@ async fn of_three_reference_keys_the_underscore_form_wins() {
     let several = json!({
         "store-ref": "/nowhere", "credhub-ref": "/nowhere", "credhub_ref": "/secret",
     });
-    // A key that is not text is skipped.
+    // A key whose value is not text is skipped.
     let not_text = json!({"credhub_ref": 7, "credhub-ref": null, "store-ref": "/secret"});
     for credentials in [several, not_text] {
         let response = interpolate(&server, one_binding(&credentials)).await;
@@ -86,7 +86,7 @@ async fn parentheses_around_a_reference_are_stripped() {
 }
 
 #[tokio::test]
-async fn every_other_shape_passes_through() {
+async fn documents_of_any_other_shape_are_returned_unchanged() {
     let (server, _) = with_secret().await;
     let reference = json!({"store-ref": "/nowhere"});
     for document in [
@@ -278,7 +278,7 @@ async fn a_credential_of_another_type_is_400_and_named() {
 }
 
 #[tokio::test]
-async fn the_first_failure_ends_the_whole_call() {
+async fn the_first_failure_fails_the_whole_request() {
     let (server, _) = with_secret().await;
     server.set("/text", "value", json!("v")).await.expect(200);
     for (references, status) in [
@@ -320,7 +320,7 @@ async fn a_document_that_is_not_a_json_object_is_400() {
 #[tokio::test]
 async fn repeated_references_count_toward_the_size_limit() {
     let server = keywright_harness::Server::start().await;
-    // With the data sealed alongside, a little more than 64,000 bytes.
+    // With the other data that is encrypted with it, a little more than 64,000 bytes.
     let value = json!({"text": "x".repeat(64_000 - r#"{"text":""}"#.len())});
     for name in ["/one", "/other"] {
         server.set(name, "json", value.clone()).await.expect(200);

@@ -29,7 +29,7 @@ pub(crate) fn public_key_bits(pem: &str) -> usize {
     rsa_bits(&SubjectPublicKeyInfo::from_der(&der).unwrap().1)
 }
 
-/// Reads a certificate, PEM.
+/// Parses a certificate (PEM), and passes it to a function.
 pub(crate) fn with_certificate<T>(pem: &str, read: impl FnOnce(&X509Certificate<'_>) -> T) -> T {
     let der = der(pem);
     let (rest, certificate) = X509Certificate::from_der(&der).unwrap();
@@ -53,6 +53,6 @@ pub(crate) fn certificate_key_bits(pem: &str) -> usize {
 fn rsa_bits(public_key: &SubjectPublicKeyInfo<'_>) -> usize {
     match public_key.parsed().unwrap() {
         PublicKey::RSA(key) => key.key_size(),
-        other => panic!("no RSA key: {other:?}"),
+        other => panic!("not an RSA key: {other:?}"),
     }
 }

@@ -42,7 +42,7 @@ async fn simultaneous_casings_of_a_name_share_one_credential() {
     .await;
     let ids: HashSet<String> = versions.iter().map(given::id).collect();
     assert_eq!(ids.len(), 1);
-    assert_eq!(given::found(&server, "path=").await.len(), 1);
+    assert_eq!(given::found_names(&server, "path=").await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -69,7 +69,7 @@ async fn every_simultaneous_overwrite_adds_its_version() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_writers_of_several_types_one_type_wins() {
     let server = Arc::new(Server::start_with(&patient()).await);
-    let responses = responds_at_once(&server, |caller| {
+    let responses = send_at_once(&server, |caller| {
         let credential_type = if caller % 2 == 0 { "password" } else { "user" };
         json!({"name": "/new", "type": credential_type, "mode": "no-overwrite"})
     })
@@ -94,14 +94,14 @@ fn patient() -> Options {
 
 /// Returns the versions that simultaneous generate requests get.
 async fn generate_all_at_once(server: &Arc<Server>, body: impl Fn(usize) -> Value) -> Vec<Value> {
-    let responses = responds_at_once(server, body).await;
+    let responses = send_at_once(server, body).await;
     responses
         .into_iter()
         .map(|response| response.expect(200).json())
         .collect()
 }
 
-async fn responds_at_once(server: &Arc<Server>, body: impl Fn(usize) -> Value) -> Vec<Response> {
+async fn send_at_once(server: &Arc<Server>, body: impl Fn(usize) -> Value) -> Vec<Response> {
     let mut calls = JoinSet::new();
     for caller in 0..CALLERS {
         let (server, body) = (Arc::clone(server), body(caller));
@@ -118,7 +118,7 @@ async fn everything_survives_a_restart() {
     let stored = store_every_type(&server).await;
     let directory = server.stop().await;
     let restarted = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::everything(&restarted).await, stored);
+    assert_eq!(given::all_versions(&restarted).await, stored);
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn acknowledged_writes_survive_a_kill() {
     }
     let directory = server.kill();
     let restarted = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::everything(&restarted).await, stored);
+    assert_eq!(given::all_versions(&restarted).await, stored);
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn deleted_credentials_stay_deleted_after_a_kill() {
         .get(&format!("/api/v1/data/{}", given::id(&version)))
         .await
         .expect(404);
-    assert!(given::found(&restarted, "path=").await.is_empty());
+    assert!(given::found_names(&restarted, "path=").await.is_empty());
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn store_every_type(server: &Server) -> Vec<Value> {
         )
         .await;
     }
-    given::everything(server).await
+    given::all_versions(server).await
 }
 
 // Shutdown of a server.
@@ -209,7 +209,7 @@ async fn requests_in_progress_finish_before_shutdown() {
         .await;
     let log = server.directory().join("log");
     let finishing = tokio::task::spawn_blocking(move || {
-        while !fs::read_to_string(&log).is_ok_and(|log| log.contains(ENDING)) {
+        while !fs::read_to_string(&log).is_ok_and(|log| log.contains(SHUTTING_DOWN)) {
             thread::sleep(POLL);
         }
         for (connection, rest) in &mut calls {
@@ -237,7 +237,7 @@ async fn requests_in_progress_finish_before_shutdown() {
     }
 }
 
-/// It does not wait for the hour that requests may take.
+/// The server does not wait for the shutdown timeout of an hour.
 #[tokio::test]
 async fn a_server_without_requests_stops_at_once() {
     let patient = Options::default().server_settings("shutdown_seconds_max = 3600");
@@ -246,7 +246,7 @@ async fn a_server_without_requests_stops_at_once() {
     server.stop().await;
 }
 
-/// A request that is half sent, and its other half.
+/// Sends the first half of a request, and returns the connection and the other half.
 fn half(server: &Server, number: u8) -> (RawConnection, String) {
     let name = format!("/rsa/{number}");
     let body = json!({"name": name, "type": "rsa", "parameters": {"key_length": 3072}}).to_string();
@@ -266,6 +266,6 @@ fn half(server: &Server, number: u8) -> (RawConnection, String) {
 const REQUESTS: u8 = 5;
 
 /// The log message at the beginning of a shutdown.
-const ENDING: &str = "shutting down: completing requests in progress";
+const SHUTTING_DOWN: &str = "shutting down: completing requests in progress";
 
 const POLL: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! Tests of the API with a real server over HTTPS. Folders are nouns; files are verbs or rules.
+//! Tests of the API with a real server over HTTPS. Folders are named after nouns, and files after verbs or rules.
 
 #![expect(
     clippy::expect_used,
@@ -74,8 +74,8 @@ mod regenerate {
     mod requests;
 }
 
-/// Rulings on the behaviour of the original server and its clients. Each test is named after its row in section 20 of
-/// the behaviour reference.
+/// Rulings on the behaviour of the original server and its clients. The name of each test starts with its row in
+/// section 20 of the behaviour reference.
 mod rulings {
     mod certificates;
     mod requests;

@@ -56,7 +56,7 @@ async fn the_strings_true_and_false_are_accepted() {
 }
 
 #[tokio::test]
-async fn a_bad_body_switches_nothing() {
+async fn an_invalid_body_does_not_change_the_mode() {
     let server = Server::start().await;
     for is_on in [false, true] {
         switch(&server, is_on).await;
@@ -97,7 +97,7 @@ async fn a_missing_mode_and_an_unknown_field_are_named() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_by_its_type_is_400() {
+async fn a_body_with_another_content_type_is_400() {
     let server = Server::start().await;
     let request = server
         .request(Method::POST, "/management")
@@ -127,12 +127,12 @@ async fn assert_mode(server: &Server, is_on: bool) {
 // Authorization for `/management`: configured actors, and local callers for reading the mode.
 
 /// An address of this machine other than the server's.
-const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
+const OTHER_ADDRESS: [u8; 4] = [127, 0, 0, 2];
 
 const SWITCH_ON: &str = r#"{"read_only_mode":true}"#;
 
 #[tokio::test]
-async fn authenticated_local_callers_may_read() {
+async fn authenticated_local_callers_may_read_the_mode() {
     let server = Server::start_with(&actors("[]")).await;
     server.get("/management").await.expect(200);
     let on = json!({"read_only_mode": true});
@@ -148,7 +148,8 @@ async fn an_unlisted_actor_from_another_address_is_refused() {
         (Method::POST, SWITCH_ON),
         (Method::POST, "not JSON"),
     ] {
-        let response = from_elsewhere(&server, &method, "/management", server.token(), body).await;
+        let response =
+            send_from_other_address(&server, &method, "/management", server.token(), body).await;
         assert_eq!(response.status, 403, "{method} {body}");
         assert!(method == Method::HEAD || !response.error().is_empty());
     }
@@ -181,7 +182,8 @@ async fn listed_actors_are_allowed_from_another_address() {
         let user_token = given::user_token(&server).await;
         for (token, status) in [(server.token(), client_status), (&user_token, user_status)] {
             for (method, body) in [(Method::GET, ""), (Method::POST, SWITCH_ON)] {
-                let response = from_elsewhere(&server, &method, "/management", token, body).await;
+                let response =
+                    send_from_other_address(&server, &method, "/management", token, body).await;
                 assert_eq!(response.status, status, "{method} {named}");
             }
         }
@@ -196,7 +198,7 @@ async fn forwarded_headers_do_not_change_the_origin() {
         ("x-real-ip", "127.0.0.1"),
         ("forwarded", "for=127.0.0.1"),
     ] {
-        let request = elsewhere(&server, &Method::GET, "/management")
+        let request = request_from_other_address(&server, &Method::GET, "/management")
             .bearer_auth(server.token())
             .header(name, value);
         server.send(request).await.expect(403);
@@ -209,19 +211,20 @@ async fn unauthenticated_callers_get_401_from_every_address() {
     for method in [Method::GET, Method::POST] {
         for request in [
             server.request(method.clone(), "/management"),
-            elsewhere(&server, &method, "/management"),
+            request_from_other_address(&server, &method, "/management"),
         ] {
             let refused = server.send(request.body(SWITCH_ON)).await.expect(401);
             assert_eq!(refused.error(), "access_denied");
         }
     }
-    let forged = elsewhere(&server, &Method::GET, "/management").bearer_auth("no.valid.token");
+    let forged = request_from_other_address(&server, &Method::GET, "/management")
+        .bearer_auth("no.valid.token");
     let refused = server.send(forged).await.expect(401);
     assert_eq!(refused.error(), "invalid_token");
 }
 
 #[tokio::test]
-async fn the_rule_holds_however_the_path_is_spelled() {
+async fn authorization_is_the_same_for_every_spelling_of_the_path() {
     let server = Server::start_with(&actors("[]")).await;
     for path in [
         "/management/",
@@ -230,7 +233,7 @@ async fn the_rule_holds_however_the_path_is_spelled() {
         "/%6D%61%6E%61%67%65%6D%65%6E%74//",
     ] {
         let response =
-            from_elsewhere(&server, &Method::POST, path, server.token(), SWITCH_ON).await;
+            send_from_other_address(&server, &Method::POST, path, server.token(), SWITCH_ON).await;
         assert_eq!(response.status, 403, "{path}");
         server.get(path).await.expect(200);
         let request = server.request(Method::GET, path);
@@ -243,7 +246,8 @@ async fn a_wrong_method_is_404_for_refused_callers_too() {
     let server = Server::start().await;
     let token = server.token();
     for method in [Method::PUT, Method::DELETE, Method::PATCH] {
-        let response = from_elsewhere(&server, &method, "/management", token, SWITCH_ON).await;
+        let response =
+            send_from_other_address(&server, &method, "/management", token, SWITCH_ON).await;
         assert_eq!(
             (response.status, response.body.as_str()),
             (404, ""),
@@ -267,28 +271,28 @@ async fn an_impossible_configured_actor_is_refused_at_start() {
     }
 }
 
-/// A server with these actors, an array of JSON.
+/// Options with these actors for `/management`, a JSON array.
 fn actors(named: &str) -> Options {
     Options::default().environment("KEYWRIGHT_MANAGEMENT__ACTORS", named)
 }
 
-async fn from_elsewhere(
+async fn send_from_other_address(
     server: &Server,
     method: &Method,
     path: &str,
     token: &str,
     body: &'static str,
 ) -> Response {
-    let request = elsewhere(server, method, path)
+    let request = request_from_other_address(server, method, path)
         .bearer_auth(token)
         .header(CONTENT_TYPE, "application/json")
         .body(body);
     server.send(request).await
 }
 
-/// A request without a token, over a connection from another address.
-fn elsewhere(server: &Server, method: &Method, path: &str) -> RequestBuilder {
-    let client = given::client(|builder| builder.local_address(IpAddr::from(ELSEWHERE)));
+/// Returns a request without a token, over a connection from another address.
+fn request_from_other_address(server: &Server, method: &Method, path: &str) -> RequestBuilder {
+    let client = given::client(|builder| builder.local_address(IpAddr::from(OTHER_ADDRESS)));
     client.request(method.clone(), format!("{}{path}", server.base_url()))
 }
 
@@ -297,7 +301,7 @@ fn elsewhere(server: &Server, method: &Method, path: &str) -> RequestBuilder {
 const ID: &str = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
 
 #[tokio::test]
-async fn every_write_is_503_with_the_reason() {
+async fn every_write_in_read_only_mode_is_503_with_the_reason() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     switch(&server, true).await;
@@ -330,7 +334,7 @@ async fn writes_succeed_after_read_only_mode() {
 }
 
 #[tokio::test]
-async fn reads_succeed() {
+async fn reads_succeed_in_read_only_mode() {
     let server = Server::start().await;
     let version = given::set(&server, "/a", "json", json!({"k": 1})).await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
@@ -359,7 +363,7 @@ async fn reads_succeed() {
 }
 
 #[tokio::test]
-async fn interpolation_succeeds() {
+async fn interpolation_succeeds_in_read_only_mode() {
     let server = Server::start().await;
     given::set(&server, "/a", "json", json!({"k": 1})).await;
     switch(&server, true).await;
@@ -372,7 +376,7 @@ async fn interpolation_succeeds() {
 }
 
 #[tokio::test]
-async fn logging_in_succeeds() {
+async fn logging_in_succeeds_in_read_only_mode() {
     let server = Server::start().await;
     switch(&server, true).await;
     let request = server
@@ -383,7 +387,7 @@ async fn logging_in_succeeds() {
 }
 
 #[tokio::test]
-async fn head_and_options_count_as_writes() {
+async fn head_and_options_are_refused_in_read_only_mode() {
     let server = Server::start().await;
     switch(&server, true).await;
     for method in [Method::HEAD, Method::OPTIONS] {
@@ -403,7 +407,7 @@ async fn head_and_options_count_as_writes() {
 }
 
 #[tokio::test]
-async fn unauthenticated_callers_do_not_learn_of_read_only_mode() {
+async fn read_only_mode_is_not_disclosed_without_authentication() {
     let server = Server::start().await;
     switch(&server, true).await;
     for (method, path) in writes() {
@@ -417,7 +421,7 @@ async fn unauthenticated_callers_do_not_learn_of_read_only_mode() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_and_an_unknown_path_are_still_404() {
+async fn in_read_only_mode_wrong_methods_and_unknown_paths_are_404() {
     let server = Server::start().await;
     switch(&server, true).await;
     for (method, path) in [
@@ -444,7 +448,7 @@ async fn a_wrong_method_and_an_unknown_path_are_still_404() {
 }
 
 #[tokio::test]
-async fn a_write_in_progress_completes() {
+async fn a_write_in_progress_completes_in_read_only_mode() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "value", "value": "v"}).to_string();
     let head = format!(

@@ -77,7 +77,7 @@ async fn management_and_api_listeners_share_no_paths() {
 }
 
 #[tokio::test]
-async fn without_the_setting_there_is_no_listener() {
+async fn without_management_listen_there_is_no_listener() {
     let server = Server::start().await;
     assert!(!server.log().contains("management.address"));
 }
@@ -136,16 +136,16 @@ async fn slow_clients_are_displaced_by_others() {
         .collect();
     let response = server.ask_management(Method::GET, "/health").await;
     response.expect(200);
-    let has_ended = |stream: &mut TcpStream| {
+    let is_closed = |stream: &mut TcpStream| {
         stream.set_nonblocking(true).unwrap();
         let read = stream.read(&mut [0; 1024]);
         !read.is_err_and(|cause| cause.kind() == ErrorKind::WouldBlock)
     };
-    assert!(slow.iter_mut().any(has_ended));
+    assert!(slow.iter_mut().any(is_closed));
 }
 
 #[tokio::test]
-async fn it_stops_with_the_server() {
+async fn the_management_listener_stops_with_the_server() {
     let server = watched().await;
     let address = server.management_url();
     let address = address.trim_start_matches("http://").to_owned();
@@ -222,7 +222,7 @@ async fn the_documented_metrics_match_a_scrape() {
 }
 
 #[tokio::test]
-async fn names_have_the_prefix_and_end_in_their_unit() {
+async fn metric_names_have_the_prefix_and_end_in_their_unit() {
     for (name, (kind, _)) in documented() {
         assert!(name.starts_with("keywright_"), "{name}");
         assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
@@ -279,7 +279,7 @@ const REQUESTS: &str = "keywright_http_requests_total";
 const DURATION: &str = "keywright_http_request_duration_seconds_count";
 
 #[tokio::test]
-async fn a_request_counts_under_its_route_its_method_and_its_status() {
+async fn a_request_is_counted_by_route_method_and_status() {
     let server = Server::start_with(&Options::default().watched()).await;
     let version = given::set_value(&server, "/a", "v").await;
     let path = format!("/api/v1/data/{}", given::id(&version));
@@ -318,7 +318,7 @@ async fn a_request_counts_under_its_route_its_method_and_its_status() {
 }
 
 #[tokio::test]
-async fn requests_cannot_add_a_label() {
+async fn requests_cannot_add_label_values() {
     let server = Server::start_with(&Options::default().watched()).await;
     let number_of_series = async |round: usize| {
         for number in 0..20 {
@@ -415,7 +415,7 @@ async fn an_unresponsive_provider_is_counted_separately() {
 // Metrics of stored data.
 
 #[tokio::test]
-async fn certificates_count_by_days_left_and_versions_by_key() {
+async fn certificates_are_counted_by_days_left_and_versions_by_key() {
     let server = Server::start_with(&Options::default().watched()).await;
     let value = json!({"certificate": external_certificates::expired_certificate()});
     given::set(&server, "/expired", "certificate", value).await;
@@ -424,7 +424,7 @@ async fn certificates_count_by_days_left_and_versions_by_key() {
         let parameters = json!({"self_sign": true, "duration": days});
         given::generate_certificate(&server, &format!("/d{days}"), parameters).await;
     }
-    // Only the newest version counts.
+    // Only the newest version is counted.
     let parameters = json!({"self_sign": true, "duration": 20});
     given::generate_certificate(&server, "/renewed", parameters).await;
     let renewed = json!({

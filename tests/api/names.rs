@@ -76,7 +76,7 @@ async fn every_other_character_is_400() {
     }
     messages.dedup();
     assert_eq!(messages.len(), 1, "{messages:?}");
-    assert!(given::found(&server, "path=").await.is_empty());
+    assert!(given::found_names(&server, "path=").await.is_empty());
 }
 
 #[tokio::test]
@@ -153,10 +153,10 @@ async fn looking_up_a_malformed_name_finds_nothing() {
             .await
             .expect(404);
     }
-    assert_eq!(given::found(&server, "path=").await, ["/a"]);
+    assert_eq!(given::found_names(&server, "path=").await, ["/a"]);
 }
 
-/// Returns the responses to each writing body with this name.
+/// Returns the responses to each kind of write with this name.
 async fn responses_of_each_body(server: &Server, name: &Value) -> [Response; 3] {
     [
         server
@@ -193,7 +193,11 @@ async fn a_leading_slash_is_prepended_in_every_request() {
             .get(&format!("/api/v1/data?{path}"))
             .await
             .expect(200);
-        assert_eq!(given::data(&response)[0]["id"], version["id"], "{path}");
+        assert_eq!(
+            given::versions_in(&response)[0]["id"],
+            version["id"],
+            "{path}"
+        );
     }
     for name in ["a/password", "/a/password"] {
         server
@@ -205,7 +209,7 @@ async fn a_leading_slash_is_prepended_in_every_request() {
     }
     assert_eq!(given::versions(&server, "/a/password").await.len(), 5);
     for path in ["a", "/a", "a/", "/a/"] {
-        let found = given::found(&server, &format!("path={path}")).await;
+        let found = given::found_names(&server, &format!("path={path}")).await;
         assert_eq!(found, ["/a/password", "/a/json"], "{path}");
     }
     for reference in ["a/json", "/a/json", "((a/json))"] {
@@ -248,7 +252,7 @@ async fn a_name_is_found_in_any_casing_and_returned_as_first_set() {
         .await
         .expect(200);
     assert_eq!(by_id.json()["name"], "/Team/Password");
-    let actual = given::found(&server, "path=/TEAM").await;
+    let actual = given::found_names(&server, "path=/TEAM").await;
     assert_eq!(actual, ["/Team/Password"]);
 }
 
@@ -279,7 +283,7 @@ async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
 }
 
 #[tokio::test]
-async fn a_delete_in_another_casing_deletes() {
+async fn a_delete_in_another_casing_succeeds() {
     let server = Server::start().await;
     given::set_value(&server, "/Team/Value", "v").await;
     let response = server.delete("/api/v1/data?name=/TEAM/vALUE").await;

@@ -27,7 +27,7 @@ async fn a_healthy_server_reports_up_without_a_token() {
 // GET /info
 
 #[tokio::test]
-async fn identity_provider_and_application_need_no_token() {
+async fn info_has_provider_and_application_without_a_token() {
     let server = Server::start().await;
     let url = format!("{}/identity", server.base_url());
     let expected = json!({"auth-server": {"url": url}, "app": {"name": "Keywright"}});
@@ -39,7 +39,7 @@ async fn identity_provider_and_application_need_no_token() {
 }
 
 #[tokio::test]
-async fn the_application_name_is_a_setting() {
+async fn the_application_name_is_configurable() {
     let server = Server::start_with(&Options::default().extra("[info]\nname = \"Vault 7\"")).await;
     let response = server.get("/info").await;
     assert_eq!(response.expect(200).json()["app"]["name"], "Vault 7");
@@ -48,7 +48,7 @@ async fn the_application_name_is_a_setting() {
 // GET /version
 
 #[tokio::test]
-async fn the_version_is_the_level_of_the_api_and_needs_a_token() {
+async fn the_version_is_the_api_level_and_needs_a_token() {
     let server = Server::start().await;
     let response = server.get("/version").await.expect(200);
     assert_eq!(response.json(), json!({"version": "2.15.0"}));
@@ -57,7 +57,7 @@ async fn the_version_is_the_level_of_the_api_and_needs_a_token() {
 }
 
 #[tokio::test]
-async fn the_api_level_is_a_setting() {
+async fn the_api_level_is_configurable() {
     let options = Options::default().extra("[info]\napi_version = \"2.9.0\"");
     let server = Server::start_with(&options).await;
     let response = server.get("/version").await;
@@ -77,7 +77,7 @@ async fn an_empty_store_uses_no_key() {
 }
 
 #[tokio::test]
-async fn every_version_of_every_type_counts_until_it_is_deleted() {
+async fn versions_of_every_type_are_counted_until_deleted() {
     let server = Server::start().await;
     given::set_value(&server, "/v", "1").await;
     given::set_value(&server, "/v", "2").await;
@@ -91,7 +91,7 @@ async fn every_version_of_every_type_counts_until_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn versions_count_by_the_current_state_of_their_key() {
+async fn versions_are_counted_by_the_current_state_of_their_key() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
     for text in ["1", "2", "3"] {
         given::set_value(&server, "/a", text).await;

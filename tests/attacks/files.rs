@@ -1,5 +1,5 @@
-//! Files that disappear, are replaced, are full, or point elsewhere; `/health` when a dependency of the server fails; and an
-//! encryption key at its maximum number of encryptions.
+//! Files that disappear, are replaced or point elsewhere, and a full disk; `/health` when a dependency of the server fails;
+//! and an encryption key at its maximum number of encryptions.
 
 use std::{
     fs,
@@ -51,7 +51,7 @@ async fn health(server: &Server) -> [u16; 2] {
 }
 
 /// Waits until `/health` has this status on both listeners.
-async fn become_healthy(server: &Server, status: u16) {
+async fn wait_for_health(server: &Server, status: u16) {
     for _ in 0..POLLS_MAX {
         if health(server).await == [status; 2] {
             return;
@@ -69,7 +69,7 @@ async fn is_healthy(server: &Server, check: &str) -> bool {
 }
 
 const POLL: Duration = Duration::from_millis(20);
-/// The maximum number of polls, for at least two minutes.
+/// The maximum number of polls. They take at least two minutes.
 const POLLS_MAX: usize = 6_000;
 
 /// The ways to remove a file.
@@ -111,11 +111,11 @@ async fn a_moved_database_is_not_used_until_it_is_restored() {
                 let name = format!("/away/{number}/{attempt}");
                 assert_eq!(set(&server, &name, "v").await, 503, "{removal:?} of {end}");
             }
-            become_healthy(&server, 503).await;
+            wait_for_health(&server, 503).await;
             assert_eq!(get(&server, &stored[0]).await, 503, "{removal:?} of {end}");
             assert!(!is_healthy(&server, "database_file").await);
             fs::rename(&moved, &file).unwrap();
-            become_healthy(&server, 200).await;
+            wait_for_health(&server, 200).await;
             assert_stored(&server, &stored).await;
             assert_eq!(get(&server, &format!("/away/{number}/0")).await, 404);
         }
@@ -123,7 +123,7 @@ async fn a_moved_database_is_not_used_until_it_is_restored() {
     assert!(is_healthy(&server, "database_file").await);
     let log = server.log();
     assert!(log.contains("stopped using the database: its file was moved or replaced"));
-    // The files contain all data.
+    // After the kill, the files contain all acknowledged writes.
     let server = Server::start_in(server.kill(), &options()).await;
     assert_stored(&server, &stored).await;
 }
@@ -137,13 +137,13 @@ async fn a_deleted_database_stops_writes_and_the_next_start() {
     assert_eq!(set(&server, "/a", "v").await, 200);
     fs::remove_file(server.directory().join("keywright.db")).unwrap();
     assert_eq!(set(&server, "/b", "v").await, 503);
-    become_healthy(&server, 503).await;
+    wait_for_health(&server, 503).await;
     let refused = Server::try_start_in(server.stop().await, &options()).await;
     let log = refused.err().unwrap();
     assert!(log.contains("is missing"), "{log}");
 }
 
-/// Removes a file, and returns its new path.
+/// Renames a file, replaces it unless `removal` is `Rename`, and returns its new path.
 fn remove(file: &Path, removal: Removal) -> PathBuf {
     let moved = file.with_extension("taken");
     fs::rename(file, &moved).unwrap();
@@ -178,7 +178,7 @@ async fn a_missing_database_is_not_replaced_by_an_empty_one() {
     fs::write(file(""), "").unwrap();
     assert_refused(directory.path(), missing);
 
-    // A restored back-up is used.
+    // A restored backup is used.
     fs::write(file(""), backup).unwrap();
     let server = Server::start_in(directory, &options()).await;
     let found = server.get("/api/v1/data?name=/a&current=true").await;
@@ -246,12 +246,12 @@ async fn health_is_down_until_a_full_disk_has_room_again() {
         set(&server, &format!("/filler/{number}"), &filler).await;
     }
     assert!(is_full, "the disk was not full");
-    become_healthy(&server, 503).await;
+    wait_for_health(&server, 503).await;
     assert!(!is_healthy(&server, "database_writes").await);
     assert_eq!(get(&server, &stored[0]).await, 200);
     limit_file_size(&server, before);
-    // Without a write request.
-    become_healthy(&server, 200).await;
+    // Health recovers without a write request.
+    wait_for_health(&server, 200).await;
     assert_eq!(set(&server, "/after", "/after").await, 200);
     assert_stored(&server, &stored).await;
     let server = Server::start_in(server.kill(), &options()).await;
@@ -271,8 +271,8 @@ async fn health_is_down_until_the_audit_trail_can_be_written() {
     assert_eq!(health(&server).await, [503; 2]);
     assert!(!is_healthy(&server, "audit_trail").await);
     fs::remove_dir(&trail).unwrap();
-    // Without any other request.
-    become_healthy(&server, 200).await;
+    // Health recovers without any other request.
+    wait_for_health(&server, 200).await;
     assert!(server.audit_trail().contains("\"/b\""));
     assert_eq!(get(&server, "/c").await, 404);
 }
@@ -302,8 +302,8 @@ async fn idle_connections_do_not_block_health_and_metrics() {
     }
     for round in 0..3 {
         for path in ["/health", "/metrics"] {
-            // With a timeout: idle connections lose their slots after five seconds in any case.
-            let response = ask(address, path, Duration::from_secs(3));
+            // The timeout must be below five seconds: after that time, idle connections lose their slots in any case.
+            let response = response_within(address, path, Duration::from_secs(3));
             assert!(
                 response.starts_with("HTTP/1.1 200 OK"),
                 "{round} {path} {response}"
@@ -315,8 +315,8 @@ async fn idle_connections_do_not_block_health_and_metrics() {
     }
 }
 
-/// Returns the response to a client with this timeout.
-fn ask(address: &str, path: &str, time_max: Duration) -> String {
+/// Returns the response, or the error of a client with this timeout.
+fn response_within(address: &str, path: &str, time_max: Duration) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(time_max)).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -329,11 +329,11 @@ fn ask(address: &str, path: &str, time_max: Duration) -> String {
 }
 
 #[tokio::test]
-async fn a_worn_key_warns_and_an_exhausted_key_encrypts_nothing() {
+async fn a_key_warns_at_half_its_limit_and_stops_at_its_limit() {
     let server = Server::start_with(&options()).await;
     let (half, most) = (1_u64 << 31, (1_u64 << 32) - (1 << 16));
 
-    // A server first reserves 1,024 encryptions.
+    // Before its first encryption, a server reserves 1,024 encryptions.
     set_encryptions(&server, most - 1_023).await;
     let refused = server.set("/a", "value", json!("v")).await.expect(503);
     assert!(
@@ -373,7 +373,7 @@ async fn a_worn_key_warns_and_an_exhausted_key_encrypts_nothing() {
     let measured = scrape.sum("keywright_encryption_key_encryptions", &[]);
     assert_eq!(measured, u32::try_from(half).ok().map(f64::from));
 
-    // The reservation of a killed server counts as used, and servers add up.
+    // The reservation of a killed server counts as used, and each server has its own reservation.
     let server = Server::start_in(server.kill(), &options()).await;
     let other = server.start_another().await;
     for server in [&server, &other] {
@@ -399,7 +399,7 @@ async fn encryptions_of_key(server: &Server) -> u64 {
 }
 
 #[tokio::test]
-async fn an_export_follows_no_link_without_force() {
+async fn an_export_follows_a_symbolic_link_only_with_force() {
     let server = Server::start_with(&options()).await;
     assert_eq!(set(&server, "/a", "secret").await, 200);
     let shell = Shell::of(&server);
@@ -429,7 +429,7 @@ async fn an_export_follows_no_link_without_force() {
         .expect(0);
     let followed = fs::read_to_string(elsewhere("absent")).unwrap();
     assert!(followed.contains("secret"));
-    // Symbolic links of the system are followed.
+    // `/dev/stdout` is a symbolic link, too, but does not need `--force`.
     let piped = shell.run(&["export", "--file", "/dev/stdout"]).expect(0);
     assert!(piped.output.contains("secret"));
 }

@@ -24,7 +24,7 @@ use keywright_harness::{Response, Server};
 use reqwest::Method;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
-/// Requires that the server's process is running and healthy.
+/// Requires that the server's process is running.
 #[track_caller]
 pub(crate) fn assert_runs(server: &Server, attack: &str) {
     let status = format!("/proc/{}/status", server.process_id());

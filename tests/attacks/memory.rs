@@ -31,7 +31,7 @@ async fn hostile_readers_leave_memory_for_honest_ones() {
     .await;
     set_versions(&server, "/large", versions).await;
     set_versions(&server, "/small", 1).await;
-    // The maximum number in one response.
+    // The maximum number of versions in one response.
     let largest = versions.min(response_bytes_max / (VALUE_BYTES + 1_000));
     let path = format!("/api/v1/data?name=/large&versions={largest}");
 
@@ -72,7 +72,7 @@ async fn hostile_readers_leave_memory_for_honest_ones() {
 }
 
 #[tokio::test]
-async fn an_actor_holds_no_more_than_its_limit() {
+async fn an_actor_past_its_limit_of_unread_responses_is_refused() {
     let lines =
         "response_bytes_max = 1048576\nresponses_bytes_max = 8388608\nwrite_seconds_max = 3600";
     let server = Server::start_with(&Options::default().server_settings(lines)).await;
@@ -160,7 +160,7 @@ async fn readers_of(server: &Server, name: &str) -> Vec<Caller> {
     actors
 }
 
-/// Retries until the memory used by others is free.
+/// Retries until the server has released the memory of dropped responses.
 async fn until_read(caller: &Caller, path: &str, versions: usize) {
     for _ in 0..12_000 {
         let response = caller.get(path).await;
@@ -178,7 +178,7 @@ fn data(response: &Response) -> Vec<Value> {
     response.json()["data"].as_array().unwrap().clone()
 }
 
-/// Returns a field of the process's status that is in KiB, in bytes.
+/// Returns a size from the status of the server's process, in bytes.
 fn memory_bytes(server: &Server, name: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name));

@@ -81,7 +81,7 @@ fn described_by(parameters_schema: &str) -> Vec<u8> {
         record.extend(length.to_le_bytes());
         data.extend(text.bytes());
     }
-    // Neither an issuer parameter nor random bits.
+    // The record has neither an issuer parameter nor random bits.
     record.extend([0; 20]);
     let bytes = |bytes: &[u8]| {
         bytes.iter().fold(String::new(), |mut text, byte| {
@@ -137,7 +137,7 @@ fn options_with(component: &Path) -> Options {
 }
 
 #[tokio::test]
-async fn schemas_that_take_too_long_are_rejected_on_load() {
+async fn invalid_and_too_complex_schemas_are_rejected_on_load() {
     let folder = tempfile::tempdir().unwrap();
     let component = folder.path().join("hostile.wasm");
     fs::write(&component, described_by(r#"{"type":"object"}"#)).unwrap();
@@ -180,7 +180,7 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a component of 1.2 MB: a module of 300,000 empty functions.
-fn of_many_functions() -> Vec<u8> {
+fn component_with_many_functions() -> Vec<u8> {
     const FUNCTIONS: usize = 300_000;
     let items = |item: &[u8]| [number(FUNCTIONS), item.repeat(FUNCTIONS)].concat();
     let module = [
@@ -197,7 +197,7 @@ fn of_many_functions() -> Vec<u8> {
 fn too_many_functions_are_rejected_before_compilation() {
     let folder = tempfile::tempdir().unwrap();
     let component = folder.path().join("many.wasm");
-    fs::write(&component, of_many_functions()).unwrap();
+    fs::write(&component, component_with_many_functions()).unwrap();
     let refusal = Server::refusal(&options_with(&component));
     assert!(
         refusal.contains("it has more than 40000 functions"),
@@ -252,8 +252,7 @@ async fn trapping_documents_open_only_their_senders_circuit() {
         interpolate(&attacker, "trap", 503).await;
         interpolate(&other, "", 200).await;
     }
-    // Several actors together open the circuit for other actors without successful calls, but not for actors with
-    // successful calls.
+    // Faults of several actors open the circuit for actors without a successful call, but not for actors with one.
     for name in ["a", "b", "c", "d", "e"] {
         let stranger = server.as_client(name).await;
         for number in 0..FAULTS_MAX {
@@ -319,7 +318,7 @@ async fn too_deep_or_overlapping_references_fail_their_request() {
 }
 
 /// The maximum number of waiting calls per actor.
-const SHARE: usize = 24;
+const WAITING_PER_ACTOR_MAX: usize = 24;
 /// The number of calls sent.
 const STORM: usize = 64;
 
@@ -337,14 +336,14 @@ fn storm(caller: &Caller, from: &str) -> JoinSet<Response> {
 }
 
 #[tokio::test]
-async fn a_storm_of_one_actor_delays_others_only_briefly() {
+async fn many_calls_of_one_actor_delay_others_only_briefly() {
     let options = Options::default()
         .hostile("deadline_ms = 500", "generate = \"as-configured\"")
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1")
         .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "32")
         .environment(
             "KEYWRIGHT_PLUGINS__QUEUE_LENGTH_PER_ACTOR_MAX",
-            &SHARE.to_string(),
+            &WAITING_PER_ACTOR_MAX.to_string(),
         )
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1000000");
     let server = Server::start_with(&options).await;
@@ -355,7 +354,7 @@ async fn a_storm_of_one_actor_delays_others_only_briefly() {
 
     let mut storm = storm(&attacker, "/attacker");
     let mut refused = 0;
-    while refused < STORM - SHARE - 2 {
+    while refused < STORM - WAITING_PER_ACTOR_MAX - 2 {
         let response = storm.join_next().await.unwrap().unwrap();
         if response.status == 500 {
             continue;
@@ -375,10 +374,10 @@ async fn a_storm_of_one_actor_delays_others_only_briefly() {
         while storm.try_join_next().is_some() {
             ended += 1;
         }
-        assert!(before > 10, "the storm is over");
-        assert!(ended <= 5, "{ended} calls of another actor went first");
+        assert!(before > 10, "too few calls are left");
+        assert!(ended <= 5, "{ended} calls of another actor completed first");
     }
-    // Callers that release the queue.
+    // Aborted calls release their slots in the queue.
     storm.abort_all();
     while storm.join_next().await.is_some() {}
     tokio::time::sleep(Duration::from_millis(10)).await;

@@ -124,7 +124,7 @@ async fn a_removed_parameter_is_reported_and_adds_no_version() {
     upgrade(&server, &plain(&newer)).await;
 
     let refused = server.regenerate("/kept").await.expect(400).error();
-    for part in ["label", "generate it again"] {
+    for part in ["label", "generate the credential again"] {
         assert!(refused.contains(part), "{refused}");
     }
     let old = digest(&fs::read(component("plain")).unwrap());

@@ -43,7 +43,7 @@ async fn entries_have_name_type_value_and_optional_metadata() {
         .collect();
     assert_eq!(written, expected);
     assert!(run.output.contains("    password_hash: \"$6$"));
-    assert!(run.errors.contains("exported 4 credentials"), "{run:?}");
+    assert!(run.errors.contains("Exported 4 credentials"), "{run:?}");
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_path_limits_the_export() {
     let shell = Shell::of(&server);
     for path in ["/a", "a/", "/A"] {
         let run = shell.run(&["export", "--path", path]).expect(0);
-        assert!(run.errors.contains("exported 3 credentials"), "{run:?}");
+        assert!(run.errors.contains("Exported 3 credentials"), "{run:?}");
         assert!(!run.output.contains("name: /b"), "{run:?}");
     }
     let nothing = shell.run(&["export", "--path", "/nothing"]).expect(0);
@@ -193,7 +193,7 @@ async fn an_existing_file_is_overwritten_only_with_force() {
 }
 
 #[tokio::test]
-async fn a_pipe_is_written_to_directly() {
+async fn an_export_to_a_named_pipe_does_not_replace_the_pipe() {
     let server = server_with_passwords().await;
     let shell = Shell::of(&server);
     let line = "mkfifo pipe; cat pipe >seen & keywright export --file pipe >summary; wait; head --lines 1 seen; stat --format %F pipe";
@@ -244,7 +244,7 @@ async fn certificates_of_an_old_or_deleted_ca_contain_the_ca() {
     let run = Shell::of(&server).run(&["export"]).expect(0);
     assert!(
         run.errors
-            .contains("/leaf was not signed by the active version of /ca"),
+            .contains("it was not signed by the active version of /ca"),
         "{run:?}"
     );
 
@@ -264,11 +264,11 @@ async fn certificates_of_an_unreadable_ca_contain_the_ca() {
     server.grant("/leaf", app.actor(), &["read"]).await;
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
     let run = shell.run(&["export", "--format", "json"]).expect(0);
-    let message = "/leaf was signed by /ca, which does not exist or is hidden from you";
+    let message = "it was signed by /ca, which does not exist or is hidden from you";
     assert!(run.errors.contains(message), "{run:?}");
     assert!(
         run.errors
-            .contains("exported 1 credentials, 0 failed, 1 without ca_name"),
+            .contains("Exported 1 credential, 0 failed, 1 without ca_name."),
         "{run:?}"
     );
     let json = run.json();
@@ -343,7 +343,7 @@ async fn keep_going_exports_the_rest_and_reports_failures() {
 }
 
 #[tokio::test]
-async fn exports_without_login_or_server_have_their_status() {
+async fn an_export_without_login_or_server_exits_with_5_or_6() {
     let server = damaged().await;
     Shell::at(&server).run(&["export"]).expect(5);
     let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
@@ -366,7 +366,7 @@ fn credentials_deleted_during_an_export_are_counted() {
     assert!(!file.contains("/b"), "{file}");
     let piped = without_b(ABSENT, &["/a", "/c"]).shell().run(&["export"]);
     let piped = piped.expect(0);
-    let counts = "exported 2 credentials, 0 failed, 1 deleted during the export";
+    let counts = "Exported 2 credentials, 0 failed, 1 deleted during the export.";
     assert!(piped.errors.contains(counts), "{piped:?}");
 }
 
@@ -375,7 +375,7 @@ fn a_404_for_a_listed_credential_is_a_failure() {
     let stub = without_b(ABSENT, &["/a", "/b", "/c"]);
     let run = stub.shell().run(&["export"]).expect(3);
     assert!(
-        run.errors.contains("exported 2 credentials, 1 failed"),
+        run.errors.contains("Exported 2 credentials, 1 failed"),
         "{run:?}"
     );
 }
@@ -391,7 +391,7 @@ fn a_404_without_the_apis_body_is_a_failure() {
         let stub = without_b(body, &["/a", "/c"]);
         let run = stub.shell().run(&["export", "--keep-going"]).expect(3);
         assert!(
-            run.errors.contains("exported 2 credentials, 1 failed"),
+            run.errors.contains("Exported 2 credentials, 1 failed"),
             "{run:?}"
         );
     }
@@ -409,7 +409,8 @@ fn an_export_survives_a_lost_connection() {
     assert_eq!(summary["exported"], json!(3));
 }
 
-/// A server with three credentials that responds for one with 404 and this body, and then lists these names.
+/// A server that lists `/a`, `/b` and `/c`, responds to a read of `/b` with 404 and this body, and then lists the names in
+/// `listed_then`.
 fn without_b(body: &'static str, listed_then: &'static [&str]) -> Stub {
     Stub::start(move |request, before, _| match request.line.as_str() {
         LISTING if before == 0 => Reply::new(200, &listing(["/a", "/b", "/c"])),

@@ -113,9 +113,9 @@ pub(crate) async fn stored(server: &Server, path: &str) -> Value {
             .await
             .expect(200);
         let mut version = response.json()["data"][0].take();
-        let is_free = version["type"] == json!("json");
+        let is_json = version["type"] == json!("json");
         if let Some(fields) = version["value"].as_object_mut()
-            && !is_free
+            && !is_json
         {
             fields.remove("password_hash");
             fields.remove("public_key_fingerprint");

@@ -8,14 +8,14 @@ use keywright_harness::{Application, Server, Shell, is_available};
 use serde_json::json;
 
 #[test]
-fn the_help_of_each_verb_shows_its_tested_examples() {
+fn the_help_of_each_command_shows_its_tested_examples() {
     let program = commands::Command::augment_subcommands(Command::new("keywright"));
     let mut verbs = Vec::new();
     gather(&program, "", &mut verbs);
     let tested = commands::examples();
     let names: BTreeSet<&str> = tested.iter().map(|verb| verb.verb).collect();
-    let there: BTreeSet<&str> = verbs.iter().map(String::as_str).collect();
-    assert_eq!(names, there);
+    let existing: BTreeSet<&str> = verbs.iter().map(String::as_str).collect();
+    assert_eq!(names, existing);
     let shell = Shell::new();
     for verb in tested {
         assert!(!verb.examples.is_empty(), "{}", verb.verb);
@@ -30,7 +30,7 @@ fn the_help_of_each_verb_shows_its_tested_examples() {
 }
 
 #[test]
-fn help_lists_sorted_verbs_and_exit_statuses() {
+fn help_lists_sorted_commands_and_exit_statuses() {
     let help = Shell::new().run(&["--help"]).expect(0).output;
     let verbs: Vec<&str> = help
         .split("Commands:")
@@ -48,7 +48,7 @@ fn help_lists_sorted_verbs_and_exit_statuses() {
     assert!(help.contains(commands::EXIT_STATUSES), "{help}");
 }
 
-/// Collects the subcommands without subcommands of their own.
+/// Collects the names of the commands without subcommands.
 fn gather(command: &Command, above: &str, verbs: &mut Vec<String>) {
     for verb in command.get_subcommands() {
         let name = format!("{above}{}", verb.get_name());
@@ -61,7 +61,7 @@ fn gather(command: &Command, above: &str, verbs: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn every_example_of_every_verb_succeeds() {
+async fn every_example_of_every_command_succeeds() {
     let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
     for verb in commands::examples() {
@@ -76,7 +76,7 @@ async fn every_example_of_every_verb_succeeds() {
 }
 
 #[tokio::test]
-async fn first_examples_show_no_json_on_a_terminal() {
+async fn first_examples_print_no_json_on_a_terminal() {
     let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
     for verb in commands::examples() {
@@ -117,7 +117,7 @@ async fn prepare(server: &Server) {
     }
 }
 
-/// A shell in a new folder with `ca.pem`, `app.pem`, `app-key.pem`, and the requirements of an example.
+/// A shell in a new folder with `ca.pem`, `app.pem` and `app-key.pem`, in which the preparations of an example have run.
 fn shell(server: &Server, application: &Application, example: &Example) -> Shell {
     let shell = Shell::of(server);
     application.equip(&shell);
@@ -136,7 +136,7 @@ fn line(server: &Server, line: &str) -> String {
 const SERVER: &str = "https://keywright.example:8844";
 
 #[test]
-fn bash_completes_verbs_and_options() {
+fn bash_completes_commands_and_options() {
     let shell = Shell::new();
     let line = "source <(keywright completions bash); COMP_WORDS=(keywright get --me); COMP_CWORD=2; \
                 _keywright keywright --me get; echo \"${COMPREPLY[@]}\"";
@@ -144,7 +144,7 @@ fn bash_completes_verbs_and_options() {
 }
 
 #[test]
-fn fish_completes_verbs_and_options() {
+fn fish_completes_commands_and_options() {
     if !is_available("fish") {
         return;
     }
@@ -167,7 +167,7 @@ fn fish_completes_verbs_and_options() {
 }
 
 #[test]
-fn zsh_completes_verbs_and_options() {
+fn zsh_completes_commands_and_options() {
     if !is_available("zsh") {
         return;
     }
@@ -199,7 +199,7 @@ fn script_of(shell: &Shell, name: &str) -> String {
 }
 
 #[test]
-fn completions_of_each_shell_include_verbs_and_options() {
+fn completions_of_each_shell_include_commands_and_options() {
     let shell = Shell::new();
     for name in ["bash", "fish", "zsh"] {
         let script = shell.run(&["completions", name]).expect(0).output;
@@ -211,7 +211,7 @@ fn completions_of_each_shell_include_verbs_and_options() {
 }
 
 #[test]
-fn each_verb_has_a_manual_page() {
+fn each_command_has_a_manual_page() {
     let shell = Shell::new();
     shell.run(&["man-pages", "man"]).expect(0);
     for (page, words) in [

@@ -117,7 +117,7 @@ credentials:
 "#;
 
 #[tokio::test]
-async fn an_inverted_chain_is_imported() {
+async fn an_import_may_list_certificates_before_their_ca() {
     let source = Server::start().await;
     fixtures::certificate(&source, "/0", json!({"is_ca": true})).await;
     for depth in 1..DEPTH {
@@ -142,7 +142,7 @@ async fn an_inverted_chain_is_imported() {
 }
 
 #[tokio::test]
-async fn the_ca_may_exist_only_on_the_server() {
+async fn an_imported_certificate_may_refer_to_a_ca_on_the_server() {
     let server = Server::start().await;
     fixtures::certificate(&server, "/ca", json!({"is_ca": true})).await;
     fixtures::certificate(&server, "/leaf", json!({"ca": "/ca"})).await;
@@ -253,7 +253,7 @@ async fn failed_entries_are_reported_and_the_rest_is_set() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_truncated_file_is_set() {
+async fn no_entry_of_a_truncated_file_is_set() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     for (file, message) in [

@@ -10,7 +10,7 @@ use crate::json_of;
 /// Bindings that refer to a credential, with a number of more digits than a float has.
 const DOCUMENT: &str = r#"{"services":[{"label":"db","big":123456789012345678901,"credentials":{"credhub-ref":"((/database))"}}]}"#;
 
-const FILLED: &str = r#"{"services":[{"label":"db","big":123456789012345678901,"credentials":{"port":5432,"host":"db.example"}}]}"#;
+const RESOLVED: &str = r#"{"services":[{"label":"db","big":123456789012345678901,"credentials":{"port":5432,"host":"db.example"}}]}"#;
 
 async fn server() -> Server {
     let server = Server::start().await;
@@ -34,7 +34,7 @@ async fn a_document_is_read_from_a_file_or_from_standard_input() {
         (&["interpolate", "-"], DOCUMENT),
     ] {
         let run = shell.run_with(arguments, input).expect(0);
-        assert_eq!(compact(&run.output), FILLED, "{arguments:?}");
+        assert_eq!(compact(&run.output), RESOLVED, "{arguments:?}");
         assert_eq!(run.errors, "");
     }
     let run = shell.run_with(&["interpolate", "--output", "yaml"], DOCUMENT);
@@ -46,7 +46,7 @@ async fn a_document_is_read_from_a_file_or_from_standard_input() {
 }
 
 #[tokio::test]
-async fn a_terminal_prompts_for_the_document_and_gets_json() {
+async fn interpolate_prompts_for_the_document_on_a_terminal() {
     let server = server().await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["interpolate"]);
@@ -63,11 +63,11 @@ async fn a_terminal_prompts_for_the_document_and_gets_json() {
 async fn the_result_can_be_written_to_a_file_of_mode_0600() {
     let server = server().await;
     let shell = Shell::of(&server);
-    let run = shell.run_with(&["interpolate", "--file", "filled.json"], DOCUMENT);
+    let run = shell.run_with(&["interpolate", "--file", "resolved.json"], DOCUMENT);
     assert_eq!(run.expect(0).output, "");
-    let filled = shell.file("filled.json");
-    assert_eq!(fs::read_to_string(&filled).unwrap(), FILLED);
-    let mode = fs::metadata(&filled).unwrap().permissions().mode();
+    let resolved = shell.file("resolved.json");
+    assert_eq!(fs::read_to_string(&resolved).unwrap(), RESOLVED);
+    let mode = fs::metadata(&resolved).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 

@@ -21,7 +21,7 @@ use crate::fixtures::{
 const SIGNALS: [&str; 3] = ["INT", "TERM", "HUP"];
 
 #[test]
-fn each_signal_interrupts_a_verb_that_waits_for_the_server() {
+fn each_signal_interrupts_a_command_waiting_for_the_server() {
     for name in SIGNALS {
         let (gate, blocker) = gate();
         let stub = Stub::start(move |_, _, _| {
@@ -38,14 +38,14 @@ fn each_signal_interrupts_a_verb_that_waits_for_the_server() {
 }
 
 #[test]
-fn a_verb_blocked_by_its_output_pipe_can_be_interrupted() {
+fn a_command_blocked_by_its_output_pipe_can_be_interrupted() {
     let names: Vec<_> = (0..5_000)
         .map(|index| format!("/some/{index:0>20}"))
         .collect();
     let listing = listing(names.iter().map(String::as_str));
     let stub = Stub::start(move |_, _, _| Reply::new(200, &listing));
     let mut child = stub.shell().start(&["find", "--names"]);
-    wait_until_stuck(&mut child);
+    wait_until_blocked(&mut child);
     signal(child.id(), "TERM");
     assert_eq!(ended(&mut child).code(), Some(130));
 }
@@ -78,8 +78,8 @@ fn a_signal_that_is_ignored_at_start_stays_ignored() {
 }
 
 /// Waits until a program blocks on a full output pipe.
-fn wait_until_stuck(child: &mut Child) {
-    while ioctl_fionread(child.stdout.as_ref().unwrap()).unwrap() < STUCK_BYTES {
+fn wait_until_blocked(child: &mut Child) {
+    while ioctl_fionread(child.stdout.as_ref().unwrap()).unwrap() < BLOCKED_BYTES {
         assert!(child.try_wait().unwrap().is_none(), "the program has ended");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
@@ -92,7 +92,7 @@ fn read_of(pipe: Option<impl Read>) -> String {
 }
 
 /// Half the capacity of a pipe.
-const STUCK_BYTES: u64 = 32 * 1024;
+const BLOCKED_BYTES: u64 = 32 * 1024;
 
 #[test]
 fn an_interrupted_export_to_a_pipe_is_invalid() {
@@ -125,8 +125,8 @@ fn an_interrupted_export_leaves_files_unchanged() {
         signal(child.id(), name);
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
         assert_eq!(file_names(shell.folder()), before);
-        let there = fs::read_to_string(shell.file("export.yml")).unwrap();
-        assert_eq!(there, "before");
+        let after = fs::read_to_string(shell.file("export.yml")).unwrap();
+        assert_eq!(after, "before");
     }
 }
 
@@ -139,7 +139,7 @@ fn an_export_blocked_by_its_reader_can_be_interrupted() {
     });
     for name in SIGNALS {
         let mut child = stub.shell().start(&["export"]);
-        wait_until_stuck(&mut child);
+        wait_until_blocked(&mut child);
         signal(child.id(), name);
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
     }
@@ -180,7 +180,7 @@ fn an_interrupted_import_reports_its_counts() {
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
         let errors = read_of(child.stderr.take());
         assert!(
-            errors.contains("set: 3, failed: 0, not attempted: 6"),
+            errors.contains("Set 3 credentials, 0 failed, 6 not attempted."),
             "{errors}"
         );
     }
@@ -229,7 +229,7 @@ fn a_lost_connection_fails_only_the_entries_in_progress() {
 }
 
 #[test]
-fn three_consecutive_losses_end_the_import() {
+fn three_consecutive_lost_connections_end_the_import() {
     let stub = Stub::start(|request, _, _| {
         if (4..=6).any(|index| is_for(request, index)) {
             Reply::lost()

@@ -1,5 +1,5 @@
-//! Tests of the command line: the real binary, in a pipe and on a pseudo-terminal, against a real server or a stub. One file or
-//! folder per noun.
+//! Tests of the command line: the real binary, in a pipe and on a pseudo-terminal, against a real server or a stub. One
+//! file or folder per group of commands.
 
 #![expect(
     clippy::indexing_slicing,

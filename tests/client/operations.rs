@@ -1,4 +1,4 @@
-//! The verbs of operators: `management` and `key-usage`.
+//! The commands for operators: `management` and `key-usage`.
 
 use keywright_harness::{Server, Shell};
 use serde_json::json;
@@ -39,7 +39,7 @@ async fn read_only_mode_is_shown_and_switched() {
 }
 
 #[tokio::test]
-async fn versions_are_counted_by_kind_of_key() {
+async fn key_usage_counts_versions_by_kind_of_key() {
     let server = Server::start().await;
     for _ in 0..3 {
         server.set("/a", "value", json!("x")).await.expect(200);

@@ -33,7 +33,7 @@ async fn pipes_get_json_and_terminals_tables_by_default() {
 }
 
 #[tokio::test]
-async fn only_terminals_without_no_color_get_colors() {
+async fn colors_are_used_only_on_terminals_without_no_color() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     for arguments in [["find", "-o", "table"], ["get", "/absent", "--raw"]] {
@@ -49,8 +49,8 @@ async fn only_terminals_without_no_color_get_colors() {
 
 #[tokio::test]
 async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
-    let steering = ['\u{7f}', '\u{85}', '\u{9b}', '\u{202e}', '\u{2066}'];
-    let value: String = steering.iter().collect();
+    let control_characters = ['\u{7f}', '\u{85}', '\u{9b}', '\u{202e}', '\u{2066}'];
+    let value: String = control_characters.iter().collect();
     let server = Server::start().await;
     server.set("/a", "value", json!(value)).await.expect(200);
     let document = json!({"a": value});
@@ -66,7 +66,10 @@ async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
         (&["interpolate", "document.json", "-o", "table"], "/a"),
     ] {
         let (_, screen) = shell.on_terminal(arguments).end();
-        assert!(!screen.contains(steering), "{arguments:?}: {screen:?}");
+        assert!(
+            !screen.contains(control_characters),
+            "{arguments:?}: {screen:?}"
+        );
         assert!(
             screen.contains("\\u009b\\u202e"),
             "{arguments:?}: {screen:?}"
@@ -77,7 +80,7 @@ async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
     let piped = shell.run(&["get", "/a", "-o", "json"]).expect(0).output;
     assert!(piped.contains(&value), "{piped:?}");
     let (_, screen) = shell.on_terminal(&["get", "/a", "-o", "yaml"]).end();
-    assert!(!screen.contains(steering), "{screen:?}");
+    assert!(!screen.contains(control_characters), "{screen:?}");
     let title = json!("\u{1b}]0;title\u{7}\u{1b}[2J");
     server.set("/title", "value", title).await.expect(200);
     let (_, screen) = shell.on_terminal(&["get", "/title"]).end();
@@ -202,7 +205,7 @@ async fn each_outcome_has_its_exit_status() {
 }
 
 #[tokio::test]
-async fn missing_write_permission_has_status_5() {
+async fn missing_write_permission_exits_with_status_5() {
     let server = Server::start().await;
     let app = server.as_client("app").await;
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());

@@ -1,4 +1,4 @@
-//! The verbs of permissions.
+//! The `permissions` commands.
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ async fn stranger(server: &Server) -> Shell {
 const ACTOR: &str = "uaa-client:app";
 
 #[tokio::test]
-async fn a_permission_is_added_and_shown() {
+async fn add_stores_and_prints_a_permission() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let all = "read,write,delete,read_acl,write_acl";
@@ -38,7 +38,7 @@ async fn a_permission_is_added_and_shown() {
 }
 
 #[tokio::test]
-async fn a_terminal_gets_one_field_per_line() {
+async fn add_prints_one_field_per_line_on_a_terminal() {
     let server = Server::start().await;
     let arguments = [
         "permissions",
@@ -59,7 +59,7 @@ async fn a_terminal_gets_one_field_per_line() {
 }
 
 #[tokio::test]
-async fn an_existing_permission_stays_and_update_is_suggested() {
+async fn adding_an_existing_permission_fails_and_suggests_update() {
     let server = Server::start().await;
     server.grant("/a/*", ACTOR, &["read"]).await;
     let arguments = [
@@ -104,7 +104,7 @@ async fn invalid_or_refused_permissions_have_their_exit_status() {
 }
 
 #[tokio::test]
-async fn a_permission_is_found_by_path_and_actor_or_by_id() {
+async fn get_finds_a_permission_by_path_and_actor_or_by_id() {
     let server = Server::start().await;
     let id = server.grant("/a/*", ACTOR, &["read", "write"]).await;
     let stored = stored(&server, "/a/*", ACTOR).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_path_requires_an_actor_and_an_id_excludes_both() {
 }
 
 #[tokio::test]
-async fn only_the_operations_are_replaced() {
+async fn update_replaces_only_the_operations() {
     let server = Server::start().await;
     let id = server.grant("/a/*", ACTOR, &["read", "write"]).await;
     let shell = Shell::of(&server);
@@ -172,7 +172,7 @@ async fn only_the_operations_are_replaced() {
 }
 
 #[tokio::test]
-async fn no_verb_finds_missing_permissions_or_those_of_others() {
+async fn missing_and_unreadable_permissions_exit_with_status_4() {
     let server = Server::start().await;
     let id = server.grant("/a/*", ACTOR, &["read"]).await;
     let (developer, stranger) = (Shell::of(&server), stranger(&server).await);
@@ -193,7 +193,7 @@ async fn no_verb_finds_missing_permissions_or_those_of_others() {
 }
 
 #[tokio::test]
-async fn a_deleted_permission_is_shown() {
+async fn delete_prints_the_deleted_permission() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     for by_id in [false, true] {

@@ -33,7 +33,7 @@ async fn all_types_of_credentials_survive_a_round_trip() {
         assert_eq!(summary["set"], json!(STORED));
         assert_eq!(summary["failed"], json!(0));
         assert_eq!(fixtures::stored(&target, "").await, expected, "{file}");
-        regenerates_below_the_imported_authority(&target).await;
+        assert_regenerates_below_the_imported_ca(&target).await;
     }
 }
 
@@ -52,7 +52,7 @@ async fn an_export_can_be_piped_into_an_import() {
 }
 
 /// Regenerates the leaf of the chain and checks its signer.
-async fn regenerates_below_the_imported_authority(server: &Server) {
+async fn assert_regenerates_below_the_imported_ca(server: &Server) {
     let issuer = &fixtures::stored(server, "/chain").await["/chain/inner/2"][1];
     let before = &fixtures::stored(server, "/chain").await["/chain/leaf"][1];
     let leaf = server.regenerate("/chain/leaf").await.expect(200).json();
@@ -77,7 +77,7 @@ fn parsed(pem: &Pem) -> X509Certificate<'_> {
 /// The number of credentials that [`fill`] stores.
 const STORED: usize = 24;
 
-/// Stores every type, set and generated, a chain of certificates, metadata, and unusual names and values.
+/// Stores set and generated credentials of every type, a certificate chain, metadata, and unusual names and values.
 async fn fill(server: &Server) {
     let long_name = format!("/{}", "n".repeat(254));
     let key = json!({"private_key": "-----BEGIN-----\nkey\n-----END-----\n"});
@@ -174,7 +174,7 @@ async fn a_killed_import_that_runs_again_reaches_the_same_state() {
 
     let server = Arc::new(Server::start().await);
     let (gate, blocker) = gate();
-    let shell = in_front_of(&server, blocker).shell();
+    let shell = proxy_to(&server, blocker).shell();
     fixtures::file(&shell, "file", &file);
     let mut killed = shell.start(&["import", "file", "--parallel", "2"]);
     for _ in 0..2 {
@@ -183,13 +183,13 @@ async fn a_killed_import_that_runs_again_reaches_the_same_state() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     drop(gate);
-    assert_eq!(count(&server).await, SET_BEFORE_IT_IS_KILLED);
+    assert_eq!(count(&server).await, SET_BEFORE_KILL);
 
     let shell = Shell::of(&server);
     fixtures::file(&shell, "file", &file);
     let again = shell.run(&["import", "file", "--skip-unchanged"]).expect(0);
     let summary = again.json();
-    assert_eq!(summary["unchanged"], json!(SET_BEFORE_IT_IS_KILLED));
+    assert_eq!(summary["unchanged"], json!(SET_BEFORE_KILL));
     assert_eq!(fixtures::stored(&server, "").await, expected);
 
     let everything = shell.run(&["import", "file"]).expect(0);
@@ -231,10 +231,10 @@ async fn skip_unchanged_sets_entries_that_differ_in_any_part() {
     }
 }
 
-/// A proxy in front of a server. Forwards [`SET_BEFORE_IT_IS_KILLED`] requests. The last of these and all later requests block
+/// A proxy in front of a server. Forwards [`SET_BEFORE_KILL`] requests. The last of these and all later requests block
 /// until the test drops its end of the channel, and then get no response.
-fn in_front_of(server: &Arc<Server>, blocker: Blocker) -> Stub {
-    // The stub lives longer than the server, which is dropped with its test.
+fn proxy_to(server: &Arc<Server>, blocker: Blocker) -> Stub {
+    // The stub outlives the test, so it must not keep the server running.
     let (server, runtime, count) = (
         Arc::downgrade(server),
         Handle::current(),
@@ -249,10 +249,10 @@ fn in_front_of(server: &Arc<Server>, blocker: Blocker) -> Stub {
             runtime.block_on(server.send(forwarded)).expect(200).body
         };
         let number = count.fetch_add(1, Ordering::SeqCst) + 1;
-        if number < SET_BEFORE_IT_IS_KILLED {
+        if number < SET_BEFORE_KILL {
             return Reply::new(200, &forward());
         }
-        if number == SET_BEFORE_IT_IS_KILLED {
+        if number == SET_BEFORE_KILL {
             forward();
         }
         blocker.block();
@@ -267,8 +267,8 @@ async fn count(server: &Server) -> usize {
 
 const ENTRIES: usize = 40;
 
-/// The number of entries that are set before the import is killed: one of the two requests in progress succeeds.
-const SET_BEFORE_IT_IS_KILLED: usize = 12;
+/// The number of entries that are set before the import is killed, including one of the two requests in progress.
+const SET_BEFORE_KILL: usize = 12;
 
 /// `KEYWRIGHT_TEST_TRANSFER_ENTRIES` sets the number of entries, for a test with many small entries.
 #[tokio::test]
@@ -318,7 +318,7 @@ fn listing(count: usize, value_bytes: usize) -> String {
     listing
 }
 
-/// Less than half the size of all values.
+/// The maximum growth of the memory: less than half the size of all values.
 const GROWTH_KIBIBYTES_MAX: u64 = 16 * 1_024;
 
 /// The additional memory per name: in the response with all names, in their list, and as a hash.

@@ -12,7 +12,7 @@ async fn server() -> Server {
 }
 
 #[tokio::test]
-async fn a_pipe_gets_the_types_of_the_api() {
+async fn types_prints_json_in_a_pipe() {
     let server = server().await;
     let shell = Shell::of(&server);
     let described = server.get("/api/v1/types").await.expect(200).json();
@@ -50,7 +50,7 @@ async fn generate_accepts_the_shown_parameters_of_a_plugins_type() {
 }
 
 #[tokio::test]
-async fn a_terminal_gets_a_row_per_type() {
+async fn types_prints_a_row_per_type_on_a_terminal() {
     let server = server().await;
     let (status, screen) = Shell::of(&server).on_terminal(&["types"]).end();
     assert_eq!(status, Some(0), "{screen}");
@@ -68,7 +68,7 @@ async fn a_terminal_gets_a_row_per_type() {
 }
 
 #[tokio::test]
-async fn one_type_is_shown_with_its_parameters_or_not_found() {
+async fn types_prints_the_parameters_of_one_type() {
     let server = server().await;
     let shell = Shell::of(&server);
     let table = |name: &str| {
@@ -83,7 +83,7 @@ async fn one_type_is_shown_with_its_parameters_or_not_found() {
         certificate.contains("integer, 1 to 3650, default 365."),
         "{certificate}"
     );
-    // A read-only parameter.
+    // Read-only parameters have no option.
     assert!(!certificate.contains("--param kept"), "{certificate}");
     let value = table("value");
     assert!(

@@ -1,4 +1,4 @@
-//! `curl` over HTTP/2. Debian 12 has curl 7.88, which loses a response when the server resets the stream behind it.
+//! `curl` over HTTP/2. Debian 12 has curl 7.88, which loses a response if the server resets the stream after sending it.
 
 use std::{
     fs,
@@ -65,7 +65,7 @@ async fn refusals_by_a_busy_server_reach_curl() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_refused_and_the_refusal_reaches_curl() {
+async fn the_413_for_a_body_beyond_the_limit_reaches_curl() {
     if !is_available("curl") {
         return;
     }

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::{Authentication, assert_calls_every_operation, run};
 
 #[tokio::test]
-async fn every_go_operation_with_client_credentials() {
+async fn every_go_operation_succeeds_with_client_credentials() {
     assert_go_works(&Authentication::by_secret()).await;
 }
 
 #[tokio::test]
-async fn every_go_operation_with_mutual_tls() {
+async fn every_go_operation_succeeds_with_mutual_tls() {
     let application = Application::issued();
     assert_go_works(&Authentication::by_certificate(&application)).await;
 }
@@ -27,23 +27,23 @@ async fn assert_go_works(authentication: &Authentication) {
 }
 
 #[tokio::test]
-async fn every_blocking_operation_with_client_credentials() {
+async fn every_blocking_spring_operation_succeeds_with_client_credentials() {
     assert_spring_works("blocking", &Authentication::by_secret()).await;
 }
 
 #[tokio::test]
-async fn every_blocking_operation_with_mutual_tls() {
+async fn every_blocking_spring_operation_succeeds_with_mutual_tls() {
     let application = Application::issued();
     assert_spring_works("blocking", &Authentication::by_certificate(&application)).await;
 }
 
 #[tokio::test]
-async fn every_reactive_operation_with_client_credentials() {
+async fn every_reactive_spring_operation_succeeds_with_client_credentials() {
     assert_spring_works("reactive", &Authentication::by_secret()).await;
 }
 
 #[tokio::test]
-async fn every_reactive_operation_with_mutual_tls() {
+async fn every_reactive_spring_operation_succeeds_with_mutual_tls() {
     let application = Application::issued();
     assert_spring_works("reactive", &Authentication::by_certificate(&application)).await;
 }
@@ -63,7 +63,7 @@ async fn assert_spring_works(template: &str, authentication: &Authentication) {
 }
 
 #[tokio::test]
-async fn secrets_hold_the_values_of_credentials() {
+async fn kubernetes_secrets_contain_the_values_of_credentials() {
     let Some(client) = client_by_toolchain("kubernetes") else {
         return;
     };
@@ -95,7 +95,7 @@ async fn secrets_hold_the_values_of_credentials() {
 }
 
 #[tokio::test]
-async fn missing_credential_in_a_manifest_is_reported() {
+async fn a_missing_credential_in_a_manifest_is_reported() {
     let Some(client) = client_by_toolchain("kubernetes") else {
         return;
     };

@@ -148,7 +148,7 @@ fn log_in_by_device(node: &Node, shell: &Shell, user: &str, expected: i32) {
     let mut shown = Vec::new();
     for line in lines {
         let line = line.unwrap();
-        if let Some(page) = line.strip_prefix("or open ") {
+        if let Some(page) = line.strip_prefix("Or open ") {
             let page = page.to_owned();
             let entered = browser(node, user).arg(page).output().unwrap();
             assert!(entered.status.success(), "{entered:?}");
@@ -250,7 +250,8 @@ async fn users_with_ids_of_clients_do_not_become_clients() {
     let shell = Shell::at(&server);
     log_in_by_device(&node, &shell, "ci", 0);
     expect_actor(&shell, "uaa-user:ci");
-    // The client through which the user logged in: the token is the same for both, and the server refuses it.
+    // A user with the id of the client `cli`, and a login through that client: the token could be the user's or the
+    // client's, so the server refuses it.
     log_in_by_device(&node, &shell, "cli", 5);
     let claims = session(&shell)["access_token"].clone();
     let claims = claims_of(claims.as_str().unwrap());

@@ -41,7 +41,7 @@ impl Caller {
         &self.actor
     }
 
-    /// The same caller of another server that trusts the same identity provider.
+    /// Returns this caller for another server that trusts the same identity provider.
     pub fn at(&self, server: &Server) -> Self {
         Self {
             base_url: server.base_url().to_owned(),
@@ -57,12 +57,12 @@ impl Caller {
         self.token.as_deref().expect("a caller with a token")
     }
 
-    /// GET.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Response {
         Response::to(self.request(Method::GET, path)).await
     }
 
-    /// Sends a GET request over its own connection, with a window for the head and one byte of the body.
+    /// Sends a GET request over a separate connection, whose flow-control window has room for one byte of the body.
     pub async fn get_without_reading(&self, path: &str) -> reqwest::Response {
         let client = trusting()
             .http2_initial_stream_window_size(1)
@@ -72,37 +72,37 @@ impl Caller {
         request.bearer_auth(self.token()).send().await.unwrap()
     }
 
-    /// PUT a JSON body.
+    /// Sends a PUT request with a JSON body.
     pub async fn put(&self, path: &str, body: Value) -> Response {
         self.send(Method::PUT, path, body).await
     }
 
-    /// POST a JSON body.
+    /// Sends a POST request with a JSON body.
     pub async fn post(&self, path: &str, body: Value) -> Response {
         self.send(Method::POST, path, body).await
     }
 
-    /// PATCH with a JSON body.
+    /// Sends a PATCH request with a JSON body.
     pub async fn patch(&self, path: &str, body: Value) -> Response {
         self.send(Method::PATCH, path, body).await
     }
 
-    /// DELETE.
+    /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> Response {
         self.send_without_body(Method::DELETE, path).await
     }
 
-    /// Any method without a body.
+    /// Sends a request with any method and without a body.
     pub async fn send_without_body(&self, method: Method, path: &str) -> Response {
         Response::to(self.request(method, path)).await
     }
 
-    /// Any method with a JSON body.
+    /// Sends a request with any method and a JSON body.
     pub async fn send(&self, method: Method, path: &str, body: Value) -> Response {
         Response::to(self.request(method, path).body(body.to_string())).await
     }
 
-    /// A request for the test to complete, with the caller's token, if any, and the content type.
+    /// Returns a request for the test to complete and send, with the content type and the caller's token, if any.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self
             .client
@@ -154,7 +154,7 @@ impl Response {
     /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body)
-            .unwrap_or_else(|cause| panic!("{cause} in the answer {self:?}"))
+            .unwrap_or_else(|cause| panic!("{cause} in the response {self:?}"))
     }
 
     /// The value of a header.
@@ -170,10 +170,10 @@ impl Response {
         let json = self.json();
         let fields = json
             .as_object()
-            .unwrap_or_else(|| panic!("no object: {self:?}"));
+            .unwrap_or_else(|| panic!("not an object: {self:?}"));
         assert!(
             fields.values().all(Value::is_string),
-            "not all texts: {self:?}"
+            "not all strings: {self:?}"
         );
         fields
             .get("error")
@@ -182,7 +182,7 @@ impl Response {
             .to_owned()
     }
 
-    /// Returns the response if it has this status.
+    /// Asserts the status, and returns the response.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{} {}", self.status, self.body);
@@ -226,7 +226,7 @@ impl Application {
         Self { folder }
     }
 
-    /// A server that trusts the CA and grants the application all operations on all credentials.
+    /// The options of a server that trusts the CA and grants the application all operations on all credentials.
     pub fn options(&self) -> Options {
         let authorities = self.folder.path().join(AUTHORITIES);
         let line = format!("client_authorities = \"{}\"", authorities.display());

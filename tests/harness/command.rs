@@ -1,5 +1,5 @@
-//! The program with other commands than `serve`: with a server's configuration, and as a client, in a pipe and on a
-//! pseudo-terminal.
+//! Runs of the program with commands other than `serve`: with a server's configuration, and as a client, in a pipe and
+//! on a pseudo-terminal.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ impl Commanded {
         serde_json::from_str(&self.output).unwrap_or_else(|cause| panic!("{cause}: {self:#?}"))
     }
 
-    /// Returns it if it has this exit status.
+    /// Asserts the exit status, and returns the run.
     #[track_caller]
     pub fn expect(self, status: i32) -> Self {
         assert_eq!(self.status, Some(status), "{self:#?}");
@@ -51,14 +51,14 @@ impl Server {
 
 /// Runs a command with the configuration in the folder of a server, running or not.
 pub fn run_command(directory: &Path, arguments: &[&str]) -> Commanded {
-    commanded(&mut command(directory, arguments))
+    output_of(&mut command(directory, arguments))
 }
 
-fn commanded(command: &mut Command) -> Commanded {
-    ended(command.output().unwrap())
+fn output_of(command: &mut Command) -> Commanded {
+    from_output(command.output().unwrap())
 }
 
-fn ended(output: Output) -> Commanded {
+fn from_output(output: Output) -> Commanded {
     let Output {
         status,
         stdout,
@@ -79,10 +79,10 @@ pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &st
         .envs(variables.iter().copied())
         .current_dir(directory)
         .stdin(Stdio::null());
-    commanded(&mut command)
+    output_of(&mut command)
 }
 
-/// The same, with a closed pipe as standard output.
+/// Like [`run_program`], with a closed pipe as standard output.
 pub fn run_program_into_closed_pipe(directory: &Path, arguments: &[&str]) -> Commanded {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -95,7 +95,7 @@ pub fn run_program_into_closed_pipe(directory: &Path, arguments: &[&str]) -> Com
         .stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     drop(command);
-    ended(child.wait_with_output().unwrap())
+    from_output(child.wait_with_output().unwrap())
 }
 
 /// Like [`run_command`], with a file size limit in KiB, to simulate a full disk.
@@ -106,7 +106,7 @@ pub fn run_command_with_files_up_to(
 ) -> Commanded {
     let plain = command(directory, arguments);
     let limits = format!("trap '' XFSZ; ulimit -f {kibibytes}");
-    commanded(limited(&limits, &plain).current_dir(directory))
+    output_of(limited(&limits, &plain).current_dir(directory))
 }
 
 /// Like [`run_program`], with a limit of processor seconds, beyond which the system kills the process.
@@ -117,7 +117,7 @@ pub fn run_program_with_processor_seconds(
 ) -> Commanded {
     let mut plain = program(&server_program());
     plain.args(arguments);
-    commanded(limited(&format!("ulimit -t {seconds}"), &plain).current_dir(directory))
+    output_of(limited(&format!("ulimit -t {seconds}"), &plain).current_dir(directory))
 }
 
 /// A command that a shell runs after setting limits.
@@ -218,14 +218,14 @@ impl Shell {
             .variable("KEYWRIGHT_CLIENT_CA_CERT", &authority)
     }
 
-    /// The same with one environment variable added or replaced.
+    /// Adds or replaces an environment variable.
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.retain(|(have, _)| have != name);
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same without a variable.
+    /// Removes an environment variable.
     pub fn without(mut self, name: &str) -> Self {
         self.variables.retain(|(have, _)| have != name);
         self
@@ -236,7 +236,7 @@ impl Shell {
         self.folder.path()
     }
 
-    /// The path of a file in its folder.
+    /// The path of a file in the current folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -293,7 +293,7 @@ impl Shell {
         memory_at_most(command.spawn().unwrap())
     }
 
-    /// The program with default signal handling, even if the test process ignores signals.
+    /// The program with the default signal handling, even if the test process ignores signals.
     fn command_with_signals(&self, arguments: &[&str]) -> Command {
         let mut command = self.prepared(Command::new("env"));
         command
@@ -337,5 +337,5 @@ fn finish(command: &mut Command, input: &str) -> Commanded {
     });
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
-    ended(output)
+    from_output(output)
 }

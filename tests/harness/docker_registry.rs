@@ -23,7 +23,7 @@ pub struct DockerRegistry {
 }
 
 impl DockerRegistry {
-    /// The user of a registry with a login.
+    /// The user name for a registry with a login.
     pub const USER: &str = "ada";
     /// The user's password.
     pub const PASSWORD: &str = "plugin-password";
@@ -66,7 +66,7 @@ impl DockerRegistry {
         Some(registry)
     }
 
-    /// Restarts it with its contents after it was stopped.
+    /// Starts a stopped registry again, with its contents.
     pub fn start_again(&mut self) {
         let log = fs::File::create(self.folder.path().join("log")).unwrap();
         let child = Command::new("docker-registry")
@@ -89,7 +89,7 @@ impl DockerRegistry {
         panic!("the registry did not start:\n{}", log.unwrap_or_default());
     }
 
-    /// Stops it.
+    /// Stops the registry.
     pub fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -97,7 +97,7 @@ impl DockerRegistry {
         }
     }
 
-    /// Its host in references.
+    /// The registry's host and port, as references contain them.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port.number())
     }
@@ -169,7 +169,7 @@ impl Drop for DockerRegistry {
     }
 }
 
-/// The digest of bytes, as registries write it.
+/// The SHA-256 digest of bytes, in the format of registries.
 pub fn digest(bytes: &[u8]) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     format!("sha256:{}", hexadecimal(digest.as_ref()))
@@ -183,7 +183,7 @@ fn client() -> Client {
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// The user with the password, as a file of htpasswd: bcrypt.
+/// The user with the bcrypt hash of the password, in the format of `htpasswd`.
 const USERS: &str = "ada:$2b$05$abcdefghijklmnopqrstuuR4uVaaOkM3yLlc6f.sDWaceqMOAptPK\n";
 
 const READY_POLL: Duration = Duration::from_millis(10);

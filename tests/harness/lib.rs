@@ -17,7 +17,7 @@
     clippy::return_self_not_must_use,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a harness ends the test when anything is wrong"
+    reason = "any error in the harness fails the test"
 )]
 
 mod caller;

@@ -1,4 +1,4 @@
-//! Issues tokens with the test servers' signing key, and forged tokens.
+//! Issues tokens with the signing key of the test servers, and forges tokens.
 
 use std::{
     fs,
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 
 use crate::{Response, Server, key_file};
 
-/// The signing key of a server's identity provider.
+/// An issuer of tokens with the signing key of a server's identity provider.
 pub struct Mint {
     issuer: String,
     key_id: String,
 }
 
 impl Mint {
-    /// Issues tokens like the server's own identity provider.
+    /// Returns an issuer that uses the issuer name and the key id of the server's identity provider.
     pub async fn of(server: &Server) -> Self {
         let get = |path| server.send(server.request(Method::GET, path));
         let discovery = get("/identity/.well-known/openid-configuration")
@@ -95,7 +95,7 @@ pub fn other_key() -> EncodingKey {
     rsa_key("other-signing-key.pem")
 }
 
-/// Signs any header and claims with any algorithm, whether they fit or not.
+/// Signs any header and claims with any algorithm, even if the header names another one.
 pub fn sign(header: &Value, claims: &Value, algorithm: Algorithm, key: &EncodingKey) -> String {
     sign_texts(&header.to_string(), &claims.to_string(), algorithm, key)
 }
@@ -108,7 +108,7 @@ pub fn sign_texts(header: &str, claims: &str, algorithm: Algorithm, key: &Encodi
     format!("{message}.{signature}")
 }
 
-/// One part of a token.
+/// Encodes the header or the claims of a token.
 pub fn encode(part: &Value) -> String {
     URL_SAFE_NO_PAD.encode(part.to_string())
 }
@@ -125,8 +125,9 @@ pub async fn present(server: &Server, token: &str) -> Response {
     server.send(request).await
 }
 
-/// Presents a token that must be refused with this code, these words in a body of strings only, and a challenge with
-/// the code of RFC 6750 (section 3.1).
+/// Presents a token, and asserts that the server refuses it. The body must contain this error code, and the challenge must
+/// contain the matching code of RFC 6750 (section 3.1). Messages of failed assertions start with `attack`, a description of
+/// the token.
 pub async fn expect_refused(server: &Server, token: &str, code: &str, attack: &str) {
     let (status, challenge) = match code {
         "insufficient_scope" => (403, r#"Bearer error="insufficient_scope""#),
@@ -140,7 +141,7 @@ pub async fn expect_refused(server: &Server, token: &str, code: &str, attack: &s
     assert!(challenged.starts_with(challenge), "{attack}: {challenged}");
 }
 
-/// The time, in seconds since 1970.
+/// The current time, in seconds since 1970.
 pub fn seconds_since_epoch() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     elapsed.as_secs().try_into().unwrap()

@@ -1,4 +1,4 @@
-//! Ports for servers, raw connections, on which a test writes each byte itself, and TLS connections between a server with a
+//! Ports for servers, raw connections for handwritten requests, and TLS connections between a server with a
 //! certificate and a client with trusted CAs.
 
 use std::{
@@ -39,11 +39,10 @@ impl ReservedPort {
 
     /// Reserves this port if it is free.
     pub fn of(number: u16) -> Option<Self> {
-        // An already reserved port could be bound again, but not listened on twice: bind it first without
-        // `SO_REUSEADDR`.
-        let stranger = TcpSocket::new_v4().unwrap();
-        stranger.bind(at(number)).ok()?;
-        drop(stranger);
+        // With `SO_REUSEADDR`, binding an already reserved port would succeed. So bind it first without the option.
+        let probe = TcpSocket::new_v4().unwrap();
+        probe.bind(at(number)).ok()?;
+        drop(probe);
         Self::reserve(number)
     }
 
@@ -97,7 +96,7 @@ impl RawConnection {
         received
     }
 
-    /// Receives everything until the server closes the connection: the status and the body of the last response.
+    /// Receives everything until the server closes the connection, and returns the status and body of the last response.
     pub fn receive_last(self) -> (u16, String) {
         let text = String::from_utf8(self.receive_to_end()).unwrap();
         let (head, body) = text.rsplit_once("\r\n\r\n").unwrap();
@@ -127,7 +126,7 @@ impl Server {
         self.connect_with(tls_config())
     }
 
-    /// Connects, and agrees on this protocol (`http/1.1` or `h2`).
+    /// Connects, and negotiates this protocol (`http/1.1` or `h2`).
     pub fn connect_by(&self, protocol: &str) -> RawConnection {
         let mut config = tls_config();
         config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
@@ -162,8 +161,10 @@ const READ_TIME_MAX: Duration = Duration::from_mins(10);
 /// A name in the server's certificate.
 pub const SERVER_NAME: &str = "leaf.example.org";
 
-/// Whether a client with these trusted CAs, concatenated PEM, connects to a server with this version of a certificate.
-/// A failure must be due to the certificate's signature or issuer.
+/// Returns whether a client with these trusted CAs (concatenated PEM) can connect to a server with this version of a certificate.
+///
+/// # Panics
+/// Panics if the connection fails for another reason than the certificate's signature or issuer.
 pub fn connects(leaf: &Value, trusted: &str) -> bool {
     match connect(leaf, trusted) {
         Ok(greeting) => {

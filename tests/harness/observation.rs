@@ -1,5 +1,5 @@
-//! A server's log, management listener and metrics. Metrics are parsed as Prometheus' text format, version 0.0.4; invalid text
-//! fails the test.
+//! A server's log, management listener and metrics. Metrics are parsed in the text format of Prometheus, version 0.0.4.
+//! Malformed metrics fail the test.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +35,7 @@ impl Server {
     }
 }
 
-/// Far more than the log is delayed.
+/// Polls for far longer than the delay of the access log.
 const POLLS_MAX: usize = 30_000;
 
 impl Server {
@@ -71,7 +71,7 @@ impl Server {
             }
             tokio::time::sleep(POLL).await;
         }
-        panic!("it was not met:\n{}", self.scrape().await.text());
+        panic!("the condition was not met:\n{}", self.scrape().await.text());
     }
 }
 
@@ -86,14 +86,14 @@ pub struct Scrape {
     samples: Vec<Sample>,
 }
 
-/// One number.
+/// One sample of the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Its name; with a suffix for parts of a histogram.
+    /// The name, with a suffix for parts of a histogram.
     pub name: String,
-    /// Its labels.
+    /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// The number.
+    /// The value.
     pub value: f64,
 }
 
@@ -101,10 +101,13 @@ pub struct Sample {
 type Series = (String, BTreeMap<String, String>);
 
 impl Scrape {
-    /// Reads a text.
+    /// Parses and validates metrics.
     #[track_caller]
     pub fn parse(text: &str) -> Self {
-        assert!(text.ends_with('\n'), "the last line has no end");
+        assert!(
+            text.ends_with('\n'),
+            "the last line does not end in a line feed"
+        );
         let (mut families, mut helps) = (BTreeMap::new(), BTreeSet::new());
         let mut samples: Vec<Sample> = Vec::new();
         let mut series = BTreeSet::new();
@@ -112,19 +115,19 @@ impl Scrape {
             if let Some(help) = line.strip_prefix("# HELP ") {
                 let (name, words) = help.split_once(' ').expect(line);
                 assert!(!words.is_empty(), "{line}");
-                assert!(helps.insert(name.to_owned()), "twice: {line}");
+                assert!(helps.insert(name.to_owned()), "duplicate: {line}");
             } else if let Some(family) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = family.split_once(' ').expect(line);
                 assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
                 let before = families.insert(name.to_owned(), kind.to_owned());
-                assert!(before.is_none(), "twice: {line}");
+                assert!(before.is_none(), "duplicate: {line}");
             } else if !line.is_empty() {
                 let sample = Sample::parse(line);
                 let family = family_of(&families, &sample.name);
-                assert!(helps.contains(&family), "without help: {line}");
+                assert!(helps.contains(&family), "no HELP line: {line}");
                 assert!(
                     series.insert((sample.name.clone(), sample.labels.clone())),
-                    "twice: {line}"
+                    "duplicate: {line}"
                 );
                 samples.push(sample);
             }
@@ -143,12 +146,12 @@ impl Scrape {
         &self.text
     }
 
-    /// The type of each measurement, by its name.
+    /// The type of each metric, by its name.
     pub fn families(&self) -> &BTreeMap<String, String> {
         &self.families
     }
 
-    /// All numbers.
+    /// All samples.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
@@ -168,7 +171,7 @@ impl Scrape {
             .reduce(|one, other| one + other)
     }
 
-    /// Asserts that buckets of histograms ascend and are cumulative, and that the last contains all.
+    /// Asserts that the buckets of each histogram ascend and are cumulative, and that the last one equals the count.
     fn assert_histograms_add_up(&self) {
         let mut series: BTreeMap<Series, Vec<(f64, f64)>> = BTreeMap::new();
         for sample in &self.samples {
@@ -229,7 +232,7 @@ impl Sample {
     }
 }
 
-/// The value of a label up to its closing quotation mark, and the rest after it.
+/// Returns the value of a label up to its closing quotation mark, and the rest of the line.
 fn label_value<'a>(text: &'a str, line: &str) -> (String, &'a str) {
     let mut value = String::new();
     let mut characters = text.char_indices();
@@ -239,12 +242,12 @@ fn label_value<'a>(text: &'a str, line: &str) -> (String, &'a str) {
             '\\' => match characters.next().expect(line).1 {
                 'n' => value.push('\n'),
                 escaped @ ('"' | '\\') => value.push(escaped),
-                other => panic!("the escape {other} in {line}"),
+                other => panic!("unknown escape {other} in {line}"),
             },
             other => value.push(other),
         }
     }
-    panic!("a label without an end: {line}");
+    panic!("unterminated label: {line}");
 }
 
 /// The metric of a sample, which must be declared before it.
@@ -261,16 +264,16 @@ fn family_of(families: &BTreeMap<String, String>, name: &str) -> String {
         .iter()
         .filter_map(|suffix| name.strip_suffix(suffix))
         .find(|family| is(family, "histogram"))
-        .unwrap_or_else(|| panic!("{name} was not announced"))
+        .unwrap_or_else(|| panic!("{name} has no TYPE line before it"))
         .to_owned()
 }
 
 fn assert_is_name(name: &str, line: &str) {
     let mut characters = name.chars();
-    let is_begin = |character: char| character.is_ascii_alphabetic() || character == '_';
-    assert!(characters.next().is_some_and(is_begin), "{line}");
+    let can_start = |character: char| character.is_ascii_alphabetic() || character == '_';
+    assert!(characters.next().is_some_and(can_start), "{line}");
     assert!(
-        characters.all(|character| is_begin(character) || character.is_ascii_digit()),
+        characters.all(|character| can_start(character) || character.is_ascii_digit()),
         "{line}"
     );
 }

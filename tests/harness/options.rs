@@ -12,7 +12,7 @@ use crate::{component, key_file, server_program, storage, workspace};
 #[derive(Clone, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a thing that a test asks for or does not, on its own"
+    reason = "the options are independent of each other"
 )]
 pub struct Options {
     generators: Vec<(String, String)>,
@@ -60,8 +60,8 @@ impl Options {
         self.generator("hostile", &section)
     }
 
-    /// Adds a generator `hostile` whose guest outlasts every test, and for such guests one thread and a queue of one:
-    /// one call runs, one waits, and a third is refused.
+    /// Adds a generator `hostile` whose calls outlast every test. They share one thread and a queue of length one: the first
+    /// call runs, the second waits, and the third is refused.
     pub fn with_a_short_queue(self) -> Self {
         self.hostile("deadline_ms = 600000", "generate = \"loop\"")
             .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
@@ -77,34 +77,34 @@ impl Options {
             })
     }
 
-    /// More sections of the configuration.
+    /// Adds sections to the configuration.
     pub fn extra(mut self, sections: &str) -> Self {
         self.extra.push_str(sections);
         self.extra.push('\n');
         self
     }
 
-    /// More lines of the section `server`.
+    /// Adds lines to the section `server`.
     pub fn server_settings(mut self, lines: &str) -> Self {
         self.server_settings.push_str(lines);
         self.server_settings.push('\n');
         self
     }
 
-    /// More lines of the section `server.tls`.
+    /// Adds lines to the section `server.tls`.
     pub fn tls_settings(mut self, lines: &str) -> Self {
         self.tls_settings.push_str(lines);
         self.tls_settings.push('\n');
         self
     }
 
-    /// A variable of the server's environment.
+    /// Adds a variable to the server's environment.
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// More lines of the section `authentication`.
+    /// Adds lines to the section `authentication`.
     pub fn authentication_settings(mut self, lines: &str) -> Self {
         self.authentication_settings.push_str(lines);
         self.authentication_settings.push('\n');
@@ -186,7 +186,7 @@ impl Options {
         self.identity_provider.is_none() && !self.without_tokens
     }
 
-    /// The environment variables of the server. The test's own come last.
+    /// The environment variables of the server. Variables of the test come last, so that they take precedence.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let own = self.environment.iter();
         std::iter::once(MANAGERS).chain(own.map(|(name, value)| (name.as_str(), value.as_str())))
@@ -327,7 +327,7 @@ password = "developer-password"
     }
 }
 
-/// The default managers of a server.
+/// The actors with access to `/management` by default.
 const MANAGERS: (&str, &str) = (
     "KEYWRIGHT_MANAGEMENT__ACTORS",
     r#"["uaa-client:developer"]"#,

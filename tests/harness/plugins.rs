@@ -1,5 +1,5 @@
-//! Plugins for test servers: a copy of a shipped plugin with another digest, and the example key management plugin, in its own
-//! process.
+//! Plugins for test servers: a copy of a shipped plugin with another digest, and the example key management plugin in a
+//! separate process.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ impl BadPlugin {
             folder: TempDir::new().unwrap(),
         };
         let mut bytes = fs::read(component(credential_type)).unwrap();
-        // A custom section: its id, its length, and its name with the length of that.
+        // A custom section: its id, its length, the length of its name, and its name.
         bytes.extend_from_slice(b"\x00\x04\x03bad");
         fs::write(plugin.path(), bytes).unwrap();
         plugin
@@ -48,13 +48,13 @@ impl BadPlugin {
         Options::default().generator(self.credential_type, &section)
     }
 
-    /// The same server, started again with the shipped plugins alone.
+    /// Restarts such a server with only the shipped plugins.
     pub async fn replaced(server: Server) -> Server {
         let options = Options::default().beyond_the_specification();
         Server::start_in(server.stop().await, &options).await
     }
 
-    /// Its digest, in the format of `sha256sum`.
+    /// The component's SHA-256 digest, with the prefix `sha256:`.
     pub fn digest(&self) -> String {
         let output = Command::new("sha256sum").arg(self.path()).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
@@ -73,12 +73,12 @@ pub struct KeyManagementPlugin {
 }
 
 impl KeyManagementPlugin {
-    /// Starts a plugin in this folder, with the key of this name, which is created if absent.
+    /// Starts a plugin in this folder, with the key of this name. The key is created if it does not exist.
     pub fn start(folder: &Path, key: &str) -> Self {
         Self::start_with(folder, key, &[])
     }
 
-    /// The same, with TLS: the files of its certificate and private key.
+    /// Like [`Self::start`], with TLS and the files of the plugin's certificate and private key.
     pub fn start_with_tls(
         folder: &Path,
         key: &str,

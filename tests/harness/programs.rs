@@ -15,7 +15,7 @@ use crate::workspace;
 /// A run of another program.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Whether it succeeded.
+    /// Whether the program succeeded.
     pub is_success: bool,
     /// The standard output.
     pub output: String,
@@ -31,7 +31,7 @@ impl Program {
         Self::finish(&mut command, input)
     }
 
-    /// The same with a prepared command.
+    /// Like [`Self::run`], with a prepared command.
     pub fn finish(command: &mut Command, input: &str) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
@@ -53,7 +53,7 @@ impl Program {
         }
     }
 
-    /// Returns the output of a successful program.
+    /// Asserts success, and returns the standard output.
     #[track_caller]
     pub fn expect_success(self) -> String {
         assert!(self.is_success, "{self:?}");
@@ -61,7 +61,7 @@ impl Program {
     }
 }
 
-/// Whether a program is installed; if not, prints that the test is skipped.
+/// Returns whether a program is installed; if not, prints that the test is skipped.
 pub fn is_available(name: &str) -> bool {
     let found = env::var_os("PATH")
         .is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(name).is_file()));
@@ -99,7 +99,7 @@ pub fn ended(child: &mut Child) -> ExitStatus {
         }
         if begun.elapsed() > PATIENCE {
             let _ = child.kill();
-            panic!("it has not ended");
+            panic!("the process did not exit");
         }
         thread::sleep(POLL);
     }
@@ -137,13 +137,15 @@ pub fn component_by_toolchain(name: &str) -> Option<PathBuf> {
     found(path, &format!("{file} is not built"))
 }
 
-/// A client in another language than Rust, a file or a folder below `target/clients`; absent in the same way.
+/// A client in another language, a file or a folder below `target/clients`. A missing one is reported, and is an error in
+/// CI.
 pub fn client_by_toolchain(name: &str) -> Option<PathBuf> {
     let path = workspace().join("target/clients").join(name);
     found(path, &format!("the client {name} is not built"))
 }
 
-/// The Python with the packages that `host/xtask/toolchains/requirements.txt` lists; absent in the same way.
+/// Python with the packages that `host/xtask/toolchains/requirements.txt` lists. If it is missing, this is reported, and
+/// is an error in CI.
 pub fn toolchain_python() -> Option<Command> {
     let path = workspace().join("target/toolchains/python/bin/python3");
     found(path, "Python's packages are not installed").map(Command::new)
@@ -157,7 +159,7 @@ pub struct Node {
     pub modules: PathBuf,
 }
 
-/// Node.js with its packages; absent in the same way.
+/// Node.js with its packages. If they are missing, this is reported, and is an error in CI.
 pub fn node() -> Option<Node> {
     let modules = workspace().join("target/test-clients/node/node_modules");
     let package = modules.join("oidc-provider/package.json");
@@ -166,7 +168,7 @@ pub fn node() -> Option<Node> {
     Some(Node { program, modules })
 }
 
-/// A program of those toolchains, which may also be on the `PATH`; a missing one is reported likewise.
+/// A program of a toolchain below `target` or on the `PATH`. A missing one is reported, and is an error in CI.
 pub fn toolchain_program(name: &str) -> Option<Command> {
     let installed = workspace().join("target/toolchains/bin").join(name);
     if installed.is_file() {
@@ -185,7 +187,7 @@ fn found(path: PathBuf, absence: &str) -> Option<PathBuf> {
         path.display()
     );
     tell(&format!(
-        "skipped: {absence} (`cargo xtask test` does that where the toolchain can be installed)"
+        "skipped: {absence} (`cargo xtask test` installs the toolchain where possible)"
     ));
     None
 }
@@ -200,7 +202,7 @@ pub fn python_program(name: &str) -> Option<Command> {
             "{name} with its packages is required in CI"
         );
         tell(&format!(
-            "skipped: {name} is not installed in {ENVIRONMENT} (`cargo xtask test` does that where Python 3 is)"
+            "skipped: {name} is not installed in {ENVIRONMENT} (`cargo xtask test` installs it if Python 3 is available)"
         ));
         return None;
     }
@@ -218,7 +220,7 @@ pub fn python_program(name: &str) -> Option<Command> {
     Some(command)
 }
 
-/// The folder where `cargo xtask test` installs it.
+/// The folder in which `cargo xtask test` installs the environment.
 const ENVIRONMENT: &str = "target/schemathesis";
 
 /// Exists once the installation is complete.

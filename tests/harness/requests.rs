@@ -42,7 +42,7 @@ impl Server {
         self.post("/api/v1/regenerate", json!({"name": name})).await
     }
 
-    /// Regenerates everything that a CA signed.
+    /// Regenerates all certificates signed by a CA.
     pub async fn bulk_regenerate(&self, signed_by: &str) -> Response {
         let body = json!({"signed_by": signed_by});
         self.post("/api/v1/bulk-regenerate", body).await

@@ -44,7 +44,7 @@ impl Server {
         started.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
     }
 
-    /// The same, for a server that may fail to start.
+    /// Like [`Self::start_in`], for a server that may fail to start.
     ///
     /// # Errors
     /// Returns the log if the server exits before it is ready.
@@ -73,14 +73,14 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts another server on the same database with the same configuration, except that it trusts the identity
-    /// provider of this one: tokens are valid for both.
+    /// Starts another server on the same database with the same configuration. It trusts the identity provider of this
+    /// server, so that tokens are valid for both.
     pub async fn start_another(&self) -> Self {
         let started = self.try_start_another().await;
         started.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
     }
 
-    /// The same, for a server that may fail to start.
+    /// Like [`Self::start_another`], for a server that may fail to start.
     ///
     /// # Errors
     /// See [`Self::try_start_in`].
@@ -156,12 +156,12 @@ impl Server {
         fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default()
     }
 
-    /// A request that the test completes: without a token and without a body.
+    /// Returns a request without a token and a body, for the test to complete.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.request_to(method, &format!("{}{path}", self.base_url))
     }
 
-    /// A request to any address.
+    /// Returns a request to any address.
     pub(crate) fn request_to(&self, method: Method, url: &str) -> RequestBuilder {
         self.client.request(method, url)
     }
@@ -185,7 +185,7 @@ impl Server {
         self.caller(format!("uaa-user:{user_id}"), token)
     }
 
-    /// An application that presents this certificate of a client, without a token.
+    /// An application that presents this client certificate, without a token.
     pub fn as_application(&self, application_id: &str, chain_pem: &str, key_pem: &str) -> Caller {
         let actor = format!("mtls-app:{application_id}");
         let identity = format!("{chain_pem}{key_pem}");
@@ -199,29 +199,29 @@ impl Server {
         Caller::new(client, base_url, actor, Some(token))
     }
 
-    /// GET with the token, and with the content type that clients always send.
+    /// Sends a GET request with the token, and with the content type that clients always send.
     pub async fn get(&self, path: &str) -> Response {
         self.send(self.authorized(Method::GET, path)).await
     }
 
-    /// PUT a JSON body with the token.
+    /// Sends a PUT request with the token and a JSON body.
     pub async fn put(&self, path: &str, body: Value) -> Response {
         self.send(self.authorized(Method::PUT, path).body(body.to_string()))
             .await
     }
 
-    /// POST a JSON body with the token.
+    /// Sends a POST request with the token and a JSON body.
     pub async fn post(&self, path: &str, body: Value) -> Response {
         self.send(self.authorized(Method::POST, path).body(body.to_string()))
             .await
     }
 
-    /// DELETE with the token.
+    /// Sends a DELETE request with the token.
     pub async fn delete(&self, path: &str) -> Response {
         self.send(self.authorized(Method::DELETE, path)).await
     }
 
-    /// A request with the token and the content type.
+    /// Returns a request with the token and the content type, for the test to complete.
     pub fn authorized(&self, method: Method, path: &str) -> RequestBuilder {
         self.request(method, path)
             .bearer_auth(&self.token)
@@ -230,22 +230,22 @@ impl Server {
 
     /// Makes the server reload its TLS files, and returns the log line with the result.
     pub async fn reload_tls_files(&self) -> String {
-        self.hang_up("the TLS files").await
+        self.send_hangup("the TLS files").await
     }
 
     /// Makes the server reopen its audit trail, and returns the log line with the result.
     pub async fn reopen_audit_trail(&self) -> String {
-        self.hang_up("the audit trail").await
+        self.send_hangup("the audit trail").await
     }
 
     /// Reconfigures the server, makes it reload its plugins, and returns the log line with the result.
     pub async fn reload_plugins(&self, options: &Options) -> String {
         configure(self.directory(), options, &self.port);
-        self.hang_up("calls use").await
+        self.send_hangup("calls use").await
     }
 
     /// Sends SIGHUP and returns the first new log line with these words.
-    async fn hang_up(&self, words: &str) -> String {
+    async fn send_hangup(&self, words: &str) -> String {
         let matching = |log: &str| -> Vec<String> {
             let lines = log.lines().filter(|line| line.contains(words));
             lines.map(str::to_owned).collect()
@@ -258,21 +258,21 @@ impl Server {
             }
             tokio::time::sleep(READY_POLL).await;
         }
-        panic!("the server did not say: {words}");
+        panic!("the server did not log: {words}");
     }
 
-    /// Sends the signal to stop, waits until the process exits, and returns the folder. Meanwhile the client's
-    /// connections are polled, so that the server notices that they are idle.
+    /// Sends the signal to stop, waits until the process exits, and returns the folder. Meanwhile, the client's connections
+    /// are polled, so that the server can detect idle ones.
     pub async fn stop(mut self) -> TempDir {
         self.signal("TERM");
         for _ in 0..READY_POLLS_MAX {
             if let Some(status) = self.child.try_wait().unwrap() {
-                assert!(status.success(), "the server ended with {status}");
+                assert!(status.success(), "the server exited with {status}");
                 return std::mem::replace(&mut self.directory, TempDir::new().unwrap());
             }
             tokio::time::sleep(READY_POLL).await;
         }
-        panic!("the server did not end");
+        panic!("the server did not exit");
     }
 
     /// Kills the process, and returns the folder.
@@ -330,7 +330,7 @@ fn spawn(directory: &Path, options: &Options, port: &ReservedPort) -> Child {
         .unwrap()
 }
 
-/// Returns the command of a server without the tests' own environment variables, which the server would take for settings.
+/// Returns the command of a server without the tests' own environment variables, which the server would read as settings.
 pub(crate) fn program(path: &Path) -> Command {
     let mut command = Command::new(path);
     command
@@ -375,7 +375,7 @@ async fn becomes_ready(child: &mut Child, client: &Client, base_url: &str) -> bo
         }
         tokio::time::sleep(READY_POLL).await;
     }
-    panic!("the server did not get ready");
+    panic!("the server did not become ready");
 }
 
 fn client() -> Client {

@@ -41,8 +41,8 @@ pub async fn run_sql(directory: &Path, sql: &str) -> String {
     lines.join("\n")
 }
 
-/// Copies the database of the server in a folder like an operator, for a server in another folder. Returns the URLs of
-/// both; `None` if it is not a PostgreSQL database.
+/// Copies the database of the server in a folder with `pg_dump` and `pg_restore`, for a server in another folder. Returns
+/// the URLs of both databases, or `None` if the server does not use PostgreSQL.
 pub(crate) fn copy_on_postgres(from: &Path, to: &Path) -> Option<(String, String)> {
     let url = fs::read_to_string(from.join(DATABASE_URL)).ok()?;
     let postgres = keywright_test_postgres::shared().unwrap();
@@ -51,7 +51,7 @@ pub(crate) fn copy_on_postgres(from: &Path, to: &Path) -> Option<(String, String
     Some((url, copy))
 }
 
-/// Whether all test servers use PostgreSQL.
+/// Returns whether all test servers use PostgreSQL.
 pub fn is_on_postgres() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|engine| engine == "postgres")
 }
@@ -98,7 +98,7 @@ pub fn shared_storage(directory: &Path) -> String {
     shared_settings(directory, None)
 }
 
-/// The same, for a server with these lines in its configuration.
+/// Like [`shared_storage`], for a server with these lines in its configuration.
 pub(crate) fn shared_settings(directory: &Path, configured: Option<&str>) -> String {
     let own = configured.map_or_else(|| settings(directory), str::to_owned);
     let folder = directory.display();
@@ -108,5 +108,5 @@ pub(crate) fn shared_settings(directory: &Path, configured: Option<&str>) -> Str
     )
 }
 
-/// Selects the storage engine of all test servers. For the harness only: a server would take it for a setting.
+/// Selects the storage engine of all test servers. For the harness only: a server would read it as a setting.
 pub(crate) const VARIABLE: &str = "KEYWRIGHT_TEST_STORAGE";

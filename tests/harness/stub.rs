@@ -23,11 +23,11 @@ pub struct Stub {
 /// A request.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
-    /// Its method and its path, with a blank between them.
+    /// The method and the path, separated by a space.
     pub line: String,
-    /// Its head, in lower case.
+    /// The head, in lower case.
     pub head: String,
-    /// Its body.
+    /// The body.
     pub body: String,
 }
 
@@ -44,9 +44,9 @@ pub struct Reply {
 enum End {
     /// The reply is complete.
     Whole,
-    /// No end: the body is repeated, and has no length.
+    /// The body is repeated without end, and has no length.
     Endless,
-    /// No end: nothing follows the head.
+    /// Nothing follows the head.
     Hanging,
     /// The connection closes without a response.
     Lost,
@@ -95,7 +95,7 @@ impl Reply {
         }
     }
 
-    /// The same with an additional header.
+    /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.extend([name, ": ", value, "\r\n"]);
         self
@@ -103,15 +103,15 @@ impl Reply {
 }
 
 impl Stub {
-    /// Starts a server with this function for its responses. It gets the number of previous requests for the same
-    /// method and path, and the address of the server.
+    /// Starts a server that responds with the result of this function. Its arguments are the request, the number of previous
+    /// requests for the same method and path, and the address of the server.
     pub fn start(
         response: impl Fn(&ReceivedRequest, usize, &str) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::after_dropping(0, response)
     }
 
-    /// The same, except that this many connections close before a request.
+    /// Like [`Self::start`], but closes this many connections without reading a request first.
     pub fn after_dropping(
         connections: usize,
         response: impl Fn(&ReceivedRequest, usize, &str) -> Reply + Send + Sync + 'static,

@@ -74,7 +74,7 @@ impl Terminal {
     pub fn expect(&mut self, words: &str) -> &mut Self {
         while !self.seen.contains(words) {
             let Ok(bytes) = self.arriving.recv_timeout(PATIENCE) else {
-                panic!("{words:?} did not come: {}", self.seen);
+                panic!("{words:?} did not appear: {}", self.seen);
             };
             self.seen.push_str(&String::from_utf8_lossy(&bytes));
         }
@@ -88,7 +88,7 @@ impl Terminal {
         self
     }
 
-    /// Whether input is echoed.
+    /// Returns whether input is echoed.
     pub fn echoes(&self) -> bool {
         let modes = tcgetattr(&self.keyboard).unwrap().local_modes;
         modes.contains(LocalModes::ECHO)
@@ -107,7 +107,7 @@ impl Terminal {
             match self.arriving.recv_timeout(PATIENCE) {
                 Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("it has not ended: {}", self.seen),
+                Err(RecvTimeoutError::Timeout) => panic!("the program did not exit: {}", self.seen),
             }
         }
         let status = self.child.wait().unwrap();

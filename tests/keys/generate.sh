@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the keys that test servers run with. They protect nothing; they are fixed so that tests start fast.
+# Generates the keys of test servers. They protect nothing, and are stored here so that tests start fast.
 set -euo pipefail
 cd "$(dirname "$0")"
 

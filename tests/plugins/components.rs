@@ -38,7 +38,7 @@ fn imports_of_shipped_plugins_match_the_golden_files() {
             .unwrap_or_else(|cause| panic!("{}: {cause}", golden.display()));
         assert_eq!(
             found, expected,
-            "{plugin}: run `cargo xtask golden` if it is meant"
+            "{plugin}: run `cargo xtask golden` if the change is intended"
         );
     }
     let files: BTreeSet<String> = fs::read_dir(folder)
@@ -57,8 +57,8 @@ fn shipped_plugins_contain_no_build_paths() {
         let bytes = fs::read(component(plugin)).unwrap();
         for path in [&cargo_home, &workspace] {
             let mut windows = bytes.windows(path.len());
-            let is_there = windows.any(|part| part == path.as_bytes());
-            assert!(!is_there, "{plugin} holds {path}");
+            let contains_path = windows.any(|part| part == path.as_bytes());
+            assert!(!contains_path, "{plugin} contains {path}");
         }
     }
 }
@@ -67,7 +67,7 @@ fn shipped_plugins_contain_no_build_paths() {
 fn imports(plugin: &str) -> String {
     let bytes = fs::read(component(plugin)).unwrap();
     let Ok(DecodedWasm::Component(resolve, world)) = decode(&bytes) else {
-        panic!("{plugin} is no component");
+        panic!("{plugin} is not a component");
     };
     let imports = resolve.worlds[world].imports.keys();
     let names: BTreeSet<String> = imports.map(|key| resolve.name_world_key(key)).collect();
@@ -79,12 +79,12 @@ const REASON: &str = "although each call got different random bytes";
 
 #[test]
 fn quickjs_randomness_is_detected_as_constant() {
-    is_found_to_be_constant("quickjs");
+    assert_constant_randomness("quickjs");
 }
 
 #[test]
 fn starling_monkey_randomness_is_detected_as_constant() {
-    is_found_to_be_constant("starling-monkey");
+    assert_constant_randomness("starling-monkey");
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn server_does_not_start_with_constant_randomness() {
     }
 }
 
-/// Asserts that only the randomness test fails.
-fn is_found_to_be_constant(name: &str) {
+/// Asserts that only the entropy test fails.
+fn assert_constant_randomness(name: &str) {
     let Some(component) = component_by_toolchain(name) else {
         return;
     };
@@ -108,7 +108,7 @@ fn is_found_to_be_constant(name: &str) {
     let run = run_program(&workspace(), &arguments, &[]).expect(3);
     let tested = run.json();
     assert_eq!(tested["entropy"]["faults"][0]["rule"], "constant");
-    // Not in the list of tested components of a release.
+    // `plugin tested` does not list the component.
     let refused = run_program(&workspace(), &["plugin", "tested", file], &[]).expect(1);
     assert!(refused.errors.contains(REASON), "{refused:?}");
     let checks = tested["checks"].as_array().unwrap();
@@ -123,7 +123,7 @@ fn is_found_to_be_constant(name: &str) {
 }
 
 #[test]
-fn list_has_all_random_generators() {
+fn tested_lists_only_random_generators() {
     let random = component("password");
     // A resolver generates no values, and the values of the other plugin are derived.
     let (resolver, derived) = (component("interpolation"), component("hostile"));

@@ -1,5 +1,5 @@
-//! The examples: each passes its test vectors, and independent programs check the values of those in languages other than Rust over
-//! HTTPS.
+//! The examples: each passes its test vectors. Independent programs check values that a server generates with the examples
+//! in languages other than Rust.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -13,27 +13,27 @@ use uuid::{Uuid, Variant};
 
 #[test]
 fn c_generator_passes_its_tests() {
-    passes_its_own_tests("uuid", "uuid-generator");
+    assert_passes_its_tests("uuid", "uuid-generator");
 }
 
 #[test]
 fn go_generator_passes_its_tests() {
-    passes_its_own_tests("age", "age-generator");
+    assert_passes_its_tests("age", "age-generator");
 }
 
 #[test]
 fn javascript_generator_passes_its_tests() {
-    passes_its_own_tests("diceware", "passphrase-generator");
+    assert_passes_its_tests("diceware", "passphrase-generator");
 }
 
 #[test]
 fn python_generator_passes_its_tests() {
-    passes_its_own_tests("totp", "totp-generator");
+    assert_passes_its_tests("totp", "totp-generator");
 }
 
 #[test]
 fn rust_generator_passes_its_tests() {
-    passes_its_own_tests("wireguard", "wireguard-generator");
+    assert_passes_its_tests("wireguard", "wireguard-generator");
 }
 
 #[test]
@@ -45,9 +45,9 @@ fn configurations_name_the_built_components() {
         "uuid-generator",
         "wireguard-generator",
     ] {
-        let section = fs::read_to_string(own_file(folder, "keywright.toml")).unwrap();
+        let section = fs::read_to_string(example_file(folder, "keywright.toml")).unwrap();
         assert!(section.contains(&component_path(folder)), "{section}");
-        let readme = fs::read_to_string(own_file(folder, "README.md")).unwrap();
+        let readme = fs::read_to_string(example_file(folder, "README.md")).unwrap();
         let (build, test) = (format!("examples/{folder}\n"), component_path(folder));
         assert!(readme.contains(&format!("keywright plugin build {build}")));
         assert!(readme.contains(&format!("keywright plugin test {test}")));
@@ -66,19 +66,19 @@ async fn values_generated_over_https_are_valid() {
         ("uuid", "uuid-generator"),
     ] {
         if let Some(component) = component_by_toolchain(credential_type) {
-            let section = fs::read_to_string(own_file(folder, "keywright.toml")).unwrap();
-            let here = component.to_str().unwrap();
-            options = options.extra(&section.replace(&component_path(folder), here));
+            let section = fs::read_to_string(example_file(folder, "keywright.toml")).unwrap();
+            let built = component.to_str().unwrap();
+            options = options.extra(&section.replace(&component_path(folder), built));
             configured.push(credential_type);
         }
     }
     let server = Server::start_with(&options).await;
     for credential_type in configured {
         match credential_type {
-            "age" => is_an_identity_of_age(&server).await,
-            "diceware" => is_a_passphrase_of_the_list(&server).await,
-            "totp" => is_a_secret_of_one_time_passwords(&server).await,
-            _ => is_a_uuid_or_a_token(&server).await,
+            "age" => assert_age_identity(&server).await,
+            "diceware" => assert_passphrase_from_the_list(&server).await,
+            "totp" => assert_totp_secret(&server).await,
+            _ => assert_uuid_or_token(&server).await,
         }
     }
 }
@@ -89,7 +89,7 @@ fn go_generator_encodes_keys_like_the_standard() {
     let Some(mut go) = toolchain_program("go") else {
         return;
     };
-    let readme = fs::read_to_string(own_file("age-generator", "README.md")).unwrap();
+    let readme = fs::read_to_string(example_file("age-generator", "README.md")).unwrap();
     let (_, command) = readme.split_once("`go ").unwrap();
     let (arguments, _) = command.split_once('`').unwrap();
     go.current_dir(workspace().join("examples/age-generator"));
@@ -98,11 +98,11 @@ fn go_generator_encodes_keys_like_the_standard() {
 }
 
 /// Runs `keywright plugin test` with the test vectors next to the sources.
-fn passes_its_own_tests(credential_type: &str, folder: &str) {
+fn assert_passes_its_tests(credential_type: &str, folder: &str) {
     let Some(component) = component_by_toolchain(credential_type) else {
         return;
     };
-    let vectors = own_file(folder, &format!("{folder}.vectors.json"));
+    let vectors = example_file(folder, &format!("{folder}.vectors.json"));
     let expectations: Vec<Value> =
         serde_json::from_str(&fs::read_to_string(&vectors).unwrap()).unwrap();
     let arguments = [
@@ -126,12 +126,12 @@ fn component_path(folder: &str) -> String {
     format!("examples/{folder}/{folder}.wasm")
 }
 
-fn own_file(folder: &str, file: &str) -> PathBuf {
+fn example_file(folder: &str, file: &str) -> PathBuf {
     workspace().join("examples").join(folder).join(file)
 }
 
 /// Generates a value, and asserts that it converges, can be regenerated, and that unknown parameters are rejected.
-async fn made(server: &Server, credential_type: &str, parameters: &Value) -> Value {
+async fn generated(server: &Server, credential_type: &str, parameters: &Value) -> Value {
     let name = format!("/{credential_type}");
     let generate = |parameters: &Value| server.generate(&name, credential_type, parameters.clone());
     let first = generate(parameters).await.expect(200).json();
@@ -146,9 +146,9 @@ async fn made(server: &Server, credential_type: &str, parameters: &Value) -> Val
     second["value"].clone()
 }
 
-/// age's own program computes the same recipient for the identity.
-async fn is_an_identity_of_age(server: &Server) {
-    let value = made(server, "age", &json!({})).await;
+/// The `age-keygen` program computes the same recipient from the identity.
+async fn assert_age_identity(server: &Server) {
+    let value = generated(server, "age", &json!({})).await;
     if is_available("age-keygen") {
         let identity = value["identity"].as_str().unwrap();
         let recipient = Program::run("age-keygen", &["-y"], identity).expect_success();
@@ -156,8 +156,8 @@ async fn is_an_identity_of_age(server: &Server) {
     }
 }
 
-async fn is_a_passphrase_of_the_list(server: &Server) {
-    let list = fs::read_to_string(own_file("passphrase-generator", "words.js")).unwrap();
+async fn assert_passphrase_from_the_list(server: &Server) {
+    let list = fs::read_to_string(example_file("passphrase-generator", "words.js")).unwrap();
     let words: BTreeSet<&str> = list.split('`').nth(1).unwrap().split_whitespace().collect();
     assert_eq!(words.len(), 1_296);
     for (parameters, count, separator) in [
@@ -165,7 +165,7 @@ async fn is_a_passphrase_of_the_list(server: &Server) {
         (json!({"words": 32, "separator": " "}), 32, " "),
         (json!({"words": 5, "separator": "~!%"}), 5, "~!%"),
     ] {
-        let value = made(server, "diceware", &parameters).await;
+        let value = generated(server, "diceware", &parameters).await;
         // One word contains a hyphen.
         let passphrase = value.as_str().unwrap().replace("yo-yo", "yo_yo");
         let chosen: Vec<String> = passphrase
@@ -180,7 +180,7 @@ async fn is_a_passphrase_of_the_list(server: &Server) {
     }
 }
 
-/// Returns pyotp's codes at these times, computed from the secret with the parameters, and from the URI.
+/// Prints pyotp's codes at these times, computed from the secret with the parameters, and from the URI.
 const CODES: &str = "
 import hashlib, json, sys, pyotp
 given = json.load(sys.stdin)
@@ -195,13 +195,13 @@ json.dump({
 }, sys.stdout)
 ";
 
-async fn is_a_secret_of_one_time_passwords(server: &Server) {
+async fn assert_totp_secret(server: &Server) {
     for parameters in [
         json!({"issuer": "ACME Co", "account": "ada@example.com"}),
         json!({"issuer": "A&B=?#/%", "account": "ä b", "digits": 8, "period": 60, "algorithm": "SHA512"}),
         json!({"issuer": "a", "account": "b", "digits": 7, "period": 15, "algorithm": "SHA256"}),
     ] {
-        let value = made(server, "totp", &parameters).await;
+        let value = generated(server, "totp", &parameters).await;
         let default = json!({"digits": 6, "period": 30, "algorithm": "SHA1"});
         let parameter = |name: &str| match &parameters[name] {
             Value::Null => default[name].clone(),
@@ -226,10 +226,10 @@ async fn is_a_secret_of_one_time_passwords(server: &Server) {
         assert_eq!(codes["issuer"], parameters["issuer"]);
         assert_eq!(codes["account"], parameters["account"]);
     }
-    refuses_what_no_app_could_read(server).await;
+    assert_rejects_parameters_without_app_support(server).await;
 }
 
-async fn refuses_what_no_app_could_read(server: &Server) {
+async fn assert_rejects_parameters_without_app_support(server: &Server) {
     for (parameters, named) in [
         (json!({"account": "a"}), "issuer"),
         (json!({"issuer": "a:b", "account": "a"}), "issuer"),
@@ -248,8 +248,8 @@ async fn refuses_what_no_app_could_read(server: &Server) {
     }
 }
 
-async fn is_a_uuid_or_a_token(server: &Server) {
-    let value = made(server, "uuid", &json!({})).await;
+async fn assert_uuid_or_token(server: &Server) {
+    let value = generated(server, "uuid", &json!({})).await;
     let text = value.as_str().unwrap();
     let parsed = Uuid::parse_str(text).unwrap();
     assert_eq!(parsed.hyphenated().to_string(), text);
@@ -257,7 +257,7 @@ async fn is_a_uuid_or_a_token(server: &Server) {
     assert_eq!(parsed.get_variant(), Variant::RFC4122);
     for bytes in [16, 17, 18, 32, 64] {
         let parameters = json!({"format": "token", "bytes": bytes});
-        let value = made(server, "uuid", &parameters).await;
+        let value = generated(server, "uuid", &parameters).await;
         let decoded = BASE64_URL_SAFE_NO_PAD.decode(value.as_str().unwrap());
         assert_eq!(decoded.unwrap().len(), bytes);
     }

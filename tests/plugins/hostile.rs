@@ -4,8 +4,8 @@ use keywright_harness::{Options, Response, Scrape, Server, component};
 use reqwest::Method;
 use serde_json::json;
 
-/// Starts a server whose generator `hostile` misbehaves in this way in a function. Endless behaviors have a deadline of one second,
-/// others the longest deadline.
+/// Starts a server whose generator `hostile` misbehaves in this way in a function. Endless behaviors have a deadline of one
+/// second, others the longest deadline.
 async fn server(function: &str, behaviour: &str) -> Server {
     let deadline_ms = if behaviour == "loop" { 1_000 } else { LONG_MS };
     let settings = format!("{function} = \"{behaviour}\"");
@@ -142,11 +142,11 @@ async fn other_requests_succeed_while_guests_loop_and_trap() {
         let request = server.authorized(Method::POST, "/api/v1/data");
         tokio::spawn(request.body(body.to_string()).send())
     });
-    let are_at_work = |scrape: &Scrape| {
+    let are_busy = |scrape: &Scrape| {
         let generate = [("lane", "generate")];
         scrape.sum("keywright_plugin_lane_threads_busy", &generate) == Some(2.0)
     };
-    server.scrape_until(are_at_work).await;
+    server.scrape_until(are_busy).await;
     for _ in 0..3 {
         let trapped = server.set("/c", "hostile", json!({"secret": "s"})).await;
         assert_faulted(&server, &trapped, TRAPPED, "trap");
@@ -157,7 +157,7 @@ async fn other_requests_succeed_while_guests_loop_and_trap() {
             .await
             .expect(200);
     }
-    assert!(are_at_work(&server.scrape().await));
+    assert!(are_busy(&server.scrape().await));
     assert!(looping.iter().all(|request| !request.is_finished()));
 }
 

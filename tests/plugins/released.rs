@@ -1,7 +1,12 @@
-//! Components for a released version of the WIT packages run in the current server, alongside those for the current version.
+//! Components for a released version of the WIT packages run in the current server, alongside components for the current
+//! version.
 //!
-//! To release a version: copy `wit/` to `wit/released/`, and `tests/guests/current` to `tests/guests/released/`, add the
-//! digests of both to `wit/released/SHA256SUMS`, and add the new version to [`VERSIONS`].
+//! To release a version:
+//!
+//! 1. Copy the packages in `wit/` to `wit/released/`, into a folder such as `0.1.0`.
+//! 2. Copy `tests/guests/current` to `tests/guests/released/`, into a folder such as `0_1_0`.
+//! 3. Add the digests of the copied files, except Cargo manifests, to `wit/released/SHA256SUMS`.
+//! 4. Add the new version to [`VERSIONS`].
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
@@ -48,7 +53,7 @@ const VERSIONS: [Version; 2] = [
     },
 ];
 
-/// The kinds of plugins, each a folder with a guest in each version.
+/// The kinds of plugins. Each version has one guest of each kind, in a folder of this name.
 const KINDS: [&str; 3] = ["generator", "issued", "resolver"];
 
 /// The requested duration of certificates, in days.
@@ -57,7 +62,7 @@ const DURATION_DAYS: i64 = 2;
 const ATTEMPTS_MAX: usize = 1_000;
 
 #[tokio::test]
-async fn versions_run_alongside_as_in_the_golden_table() {
+async fn guests_of_all_versions_run_in_one_server() {
     let server = Server::start_with(&options(&VERSIONS[0])).await;
     let (authority, leaf) = certificates(&server).await;
     server
@@ -65,21 +70,21 @@ async fn versions_run_alongside_as_in_the_golden_table() {
         .await
         .expect(200);
     for version in &VERSIONS {
-        generates(&server, version).await;
-        has_signed(&server, version, &authority, &leaf).await;
+        assert_generates(&server, version).await;
+        assert_signs(&server, version, &authority, &leaf).await;
     }
     // A server has only one resolver.
-    resolves(&server).await;
+    assert_resolves(&server).await;
     for version in &VERSIONS[1..] {
         let reported = server.reload_plugins(&options(version)).await;
         assert!(reported.contains("new calls use them"), "{reported}");
-        resolves(&server).await;
-        generates(&server, &VERSIONS[0]).await;
+        assert_resolves(&server).await;
+        assert_generates(&server, &VERSIONS[0]).await;
     }
-    is_the_published_one();
+    assert_table_is_current();
 }
 
-/// Starts a server with the generators of all versions, and the resolver of one version.
+/// Returns options for a server with the generators of all versions and the resolver of one version.
 fn options(of_resolver: &Version) -> Options {
     let section =
         |file: &str, more: &str| format!("component = \"{}\"\n{more}", component(file).display());
@@ -107,7 +112,7 @@ fn options(of_resolver: &Version) -> Options {
 }
 
 /// Generates, converges, regenerates and sets a value, regenerates the set value, and sends invalid parameters.
-async fn generates(server: &Server, version: &Version) {
+async fn assert_generates(server: &Server, version: &Version) {
     let credential_type = &format!("plain-{}", version.types);
     let (made_name, set_name) = (
         &format!("/made-{}", version.types),
@@ -137,8 +142,8 @@ async fn generates(server: &Server, version: &Version) {
     let set = server.set(set_name, credential_type, json!({"secret": "s"}));
     let set = set.await.expect(200).json();
     assert_eq!(set["value"], json!({"accepted": true, "secret": "s"}));
-    let remade = server.regenerate(set_name).await.expect(200).json();
-    assert_eq!(remade["value"]["given"], json!({"label": "recovered"}));
+    let regenerated = server.regenerate(set_name).await.expect(200).json();
+    assert_eq!(regenerated["value"]["given"], json!({"label": "recovered"}));
 }
 
 /// Generates a CA and a certificate signed by it.
@@ -156,8 +161,9 @@ async fn certificates(server: &Server) -> (Value, Value) {
     )
 }
 
-/// The guest reads all data of its issuer, gets one body signed, and another one refused.
-async fn has_signed(server: &Server, version: &Version, authority: &Value, leaf: &Value) {
+/// Asserts that the guest can read all data of its issuer, and that the issuer signs a valid body and refuses an invalid
+/// one.
+async fn assert_signs(server: &Server, version: &Version, authority: &Value, leaf: &Value) {
     let credential_type = &format!("issued-{}", version.types);
     let name = &format!("/issued-{}", version.types);
     let value = async |tbs_certificate: &[u8]| {
@@ -192,10 +198,10 @@ async fn has_signed(server: &Server, version: &Version, authority: &Value, leaf:
         server.regenerate(name).await.expect(200);
         return;
     }
-    panic!("no call was made within one second");
+    panic!("no call started and ended in the same second");
 }
 
-async fn resolves(server: &Server) {
+async fn assert_resolves(server: &Server) {
     let interpolate = async |document| server.post("/api/v1/interpolate", document).await;
     let found = interpolate(json!({"place": 0})).await.expect(200).json();
     assert_eq!(found, json!({"place": {"a": 1}}));
@@ -208,8 +214,8 @@ const PUBLISHED: &str = "wit/README.md";
 const BEGIN: &str = "<!-- versions: written by `cargo xtask golden` -->\n";
 const END: &str = "<!-- end of versions -->\n";
 
-/// Compares the table in the file with the test's results, or updates it.
-fn is_the_published_one() {
+/// Compares the table in the file with the current table, or updates it.
+fn assert_table_is_current() {
     let path = workspace().join(PUBLISHED);
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
@@ -221,13 +227,13 @@ fn is_the_published_one() {
     }
     assert_eq!(
         published, shown,
-        "{PUBLISHED}: run `cargo xtask golden` if it is meant"
+        "{PUBLISHED}: run `cargo xtask golden` if the change is intended"
     );
 }
 
 fn table() -> String {
     let mut table = String::from(
-        "\n| WIT | First server | Runs in | Kinds of plugins | What came with it | Shown by |\n|---|---|---|---|---|---|\n",
+        "\n| WIT | First server | Runs in | Kinds of plugins | Additions | Tested with |\n|---|---|---|---|---|---|\n",
     );
     for version in &VERSIONS {
         // Writing to a string does not fail.
@@ -265,12 +271,12 @@ fn additions(version: &Version) -> String {
             version.number
         );
         let name = format!("{}/{}", package.name, interface.name.as_deref().unwrap());
-        if came_with(&interface.stability, version) {
+        if is_since(&interface.stability, version) {
             added.push(format!("`{name}`"));
             continue;
         }
         for (function, described) in &interface.functions {
-            if came_with(&described.stability, version) {
+            if is_since(&described.stability, version) {
                 added.push(format!("`{name}.{function}`"));
             }
         }
@@ -279,7 +285,7 @@ fn additions(version: &Version) -> String {
     added.join(", ")
 }
 
-fn came_with(stability: &Stability, version: &Version) -> bool {
+fn is_since(stability: &Stability, version: &Version) -> bool {
     matches!(stability, Stability::Stable { since, .. } if since.to_string() == version.number)
 }
 
@@ -309,17 +315,20 @@ fn released_packages_and_guests_are_unchanged() {
         let (expected, file) = line.split_once("  ").unwrap();
         let contents = fs::read(workspace().join(file)).unwrap();
         let found = hexadecimal(digest(&SHA256, &contents).as_ref());
-        assert_eq!(found, expected, "{file} is released: it must stay as it is");
+        assert_eq!(found, expected, "{file} is released: it must not change");
         known.insert(file.to_owned());
     }
     let mut released = BTreeSet::new();
     for folder in ["wit/released", "tests/guests/released"] {
         add_files(Path::new(folder), &mut released);
     }
-    assert_eq!(known, released, "{DIGESTS} lists every released file");
+    assert_eq!(
+        known, released,
+        "{DIGESTS} must list every released file and no other"
+    );
 }
 
-/// Manifests are not included: their dependencies may be updated.
+/// Adds the files of a folder, except Cargo manifests, whose dependencies may be updated.
 fn add_files(folder: &Path, files: &mut BTreeSet<String>) {
     for entry in fs::read_dir(workspace().join(folder)).unwrap() {
         let path = folder.join(entry.unwrap().file_name());

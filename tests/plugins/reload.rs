@@ -23,18 +23,17 @@ use tokio::{
 
 #[tokio::test]
 async fn call_in_progress_finishes_with_the_old_plugin() {
-    // The call must still be in progress when the plugins are replaced. It runs longer on slower machines.
+    // The call must still be in progress when the plugins are replaced. On slower machines, this needs a longer deadline.
     for deadline_ms in [3_000, 30_000, 300_000] {
-        if is_completed_by_the_replaced_plugin(deadline_ms).await {
+        if call_outlasts_a_reload(deadline_ms).await {
             return;
         }
     }
     panic!("no call was in flight while the plugins were reloaded");
 }
 
-/// Swaps the plugin during a call that runs until its deadline. Returns whether the call was still running after the
-/// swap.
-async fn is_completed_by_the_replaced_plugin(deadline_ms: u32) -> bool {
+/// Replaces the plugin during a call that runs until its deadline. Returns whether the call was still running after that.
+async fn call_outlasts_a_reload(deadline_ms: u32) -> bool {
     let hostile = |settings: &str| {
         Options::default()
             .watched()
@@ -44,12 +43,12 @@ async fn is_completed_by_the_replaced_plugin(deadline_ms: u32) -> bool {
     let body = json!({"name": "/a", "type": "hostile", "parameters": {}});
     let request = server.authorized(Method::POST, "/api/v1/data");
     let started = tokio::spawn(Response::to(request.body(body.to_string())));
-    let is_at_work = |scrape: &Scrape| {
+    let is_busy = |scrape: &Scrape| {
         let generate = [("lane", "generate")];
         scrape.sum("keywright_plugin_lane_threads_busy", &generate) == Some(1.0)
     };
     server
-        .scrape_until(|scrape| is_at_work(scrape) || started.is_finished())
+        .scrape_until(|scrape| is_busy(scrape) || started.is_finished())
         .await;
     assert_loaded(&server.reload_plugins(&hostile("")).await);
     let made = server.generate("/b", "hostile", json!({})).await;
@@ -61,7 +60,7 @@ async fn is_completed_by_the_replaced_plugin(deadline_ms: u32) -> bool {
 }
 
 #[tokio::test]
-async fn removed_type_can_be_read_and_comes_back() {
+async fn removed_type_stays_readable_and_can_be_added_again() {
     let with = with_wireguard();
     let server = Server::start().await;
     let unknown = server.generate("/a", "wireguard", json!({})).await;
@@ -189,14 +188,14 @@ async fn reloads_under_load_fail_no_request_and_record_each_digest() {
                 .iter()
                 .filter(|mark| generated.value.get(mark).is_some());
             let marks: Vec<_> = marks.collect();
-            assert_eq!(marks, [mark], "{name} is said to be made by {digest}");
+            assert_eq!(marks, [mark], "the server reports {digest} for {name}");
             let own = |deployment: &&Deployment| deployment.digest == digest;
             assert!(
                 deployments
                     .iter()
                     .filter(own)
-                    .any(|deployment| deployment.may_have_made(generated)),
-                "{name} was not made while {digest} was configured"
+                    .any(|deployment| deployment.may_have_generated(generated)),
+                "{name} was not generated while {digest} was configured"
             );
         }
     }
@@ -222,8 +221,8 @@ impl Deployment {
         }
     }
 
-    /// Whether the component may have been configured at some time during this request.
-    fn may_have_made(&self, generated: &Generated) -> bool {
+    /// Returns whether the component may have been configured at some time during this request.
+    fn may_have_generated(&self, generated: &Generated) -> bool {
         generated.responded >= self.began && generated.begun <= self.ended
     }
 }
@@ -234,7 +233,7 @@ fn print(outcome: &Outcome, deployments: &[Deployment]) {
         f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / time.as_secs_f64()
     };
     println!(
-        "{} requests, {} swaps: offered {:.0} a second, answered {:.0} a second, {} were delayed",
+        "{} requests, {} swaps: offered {:.0} per second, completed {:.0} per second, {} were delayed",
         outcome.requests,
         deployments.len() - 1,
         per_second(1, PERIOD),
@@ -243,8 +242,8 @@ fn print(outcome: &Outcome, deployments: &[Deployment]) {
     );
 }
 
-/// A build of the same plugin that names one field of its values by a mark, in the value and in its schema, so that
-/// each value shows the build that generated it.
+/// Builds the same plugin with one field of its values renamed to a mark, so that each value shows the build that generated
+/// it.
 fn build(files: &TempDir, mark: &str) -> PathBuf {
     let mut bytes = fs::read(component(CREDENTIAL_TYPE)).unwrap();
     let (field, marked) = (MARKED.as_bytes(), format!("\"{mark}\""));
@@ -442,6 +441,6 @@ const CREDENTIAL_TYPE: &str = "plain";
 /// The time between two requests: 200 per second.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// The maximum number of concurrent requests. It is half of the server's limit per actor and of its plugin queue: on a
-/// machine too slow for the load, the load waits, and a refused request is a failure there too.
+/// The maximum number of concurrent requests. It is half of the server's limit per actor and of its plugin queue, so that
+/// the server refuses no request: on a slow machine, the load waits instead.
 const REQUESTS_IN_PROGRESS_MAX: usize = 128;

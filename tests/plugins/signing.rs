@@ -29,19 +29,19 @@ struct Signed {
 
 #[tokio::test]
 async fn requested_certificate_is_signed() {
-    reported(&body_of_leaf, DURATION_DAYS, "signed ").await;
+    assert_outcome(&body_of_leaf, DURATION_DAYS, "signed ").await;
 }
 
 #[tokio::test]
 async fn ca_certificate_is_refused_unless_requested() {
-    let words = "refused: the basic constraints must be there, and must assert an authority only if one was requested";
-    reported(&|signed| body(&signed.intermediate), DURATION_DAYS, words).await;
+    let words = "refused: the basic constraints must be present; they may mark the certificate as a CA only if a CA was requested";
+    assert_outcome(&|signed| body(&signed.intermediate), DURATION_DAYS, words).await;
 }
 
 #[tokio::test]
 async fn other_issuer_name_is_refused() {
     let words = "refused: the issuer must be the subject of the issuer's certificate";
-    reported(
+    assert_outcome(
         &|signed| body(&signed.of_other_issuer),
         DURATION_DAYS,
         words,
@@ -52,32 +52,32 @@ async fn other_issuer_name_is_refused() {
 #[tokio::test]
 async fn issuers_own_key_is_refused() {
     let with_own_key = |signed: &Signed| with_key(signed, &public_key(&signed.root));
-    reported(&with_own_key, DURATION_DAYS, OWN_KEY_REFUSED).await;
+    assert_outcome(&with_own_key, DURATION_DAYS, OWN_KEY_REFUSED).await;
 }
 
 #[tokio::test]
 async fn issuers_own_key_is_refused_in_another_encoding() {
     let in_another_form = |signed: &Signed| with_key(signed, &hybrid(&public_key(&signed.root)));
-    reported(&in_another_form, DURATION_DAYS, OWN_KEY_REFUSED).await;
+    assert_outcome(&in_another_form, DURATION_DAYS, OWN_KEY_REFUSED).await;
 }
 
 #[tokio::test]
 async fn longer_validity_than_requested_is_refused() {
     let words = "refused: the validity must not be longer than was requested";
-    reported(&body_of_leaf, DURATION_DAYS + 1, words).await;
+    assert_outcome(&body_of_leaf, DURATION_DAYS + 1, words).await;
 }
 
 #[tokio::test]
 async fn unknown_critical_extension_is_refused() {
     let with_unknown = |signed: &Signed| replaced(&body_of_leaf(signed), KEY_USAGE, UNKNOWN);
     let words = "refused: only basic constraints, key usage, extended key usage and subject alternative name may be critical";
-    reported(&with_unknown, DURATION_DAYS, words).await;
+    assert_outcome(&with_unknown, DURATION_DAYS, words).await;
 }
 
 const OWN_KEY_REFUSED: &str = "refused: the public key must not be the issuer's own";
 
 /// Asserts the result of signing such a body, for an issuer with a key of each type.
-async fn reported(wanted: &dyn Fn(&Signed) -> Vec<u8>, days: i64, words: &str) {
+async fn assert_outcome(wanted: &dyn Fn(&Signed) -> Vec<u8>, days: i64, words: &str) {
     let server = server().await;
     for key_type in KEY_TYPES {
         let signed = signed(&server, key_type).await;
@@ -118,9 +118,9 @@ async fn signed(server: &Server, key_type: &str) -> Signed {
     }
 }
 
-/// Passes a body to a guest's issuer, with a validity that starts now and lasts this number of days. Returns the guest's note
-/// about the result, and about the number of occurrences in its memory of each of these texts, which have inverted bytes. The
-/// validity must start in the second of the call, so the call is retried if the second passes.
+/// Passes a body to a guest's issuer, with a validity that starts now and lasts this number of days. Returns the guest's
+/// note: the result, and how often each of the texts in `masked` occurs in the guest's memory. The bytes of these texts are
+/// inverted. The validity must start in the second of the call, so the call is retried if the second passes.
 async fn outcome(server: &Server, body: &[u8], days: i64, masked: &[String]) -> String {
     for _ in 0..ATTEMPTS_MAX {
         let parameters = json!({
@@ -138,7 +138,7 @@ async fn outcome(server: &Server, body: &[u8], days: i64, masked: &[String]) -> 
             return note.to_owned();
         }
     }
-    panic!("no call was made within one second");
+    panic!("no call started and ended in the same second");
 }
 
 /// Returns the body of a certificate.
@@ -245,8 +245,8 @@ async fn ca_key_is_never_in_guest_memory() {
     assert!(counts[1..].iter().all(|count| *count == 0), "{counts:?}");
 }
 
-/// Returns every fragment of the secret part of a key: of its DER, of its DER with reversed bytes (the byte order of arithmetic), and
-/// of its PEM.
+/// Returns every fragment of the secret part of a key: of its DER, of its DER with reversed bytes (the byte order of
+/// arithmetic), and of its PEM.
 fn fragments(pem: &str) -> Vec<Vec<u8>> {
     let der = der(pem);
     let of_der = der[SECRET_PART_BEGINS..].chunks_exact(FRAGMENT_BYTES);

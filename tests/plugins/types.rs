@@ -27,7 +27,12 @@ async fn server() -> Server {
     Server::start_with(&Options::default().beyond_the_specification()).await
 }
 
-async fn made(server: &Server, name: &str, credential_type: &str, parameters: &Value) -> Value {
+async fn generated(
+    server: &Server,
+    name: &str,
+    credential_type: &str,
+    parameters: &Value,
+) -> Value {
     let response = server.generate(name, credential_type, parameters.clone());
     response.await.expect(200).json()
 }
@@ -44,7 +49,7 @@ fn secret(version: &Value) -> &Value {
 async fn every_type_is_generated_and_read() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {
-        let version = made(&server, "/a", credential_type, &parameters).await;
+        let version = generated(&server, "/a", credential_type, &parameters).await;
         assert_eq!(version["type"], credential_type);
         assert!(!secret(&version).as_str().unwrap().is_empty());
         let id = version["id"].as_str().unwrap();
@@ -62,7 +67,7 @@ async fn every_generate_mode_works() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {
         let name = format!("/{credential_type}");
-        let first = made(&server, &name, credential_type, &parameters).await;
+        let first = generated(&server, &name, credential_type, &parameters).await;
         for (mode, parameters, is_new) in [
             ("converge", &parameters, false),
             ("no-overwrite", &json!({}), false),
@@ -88,10 +93,10 @@ async fn every_type_is_regenerated_with_its_parameters() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {
         let name = format!("/{credential_type}");
-        let first = made(&server, &name, credential_type, &parameters).await;
+        let first = generated(&server, &name, credential_type, &parameters).await;
         let second = server.regenerate(&name).await.expect(200).json();
         assert_ne!(secret(&second), secret(&first));
-        let converged = made(&server, &name, credential_type, &parameters).await;
+        let converged = generated(&server, &name, credential_type, &parameters).await;
         assert_eq!(converged, second);
     }
 }
@@ -100,8 +105,8 @@ async fn every_type_is_regenerated_with_its_parameters() {
 async fn set_key_pair_is_regenerated_and_passphrase_is_not() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {
-        let made = made(&server, "/made", credential_type, &parameters).await;
-        let set = server.set("/set", credential_type, made["value"].clone());
+        let generated = generated(&server, "/generated", credential_type, &parameters).await;
+        let set = server.set("/set", credential_type, generated["value"].clone());
         set.await.expect(200);
         let response = server.regenerate("/set").await;
         if credential_type == "passphrase" {
@@ -109,11 +114,11 @@ async fn set_key_pair_is_regenerated_and_passphrase_is_not() {
         } else {
             let regenerated = response.expect(200).json();
             let begin = |version: &Value| secret(version).as_str().unwrap()[..32].to_owned();
-            assert_eq!(begin(&regenerated), begin(&made));
+            assert_eq!(begin(&regenerated), begin(&generated));
             let converged = server.generate("/set", credential_type, parameters).await;
             assert_eq!(converged.expect(200).json(), regenerated);
         }
-        for name in ["/made", "/set"] {
+        for name in ["/generated", "/set"] {
             let path = format!("/api/v1/data?name={name}");
             server.delete(&path).await.expect(204);
         }
@@ -164,8 +169,8 @@ async fn permissions_and_searches_apply_to_every_type() {
     server.grant("/team/*", caller.actor(), &["read"]).await;
     for (credential_type, parameters, _) in types() {
         let name = format!("/team/{credential_type}");
-        let version = made(&server, &name, credential_type, &parameters).await;
-        made(&server, "/elsewhere", credential_type, &parameters).await;
+        let version = generated(&server, &name, credential_type, &parameters).await;
+        generated(&server, "/elsewhere", credential_type, &parameters).await;
         let read = caller.get(&format!("/api/v1/data?name={name}")).await;
         assert_eq!(read.expect(200).json()["data"][0], version);
         let other = caller.get("/api/v1/data?name=/elsewhere").await;
@@ -191,7 +196,7 @@ async fn bulk_regenerate_replaces_values_of_a_bad_plugin() {
     for (credential_type, parameters, value) in types() {
         let bad = BadPlugin::of(credential_type);
         let server = bad.server().await;
-        let first = made(&server, "/made", credential_type, &parameters).await;
+        let first = generated(&server, "/generated", credential_type, &parameters).await;
         server.set("/set", credential_type, value).await.expect(200);
         let server = BadPlugin::replaced(server).await;
         let digest = bad.digest();
@@ -200,30 +205,30 @@ async fn bulk_regenerate_replaces_values_of_a_bad_plugin() {
         assert_eq!(found["credentials"].as_array().unwrap().len(), 1);
         let body = json!({"generated_by": digest});
         let bulk = server.post("/api/v1/bulk-regenerate", body).await;
-        let expected = json!({"regenerated_credentials": ["/made"]});
+        let expected = json!({"regenerated_credentials": ["/generated"]});
         assert_eq!(bulk.expect(200).json(), expected);
-        let second = made(&server, "/made", credential_type, &parameters).await;
+        let second = generated(&server, "/generated", credential_type, &parameters).await;
         assert_ne!(secret(&second), secret(&first));
-        assert_eq!(server.versions("/made").await, [second, first]);
+        assert_eq!(server.versions("/generated").await, [second, first]);
         assert_eq!(server.versions("/set").await.len(), 1);
     }
 }
 
 /// References must be to a credential of the type json, as for the types of the specification.
 #[tokio::test]
-async fn references_to_every_type_are_handled_alike() {
+async fn references_to_every_type_fail_with_the_same_error() {
     let server = server().await;
     let interpolated = async |name: &str| {
         let document = json!({"service": [{"credentials": {"credhub-ref": name}}]});
         let response = server.post("/api/v1/interpolate", document).await;
         (response.status, response.error().replace(name, "NAME"))
     };
-    made(&server, "/password", "password", &json!({})).await;
+    generated(&server, "/password", "password", &json!({})).await;
     let expected = interpolated("/password").await;
     assert_eq!(expected.0, 400);
     for (credential_type, parameters, _) in types() {
         let name = format!("/{credential_type}");
-        made(&server, &name, credential_type, &parameters).await;
+        generated(&server, &name, credential_type, &parameters).await;
         assert_eq!(interpolated(&name).await, expected);
     }
 }
@@ -232,8 +237,8 @@ async fn references_to_every_type_are_handled_alike() {
 async fn every_type_is_exported_and_imported() {
     let source = server().await;
     for (credential_type, parameters, value) in types() {
-        let name = format!("/made/{credential_type}");
-        made(&source, &name, credential_type, &parameters).await;
+        let name = format!("/generated/{credential_type}");
+        generated(&source, &name, credential_type, &parameters).await;
         let name = format!("/set/{credential_type}");
         source.set(&name, credential_type, value).await.expect(200);
     }
@@ -248,7 +253,7 @@ async fn every_type_is_exported_and_imported() {
         (&json!(6), &json!(0))
     );
     for (credential_type, parameters, _) in types() {
-        for folder in ["made", "set"] {
+        for folder in ["generated", "set"] {
             let name = format!("/{folder}/{credential_type}");
             let [expected, found] = [&source, &target].map(|server| server.versions(&name));
             let (expected, found) = (expected.await, found.await);
@@ -257,12 +262,14 @@ async fn every_type_is_exported_and_imported() {
             let public_key = |version: &Value| version["value"].get("public_key").cloned();
             assert_eq!(public_key(&found[0]), public_key(&expected[0]), "{name}");
         }
-        let regenerated = target.regenerate(&format!("/made/{credential_type}")).await;
+        let regenerated = target
+            .regenerate(&format!("/generated/{credential_type}"))
+            .await;
         if credential_type != "passphrase" {
             let regenerated = regenerated.expect(200).json();
-            let name = format!("/made/{credential_type}");
+            let name = format!("/generated/{credential_type}");
             assert_eq!(
-                made(&target, &name, credential_type, &parameters).await,
+                generated(&target, &name, credential_type, &parameters).await,
                 regenerated
             );
         }
@@ -297,7 +304,7 @@ async fn server_with_wireguard() -> Server {
     Server::start_with(&options).await
 }
 
-async fn made_wireguard(server: &Server, parameters: Value) -> Value {
+async fn generated_wireguard(server: &Server, parameters: Value) -> Value {
     server
         .generate("/a", "wireguard", parameters)
         .await
@@ -315,16 +322,16 @@ fn key(version: &Value, field: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn keys_are_generated_and_converge() {
+async fn wireguard_keys_are_generated_and_converge() {
     let server = server_with_wireguard().await;
-    let first = made_wireguard(&server, json!({})).await;
+    let first = generated_wireguard(&server, json!({})).await;
     assert_eq!(first["type"], "wireguard");
     assert_ne!(key(&first, "private_key"), key(&first, "public_key"));
     assert_eq!(first["value"].get("preshared_key"), None);
     for same in [json!({}), json!({"preshared_key": false})] {
-        assert_eq!(made_wireguard(&server, same).await["id"], first["id"]);
+        assert_eq!(generated_wireguard(&server, same).await["id"], first["id"]);
     }
-    let other = made_wireguard(&server, json!({"preshared_key": true})).await;
+    let other = generated_wireguard(&server, json!({"preshared_key": true})).await;
     assert_ne!(other["id"], first["id"]);
     key(&other, "preshared_key");
     let body = server
@@ -339,9 +346,9 @@ async fn keys_are_generated_and_converge() {
 }
 
 #[tokio::test]
-async fn value_is_regenerated_with_its_parameters() {
+async fn wireguard_value_is_regenerated_with_its_parameters() {
     let server = server_with_wireguard().await;
-    let first = made_wireguard(&server, json!({"preshared_key": true})).await;
+    let first = generated_wireguard(&server, json!({"preshared_key": true})).await;
     let second = server.regenerate("/a").await.expect(200).json();
     for field in ["private_key", "public_key", "preshared_key"] {
         assert_ne!(key(&second, field), key(&first, field), "{field}");
@@ -370,7 +377,7 @@ async fn invalid_wireguard_parameters_are_400_and_named() {
 #[tokio::test]
 async fn set_wireguard_values_are_validated_against_the_schema() {
     let server = server_with_wireguard().await;
-    let value = made_wireguard(&server, json!({})).await["value"].clone();
+    let value = generated_wireguard(&server, json!({})).await["value"].clone();
     let set = server
         .set("/b", "wireguard", value.clone())
         .await
@@ -395,9 +402,9 @@ async fn set_wireguard_values_are_validated_against_the_schema() {
 }
 
 #[tokio::test]
-async fn value_is_read_found_and_deleted() {
+async fn wireguard_value_is_read_found_and_deleted() {
     let server = server_with_wireguard().await;
-    let version = made_wireguard(&server, json!({})).await;
+    let version = generated_wireguard(&server, json!({})).await;
     let id = version["id"].as_str().unwrap();
     assert_eq!(
         server
@@ -425,7 +432,7 @@ async fn value_is_read_found_and_deleted() {
 }
 
 #[tokio::test]
-async fn wireguard_is_listed() {
+async fn errors_for_an_unknown_type_list_the_wireguard_type() {
     let server = server_with_wireguard().await;
     for (response, status) in [
         (server.set("/a", "nonsense", json!("v")).await, 422),

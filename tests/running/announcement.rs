@@ -39,7 +39,7 @@ fn printed_instructions_work_and_are_in_the_readme() {
     for line in [&login, generate, get, find] {
         let shown = format!("\n$ {line}\n");
         let Some((_, behind)) = rest.split_once(&shown) else {
-            panic!("the README has not, in this order: {line}");
+            panic!("the README lacks this command, or has it in another order: {line}");
         };
         rest = behind;
     }
@@ -82,7 +82,7 @@ impl Development {
                 return server;
             }
         }
-        panic!("it ended: {:?}", server.lines);
+        panic!("the server exited: {:?}", server.lines);
     }
 
     fn address(&self) -> &str {
@@ -92,7 +92,7 @@ impl Development {
     }
 }
 
-/// Runs the lines in a newcomer's shell, and returns their output.
+/// Runs the lines in a shell without other configuration, and returns their output.
 fn type_lines(folder: &TempDir, lines: &[&str]) -> String {
     let output = Command::new("bash")
         .args(["-euo", "pipefail", "-c", &lines.join("\n")])

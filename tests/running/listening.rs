@@ -37,7 +37,7 @@ fn a_busy_port_is_reported_before_plugins_are_compiled() {
 }
 
 #[test]
-fn a_server_that_loads_plugins_refuses_connections() {
+fn a_server_refuses_connections_while_it_loads_plugins() {
     let layout = Layout::new();
     let port = ReservedPort::any();
     let address = format!("127.0.0.1:{}", port.number());
@@ -70,8 +70,8 @@ async fn a_server_listens_on_all_addresses_of_a_host_name() {
         .collect();
     let ips: BTreeSet<_> = addresses.iter().map(SocketAddr::ip).collect();
     let resolved = ("localhost", 0).to_socket_addrs().unwrap();
-    let here = resolved.filter(|address| TcpListener::bind(address).is_ok());
-    assert_eq!(ips, here.map(|address| address.ip()).collect());
+    let local = resolved.filter(|address| TcpListener::bind(address).is_ok());
+    assert_eq!(ips, local.map(|address| address.ip()).collect());
     for address in addresses {
         assert_eq!(health(&address.to_string()).await, "{\"status\":\"UP\"}");
     }

@@ -1,5 +1,5 @@
-//! Tests of running the server: service, configuration and documents. A test program of its own, so that it is not run
-//! for each database.
+//! Tests of running the server: service, configuration and documents. This is a separate test program, so that it does not
+//! run once per database.
 
 #![expect(
     clippy::indexing_slicing,

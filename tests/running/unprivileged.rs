@@ -26,11 +26,11 @@ async fn an_unprivileged_user_runs_the_server_on_read_only_files() {
     let program = install_program(&layout);
     warm_cache(&layout);
     set_mode(layout.root(), 0o755);
-    give_away(&layout, is_root);
+    change_owner(&layout, is_root);
     for top in ["etc", "usr"] {
         make_read_only(&layout.path(top));
     }
-    let before = contents(&layout);
+    let before = modification_times(&layout);
 
     let mut service = Service::start(&layout, unprivileged(&program, is_root));
     let address = address_in(&service.notified("READY=1"));
@@ -39,7 +39,7 @@ async fn an_unprivileged_user_runs_the_server_on_read_only_files() {
     service.notified("STOPPING=1");
     assert!(service.end().success());
 
-    assert_eq!(contents(&layout), before);
+    assert_eq!(modification_times(&layout), before);
     for (path, mode) in [
         ("var/lib/keywright/keywright.db", 0o600),
         ("var/lib/keywright/plugin-cache", 0o700),
@@ -69,16 +69,16 @@ fn warm_cache(layout: &Layout) {
     let cache = layout.path("var/lib/keywright/plugin-cache");
     fs::create_dir(&cache).unwrap();
     set_mode(&cache, 0o700);
-    let kept = fs::read_dir(workspace().join("target/test-plugin-cache"));
-    for file in kept.into_iter().flatten() {
+    let compiled = fs::read_dir(workspace().join("target/test-plugin-cache"));
+    for file in compiled.into_iter().flatten() {
         let file = file.unwrap();
-        // Another test may be writing the file, and then rename it.
+        // The copy fails if another test renames its unfinished file meanwhile.
         let _ = fs::copy(file.path(), cache.join(file.file_name()));
     }
 }
 
-/// Makes the user the owner of the files that the server writes, and of its secrets.
-fn give_away(layout: &Layout, is_root: bool) {
+/// Makes the unprivileged user the owner of the files that the server writes, and of its secrets.
+fn change_owner(layout: &Layout, is_root: bool) {
     if !is_root {
         return;
     }
@@ -100,7 +100,7 @@ fn make_read_only(folder: &Path) {
 }
 
 /// Returns the modification times of the files that must not be changed.
-fn contents(layout: &Layout) -> BTreeMap<PathBuf, i64> {
+fn modification_times(layout: &Layout) -> BTreeMap<PathBuf, i64> {
     let tops = ["etc", "usr"].into_iter();
     let all = tops.flat_map(|top| files(&layout.path(top)));
     all.map(|path| {

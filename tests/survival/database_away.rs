@@ -70,9 +70,9 @@ async fn a_temporarily_read_only_database_still_serves_reads() {
     // As after a failover: each new connection reaches a read-only database.
     postgres.run_at(&url, CUT);
     load.wait_until_each_server_refuses().await;
-    load.assert_reads_go_on().await;
+    load.assert_reads_continue().await;
     load.wait_for_health("UP").await;
-    // Open connections stay open, but must not be used again.
+    // The open connections are still read-only, so the servers must not use them again.
     set("reset default_transaction_read_only");
     load.wait_for_writes_at_each_server().await;
     load.end().await.assert_nothing_is_lost().await;
@@ -103,13 +103,14 @@ const RESPONSE_MAX: Duration = Duration::from_mins(2);
 /// The number of responses of each server that a test waits for, and the maximum wait.
 const RESPONSES_AWAITED: u64 = 12;
 const AWAITED_MAX: Duration = Duration::from_mins(10);
-/// The number of reads to check, and how many of them may fail at each server: one per client, delayed by the machine.
+/// The number of reads to wait for, and the maximum number of failed reads per server: a slow machine may delay one per
+/// client.
 const READS_AWAITED: u64 = 100;
 const READS_REFUSED_MAX: u64 = CLIENTS_PER_SERVER as u64;
 /// The number of restarts of a server that finds the database too slow within its wait of two seconds.
 const STARTS_MAX: usize = 30;
 const POLL: Duration = Duration::from_millis(20);
-/// The number of writes of a client to one name before the next.
+/// The number of writes of a client to one name before it uses the next name.
 const WRITES_PER_NAME: usize = 3;
 
 /// Three servers on one database, with active clients.
@@ -201,7 +202,7 @@ impl Load {
     }
 
     /// Waits until each server has served reads from now on, with almost no errors.
-    pub(super) async fn assert_reads_go_on(&self) {
+    pub(super) async fn assert_reads_continue(&self) {
         let refused = || -> Vec<u64> {
             let refused = self.counts.iter().map(|counts| &counts.reads_refused);
             refused.map(|count| count.load(Ordering::Relaxed)).collect()
@@ -233,7 +234,7 @@ impl Load {
     }
 
     async fn wait_for(&self, what: &str, count: impl Fn(&Counts) -> &AtomicU64) {
-        // Requests in progress may have started earlier, but there can't be more than this.
+        // Some of these requests may have started earlier, but at most one per client, which is fewer than this number.
         self.wait_for_many(what, RESPONSES_AWAITED, count).await;
     }
 
@@ -304,13 +305,13 @@ impl Ended {
                 let id = version["id"].as_str().unwrap();
                 acknowledged.iter().any(|known| known == id)
             };
-            let kept: Vec<&str> = versions
+            let stored: Vec<&str> = versions
                 .iter()
                 .filter(known)
                 .map(|version| version["id"].as_str().unwrap())
                 .collect();
             let expected: Vec<&str> = acknowledged.iter().rev().map(String::as_str).collect();
-            assert_eq!(kept, expected, "{name}");
+            assert_eq!(stored, expected, "{name}");
             let in_doubt = self.responses.in_doubt.get(name);
             for version in &versions {
                 let id = version["id"].as_str().unwrap();
@@ -350,7 +351,7 @@ impl Client {
     async fn write(&mut self, name: &str, round: usize) {
         let value = json!(format!("{name} {round}"));
         let body = json!({"name": name, "type": "value", "value": value});
-        let response = self.ask(Method::PUT, "/api/v1/data", Some(&body)).await;
+        let response = self.send(Method::PUT, "/api/v1/data", Some(&body)).await;
         match response {
             Some(response) if response.status == 200 => {
                 let id = response.json()["id"].as_str().unwrap().to_owned();
@@ -377,7 +378,7 @@ impl Client {
         let path = format!("/api/v1/data/{newest}");
         let expected = self.responses.acknowledged[newest].clone();
         let counts = &self.counts[self.number];
-        if let Some(response) = self.ask(Method::GET, &path, None).await {
+        if let Some(response) = self.send(Method::GET, &path, None).await {
             if response.status == 200 {
                 assert_eq!(response.json()["value"], expected);
                 counts.read.fetch_add(1, Ordering::Relaxed);
@@ -387,8 +388,8 @@ impl Client {
         }
     }
 
-    /// A response of a known kind.
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Response> {
+    /// Sends a request, and records its duration and any unexpected response. Returns `None` after a timeout.
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Response> {
         let counts = &self.counts[self.number];
         let request = self.server.authorized(method.clone(), path);
         let request = match body {

@@ -59,7 +59,7 @@ async fn openssl_and_webpki_verify_chains_of_every_key_type_and_mixed() {
             assert!(openssl_verifies(chain, &options), "{key_types:?}");
             webpki_verifies(chain, "leaf.example.org", KeyUsage::server_auth()).unwrap();
         }
-        // The leaf of another CA.
+        // A leaf that another version of the intermediate CA signed.
         let mixed = [
             generated[0].clone(),
             generated[1].clone(),

@@ -28,7 +28,8 @@ fn text(version: &Value) -> String {
     openssl(&["x509", "-in", &file, "-noout", "-text"])
 }
 
-/// Returns the SHA-1 of a certificate's public key bits, as OpenSSL prints key identifiers. The DER of a key ends with these bits.
+/// Returns the SHA-1 of a certificate's public key bits, as OpenSSL prints key identifiers. The DER of a key ends with
+/// these bits.
 fn key_identifier(version: &Value, key_bits_bytes: usize) -> String {
     let files = Files::new();
     let certificate = files.write_field("certificate", version, "certificate");
@@ -222,7 +223,7 @@ async fn version_signature_algorithm_and_key_are_as_specified() {
 }
 
 #[tokio::test]
-async fn leaves_of_a_ca_without_a_key_identifier_name_none() {
+async fn leaves_of_a_ca_without_key_id_have_no_authority_key_id() {
     if !is_available("openssl") {
         return;
     }

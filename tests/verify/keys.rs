@@ -1,12 +1,12 @@
-//! Private keys load in other programs, which agree on their public keys, and sign and verify with them; and the hash of a
-//! user's password is crypt(3) with SHA-512, as OpenSSL computes it too.
+//! Other programs load private keys, derive the same public keys, and sign and verify with them. OpenSSL computes the same
+//! hashes of users' passwords: crypt(3) with SHA-512.
 
 use keywright_harness::{Options, Program, Server, is_available};
 use serde_json::{Value, json};
 
 use crate::{Files, certificate, openssl};
 
-/// Asserts that OpenSSL finds a private key valid, and returns its public key, PEM.
+/// Asserts that OpenSSL finds a private key valid, and returns its public key as PEM.
 fn checked_public_key(files: &Files, version: &Value) -> String {
     let key = files.write_field("key", version, "private_key");
     let verdict = Program::run("openssl", &["rsa", "-check", "-noout", "-in", &key], "");

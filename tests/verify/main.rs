@@ -66,7 +66,7 @@ pub(crate) async fn chain(server: &Server) -> [Value; 3] {
     chain_of(server, ["rsa"; 3]).await
 }
 
-/// The same, with these key types.
+/// Generates the same chain with these key types.
 pub(crate) async fn chain_of(server: &Server, [root, intermediate, leaf]: [&str; 3]) -> [Value; 3] {
     let usages = ["key_cert_sign", "crl_sign"];
     let root = json!({

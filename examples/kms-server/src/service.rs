@@ -32,8 +32,8 @@ pub trait KeyKeeper: Send + Sync + 'static {
     /// Decrypts bytes.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if they were not encrypted with this key. Keywright depends on it, because it calls every configured
-    /// plugin.
+    /// `INVALID_ARGUMENT` if they were not encrypted with this key. Keywright depends on this status, because it calls every
+    /// configured plugin.
     fn decrypt(&self, cipher: &[u8]) -> Result<Vec<u8>, Status>;
 }
 

@@ -43,7 +43,8 @@ pub struct RequestLimits {
     pub requests_max: usize,
     /// Maximum number of requests in progress per actor; further ones get status 429.
     pub requests_per_actor_max: usize,
-    /// Maximum number of requests per actor, in a second and in one burst; further ones get status 429.
+    /// Maximum number of requests per second of an actor, which is also the maximum size of a burst; further ones get
+    /// status 429.
     pub requests_per_second_max: Option<NonZeroU32>,
     /// Maximum length of the path and query, in bytes; longer ones get status 414.
     pub uri_bytes_max: usize,
@@ -102,8 +103,8 @@ impl Admitted {
     }
 
     /// Counts the memory of a complete response, whether or not it was reserved. The response then holds the memory and the
-    /// slot. If there is not enough memory, a failure replaces the response to a read. The response to a write is sent anyway,
-    /// because the write is complete.
+    /// slot. If there is not enough memory for the response to a read, an error response replaces it. The response to a write
+    /// is sent anyway, because the write is complete.
     pub(crate) fn held_by(self, response: Response, is_read: bool) -> Response {
         let bytes = response.body().size_hint().lower();
         let counted = self
@@ -163,11 +164,11 @@ impl RequestSlots {
     fn take(&self, actor: &str) -> Result<RequestPermit, LimitExceeded> {
         let mut used = lock(&self.used);
         let known = used.by_actor.get_key_value(actor);
-        let (actor, of_actor) = known.map_or_else(
+        let (actor, used_by_actor) = known.map_or_else(
             || (Arc::from(actor), 0),
             |(actor, count)| (Arc::clone(actor), *count),
         );
-        if of_actor >= self.per_actor_max {
+        if used_by_actor >= self.per_actor_max {
             return Err(LimitExceeded::PerActor);
         }
         if used.total >= self.count {
@@ -175,7 +176,7 @@ impl RequestSlots {
         }
         used.total = used.total.saturating_add(1);
         used.by_actor
-            .insert(Arc::clone(&actor), of_actor.saturating_add(1));
+            .insert(Arc::clone(&actor), used_by_actor.saturating_add(1));
         Ok(RequestPermit {
             actor,
             used: Arc::clone(&self.used),
@@ -199,8 +200,8 @@ impl Drop for RequestPermit {
     }
 }
 
-/// The request rates of actors. Each may make a burst of requests, and as many requests per second after it (the generic
-/// cell rate algorithm, ITU-T I.371, which is a token bucket).
+/// The request rates of actors. Each actor may send a burst of requests, and then the same number of requests per second (the
+/// generic cell rate algorithm, ITU-T I.371, which is a token bucket).
 ///
 /// At most [`ACTORS_MAX`] actors are tracked at once. At this limit, actors with full buckets are removed; a bucket refills
 /// within a second.
@@ -251,18 +252,21 @@ impl<C: Clock + Clone> ActorRates<C> {
             .evicted_at
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let is_soon =
+        let was_evicted_recently =
             evicted_at.is_some_and(|at| Duration::from(now.duration_since(at)) < REFILL_TIME);
-        if !is_soon {
+        if !was_evicted_recently {
             *evicted_at = Some(now);
             self.limiter.retain_recent();
         }
     }
 }
 
-/// Returns the response to a request that is refused for its head: its path and query are too long, it has too many header
-/// fields, or its end or its host is ambiguous (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section
-/// 8.3.1).
+/// Returns the error response if the head of a request is refused. A head is refused if:
+///
+/// - the path and query are too long
+/// - there are too many header fields
+/// - the host or the end of the body is ambiguous (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113,
+///   section 8.3.1)
 pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<Response> {
     let uri = request.uri();
     let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
@@ -337,7 +341,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
 /// The retry delay if no slot is free. Requests are short, so a slot is free soon.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Maximum number of tracked actors. Because buckets refill within a second, it limits the number of actors per second.
+/// Maximum number of tracked actors. Because buckets refill within a second, this limits the number of actors per second.
 const ACTORS_MAX: usize = 10_000;
 
 /// The time for an empty bucket to refill.

@@ -55,7 +55,8 @@ pub struct Information {
 }
 
 impl Information {
-    /// The supported API level. Clients use metadata from 2.6.0 on; below 2.0, they send requests that this server rejects.
+    /// The supported API level. Clients send metadata if it is at least 2.6.0. If it were below 2.0, they would send requests that
+    /// this server rejects.
     pub const API_LEVEL: &str = "2.15.0";
 }
 

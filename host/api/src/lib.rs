@@ -15,8 +15,8 @@
 //!   `admission.rs` limits requests;
 //! - `telemetry.rs` creates the span and the access log line of each request, `measure.rs` its metrics.
 //!
-//! To add an endpoint, write its file, and add its route to the list in `router.rs`. If the endpoint maps a failure to
-//! another status than other endpoints, add a variant to `response::Endpoint`. Tests require a request to each route.
+//! To add an endpoint, write its file, and add its route to the list in `router.rs`. If the endpoint maps a failure to a
+//! different status than other endpoints, add a variant to `response::Endpoint`. Tests require a request to each route.
 
 mod admission;
 mod api;

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_method_is_named_only_if_it_is_known() {
+    fn unknown_methods_have_the_label_other() {
         for (method, name) in [
             ("GET", "GET"),
             ("OPTIONS", "OPTIONS"),

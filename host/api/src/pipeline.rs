@@ -75,29 +75,29 @@ impl Pipeline {
         };
         let _in_progress = self.in_progress.begin();
         let method = known_method(request.method());
-        let answering = async {
-            let answering = self.response(context, request);
-            let response = or_panicked(answering.map(|response| response.unwrap_or_else(identity)));
-            let response = response.await;
-            let (status, duration) = (response.status(), started.elapsed());
-            route
-                .map_or(self.routes.unmatched(), |route| &route.measurements)
-                .responded(method, status, duration);
-            log_response(
-                method,
-                route.map(|route| route.path.as_str()),
-                status,
-                duration,
-            );
-            response
-        };
-        let mut response = answering.instrument(request_span(context.id)).await;
+        let mut caller = None;
+        let responding = self.response(context, request, &mut caller);
+        let responding = or_panicked(responding.map(|response| response.unwrap_or_else(identity)));
+        let mut response = responding.instrument(request_span(context.id)).await;
+        let (status, duration) = (response.status(), started.elapsed());
+        route
+            .map_or(self.routes.unmatched(), |route| &route.measurements)
+            .responded(method, status, duration);
+        let path = route.map(|route| route.path.as_str());
+        log_response(
+            context.id,
+            caller.as_deref(),
+            method,
+            path,
+            status,
+            duration,
+        );
         set_headers_of_every_response(response.headers_mut(), context.id);
         with_content_length(response, method == Method::HEAD)
     }
 
-    /// Checks the head, and authenticates the caller unless the path is open. So only authenticated callers learn that a
-    /// path does not exist.
+    /// Checks the head, and authenticates the caller, which is passed to `authenticated`, unless the route requires no authentication. So only authenticated
+    /// callers learn that a path does not exist.
     ///
     /// # Errors
     /// The response to a request that is refused before it accesses anything.
@@ -105,6 +105,7 @@ impl Pipeline {
         &self,
         context: RequestContext<'_>,
         mut request: Request,
+        authenticated: &mut Option<Arc<Caller>>,
     ) -> Result<Response, Response> {
         if let Some(refused) = refused_head(&request, &self.api.request_limits) {
             return Err(refused);
@@ -115,6 +116,7 @@ impl Pipeline {
         let headers = request.headers();
         let (caller, memory) = authenticate(&self.api, context.connection, headers).await?;
         let caller = Arc::new(caller);
+        *authenticated = Some(Arc::clone(&caller));
         request.extensions_mut().insert(Arc::clone(&caller));
 
         // From here on, the request is audited, whatever its outcome.

@@ -19,7 +19,7 @@ pub struct Route {
     path: &'static str,
     access: Access,
     action: Option<&'static str>,
-    bind: Box<dyn FnOnce(Arc<Api>) -> Handling>,
+    bind: Box<dyn FnOnce(Arc<Api>) -> BoundHandler>,
     describe: fn() -> Description,
 }
 
@@ -58,19 +58,19 @@ pub(crate) struct MethodHandler {
     pub(crate) method: Method,
     /// The action of its requests in the audit trail, or `None` if they are not audited.
     pub(crate) action: Option<&'static str>,
-    pub(crate) handle: Handling,
+    pub(crate) handle: BoundHandler,
 }
 
 /// A handler bound to its state.
-pub(crate) type Handling = Box<dyn Fn(Request) -> Responding + Send + Sync>;
+pub(crate) type BoundHandler = Box<dyn Fn(Request) -> ResponseFuture + Send + Sync>;
 
 /// The future that handlers return.
-type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// Binds a handler to its state.
-pub(crate) fn bound<H, T, S>(handler: H, state: S) -> Handling
+pub(crate) fn bound<H, T, S>(handler: H, state: S) -> BoundHandler
 where
-    H: Handler<T, S, Future = Responding> + Sync,
+    H: Handler<T, S, Future = ResponseFuture> + Sync,
     S: Clone + Send + Sync + 'static,
 {
     Box::new(move |request| handler.clone().call(request, state.clone()))
@@ -87,7 +87,7 @@ impl Route {
         describe: fn() -> Description,
     ) -> Self
     where
-        H: Handler<T, Arc<Api>, Future = Responding> + Sync,
+        H: Handler<T, Arc<Api>, Future = ResponseFuture> + Sync,
     {
         Self {
             method,
@@ -270,7 +270,6 @@ impl PathSegments {
         self.0.is_empty()
     }
 
-    /// Returns the first variable segment.
     pub(crate) fn first(&self) -> Option<&str> {
         self.0.first().map(String::as_str)
     }
@@ -341,22 +340,22 @@ mod tests {
     }
 
     #[test]
-    fn get_responds_to_head_and_no_other_method() {
+    fn the_handler_of_get_responds_only_to_get_and_head() {
         let table = table(&["/a"]);
         let (path, _) = table.find("/a").unwrap();
-        for (method, has_response) in [
+        for (method, has_handler) in [
             (Method::GET, true),
             (Method::HEAD, true),
             (Method::POST, false),
             (Method::OPTIONS, false),
         ] {
-            assert_eq!(path.handler(&method).is_some(), has_response, "{method}");
+            assert_eq!(path.handler(&method).is_some(), has_handler, "{method}");
         }
         assert_eq!(path.allowed, "GET,HEAD");
     }
 
     #[test]
-    fn a_path_has_the_expected_number_of_ids_and_all_are_uuids() {
+    fn path_ids_are_the_expected_number_of_uuids() {
         let id = Uuid::from_u128(7);
         let segments =
             |texts: &[&str]| PathSegments(texts.iter().map(|text| (*text).to_owned()).collect());

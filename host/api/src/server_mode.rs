@@ -80,11 +80,11 @@ impl ServerMode {
         }
         if !method.is_safe() {
             return Some(
-                "the caller may not switch the mode: it must be in management.actors of the server's configuration",
+                "the caller may not switch the mode: its actor is not in management.actors of the server's configuration",
             );
         }
-        (!connection.is_some_and(is_own)).then_some(
-            "the caller may not read the mode from another machine: it must be in management.actors of the server's configuration",
+        (!connection.is_some_and(is_local)).then_some(
+            "the caller may not read the mode from another machine: its actor is not in management.actors of the server's configuration",
         )
     }
 }
@@ -119,7 +119,7 @@ fn is_available_read_only(method: &Method, route: &str) -> bool {
 }
 
 /// Returns whether both ends of a connection have the same address, so the client is on the same machine.
-fn is_own(connection: &Connection) -> bool {
+fn is_local(connection: &Connection) -> bool {
     connection.peer.ip().to_canonical() == connection.local.ip().to_canonical()
 }
 
@@ -128,8 +128,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_own_when_both_ends_have_one_address() {
-        for (peer, local, is_its_own) in [
+    fn a_connection_is_local_if_both_ends_have_the_same_address() {
+        for (peer, local, is_expected_local) in [
             ("127.0.0.1:50000", "127.0.0.1:8844", true),
             ("10.0.0.1:50000", "10.0.0.1:8844", true),
             ("[::1]:50000", "[::1]:8844", true),
@@ -144,7 +144,7 @@ mod tests {
                 local: local.parse().unwrap(),
                 client_certificate: None,
             };
-            assert_eq!(is_own(&connection), is_its_own, "{peer} {local}");
+            assert_eq!(is_local(&connection), is_expected_local, "{peer} {local}");
         }
     }
 }

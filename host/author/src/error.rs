@@ -104,7 +104,7 @@ pub enum BuildError {
     },
     /// The project has no WIT.
     #[error(
-        "there is no {}: copy this folder, which contains the WIT for plugins, from a project created by \
+        "{} does not exist: copy this folder, which contains the WIT for plugins, from a project created by \
          `keywright plugin new`",
         folder.display()
     )]

@@ -27,14 +27,14 @@ pub(crate) fn text_of(path: &Path) -> Result<Zeroizing<String>, Failure> {
 /// Parses metadata, a JSON object, from an argument. Preserves the text verbatim.
 pub(crate) fn metadata(argument: &str) -> Result<SecretJson, String> {
     object(argument)?;
-    keywright_json::read(argument).map_err(|_| NO_OBJECT.to_owned())
+    keywright_json::read(argument).map_err(|_| NOT_AN_OBJECT.to_owned())
 }
 
 /// Parses a JSON object from an argument.
 pub(crate) fn object(argument: &str) -> Result<Map<String, Value>, String> {
     match keywright_json::read(argument) {
         Ok(Value::Object(fields)) => Ok(fields),
-        _ => Err(NO_OBJECT.to_owned()),
+        _ => Err(NOT_AN_OBJECT.to_owned()),
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn without_line_end(text: &str) -> &str {
 
 /// Prompts for a line of text. Requires a terminal.
 pub(crate) async fn line(question: &str) -> Result<String, Failure> {
-    let line = ask(question, Echo::On).await?;
+    let line = prompt(question, Echo::On).await?;
     Ok(line.expose().to_owned())
 }
 
@@ -89,14 +89,14 @@ pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
         }
         return Ok(secret(&line));
     }
-    ask(question, Echo::Off).await
+    prompt(question, Echo::Off).await
 }
 
 /// Reads a secret that may have several lines: from a prompt without echo on a terminal (one line), otherwise all of standard
 /// input without its trailing newline.
 pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
     if io::stdin().is_terminal() {
-        return ask(question, Echo::Off).await;
+        return prompt(question, Echo::Off).await;
     }
     let text = read_text(io::stdin().lock(), &"standard input")?;
     Ok(secret(&text))
@@ -106,10 +106,10 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
 pub(crate) async fn confirm(question: &str, argument: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::Usage(format!(
-            "{question} Can't ask without a terminal; use {argument}"
+            "can't prompt for confirmation: standard input is not a terminal; use {argument}"
         )));
     }
-    let line = ask(&format!("{question} [y/N]"), Echo::On).await?;
+    let line = prompt(&format!("{question} [y/N]"), Echo::On).await?;
     let line = line.expose().trim().to_ascii_lowercase();
     Ok(line == "y" || line == "yes")
 }
@@ -121,7 +121,7 @@ enum Echo {
 }
 
 /// Prompts on the terminal. Dropping the future restores the echo and starts a new line.
-async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
+async fn prompt(question: &str, echo: Echo) -> Result<Secret, Failure> {
     let failed = |cause: io::Error| Failure::Other(format!("prompting on the terminal: {cause}"));
     let mut line_begun = LineBegun { is_ended: false };
     let hidden = match echo {
@@ -211,7 +211,7 @@ const BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// The maximum length of a line, including its newline. Every token that fits into a request header is shorter.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-const NO_OBJECT: &str = "must be a JSON object";
+const NOT_AN_OBJECT: &str = "must be a JSON object";
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@
 //!
 //! A [`Client`] connects to one server over HTTPS. It logs in with a [`Grant`] or presents a client certificate, and renews its
 //! access token when it has expired. It retries requests a limited number of times while the server is unavailable (503) or refuses
-//! connections; it also retries a read whose connection is lost. It works with any server of this API.
+//! connections; it also retries a read whose connection is lost. It works with any server that implements the CredHub API.
 //!
 //! ```no_run
 //! use keywright_client::{Client, Grant, Secret, SetCredential};

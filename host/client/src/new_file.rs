@@ -87,7 +87,7 @@ pub(crate) fn write_whole(
         if new.name.is_some() {
             content.sync_all()?;
         }
-        new.named()
+        new.rename_to_target()
     };
     write().map_err(|cause| SessionFileError::new(target, "written", cause))
 }
@@ -124,7 +124,8 @@ impl NewFile {
             let synced = synced.map_err(io::Error::other).flatten();
             synced.map_err(|cause| write_error(&target, cause))?;
         }
-        self.named().map_err(|cause| write_error(&target, cause))
+        self.rename_to_target()
+            .map_err(|cause| write_error(&target, cause))
     }
 
     fn create(target: &Path, may_replace: bool, readers: Readers) -> io::Result<Self> {
@@ -154,16 +155,16 @@ impl NewFile {
         })
     }
 
-    fn named(self) -> io::Result<()> {
+    fn rename_to_target(self) -> io::Result<()> {
         let Some(name) = self.name else {
             return Ok(());
         };
-        let named = if self.may_replace {
+        let renamed = if self.may_replace {
             name.persist(&self.target)
         } else {
             name.persist_noclobber(&self.target)
         };
-        named.map_err(|refused| refused.error)?;
+        renamed.map_err(|refused| refused.error)?;
         File::open(folder_of(&self.target))?.sync_all()
     }
 }
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_complete_files_get_their_name_and_mode_0600() {
+    async fn files_appear_with_mode_0600_once_complete() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("export");
         let file = NewFile::begin(&target, false).unwrap();

@@ -15,7 +15,7 @@ pub struct CertificateFacts {
     pub expires_at: DateTime<Utc>,
     /// Whether its basic constraints make it a certificate authority.
     pub is_certificate_authority: bool,
-    /// Whether it counts as self-signed. A set certificate counts only if it is a CA, a generated one also if it is a leaf.
+    /// Whether it counts as self-signed: a set certificate only if it is a CA, a generated certificate also if it is a leaf.
     pub is_self_signed: bool,
     /// The length of its public key, in bits.
     pub key_length_bits: u32,
@@ -80,7 +80,7 @@ pub const RSA_BITS_RECOMMENDED: u32 = 2_048;
 /// The facts of a client certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientCertificateFacts {
-    /// The Organizational Units of its subject in order, including those of multi-valued names. Units that are not encoded
+    /// The Organizational Units of its subject in order, including the units in multi-valued names. Units that are not encoded
     /// in UTF-8 or a subset of it are omitted.
     pub organization_units: Vec<String>,
     /// Whether its extended key usage names client authentication (RFC 5280, section 4.2.1.12). A missing extension or the
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_stay_without_settings_and_for_other_types() {
+    fn parameters_are_unchanged_without_settings_or_for_other_types() {
         let json = json!({"is_ca": true, "duration": 1});
         for (settings, credential_type) in [
             (CertificateSettings::default(), "certificate"),

@@ -87,8 +87,8 @@ pub struct RotatedBatch {
 }
 
 impl RotateKeys {
-    /// Returns whether this server's active key is the target of rotations. If servers have different active keys, it is the
-    /// key of the server that started last, so that two servers don't repeatedly re-encrypt the same versions.
+    /// Returns whether this server's active key is the target of rotations. If servers have different active keys, the
+    /// target is the key of the server that started last, so that two servers don't repeatedly re-encrypt the same versions.
     pub async fn is_towards_active_key(&self) -> Result<bool, Failure> {
         let last = self.repository.last_activated().await?;
         Ok(last.is_some_and(|key_id| self.sealer.status(key_id) == KeyStatus::Active))
@@ -253,10 +253,10 @@ mod tests {
             count_max: u32,
         ) -> Result<Vec<SealedVersion>, RepositoryError> {
             let versions = self.versions.lock().unwrap();
-            let behind = versions
+            let following = versions
                 .iter()
                 .filter(|one| one.envelope.key_id == key_id && one.sequence > after_sequence);
-            Ok(behind.take(count_max as usize).cloned().collect())
+            Ok(following.take(count_max as usize).cloned().collect())
         }
 
         async fn replace_envelopes(

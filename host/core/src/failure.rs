@@ -36,7 +36,7 @@ pub enum Failure {
     #[error(transparent)]
     NameMalformed(#[from] NameError),
     /// A bulk regeneration failed for one credential, so no credential was regenerated.
-    #[error("no credential was regenerated, because {name} failed")]
+    #[error("no credential was regenerated, because regenerating {name} failed")]
     NotAllRegenerated {
         /// The credential.
         name: CredentialName,
@@ -45,11 +45,11 @@ pub enum Failure {
         reason: Box<Failure>,
     },
     /// Other responses currently use too much memory.
-    #[error("the response needs more memory than is free at present; try again later")]
+    #[error("the server has too little free memory for the response; try again later")]
     NoResponseMemory,
     /// Other responses to the same actor currently use too much memory.
     #[error(
-        "the responses to this caller take more memory than allowed; finish reading the others first"
+        "the responses to this caller exceed its memory limit; finish reading earlier responses first"
     )]
     NoResponseMemoryOfActor,
     /// There is no resolver configured.
@@ -80,7 +80,7 @@ pub enum Failure {
     #[error(transparent)]
     PathMalformed(#[from] PathError),
     /// The actor already has a permission on the path, or its permissions already allow every operation to add.
-    #[error("the actor has this permission already")]
+    #[error("the actor already has this permission")]
     PermissionExists,
     /// The request changes the path or the actor of a permission.
     #[error(
@@ -132,7 +132,7 @@ pub enum Failure {
     TooManyBulkRegenerations,
     /// A plugin generated more credentials than one bulk regeneration may write.
     #[error(
-        "the plugin generated more than {limit} below this path, the limit of one request; send a request for each longer path"
+        "the plugin generated more than {limit} below this path, the limit of one request; send separate requests for longer paths"
     )]
     TooManyGenerated {
         /// The limit, with its unit.
@@ -146,7 +146,7 @@ pub enum Failure {
         /// The limit, with its unit.
         limit: &'static str,
     },
-    /// The certificate has no such version.
+    /// The transitional flag can't be moved to the requested version, for this reason.
     #[error("the certificate's transitional version can't be changed: {0}")]
     TransitionalVersionRefused(&'static str),
     /// The credential exists with another type.

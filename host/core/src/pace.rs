@@ -13,7 +13,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Begins the next step. Yields before every step whose number is a multiple of [`STEPS_BEFORE_YIELD`].
+    /// Starts the next step. Yields before every step whose number is a multiple of [`STEPS_BEFORE_YIELD`].
     pub(crate) async fn step(&mut self) {
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_BEFORE_YIELD) {

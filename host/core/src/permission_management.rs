@@ -193,7 +193,7 @@ impl Permissions {
         })
     }
 
-    /// Adds a permission. No credential on its path need exist.
+    /// Adds a permission. The path need not match an existing credential.
     ///
     /// # Errors
     /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,
@@ -284,8 +284,8 @@ impl Permissions {
         caller: &Caller,
         name: &LookupName,
     ) -> Result<CredentialPermissions, Failure> {
-        // The permission is checked first: otherwise the response time would reveal that a credential exists although the caller
-        // may not read it.
+        // The permission is checked first: otherwise the response time would reveal whether a credential exists whose permissions
+        // the caller may not read.
         let permit = self
             .authorization
             .permit(caller, Operation::ReadAcl, name)
@@ -305,7 +305,7 @@ impl Permissions {
     ///
     /// # Errors
     /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,
-    /// [`Failure::OwnPermission`] if it is one of the actors, and [`Failure::PermissionExists`] if the permissions of one
+    /// [`Failure::OwnPermission`] if the caller is one of the actors, and [`Failure::PermissionExists`] if the permissions of one
     /// actor on this path and on enclosing paths already allow every operation of its grant.
     pub async fn grant_on_credential(
         &self,

@@ -1,7 +1,7 @@
 //! Limits of the memory used by responses: per response, per actor and in total.
 //!
 //! A use case reserves memory before it reads the data of its response. The reservation is released when the connection has
-//! taken the whole response. So a client that requests large responses and reads nothing occupies at most its actor's limit.
+//! accepted the whole response. So a client that requests large responses and reads nothing occupies at most its actor's limit.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -34,7 +34,7 @@ pub struct ResponseReservation {
     bytes: Mutex<Reserved>,
 }
 
-/// The limit because of which a reservation was refused.
+/// The limit that a refused reservation would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoResponseMemory {
     /// The response alone exceeds the limit for one response, in bytes.
@@ -45,7 +45,7 @@ pub enum NoResponseMemory {
     AllTaken,
 }
 
-/// The bytes in use. It contains at most as many actors as there are large responses.
+/// The bytes in use. `by_actor` has at most as many entries as there are large responses.
 #[derive(Debug, Default)]
 struct Used {
     total: usize,

@@ -99,12 +99,12 @@ impl KeyManagementPlugin {
     /// If the settings are invalid, the plugin does not respond, or its protocol version is not supported.
     pub async fn connect(settings: PluginSettings) -> Result<Self, KeyManagementError> {
         let plugin = Self::new(settings)?;
-        plugin.greet().await?;
+        plugin.check_version().await?;
         Ok(plugin)
     }
 
     /// Checks the protocol version.
-    async fn greet(&self) -> Result<(), KeyManagementError> {
+    async fn check_version(&self) -> Result<(), KeyManagementError> {
         let request = VersionRequest {
             version: PROTOCOL_VERSION.to_owned(),
         };

@@ -64,7 +64,7 @@ impl Cache {
         }
     }
 
-    /// Returns the cache in this folder, without ever writing to it.
+    /// Returns the cache in the folder for compiled components, for reading only.
     #[must_use]
     pub fn read_only(cache_directory: &Path) -> Self {
         Self {

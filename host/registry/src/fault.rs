@@ -50,7 +50,7 @@ pub enum Fault {
         found: usize,
     },
     /// The deadline passed.
-    #[error("it took longer than {seconds} s")]
+    #[error("the transfer took longer than {seconds} s")]
     TooSlow {
         /// The deadline, in seconds.
         seconds: u64,
@@ -122,7 +122,7 @@ pub enum SignatureError {
     #[error("its signature is malformed")]
     Malformed,
     /// There is no signature.
-    #[error("it is not signed: there is no {0}")]
+    #[error("the component is not signed: expected the signature {0}")]
     Missing(String),
     /// The signature is for another manifest.
     #[error("its signature by this key is for another manifest, {0}")]

@@ -51,8 +51,8 @@ pub enum ReferenceError {
     DigestGiven,
     /// A reference to pull from has no digest.
     #[error(
-        "it has no digest, and what a tag names can change: add @sha256:… with the digest of the manifest, as printed by \
-         `keywright plugin push` or by `skopeo inspect --format '{{{{.Digest}}}}' docker://HOST/REPOSITORY:TAG`"
+        "it has no digest, and a tag can be moved to another manifest: add @sha256:… with the digest of the manifest, as \
+         printed by `keywright plugin push` or by `skopeo inspect --format '{{{{.Digest}}}}' docker://HOST/REPOSITORY:TAG`"
     )]
     DigestMissing,
     /// The host is malformed.
@@ -223,8 +223,8 @@ fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
 
 fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
-        let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        !label.is_empty() && label.bytes().all(is_taken)
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(is_allowed)
     };
     text.len() <= HOST_BYTES_MAX && text.split('.').all(is_label)
 }
@@ -232,24 +232,25 @@ fn is_host_name(text: &str) -> bool {
 /// Checks against the distribution specification: components `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`, separated by slashes.
 fn is_repository(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_piece = |piece: &str| {
-        let mut separators = piece.split(|letter: char| u8::try_from(letter).is_ok_and(is_word));
+    let is_component = |component: &str| {
+        let mut separators =
+            component.split(|letter: char| u8::try_from(letter).is_ok_and(is_word));
         let is_separator = |separator: &str| {
             matches!(separator, "" | "." | "_" | "__") || separator.bytes().all(|byte| byte == b'-')
         };
-        let ends = [piece.bytes().next(), piece.bytes().next_back()];
+        let ends = [component.bytes().next(), component.bytes().next_back()];
         ends.into_iter().all(|end| end.is_some_and(is_word)) && separators.all(is_separator)
     };
-    text.len() <= REPOSITORY_BYTES_MAX && text.split('/').all(is_piece)
+    text.len() <= REPOSITORY_BYTES_MAX && text.split('/').all(is_component)
 }
 
 /// Checks against the distribution specification: `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
 fn is_tag(text: &str) -> bool {
-    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     !text.is_empty()
         && text.len() <= TAG_BYTES_MAX
         && !text.starts_with(['.', '-'])
-        && text.bytes().all(is_taken)
+        && text.bytes().all(is_allowed)
 }
 
 /// The scheme of references.

@@ -141,8 +141,8 @@ impl Registry {
     /// Sends a request. If the registry requires authentication, authenticates and sends it once more.
     ///
     /// # Errors
-    /// Also if the challenge comes from another origin, such as the target of a redirect or an upload: responding to it could
-    /// disclose the password to that origin (as in CVE-2020-15157).
+    /// If the request fails; or if the challenge comes from another origin, such as the target of a redirect or an
+    /// upload: responding to it could disclose the password to that origin (as in CVE-2020-15157).
     pub(crate) async fn request(&self, request: OutgoingRequest) -> Result<Response, Fault> {
         let request = request.build();
         let again = request.try_clone();

@@ -2,8 +2,8 @@
 //!
 //! In a registry, signatures are in the repository of the component, as cosign defines it: the tag is derived from the digest of
 //! the component's manifest. It is `sha256-<digits>.sig` for cosign, and `sha256-<digits>.minisig` for minisign, with the
-//! signature file as the only layer. The minisign signature of a file has the file's name with
-//! `.minisig` appended, as `minisign -S` writes it.
+//! signature file as the only layer. The minisign signature of a file has the file's name with `.minisig` appended, as
+//! `minisign -S` writes it.
 //!
 //! cosign signs with ECDSA (P-256 and SHA-256) a payload that contains the digest of the manifest (sigstore/cosign,
 //! `specs/SIGNATURE_SPEC.md`, and the format "simple signing" of containers/image). minisign signs with Ed25519 the component
@@ -69,7 +69,7 @@ impl SignatureKey {
             Self::Minisign(_) => fetch_minisign_signature(registry, reference).await,
         };
         let signature = match (fetched, cached) {
-            // The error for the cached signature is more helpful than that the registry is unreachable.
+            // The error for the cached signature is more helpful than the error that the registry is unreachable.
             (Err(Fault::Unreachable(_)), Some(Err(refused))) => return Err(refused.into()),
             (fetched, _) => fetched?,
         };
@@ -320,7 +320,7 @@ const COSIGN_SIGNATURES_MAX: usize = 16;
 const COSIGN_PAYLOAD_BYTES_MAX: u64 = 16 * 1024;
 /// An upper bound for a cached file: all payloads in base64, and the annotations of one manifest.
 const COSIGN_CACHED_BYTES_MAX: u64 = 16 * COSIGN_PAYLOAD_BYTES_MAX * 2 + MANIFEST_BYTES_MAX;
-/// Accept signatures over the component itself, the default of older minisign releases.
+/// Whether signatures over the component itself are accepted. Older minisign releases create them by default.
 const MINISIGN_ALLOWS_UNHASHED: bool = true;
 /// The largest signature file, in bytes. minisign does not limit the comments in it.
 const MINISIGN_BYTES_MAX: u64 = 16 * 1024;

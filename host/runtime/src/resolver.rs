@@ -154,7 +154,7 @@ impl Function for FindReferences {
     const NAME: &'static str = FUNCTION;
 }
 
-/// Whether all are JSON Pointers (RFC 6901) within the limits, and no pointer equals another or is a prefix of it.
+/// Returns whether all are JSON Pointers (RFC 6901) within the limits, and no pointer equals another or is a prefix of it.
 fn are_disjoint(pointers: &[&str]) -> bool {
     let are_pointers = pointers.iter().all(|pointer| is_pointer(pointer));
     if !are_pointers {
@@ -169,7 +169,7 @@ fn are_disjoint(pointers: &[&str]) -> bool {
     })
 }
 
-/// Whether a text is a JSON Pointer of no more than [`POINTER_BYTES_MAX`] and [`POINTER_SEGMENTS_MAX`].
+/// Returns whether a text is a JSON Pointer of no more than [`POINTER_BYTES_MAX`] and [`POINTER_SEGMENTS_MAX`].
 fn is_pointer(text: &str) -> bool {
     let starts_well = text.is_empty() || text.starts_with('/');
     let escapes = || text.match_indices('~');

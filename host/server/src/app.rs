@@ -245,7 +245,7 @@ async fn authorization(
     let grants = config.grants()?;
     for grant in grants.iter().filter(|grant| !grant.actor.can_log_in()) {
         tracing::warn!(
-            "no caller can be the actor {:?}, named for {} in authorization.permissions",
+            "authorization.permissions names {:?} on {}, but no caller can log in as this actor",
             grant.actor.as_str(),
             grant.path
         );

@@ -182,7 +182,7 @@ struct Partial {
 }
 
 impl Partial {
-    /// Creates the file in the folder of the target, so that it can be renamed to it.
+    /// Creates the file in the target's folder, so that it can be renamed to the target.
     fn next_to(target: &Target) -> Result<Self, BackupError> {
         let made = || {
             let folder = tempfile::Builder::new()
@@ -198,7 +198,7 @@ impl Partial {
                 _folder: folder,
             })
         };
-        made().map_err(|source| target.not_written(source))
+        made().map_err(|source| target.not_written(without_path(source)))
     }
 
     fn path(&self) -> &Path {
@@ -225,6 +225,14 @@ impl Partial {
             source,
         })?;
         Ok(metadata.len())
+    }
+}
+
+/// Removes the name of the temporary file, which `tempfile` appends to its errors.
+fn without_path(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
+        None => error,
     }
 }
 
@@ -324,4 +332,19 @@ mod statements {
         select (select count(*) from credential) as credentials,
             (select count(*) from credential_version) as versions,
             (select count(*) from permission) as permissions";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_do_not_name_the_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = tempfile::tempdir_in(folder.path().join("missing")).unwrap_err();
+        assert!(error.to_string().contains("missing"), "{error}");
+        let error = without_path(error);
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!error.to_string().contains("missing"), "{error}");
+    }
 }

@@ -117,7 +117,7 @@ impl Database {
         })
     }
 
-    /// Returns the repository of all records, for a check.
+    /// Returns the repository that reads all records for the database check.
     #[must_use]
     pub fn check(&self) -> SqlCheckRepository {
         SqlCheckRepository::new(self.pools.reader.clone())
@@ -157,7 +157,7 @@ impl Database {
         SqlPermissionRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
     }
 
-    /// Returns retention's record of the clock.
+    /// Returns the record of the last clock reading, which retention uses.
     #[must_use]
     pub fn retention_clock(&self) -> SqlRetentionClock {
         SqlRetentionClock::new(self.pools.clone())

@@ -1,4 +1,4 @@
-//! The records by which configured encryption keys are identified, and versions to encrypt with another key.
+//! The records that identify configured encryption keys, and the versions that a rotation encrypts with another key.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -25,7 +25,7 @@ pub struct SqlEncryptionKeyRepository {
     pools: Pools,
 }
 
-/// The record of an encryption key, without the key: how to derive it, and how to verify it.
+/// The record of an encryption key: how to derive or unwrap the key, and how to verify it. Does not contain the key in plaintext.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncryptionKeyRow {
     /// The id by which ciphertexts reference the key.
@@ -34,7 +34,7 @@ pub struct EncryptionKeyRow {
     pub provider: String,
     /// The salt and the number of iterations, for a derived key.
     pub derivation: Option<(Vec<u8>, u32)>,
-    /// The key, encrypted by a key management service if there is one.
+    /// The key, encrypted by a key management service. `None` for the other providers.
     pub wrapped_key: Option<Vec<u8>>,
     /// The nonce of the canary.
     pub canary_nonce: Vec<u8>,
@@ -84,7 +84,7 @@ impl SqlEncryptionKeyRepository {
     /// servers, or `None` if it would be exceeded.
     ///
     /// # Errors
-    /// If the database fails. The encryptions may be reserved all the same.
+    /// If the database fails. The encryptions may have been reserved nevertheless.
     pub async fn reserve_encryptions(
         &self,
         key_id: Uuid,
@@ -298,11 +298,12 @@ fn sealed_version(row: &Row) -> Result<SealedVersion, RepositoryError> {
 /// The maximum number of versions in a statement, each with five parameters. Preparing takes more than linear time.
 const VERSIONS_AT_ONCE: usize = 200;
 
-/// The most bytes of ciphertexts in a batch, which is decrypted and encrypted in memory. A single version may be longer.
+/// The maximum total length of a batch's ciphertexts, in bytes: the batch is decrypted and encrypted in memory. A single version may
+/// be longer.
 pub const BATCH_BYTES_MAX: i64 = 16 * 1_024 * 1_024;
 
 pub(crate) mod statements {
-    //! The SQL. There is one key, and one activation, for each key that was ever active, so reading all of them is fine.
+    //! The SQL. There is one record and one activation for each key that was ever active, so reading all of them is fine.
 
     use crate::statement::placeholders;
 
@@ -339,7 +340,8 @@ pub(crate) mod statements {
         ) as versions
         from encryption_key k";
 
-    /// The last one keeps its ordinal, so that servers that start with the same key write nothing.
+    /// If the key is already the last activated key, it keeps its ordinal, so that servers that start with the same key write
+    /// nothing.
     pub(crate) const ACTIVATE: &str = "
         insert into encryption_key_activation (encryption_key_id, ordinal)
         values ($1, (select coalesce(max(k.ordinal), 0) + 1 from encryption_key_activation k))

@@ -1,12 +1,13 @@
 //! Credentials in a SQL database. The only crate that depends on sqlx.
 //!
-//! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and provides one repository per noun. Each
-//! noun has its own module, with its SQL in a submodule `statements`. The SQL is common to both engines, and repositories use
-//! `Statement` and `Row`; engine-specific code is named after its engine. Above `connections/`, only searching by a part of a
-//! name, adding a version, the database check and reading the schema depend on the engine.
+//! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and provides one repository for each kind of
+//! record, such as credentials or permissions. Each kind has its own module, with its SQL in a submodule `statements`. The SQL is
+//! common to both engines, and repositories use `Statement` and `Row`; engine-specific code is named after its engine. Outside
+//! `connections/`, only searching by a part of a name, adding a version, the database check and reading the schema depend on the
+//! engine.
 //!
-//! To add a query: write it as a constant in the statements of its noun, add it to the list of the query-plan test, and add a
-//! repository method that runs it once, however many rows it returns.
+//! To add a query: write it as a constant in the `statements` of its module, add it to the list of the query-plan test, and add
+//! a repository method that runs it once for all rows, not once per row.
 //!
 //! Each read is a single statement. Reads use a pool and never wait for a writer. Writes are transactions, isolated from each
 //! other. To write, pass a function to `Writer::transaction`: it receives a `Transaction` and must commit it or roll it back. On

@@ -43,7 +43,7 @@ pub(crate) enum SchemaVersionError {
     },
     /// The database has an unknown migration that is not newer than this server.
     #[error(
-        "the database has a migration {0} that is unknown to this server, which has later ones"
+        "migration {0} of the database is unknown to this server, although the server has later migrations"
     )]
     Unknown(i64),
 }
@@ -105,7 +105,8 @@ macro_rules! files {
 }
 pub(crate) use files;
 
-/// Returns a migrator that runs in a transaction of the caller, which locks out others, and that ignores unknown migrations.
+/// Returns a migrator that runs in a transaction of the caller and ignores unknown migrations. It takes no lock: the caller's
+/// transaction must exclude other migrators.
 ///
 /// The files must be in the order of their numbers.
 pub(crate) fn within_transaction(files: &[(&'static str, &'static str)]) -> Migrator {
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn later_additions_are_accepted_and_removals_are_not() {
-        for (later, is_fit) in [
+        for (later, is_compatible) in [
             (&[][..], true),
             (&[(4, "leases")], true),
             (&[(4, "leases"), (5, "drop salt needs 0003")], true),
@@ -288,7 +289,7 @@ mod tests {
             (&[(4, "what needs 4")], true),
             (&[(4, "needs 0004")], true),
         ] {
-            assert_eq!(checked(later).is_ok(), is_fit, "{later:?}");
+            assert_eq!(checked(later).is_ok(), is_compatible, "{later:?}");
         }
     }
 
@@ -370,7 +371,7 @@ mod tests {
         }
     }
 
-    /// Whether SQL removes something that older servers may use. A heuristic, which catches accidents.
+    /// Returns whether SQL removes something that older servers may use. A heuristic, which catches accidents.
     fn is_contracting(sql: &str) -> bool {
         let lines = sql.lines();
         let code: Vec<&str> = lines

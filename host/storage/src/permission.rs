@@ -212,7 +212,7 @@ async fn grant_all(
     Ok(granted)
 }
 
-/// Binds a new permission to one of the statements that insert.
+/// Binds a new permission to an insert statement.
 fn insert(sql: &'static str, identifiers: &dyn Identifiers, grant: &Grant) -> Statement {
     statement(sql)
         .bind(identifiers.fresh())
@@ -239,7 +239,7 @@ static POSTGRES_OF_ACTOR_ON_NAME: StatementOfMany =
 /// SQLite: the maximum number of permissions of an actor that are read in place.
 const IN_PLACE_MAX: i64 = 64;
 
-/// Whether the actor already has all operations of the grant.
+/// Returns whether the actor already has all operations of the grant.
 async fn is_covered(transaction: &mut Transaction, grant: &Grant) -> Result<bool, RepositoryError> {
     let covering = PermissionPath::covering(grant.path.as_str());
     let query = of_actor_on(transaction.engine(), &grant.actor, &covering);
@@ -282,11 +282,11 @@ pub(crate) mod statements {
 
     pub(crate) const OF_ACTOR: &str = select_permission!("where p.actor = $1");
 
-    /// At most `$2` of them. SQLite would prepare `limit $2` again for each value, so the limit is an expression.
+    /// At most `$2` permissions of an actor. SQLite would prepare `limit $2` again for each value, so the limit is an expression.
     pub(crate) const SOME_OF_ACTOR: &str =
         select_permission!("where p.actor = $1 limit cast($2 as bigint)");
 
-    /// The permissions of an actor, the first parameter, on any of `count` paths, the others.
+    /// The permissions of an actor (the first parameter) on any of `count` paths (the other parameters).
     pub(crate) fn of_actor_on(count: usize) -> String {
         format!(
             select_permission!("where p.actor = $1 and p.path in ({})"),
@@ -307,8 +307,8 @@ pub(crate) mod statements {
         on_each.join(" union all ")
     }
 
-    /// PostgreSQL: as [`of_actor_on`], with the stored name of the credential whose folded name is the second parameter in each
-    /// row. The paths are the parameters after it.
+    /// PostgreSQL: as [`of_actor_on`], but each row also contains the stored name of the credential whose folded name is the
+    /// second parameter. The paths are the parameters from the third on.
     pub(crate) fn postgres_of_actor_on_name(count: usize) -> String {
         format!(
             "select p.id, p.path, p.actor, p.operations,

@@ -113,7 +113,7 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     })?;
     let mut connection = connection
         .application_name(APPLICATION_NAME)
-        // Poolers reject this parameter unless configured otherwise, and no number here has a fraction.
+        // Poolers reject this parameter unless configured otherwise, and no column has a floating-point type.
         .extra_float_digits(None)
         .disable_statement_logging();
     let is_local = connection.get_socket().is_some() || connection.get_host().starts_with('/');
@@ -148,8 +148,8 @@ fn required_mode(mode: PgSslMode, has_trusted_cas: bool) -> Result<PgSslMode, Da
     }
 }
 
-/// Whether a URL contains a password, in its authority or as a parameter. An unencoded `/`, `?` or `#` in a password ends the
-/// authority and leaves an `@` after it.
+/// Returns whether a URL contains a password, in its authority or as a parameter. An unencoded `/`, `?` or `#` in a password
+/// ends the authority and leaves an `@` after it.
 fn has_password(url: &str) -> bool {
     let (_, rest) = url.split_once("://").unwrap_or(("", url));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -160,7 +160,7 @@ fn has_password(url: &str) -> bool {
         || has_parameter(url, &["password"])
 }
 
-/// Whether a URL has one of these parameters.
+/// Returns whether a URL has one of these parameters.
 fn has_parameter(url: &str, names: &[&str]) -> bool {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     form_urlencoded::parse(query.as_bytes()).any(|(name, _)| names.contains(&name.as_ref()))
@@ -250,7 +250,7 @@ pub(crate) fn migrations() -> Migrator {
 /// Statements after the lock see changes that were committed before it.
 const BEGIN_MIGRATING: &str = "begin isolation level read committed";
 
-/// Releases the lock of a server that has died: a live one pauses only briefly between statements.
+/// Releases the lock of a server that has died: a running server pauses only briefly between statements.
 const LIMIT_IDLE_TIME: &str = "set local idle_in_transaction_session_timeout = '10s'";
 
 /// An arbitrary number, the same for all servers.

@@ -166,10 +166,10 @@ async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     connection.close().await.map_err(not_opened)
 }
 
-/// Connects, and waits while another process does.
+/// Connects. Retries while another process is connecting.
 ///
-/// The first connection creates the write-ahead log of a file. If two connections do so at once, SQLite does not wait, to avoid
-/// a deadlock, but reports that the file is busy.
+/// The first connection creates the write-ahead log of a file. If two connections create it at once, SQLite reports that the file
+/// is busy instead of waiting, to avoid a deadlock.
 async fn connect_when_free(
     options: &SqliteConnectOptions,
     wait_max: Duration,
@@ -289,7 +289,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
-/// `true` if it can't be determined, so that nothing is created by mistake.
+/// Returns whether a file exists. Returns `true` if this can't be determined, so that no file is created by mistake.
 fn exists(path: &Path) -> bool {
     path.try_exists().unwrap_or(true)
 }
@@ -299,7 +299,7 @@ const READ: &str = "pragma schema_version";
 
 const BEGIN_MIGRATING: &str = "begin immediate";
 
-/// The pause before connecting to a busy file is retried.
+/// The pause before a retry of connecting to a busy file.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The page cache of each connection. It holds the upper levels of all indexes of a store of a million versions.

@@ -195,7 +195,7 @@ async fn a_locked_credential_delays_no_other() {
 }
 
 #[tokio::test]
-async fn a_damaged_credential_fails_no_other_of_its_batch() {
+async fn a_damaged_credential_does_not_fail_the_rest_of_its_batch() {
     let fixture = Fixture::new().await;
     fixture.append("/damaged", "value", 1).await;
     fixture
@@ -219,14 +219,14 @@ async fn a_read_that_conflicts_with_writes_is_retried() {
     fixture
         .change(
             "create sequence read_count;
-             create function read_is_let() returns boolean language plpgsql as $$ begin
+             create function read_succeeds() returns boolean language plpgsql as $$ begin
                  if nextval('read_count') < 3 then
-                     raise exception 'another one writes' using errcode = '40001';
+                     raise exception 'another transaction writes' using errcode = '40001';
                  end if;
                  return true;
              end $$;
              alter table encryption_key rename to stored_encryption_key;
-             create view encryption_key as select * from stored_encryption_key where read_is_let()",
+             create view encryption_key as select * from stored_encryption_key where read_succeeds()",
         )
         .await;
     assert_eq!(fixture.encryption_keys.all().await.unwrap().len(), 1);
@@ -294,12 +294,12 @@ async fn a_server_that_returns_after_an_outage_is_used_again() {
 }
 
 #[tokio::test]
-async fn connections_that_the_server_cut_are_replaced() {
+async fn connections_that_the_server_terminated_are_replaced() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);
     fixture.append("/a", "value", 1).await;
-    server().run_at(&url, CUT);
-    // Each connection that was cut may fail one request.
+    server().run_at(&url, TERMINATE);
+    // Each terminated connection may fail one request.
     let ping = async || fixture.credentials.ping().await;
     let failures = failures_before_success(ping).await;
     assert!(failures <= 2, "{failures}");
@@ -318,7 +318,7 @@ async fn a_refused_write_replaces_all_older_connections() {
     let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));
     // Simulates connections to a server that became a standby.
     set("set default_transaction_read_only = on");
-    server().run_at(&url, CUT);
+    server().run_at(&url, TERMINATE);
     failures_before_success(async || fixture.credentials.ping().await).await;
     let refused = delete().await;
     assert!(matches!(refused, Err(RepositoryError::Unavailable(_))));
@@ -491,5 +491,5 @@ const PROCESSES: &str = "select pid from pg_stat_activity
     where application_name = 'keywright' and datname = current_database()";
 
 /// Terminates the processes that [`PROCESSES`] selects.
-const CUT: &str = "select pg_terminate_backend(pid) from pg_stat_activity
+const TERMINATE: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where application_name = 'keywright' and datname = current_database()";

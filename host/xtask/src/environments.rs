@@ -1,4 +1,4 @@
-//! npm packages and Python environments below `target`, in the versions of files in the repository.
+//! npm packages and Python environments below `target`, in the versions that files in the repository list.
 
 use std::{
     fs,
@@ -75,8 +75,8 @@ pub(crate) struct PythonEnvironment {
 }
 
 impl PythonEnvironment {
-    /// Installs the packages into a virtual environment (Debian has a package for these), unless they are already installed in these
-    /// versions.
+    /// Installs the packages into a virtual environment, unless they are already installed in these versions. On Debian, virtual
+    /// environments need a package of their own.
     ///
     /// # Errors
     /// If Python is missing, or the package index is unreachable.

@@ -16,8 +16,8 @@ use crate::{
     toolchains,
 };
 
-/// Builds all of them into the folder with the components of guests. Skips unchanged projects, and projects whose tools are missing,
-/// whose earlier components are removed.
+/// Builds all these plugins into the folder with the components of guests. Skips unchanged projects. If the tools of a project are
+/// missing, skips it and removes its earlier component.
 ///
 /// # Errors
 /// If a build fails although its tools are installed.

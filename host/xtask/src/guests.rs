@@ -15,7 +15,7 @@ use crate::step::{self, StepError};
 pub(crate) enum Which {
     /// The shipped plugins, the example and the test guests.
     All,
-    /// The shipped plugins alone.
+    /// Only the shipped plugins.
     Shipped,
 }
 
@@ -156,7 +156,7 @@ fn ensure_wasm_target() -> Result<(), StepError> {
     step::run(&mut rustup).map_err(|StepError(cause)| {
         StepError(format!(
             "the plugins are built for {WASM_TARGET}, which this toolchain lacks and which could not be added \
-             ({cause}). Install it by `rustup target add {WASM_TARGET}`, then try again."
+             ({cause}). Install it with `rustup target add {WASM_TARGET}`, then try again."
         ))
     })
 }

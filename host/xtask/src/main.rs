@@ -26,7 +26,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   run [--release] [-- ARGS]  build everything and start a development server; ARGS go to `keywright develop`
-  test [FILTER]              build and run all tests, or those whose names contain FILTER
+  test [FILTER]              build and run all tests, or the tests whose names contain FILTER
   bench [NAME ...]           measure a release build next to alternatives
   bench compare REV [NAME ...]
                              measure requests, alternating with the server of a git revision

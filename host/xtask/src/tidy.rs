@@ -11,7 +11,7 @@ mod tests {
     use crate::step::{self, tracked_files};
 
     /// The crates of the host that each crate of the host may depend on.
-    const ARROWS: [(&str, &[&str]); 12] = [
+    const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 12] = [
         ("api", &["core", "json"]),
         ("author", &["json"]),
         ("client", &["json"]),
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn host_crates_only_have_allowed_dependencies() {
-        for (name, allowed) in ARROWS {
+        for (name, allowed) in ALLOWED_DEPENDENCIES {
             for dependency in dependencies(&format!("host/{name}")) {
                 if let Some(target) = dependency.strip_prefix("keywright-") {
                     assert!(
@@ -105,13 +105,16 @@ mod tests {
     #[test]
     fn all_host_crates_have_a_dependency_rule() {
         let crates: BTreeSet<_> = folder_names("host");
-        let known: BTreeSet<_> = ARROWS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let known: BTreeSet<_> = ALLOWED_DEPENDENCIES
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect();
         assert_eq!(crates, known);
     }
 
     #[test]
     fn heavy_dependencies_have_one_owner_in_the_host() {
-        for (name, _) in ARROWS {
+        for (name, _) in ALLOWED_DEPENDENCIES {
             for dependency in dependencies(&format!("host/{name}")) {
                 for (owned, owner) in OWNED_DEPENDENCIES {
                     assert!(

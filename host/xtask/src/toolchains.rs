@@ -65,7 +65,7 @@ fn ensure_npm() -> Result<(), StepError> {
     link(&npm_folder().join("node_modules/.bin/jco"), "jco")
 }
 
-/// Uses the Go on the path if it is new enough.
+/// Installs Go, unless the `PATH` has a version that is new enough.
 fn ensure_go() -> Result<(), StepError> {
     let output = Command::new("go").arg("version").output();
     let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -77,7 +77,7 @@ fn ensure_go() -> Result<(), StepError> {
     link_package_program(GO, "go/bin/go", "go")
 }
 
-/// Uses the Node.js on the path if it is new enough.
+/// Installs Node.js, unless the `PATH` has a version that is new enough.
 fn ensure_node() -> Result<(), StepError> {
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

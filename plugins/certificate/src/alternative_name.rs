@@ -82,7 +82,7 @@ impl AlternativeName {
         })
     }
 
-    /// Returns the names in an extension that can be requested, and whether these are all of its names.
+    /// Returns the names of an extension that a parameter can express, and whether these are all of its names.
     ///
     /// # Errors
     ///
@@ -100,8 +100,8 @@ impl AlternativeName {
         Ok((found, has_all))
     }
 
-    /// Converts a name from a certificate, if it can be requested: parsing its text must result in the same name. The address
-    /// `"a://b"@example.com`, for example, would be parsed as a URI.
+    /// Converts a name from a certificate, if a parameter can express it: parsing its text must result in the same name. The
+    /// address `"a://b"@example.com`, for example, would be parsed as a URI.
     fn of_general_name(name: &GeneralName) -> Option<Self> {
         let found = match name {
             GeneralName::DnsName(name) => Self::Dns(name.as_str().to_owned()),

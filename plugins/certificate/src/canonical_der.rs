@@ -1,7 +1,7 @@
 //! Checks that bytes are DER at every level.
 //!
 //! Kept parts of certificates are not re-encoded, and CAs sign only DER. This check must reject everything that the host's check
-//! rejects, so that the caller gets an error. Both are tested with the same cases.
+//! rejects, so that the caller receives an error. Both are tested with the same cases.
 
 use der::asn1::{AnyRef, GeneralizedTime, PrintableStringRef, UtcTime};
 
@@ -147,13 +147,13 @@ const SET: u8 = 0x31;
 /// The class bits of a tag. In universal tags, all of them are zero.
 const CLASS: u8 = 0xc0;
 
-/// The bit in a byte of an arc that announces another byte.
+/// The bit of a byte in an arc that is set if another byte follows.
 const MORE_OF_ARC: u8 = 0x80;
 
 /// The bit of a tag for constructed elements.
 const CONSTRUCTED: u8 = 0x20;
 
-/// The bits of a tag that announce a tag of several bytes.
+/// The bits of a tag that are set if the tag has several bytes.
 const HIGH_TAG: u8 = 0x1f;
 
 /// From this value on, a length byte is the number of bytes of the length.

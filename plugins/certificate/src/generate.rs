@@ -1,6 +1,6 @@
 //! Generates certificates.
 
-use keywright_plugin_support::{Failure, Violation, canonical, no_settings, written};
+use keywright_plugin_support::{Failure, Violation, canonical, no_settings, to_json};
 use rand_core::CryptoRng;
 use serde::Serialize;
 
@@ -38,12 +38,12 @@ pub fn generate(
     let key = PrivateKey::generate(parameters.key_type, random)?;
     let private_key = key.to_pem()?;
     let certificate = certificate(&parameters, now_seconds, issuer, &key, random)?;
-    let certificate_pem = pem::written(&certificate)?;
+    let certificate_pem = pem::encode(&certificate)?;
     let ca = match issuer {
-        Some(issuer) => pem::written(&issuer.certificate())?,
+        Some(issuer) => pem::encode(&issuer.certificate())?,
         None => certificate_pem.clone(),
     };
-    written(&Value {
+    to_json(&Value {
         ca,
         certificate: certificate_pem,
         private_key: &private_key,
@@ -81,7 +81,7 @@ fn certificate(
         let has_name_of_issuer = issuer_name == subject;
         if has_name_of_issuer && !parameters.is_ca && !parameters.subject.has_common_name() {
             return Err(Failure::InvalidParameters(Violation::of_whole(
-                "must have a common name, or another subject than the CA that signs the certificate",
+                "must have a common name, or a subject that differs from the subject of the signing CA",
             )));
         }
         return issuer

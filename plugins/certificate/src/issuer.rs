@@ -18,6 +18,6 @@ pub trait Issuer {
     ///
     /// # Errors
     ///
-    /// The reason for not signing, for the log.
+    /// The reason why the CA did not sign, for the log.
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, String>;
 }

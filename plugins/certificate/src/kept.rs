@@ -65,11 +65,11 @@ impl Kept {
                 "its extended key usage includes OCSP signing, which the CAs of this server do not grant",
             ));
         }
-        let differing = |part: &str, identifier, may_be_written: bool| {
+        let differing = |part: &str, identifier, is_expressible: bool| {
             let Some(of_found) = extension(found, identifier) else {
                 return Ok(None);
             };
-            if may_be_written && extension(&written, identifier) == Some(of_found) {
+            if is_expressible && extension(&written, identifier) == Some(of_found) {
                 return Ok(None);
             }
             kept_extension(part, of_found).map(Some)
@@ -223,7 +223,7 @@ fn path_length(found: &TbsCertificateInner<Raw>) -> Result<Option<u8>, Failure> 
 }
 
 /// Returns the extensions that restrict trust, in the order of the certificate: the extensions in `LIMITS`, and all other
-/// critical extensions. Omits the regenerated extensions in `WRITTEN`.
+/// critical extensions. Omits the regenerated extensions in `REGENERATED`.
 fn limits(
     parameters: &Parameters,
     found: &TbsCertificateInner<Raw>,
@@ -233,7 +233,7 @@ fn limits(
         .map_or(&[][..], Vec::as_slice)
         .iter()
         .filter(|extension| {
-            !WRITTEN.contains(&extension.extn_id)
+            !REGENERATED.contains(&extension.extn_id)
                 && (extension.critical || LIMITS.contains(&extension.extn_id))
         })
         .map(|extension| {
@@ -296,8 +296,8 @@ fn refused(reason: &str) -> Failure {
 /// One more than the largest path length constraint that a CA signs.
 const PATH_LENGTH_ABOVE_MAX: u8 = 128;
 
-/// Basic constraints, key usage, extended key usage, alternative names, and the key identifiers.
-const WRITTEN: [ObjectIdentifier; 6] = [
+/// The regenerated extensions: basic constraints, key usage, extended key usage, alternative names, and the key identifiers.
+const REGENERATED: [ObjectIdentifier; 6] = [
     ObjectIdentifier::new_unwrap("2.5.29.19"),
     KeyUsage::EXTENSION,
     ExtendedKeyUsage::EXTENSION,
@@ -306,8 +306,8 @@ const WRITTEN: [ObjectIdentifier; 6] = [
     ObjectIdentifier::new_unwrap("2.5.29.35"),
 ];
 
-/// Name constraints, certificate policies, policy mappings, policy constraints and inhibit anyPolicy (RFC 5280, sections
-/// 4.2.1.4, 4.2.1.5, 4.2.1.10, 4.2.1.11 and 4.2.1.14).
+/// The extensions to keep even if they are not critical: name constraints, certificate policies, policy mappings, policy
+/// constraints and inhibit anyPolicy (RFC 5280, sections 4.2.1.4, 4.2.1.5, 4.2.1.10, 4.2.1.11 and 4.2.1.14).
 const LIMITS: [ObjectIdentifier; 5] = [
     NAME_CONSTRAINTS,
     ObjectIdentifier::new_unwrap("2.5.29.32"),

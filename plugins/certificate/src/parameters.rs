@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keywright_plugin_support::{Failure, Fields, Violation, no_settings, written};
+use keywright_plugin_support::{Failure, Fields, Violation, no_settings, to_json};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -58,7 +58,7 @@ pub struct Parameters {
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = Parameters::parse(parameters).map_err(Failure::InvalidParameters)?;
-    written(&parameters)
+    to_json(&parameters)
 }
 
 impl Parameters {
@@ -72,7 +72,7 @@ impl Parameters {
         let ca = fields.take_filled_text(ISSUER_PARAMETER)?;
         let is_ca = fields.take_flag("is_ca")?;
         let self_sign = fields.take_flag("self_sign")?;
-        let kept: Kept = fields.take_shaped("kept")?.unwrap_or_default();
+        let kept: Kept = fields.take_deserialized("kept")?.unwrap_or_default();
         let parameters = Self {
             subject: Subject::take(&mut fields, kept.subject().is_some())?,
             alternative_names: take_each(&mut fields, "alternative_names", AlternativeName::parse)?,
@@ -121,10 +121,10 @@ fn suits_key_type(parameters: &Parameters) -> Result<(), Violation> {
 
 fn signs_itself(has_ca: bool, is_ca: bool, self_sign: bool) -> Result<bool, Violation> {
     match (has_ca, self_sign) {
-        (true, true) => Err(Violation::of_whole("can't have both ca and self_sign")),
+        (true, true) => Err(Violation::of_whole("must not set both ca and self_sign")),
         (true, false) => Ok(false),
         (false, _) if is_ca || self_sign => Ok(true),
-        (false, _) => Err(Violation::of_whole("needs one of ca, is_ca and self_sign")),
+        (false, _) => Err(Violation::of_whole("must set ca, is_ca or self_sign")),
     }
 }
 

@@ -9,7 +9,7 @@ use keywright_plugin_support::Failure;
 /// # Errors
 ///
 /// [`Failure::Other`] if the encoding fails. No caller input causes this.
-pub fn written(certificate: &[u8]) -> Result<String, Failure> {
+pub fn encode(certificate: &[u8]) -> Result<String, Failure> {
     der::pem::encode_string(LABEL, LineEnding::LF, certificate)
         .map_err(|error| Failure::Other(format!("could not encode the certificate: {error}")))
 }
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn encoding_and_decoding_round_trip() {
         let bytes: Vec<u8> = (0..=255).collect();
-        let text = written(&bytes).unwrap();
+        let text = encode(&bytes).unwrap();
         assert!(text.lines().all(|line| line.len() <= 64));
         assert!(text.ends_with("-----END CERTIFICATE-----\n"));
         assert_eq!(first_certificate(&text), Some(bytes));
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn first_certificate_is_found_in_other_text() {
         let first = "-----BEGIN CERTIFICATE-----\r\nAQ\r\nID\r\n-----END CERTIFICATE-----";
-        let text = format!("subject=x\n{first}\r\nnoise\n{}", written(&[9]).unwrap());
+        let text = format!("subject=x\n{first}\r\nnoise\n{}", encode(&[9]).unwrap());
         assert_eq!(first_certificate(&text), Some(vec![1, 2, 3]));
         let older = text.replacen("CERTIFICATE", "X509 CERTIFICATE", 2);
         assert_eq!(first_certificate(&older), Some(vec![1, 2, 3]));
@@ -62,7 +62,7 @@ mod tests {
             "",
             "AQID",
             "-----BEGIN CERTIFICATE-----\nAQID",
-            &written(&[9]).unwrap().replace('Q', "!"),
+            &encode(&[9]).unwrap().replace('Q', "!"),
         ] {
             assert_eq!(first_certificate(text), None, "{text}");
         }

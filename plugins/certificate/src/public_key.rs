@@ -52,15 +52,17 @@ impl PublicKey {
                 Some(P384) => p384::ecdsa::VerifyingKey::from_sec1_bytes(bits)
                     .ok()
                     .map(Self::EcdsaP384),
-                Some(P521) => return Err(not_made("ecdsa-p521")),
-                Some(other) => return Err(not_made(&format!("ecdsa on the curve {other}"))),
-                None => return Err(not_made("ecdsa on a curve without a name")),
+                Some(P521) => return Err(unsupported_key("ecdsa-p521")),
+                Some(other) => return Err(unsupported_key(&format!("ecdsa on the curve {other}"))),
+                None => return Err(unsupported_key("ecdsa on a curve without a name")),
             },
             other => {
                 let name = OTHER_ALGORITHMS
                     .iter()
                     .find_map(|(algorithm, name)| (*algorithm == other).then_some(*name));
-                return Err(not_made(&name.map_or(other.to_string(), str::to_owned)));
+                return Err(unsupported_key(
+                    &name.map_or(other.to_string(), str::to_owned),
+                ));
             }
         };
         key.ok_or_else(|| UNREADABLE.to_owned())
@@ -83,8 +85,8 @@ impl PublicKey {
             .map_err(|_| unreadable())
     }
 
-    /// Returns the type of a regenerated key, and whether it has the same length. For an RSA key of another length, it is the next
-    /// larger one.
+    /// Returns the type of a regenerated key, and whether it has the same length. If the length of an RSA key can't be requested,
+    /// the regenerated key has the next larger length.
     #[must_use]
     pub fn key_type(&self) -> (KeyType, bool) {
         match self {
@@ -98,7 +100,8 @@ impl PublicKey {
         }
     }
 
-    /// Returns whether this is the key's signature of a message. False if the algorithm is unknown, or is for another type of key.
+    /// Returns whether the signature of the message is by this key. False if the algorithm is unknown, or is for another type of
+    /// key.
     #[must_use]
     pub fn has_signed(
         &self,
@@ -188,7 +191,7 @@ fn ecdsa_digest(algorithm: ObjectIdentifier, message: &[u8]) -> Option<Vec<u8>> 
     })
 }
 
-fn not_made(key_type: &str) -> String {
+fn unsupported_key(key_type: &str) -> String {
     format!("has a key of type {key_type}, which can't be generated")
 }
 

@@ -2,7 +2,7 @@
 
 use der::Decode;
 use keywright_plugin_support::{
-    Failure, Fields, Recovered, Violation, canonical, no_settings, written,
+    Failure, Fields, Recovered, Violation, canonical, no_settings, to_json,
 };
 use x509_cert::{
     certificate::{CertificateInner, Raw, TbsCertificateInner},
@@ -25,7 +25,7 @@ use crate::{
 /// A certificate does not contain the name of the credential that signed it, so `ca` is omitted and the host adds it. Parts of the
 /// subject, usages and alternative names that parameters can't express, or would encode differently, are kept in [`Kept`], like
 /// a CA's constraints. The result is complete if only encodings and constraints were kept, and the key length can be requested.
-/// Extensions without a corresponding parameter do not count.
+/// Extensions without a corresponding parameter do not affect this.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub fn recover(
     let (mut parameters, is_complete) = parameters_of(&certificate, body, &key)?;
     parameters.kept = Kept::in_addition_to(&parameters, certificate.tbs_certificate(), body)?;
     Ok(Recovered {
-        parameters: written(&parameters)?,
+        parameters: to_json(&parameters)?,
         is_complete,
     })
 }

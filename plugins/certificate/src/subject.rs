@@ -82,8 +82,14 @@ impl Subject {
 
     /// Returns the fields in a name, and whether they express all of it.
     ///
-    /// They do not if an attribute is not one of the fields, is a duplicate, shares its relative distinguished name with another
-    /// one, or has a value that can't be requested. The order of attributes and their string types do not matter.
+    /// They do not express an attribute that:
+    ///
+    /// - is not one of the fields,
+    /// - is a duplicate,
+    /// - shares its relative distinguished name with another attribute, or
+    /// - has a value that can't be requested.
+    ///
+    /// The order of attributes and their string types do not matter.
     #[must_use]
     pub fn of_name(name: &Name) -> (Self, bool) {
         let mut subject = Self::default();

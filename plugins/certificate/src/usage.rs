@@ -12,7 +12,7 @@ use x509_cert::{
 /// A bit of the key usage, in the order of RFC 5280, section 4.2.1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are those of RFC 5280")]
+#[expect(missing_docs, reason = "the names are from RFC 5280")]
 pub enum KeyUsage {
     DigitalSignature,
     NonRepudiation,
@@ -77,7 +77,7 @@ impl KeyUsage {
 /// A purpose of the extended key usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are those of RFC 5280")]
+#[expect(missing_docs, reason = "the names are from RFC 5280")]
 pub enum ExtendedKeyUsage {
     ClientAuth,
     ServerAuth,
@@ -114,7 +114,8 @@ impl ExtendedKeyUsage {
     /// The identifier of the extension.
     pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.37");
 
-    /// Returns the purposes in an extension that can be requested, without duplicates, and whether these are all of its purposes.
+    /// Returns the purposes of an extension that a parameter can express, without duplicates, and whether these are all of its
+    /// purposes.
     ///
     /// # Errors
     ///
@@ -134,7 +135,7 @@ impl ExtendedKeyUsage {
         Ok((found, has_all))
     }
 
-    /// Returns whether a certificate may sign OCSP responses for its issuer, which no parameter requests.
+    /// Returns whether a certificate may sign OCSP responses for its issuer. No parameter can request this purpose.
     ///
     /// # Errors
     ///

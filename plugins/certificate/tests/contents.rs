@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Authority, NOW_SECONDS, SHA256_WITH_RSA, der, made};
+use common::{Authority, NOW_SECONDS, SHA256_WITH_RSA, der, generated};
 use keywright_plugin_certificate::VALUE_SCHEMA;
 use keywright_plugin_support::Failure;
 use rsa::{
@@ -42,7 +42,7 @@ fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// The key identifiers of the subject and of the authority.
+/// Returns the key identifiers of the subject and of the authority.
 fn key_identifiers(certificate: &X509Certificate<'_>) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let mut identifiers = (None, None);
     for extension in certificate.iter_extensions() {
@@ -62,7 +62,7 @@ fn key_identifiers(certificate: &X509Certificate<'_>) -> (Option<Vec<u8>>, Optio
 }
 
 fn root() -> Value {
-    made(
+    generated(
         &json!({"common_name": "root", "is_ca": true}),
         NOW_SECONDS,
         None,
@@ -121,9 +121,9 @@ fn chain_of_three_certificates_verifies() {
     let root = root();
     let parameters =
         json!({"common_name": "intermediate", "ca": "/root", "is_ca": true, "key_length": 3072});
-    let intermediate = made(&parameters, NOW_SECONDS, Some(&Authority::of(&root)), 2).unwrap();
+    let intermediate = generated(&parameters, NOW_SECONDS, Some(&Authority::of(&root)), 2).unwrap();
     let parameters = json!({"common_name": "leaf", "ca": "/intermediate"});
-    let leaf = made(
+    let leaf = generated(
         &parameters,
         NOW_SECONDS,
         Some(&Authority::of(&intermediate)),
@@ -155,7 +155,7 @@ fn self_signed_certificate_uses_the_algorithm_of_its_key() {
         ("ed25519", "1.3.101.112", "PRIVATE KEY", 32),
     ] {
         let parameters = json!({"common_name": "root", "is_ca": true, "key_type": key_type});
-        let value = made(&parameters, NOW_SECONDS, None, 6).unwrap();
+        let value = generated(&parameters, NOW_SECONDS, None, 6).unwrap();
         let private_key = value["private_key"].as_str().unwrap();
         assert!(private_key.starts_with(&format!("-----BEGIN {label}-----\n")));
         assert!(private_key.ends_with(&format!("-----END {label}-----\n")));
@@ -171,7 +171,7 @@ fn self_signed_certificate_uses_the_algorithm_of_its_key() {
             key_identifiers(&root),
             (Some(identifier.clone()), Some(identifier))
         );
-        let again = made(&parameters, NOW_SECONDS, None, 7).unwrap();
+        let again = generated(&parameters, NOW_SECONDS, None, 7).unwrap();
         assert_ne!(again["private_key"], value["private_key"], "{key_type}");
     }
 }
@@ -187,7 +187,7 @@ fn certificate_contains_all_requested_parts() {
             "data_encipherment", "key_agreement", "key_cert_sign", "crl_sign", "encipher_only"],
         "extended_key_usage": ["timestamping", "server_auth", "client_auth", "code_signing", "email_protection"]
     });
-    let value = made(&parameters, NOW_SECONDS, None, 4).unwrap();
+    let value = generated(&parameters, NOW_SECONDS, None, 4).unwrap();
     let der = der(&value, "certificate");
     let certificate = parsed(&der);
     assert_eq!(
@@ -256,7 +256,7 @@ fn special_characters_in_a_name_are_plain_text() {
         &long,
     ] {
         let parameters = json!({"common_name": text, "organization": text, "self_sign": true});
-        let value = made(&parameters, NOW_SECONDS, None, 1).unwrap();
+        let value = generated(&parameters, NOW_SECONDS, None, 1).unwrap();
         let der = der(&value, "certificate");
         let certificate = parsed(&der);
         let attributes: Vec<(String, &str)> = certificate
@@ -298,7 +298,7 @@ fn issuer_name_is_copied_byte_for_byte() {
     authority.subject.clone_from(&subject);
     authority.subject_key_identifier = Some(vec![1, 2, 3]);
     let parameters = json!({"common_name": "leaf", "ca": "/ca"});
-    let value = made(&parameters, NOW_SECONDS, Some(&authority), 5).unwrap();
+    let value = generated(&parameters, NOW_SECONDS, Some(&authority), 5).unwrap();
     let der = der(&value, "certificate");
     let leaf = parsed(&der);
     assert_eq!(leaf.issuer().as_raw(), subject);
@@ -311,7 +311,7 @@ fn issuer_without_key_identifier_omits_the_extension() {
     let mut authority = Authority::of(&root());
     authority.subject_key_identifier = None;
     let parameters = json!({"common_name": "leaf", "ca": "/ca"});
-    let value = made(&parameters, NOW_SECONDS, Some(&authority), 5).unwrap();
+    let value = generated(&parameters, NOW_SECONDS, Some(&authority), 5).unwrap();
     let der = der(&value, "certificate");
     let (subject, authority) = key_identifiers(&parsed(&der));
     assert!(subject.is_some());
@@ -319,13 +319,13 @@ fn issuer_without_key_identifier_omits_the_extension() {
 }
 
 #[test]
-fn signature_algorithm_is_the_issuers() {
+fn signature_algorithm_is_copied_from_the_issuer() {
     let mut authority = Authority::of(&root());
     let mut algorithm = SHA256_WITH_RSA;
     algorithm[12] = 0x0c;
     authority.signature_algorithm = algorithm.to_vec();
     let parameters = json!({"common_name": "leaf", "ca": "/ca"});
-    let value = made(&parameters, NOW_SECONDS, Some(&authority), 5).unwrap();
+    let value = generated(&parameters, NOW_SECONDS, Some(&authority), 5).unwrap();
     let der = der(&value, "certificate");
     let leaf = parsed(&der);
     assert_eq!(
@@ -340,7 +340,7 @@ fn signature_algorithm_is_the_issuers() {
 fn dates_from_2050_on_are_generalized_time() {
     let year_2049: u64 = 2_493_072_000;
     let parameters = json!({"common_name": "late", "self_sign": true, "duration": 3650});
-    let value = made(&parameters, year_2049, None, 1).unwrap();
+    let value = generated(&parameters, year_2049, None, 1).unwrap();
     let der = der(&value, "certificate");
     let certificate = parsed(&der);
     let begin = i64::try_from(year_2049).unwrap();
@@ -356,11 +356,11 @@ fn dates_from_2050_on_are_generalized_time() {
 fn validity_ends_with_the_year_9999_at_the_latest() {
     let last_second: u64 = 253_402_300_799;
     let parameters = json!({"common_name": "late", "self_sign": true, "duration": 3650});
-    let value = made(&parameters, last_second - 1, None, 1).unwrap();
+    let value = generated(&parameters, last_second - 1, None, 1).unwrap();
     let der = der(&value, "certificate");
     let last = i64::try_from(last_second).unwrap();
     assert_eq!(seconds(parsed(&der).validity()), (last - 1, last));
-    let beyond = made(&parameters, last_second + 1, None, 1);
+    let beyond = generated(&parameters, last_second + 1, None, 1);
     assert!(matches!(beyond, Err(Failure::Other(_))));
 }
 
@@ -370,9 +370,9 @@ fn body_of_more_than_64_kib_is_an_invalid_parameter() {
         .map(|i| format!("{i}.{0}.{0}.{0}", "a".repeat(63)))
         .collect();
     let parameters = json!({"common_name": "x", "self_sign": true, "alternative_names": names});
-    let result = made(&parameters, NOW_SECONDS, None, 1);
+    let result = generated(&parameters, NOW_SECONDS, None, 1);
     let Err(Failure::InvalidParameters(violation)) = result else {
-        panic!("it was made")
+        panic!("the certificate was generated")
     };
     assert!(violation.rule.contains("64 KiB"));
 }
@@ -387,7 +387,7 @@ fn parameters_must_match_the_issuer() {
         ),
         (json!({"common_name": "x", "ca": "/ca"}), None),
     ] {
-        let result = made(&parameters, NOW_SECONDS, issuer, 1);
+        let result = generated(&parameters, NOW_SECONDS, issuer, 1);
         assert!(matches!(result, Err(Failure::Other(_))), "{parameters}");
     }
 }

@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Fields, KeyFormat, KeyPair, Violation, canonical, no_settings, written,
+    Failure, Fields, KeyFormat, KeyPair, Violation, canonical, no_settings, to_json,
 };
 use p256::elliptic_curve::Generate;
 use rand_core::CryptoRng;
@@ -27,7 +27,7 @@ pub(crate) struct Parameters {
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    written(&parameters)
+    to_json(&parameters)
 }
 
 /// Generates a key pair from canonical parameters and returns it as JSON: in SSH format (RFC 5656), or as PKCS#8 with a private
@@ -58,7 +58,7 @@ pub fn generate(
         }
         KeyFormat::Pkcs8 => pkcs8(curve, random)?,
     };
-    written(&key_pair)
+    to_json(&key_pair)
 }
 
 fn pkcs8(curve: Curve, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
@@ -140,7 +140,7 @@ pub(crate) mod tests {
         for curve in [json!("secp256k1"), json!("P-256"), json!(256)] {
             let parameters = json!({"curve": curve}).to_string();
             let Err(Failure::InvalidParameters(violation)) = normalize(&parameters, "{}") else {
-                panic!("{curve} was taken")
+                panic!("{curve} was accepted")
             };
             assert_eq!(violation.field.as_deref(), Some("curve"));
         }

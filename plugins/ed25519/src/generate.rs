@@ -2,7 +2,7 @@
 
 use ed25519_dalek::{SigningKey, pkcs8::KeypairBytes};
 use keywright_plugin_support::{
-    Failure, Fields, KeyFormat, KeyPair, Violation, canonical, no_settings, written,
+    Failure, Fields, KeyFormat, KeyPair, Violation, canonical, no_settings, to_json,
 };
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub(crate) struct Parameters {
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    written(&parameters)
+    to_json(&parameters)
 }
 
 /// Generates a key pair from canonical parameters and returns it as JSON: in SSH format (RFC 8709), or as PKCS#8 version 1
@@ -63,7 +63,7 @@ pub fn generate(
             KeyPair::as_pkcs8(&private_key, &key.verifying_key())?
         }
     };
-    written(&key_pair)
+    to_json(&key_pair)
 }
 
 fn parse(parameters: &str) -> Result<Parameters, Violation> {

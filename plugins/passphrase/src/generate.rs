@@ -1,6 +1,6 @@
 //! The plugin's functions, independent of WIT.
 
-use keywright_plugin_support::{Failure, Fields, Violation, canonical, no_settings, written};
+use keywright_plugin_support::{Failure, Fields, Violation, canonical, no_settings, to_json};
 use rand::seq::IndexedRandom;
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ struct Parameters {
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    written(&parameters)
+    to_json(&parameters)
 }
 
 /// Generates a passphrase from canonical parameters and returns it as a JSON string.
@@ -63,7 +63,7 @@ pub fn generate(
             word.push(char::from(*digit));
         }
     }
-    written(&words.join(&parameters.separator))
+    to_json(&words.join(&parameters.separator))
 }
 
 /// Checks a passphrase that a caller sets: any string except the empty one.
@@ -74,7 +74,7 @@ pub fn generate(
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     match serde_json::from_str(value) {
-        Ok(Value::String(passphrase)) if !passphrase.is_empty() => written(&passphrase),
+        Ok(Value::String(passphrase)) if !passphrase.is_empty() => to_json(&passphrase),
         Ok(Value::String(_)) => Err(Failure::InvalidValue(Violation::of_whole(
             "must not be empty",
         ))),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_entropy_is_that_of_six_words() {
+    fn declared_entropy_matches_six_words() {
         let bits = f64::from(7_776).log2() * 6.0;
         assert!(f64::from(ENTROPY_BITS_MIN) <= bits && bits < f64::from(ENTROPY_BITS_MIN + 1));
     }

@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Fields, PasswordRules, Violation, canonical, no_settings, written,
+    Failure, Fields, PasswordRules, Violation, canonical, no_settings, to_json,
 };
 use rand_core::CryptoRng;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use serde_json::Value;
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let rules = parse(parameters).map_err(Failure::InvalidParameters)?;
-    written(&rules)
+    to_json(&rules)
 }
 
 /// Generates a password from canonical parameters and returns it as a JSON string.
@@ -29,7 +29,7 @@ pub fn generate(
 ) -> Result<String, Failure> {
     no_settings(settings)?;
     let rules: PasswordRules = canonical(parameters)?;
-    written(&rules.generate(random))
+    to_json(&rules.generate(random))
 }
 
 /// Checks a password that a caller sets: any string except the empty one.
@@ -40,7 +40,7 @@ pub fn generate(
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     match serde_json::from_str(value) {
-        Ok(Value::String(password)) if !password.is_empty() => written(&password),
+        Ok(Value::String(password)) if !password.is_empty() => to_json(&password),
         Ok(Value::String(_)) => Err(Failure::InvalidValue(Violation::of_whole(
             "must not be empty",
         ))),

@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Fields, KeyLength, Violation, canonical, no_settings, written,
+    Failure, Fields, KeyLength, Violation, canonical, no_settings, to_json,
 };
 use rand_core::CryptoRng;
 use rsa::{
@@ -25,7 +25,7 @@ pub(crate) struct Parameters {
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    written(&parameters)
+    to_json(&parameters)
 }
 
 /// Generates a key pair from canonical parameters and returns it as JSON.
@@ -52,7 +52,7 @@ pub fn generate(
     let private_key = key
         .to_pkcs1_pem(LineEnding::LF)
         .map_err(|_| not_encoded())?;
-    written(&KeyPair {
+    to_json(&KeyPair {
         public_key: Some(public_key),
         private_key: Some(private_key.to_string()),
     })
@@ -68,7 +68,7 @@ pub fn generate(
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let key_pair = parse_value(value).map_err(Failure::InvalidValue)?;
-    written(&key_pair)
+    to_json(&key_pair)
 }
 
 #[derive(Serialize)]

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_key_tells_the_length() {
+    fn public_key_determines_the_length() {
         let public_key = generated(3072, 2)["public_key"].clone();
         let key = RsaPublicKey::from_public_key_pem(public_key.as_str().unwrap()).unwrap();
         let pkcs1 = key.to_pkcs1_pem(rsa::pkcs8::LineEnding::CRLF).unwrap();

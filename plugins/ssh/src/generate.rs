@@ -2,7 +2,7 @@
 
 use keywright_plugin_support::{
     Failure, Fields, KeyLength, KeyPair, Violation, canonical, no_settings, ssh_fingerprint,
-    take_ssh_comment, written,
+    take_ssh_comment, to_json,
 };
 use rand_core::CryptoRng;
 use rsa::{
@@ -29,7 +29,7 @@ pub(crate) struct Parameters {
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    written(&parameters)
+    to_json(&parameters)
 }
 
 /// Generates a key pair from canonical parameters and returns it as JSON.
@@ -56,7 +56,7 @@ pub fn generate(
         .to_pkcs1_pem(LineEnding::LF)
         .map_err(|_| not_encoded())?;
     let public_key = public_key(&key.to_public_key(), ssh_comment).map_err(|_| not_encoded())?;
-    written(&KeyPair {
+    to_json(&KeyPair {
         public_key: Some(public_key.to_openssh().map_err(|_| not_encoded())?),
         private_key: Some(private_key.to_string()),
         public_key_fingerprint: Some(ssh_fingerprint(&public_key)),
@@ -134,7 +134,7 @@ pub(crate) mod tests {
             let Err(Failure::InvalidParameters(violation)) =
                 normalize(&json!({"ssh_comment": comment}).to_string(), "{}")
             else {
-                panic!("{comment:?} was taken")
+                panic!("{comment:?} was accepted")
             };
             assert_eq!(violation.field.as_deref(), Some("ssh_comment"));
         }

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_the_public_key_tells_the_length_and_the_comment() {
+    fn public_key_line_determines_length_and_comment() {
         for (parameters, comment) in [
             (
                 json!({"key_length": 3072, "ssh_comment": "ada @ host"}),

@@ -103,7 +103,10 @@ impl Fields {
     /// # Errors
     ///
     /// If the field does not deserialize to that type.
-    pub fn take_shaped<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Violation> {
+    pub fn take_deserialized<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<T>, Violation> {
         let field = self.0.remove(name).unwrap_or_default();
         serde_json::from_value(field).map_err(|_| Violation::of(name, "is malformed"))
     }
@@ -145,7 +148,7 @@ pub fn no_settings(settings: &str) -> Result<(), Failure> {
 /// # Errors
 ///
 /// [`Failure::Other`] if the serialization fails. The error does not contain the value.
-pub fn written(value: &impl Serialize) -> Result<String, Failure> {
+pub fn to_json(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value)
         .map_err(|_| Failure::Other("could not serialize the result to JSON".to_owned()))
 }
@@ -213,12 +216,12 @@ mod tests {
     fn field_of_any_type_is_deserialized() {
         let text = r#"{"pair":[1,"a"],"null":null}"#;
         assert_eq!(
-            fields(text).take_shaped("pair"),
+            fields(text).take_deserialized("pair"),
             Ok(Some((1, "a".to_owned())))
         );
-        assert_eq!(fields(text).take_shaped::<bool>("null"), Ok(None));
-        assert_eq!(fields(text).take_shaped::<bool>("absent"), Ok(None));
-        let violation = fields(text).take_shaped::<bool>("pair").unwrap_err();
+        assert_eq!(fields(text).take_deserialized::<bool>("null"), Ok(None));
+        assert_eq!(fields(text).take_deserialized::<bool>("absent"), Ok(None));
+        let violation = fields(text).take_deserialized::<bool>("pair").unwrap_err();
         assert_eq!(violation, Violation::of("pair", "is malformed"));
     }
 

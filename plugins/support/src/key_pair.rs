@@ -2,7 +2,7 @@ use pkcs8::{EncodePrivateKey, EncodePublicKey, LineEnding};
 use serde::{Deserialize, Serialize};
 use ssh_key::{HashAlg, PrivateKey, PublicKey, private::KeypairData};
 
-use crate::{Failure, Fields, Violation, no_settings, written};
+use crate::{Failure, Fields, Violation, no_settings, to_json};
 
 /// The value of the credential types for key pairs with a fingerprint.
 #[derive(Serialize)]
@@ -65,7 +65,7 @@ impl KeyPair {
     /// [`Failure::InvalidValue`] if it breaks a rule; [`Failure::Misconfigured`] for any setting.
     pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
         no_settings(settings)?;
-        written(&Self::parse(value).map_err(Failure::InvalidValue)?)
+        to_json(&Self::parse(value).map_err(Failure::InvalidValue)?)
     }
 
     fn parse(value: &str) -> Result<Self, Violation> {

@@ -13,14 +13,14 @@ mod random;
 mod recovered;
 
 pub use failure::{Failure, Violation};
-pub use fields::{Fields, canonical, no_settings, written};
+pub use fields::{Fields, canonical, no_settings, to_json};
 pub use key_length::KeyLength;
 pub use key_pair::{KeyFormat, KeyPair, ssh_fingerprint, take_ssh_comment};
 pub use password::PasswordRules;
 pub use random::HostRandom;
 pub use recovered::Recovered;
 
-/// The allocator of the standard library, in a release that first uses the initial memory of a guest (see `INITIAL_HEAP` in
+/// The allocator of the standard library, in a version that uses a guest's initial memory first (see `INITIAL_HEAP` in
 /// `host/xtask/src/guests.rs`). If a guest's memory does not grow, the host does not have to change memory mappings.
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]

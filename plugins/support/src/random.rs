@@ -22,8 +22,8 @@ impl<F: FnMut(u64) -> Vec<u8>> HostRandom<F> {
 
     /// Returns the next byte.
     ///
-    /// Retries if the host breaks its contract and returns no bytes. The call then ends at its deadline, and never returns a value
-    /// that is not random.
+    /// Retries if the host breaks its contract and returns no bytes. The call then fails at its deadline instead of returning a
+    /// value that is not random.
     fn byte(&mut self) -> u8 {
         loop {
             if let Some(byte) = self.buffer.next() {

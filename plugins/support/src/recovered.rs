@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::{Failure, Fields, no_settings, written};
+use crate::{Failure, Fields, no_settings, to_json};
 
 /// Parameters to regenerate a stored value. The fields mirror the WIT record `keywright:generator/recoverer.recovered`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Recovered {
         let found = public_key.as_deref().and_then(read);
         Ok(Self {
             is_complete: found.is_some(),
-            parameters: written(&found.unwrap_or_default())?,
+            parameters: to_json(&found.unwrap_or_default())?,
         })
     }
 }

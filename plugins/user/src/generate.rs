@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Fields, PasswordRules, Violation, canonical, no_settings, written,
+    Failure, Fields, PasswordRules, Violation, canonical, no_settings, to_json,
 };
 use rand::seq::IndexedRandom;
 use rand_core::CryptoRng;
@@ -28,7 +28,7 @@ pub(crate) struct Parameters {
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    written(&parameters)
+    to_json(&parameters)
 }
 
 /// Generates a user from canonical parameters and returns it as JSON.
@@ -74,7 +74,7 @@ fn user(
     random: &mut impl CryptoRng,
 ) -> Result<String, Failure> {
     let password_hash = password_hash(&password, random)?;
-    written(&User {
+    to_json(&User {
         username,
         password,
         password_hash,

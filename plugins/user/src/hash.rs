@@ -6,7 +6,7 @@ use sha_crypt::{PasswordHasher, ShaCrypt};
 
 /// Hashes a password with SHA-512 crypt: `$6$`, eight characters of salt, `$`, the hash.
 ///
-/// The 5,000 rounds are crypt(3)'s default, so the hash does not state them: programs that compare prefixes expect this form.
+/// The hash omits the number of rounds, because it is crypt(3)'s default, 5,000: programs that compare prefixes expect this form.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Recovers the parameters of a stored user.
 
 use keywright_plugin_support::{
-    Failure, Fields, Recovered, Violation, canonical, no_settings, written,
+    Failure, Fields, Recovered, Violation, canonical, no_settings, to_json,
 };
 
 use crate::generate::Parameters;
@@ -29,7 +29,7 @@ pub fn recover(
         .map_err(|_| Failure::Other("the stored value is not a user".to_owned()))?;
     parameters.username = username;
     Ok(Recovered {
-        parameters: written(&parameters)?,
+        parameters: to_json(&parameters)?,
         is_complete: true,
     })
 }
@@ -40,7 +40,7 @@ mod tests {
     use crate::generate::normalize;
 
     #[test]
-    fn the_stored_name_is_put_into_the_stored_parameters() {
+    fn recovered_parameters_contain_the_stored_name() {
         let stored = normalize(r#"{"length":12}"#, "{}").unwrap();
         let recovered = recover(Some(stored), r#"{"username":"ada"}"#, "{}").unwrap();
         assert_eq!(
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_was_set_can_not_be_made_anew() {
+    fn a_user_that_was_set_is_not_regenerated() {
         assert_eq!(
             recover(None, r#"{"username":"ada"}"#, "{}"),
             Err(Failure::InvalidValue(Violation::of_whole(

@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use super::{events_of, touched};
 use crate::{certificates::Certificate, external_certificates, given};
 
-// The action and the resources of each request's events.
-
-/// Sends the requests of a table one after the other and checks the events of each. Behind the request, a line has the
-/// expected action and the resources, separated by ` | `.
+/// Sends the requests of a table one after the other, and checks the events of each. In each line, the expected action
+/// and the resources follow the request, separated by ` | `.
 async fn assert_audited(server: &Server, table: &str) {
     for line in table.lines().filter(|line| !line.trim().is_empty()) {
         let mut columns = line.split(" | ").map(str::trim);
@@ -79,7 +77,7 @@ const CERTIFICATES: &str = r#"
     200 GET {leaf}/versions | GET_CERTIFICATE_VERSIONS | read /leaf
     200 POST {leaf}/regenerate {"set_as_transitional": true} | REGENERATE_CERTIFICATE | read /root | write /leaf
     200 PUT {leaf}/update_transitional_version {"version": null} | UPDATE_TRANSITIONAL_VERSION | write /leaf
-    200 POST {leaf}/versions {brought} | ADD_CERTIFICATE_VERSION | write /leaf
+    200 POST {leaf}/versions {external} | ADD_CERTIFICATE_VERSION | write /leaf
     200 DELETE {leaf}/versions/{old} | DELETE_CERTIFICATE_VERSION | delete /leaf
 "#;
 
@@ -89,10 +87,10 @@ async fn each_request_about_certificates_has_its_action() {
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let leaf = Certificate::generate(&server, "/leaf", json!({"ca": "/root"})).await;
     let old = given::id(&leaf.versions().await[0]);
-    let brought = external_certificates::authority("brought");
-    let brought = json!({"value": {"certificate": brought.certificate}});
+    let external = external_certificates::authority("brought");
+    let external = json!({"value": {"certificate": external.certificate}});
     let table = CERTIFICATES.replace("{leaf}", leaf.path("").trim_end_matches('/'));
-    let table = table.replace("{brought}", &brought.to_string());
+    let table = table.replace("{external}", &external.to_string());
     assert_audited(&server, &table.replace("{old}", &old)).await;
 }
 
@@ -122,7 +120,7 @@ async fn each_failure_is_audited_with_status_and_request() {
 
 const UNKNOWN: &str = "/api/v2/permissions/0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
 
-/// A body of the older interface that grants read and write to these actors.
+/// A body for `/api/v1/permissions` that grants read and write to these actors.
 fn granting(actors: &[String]) -> Value {
     let entries = actors
         .iter()

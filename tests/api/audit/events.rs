@@ -107,7 +107,7 @@ async fn the_user_of_a_token_is_audited_by_id() {
 }
 
 #[tokio::test]
-async fn a_forwarded_header_counts_from_trusted_proxies_only() {
+async fn x_forwarded_for_is_used_from_trusted_proxies_only() {
     for (proxies, sources) in [
         ("", &[("6.6.6.6", "127.0.0.1")][..]),
         (
@@ -140,7 +140,7 @@ async fn a_forwarded_header_counts_from_trusted_proxies_only() {
 
 // A request that touches several resources has an event for each.
 
-/// The distinct ids of versions in events.
+/// The ids of the versions in events, sorted.
 fn version_ids(events: &[Value]) -> Vec<String> {
     let mut ids: Vec<String> = events
         .iter()
@@ -156,19 +156,22 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_version_read_is_one_event() {
+async fn a_read_has_one_event_per_returned_version() {
     let server = Server::start().await;
     for text in ["1", "2", "3"] {
         given::set_value(&server, "/a", text).await;
     }
     let response = server.get("/api/v1/data?name=/a").await.expect(200);
-    let read: Vec<String> = given::data(&response).iter().map(given::id).collect();
+    let read: Vec<String> = given::versions_in(&response)
+        .iter()
+        .map(given::id)
+        .collect();
     assert_eq!(read.len(), 3);
     assert_eq!(version_ids(&events_of(&server, &response)), sorted(read));
 }
 
 #[tokio::test]
-async fn each_distinct_reference_is_one_event_and_none_is_one_too() {
+async fn interpolation_has_one_event_per_reference_or_one_without() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for name in ["/x", "/y", "/z"] {
@@ -360,5 +363,5 @@ async fn open_and_unauthenticated_requests_are_not_audited() {
     assert!(events(&server).is_empty(), "{:?}", events(&server));
 
     server.get("/api/v1/data?name=/a").await.expect(404);
-    assert_eq!(events(&server).len(), 1, "the search proves nothing");
+    assert_eq!(events(&server).len(), 1, "the trail records no requests");
 }

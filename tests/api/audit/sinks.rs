@@ -158,7 +158,7 @@ async fn an_incomplete_line_is_not_joined_to_the_next() {
 }
 
 #[tokio::test]
-async fn on_a_full_disk_requests_fail_and_buffered_events_come_first() {
+async fn requests_fail_on_a_full_disk_and_events_are_written_later() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("audit.log");
     symlink("/dev/full", &file).unwrap();
@@ -192,7 +192,7 @@ async fn on_a_full_disk_requests_fail_and_buffered_events_come_first() {
 }
 
 #[tokio::test]
-async fn with_continue_requests_succeed_on_a_full_disk() {
+async fn with_on_failure_continue_requests_succeed_on_a_full_disk() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("audit.log");
     symlink("/dev/full", &file).unwrap();
@@ -274,7 +274,7 @@ async fn a_trail_that_cannot_be_reopened_stays_in_the_old_file() {
 }
 
 #[tokio::test]
-async fn others_may_append_to_the_file_too() {
+async fn other_processes_may_append_to_the_file() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let mut other = OpenOptions::new()

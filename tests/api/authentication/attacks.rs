@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::given;
 
 #[tokio::test]
-async fn a_token_not_signed_by_the_key_is_invalid_and_never_expired() {
+async fn a_token_with_a_wrong_signature_is_invalid_even_if_expired() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let by_another_key =
@@ -47,7 +47,7 @@ async fn an_unsigned_token_is_invalid_with_any_algorithm() {
 }
 
 #[tokio::test]
-async fn the_right_key_with_another_algorithm_is_invalid() {
+async fn a_token_of_the_trusted_key_with_another_algorithm_is_invalid() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     for (name, algorithm) in [
@@ -93,7 +93,7 @@ async fn a_key_in_the_header_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_key_id_makes_no_other_key_trusted() {
+async fn a_key_id_does_not_make_another_key_trusted() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     for key_id in [
@@ -316,7 +316,7 @@ async fn a_token_has_at_most_16_kibibytes() {
         (token.len(), token)
     };
     let (shortest, _) = sized(0);
-    // Three bytes are four characters, so the length may exceed the wanted one by up to three.
+    // Base64 encodes three bytes as four characters, so the length may exceed the intended one by up to three.
     let fitting = (16 * 1_024 - shortest) * 3 / 4;
     let tokens: Vec<_> = (fitting - 8..fitting + 8).map(sized).collect();
     let (_, largest) = tokens
@@ -336,7 +336,7 @@ async fn a_token_has_at_most_16_kibibytes() {
 }
 
 #[tokio::test]
-async fn the_public_key_is_not_a_shared_secret_in_any_form() {
+async fn a_token_with_the_public_key_as_hmac_secret_is_invalid() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let keys = server

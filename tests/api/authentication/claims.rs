@@ -122,7 +122,7 @@ async fn tokens_are_not_logged() {
 // The required claims of a token.
 
 #[tokio::test]
-async fn an_expired_token_has_the_code_that_clients_refresh_on() {
+async fn an_expired_token_is_refused_as_access_token_expired() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let mut expired = Vec::new();
@@ -202,7 +202,7 @@ async fn a_token_of_another_issuer_with_the_same_key_is_invalid() {
 }
 
 #[tokio::test]
-async fn both_scopes_are_needed() {
+async fn both_scopes_are_required() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     for scope in [
@@ -237,7 +237,7 @@ async fn scopes_may_be_in_any_order_among_others() {
 }
 
 #[tokio::test]
-async fn missing_scopes_win_over_a_wrong_path() {
+async fn missing_scopes_are_reported_before_an_unknown_path() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let token = mint.token(&mint.claims_with("scope", json!(["credhub.read"])));
@@ -248,7 +248,7 @@ async fn missing_scopes_win_over_a_wrong_path() {
 }
 
 #[tokio::test]
-async fn an_actor_is_known_by_grant_type_and_id() {
+async fn the_actor_is_determined_by_grant_type_and_id() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let user_id = json!("3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10");
@@ -298,7 +298,7 @@ async fn an_actor_is_known_by_grant_type_and_id() {
 }
 
 #[tokio::test]
-async fn the_audience_is_not_checked() {
+async fn the_audience_is_not_checked_by_default() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     for audience in [Value::Null, json!("someone"), json!(["a", "b"]), json!([])] {

@@ -19,7 +19,7 @@ const USER_LOGIN: &str = "grant_type=password&response_type=token&client_id=cred
 async fn a_client_logs_in_with_its_id_and_secret() {
     let server = Server::start().await;
     let login = format!("{CLIENT_LOGIN}&response_type=token");
-    let response = ask(&server, &login).await.expect(200);
+    let response = request_token(&server, &login).await.expect(200);
     assert_eq!(response.header("cache-control"), Some("no-store"));
     let granted = response.json();
     assert_eq!(
@@ -41,7 +41,7 @@ async fn a_client_logs_in_with_its_id_and_secret() {
 }
 
 #[tokio::test]
-async fn an_id_and_a_secret_in_the_header_are_decoded_as_forms_are() {
+async fn an_id_and_secret_in_the_header_are_form_decoded() {
     let server = Server::start().await;
     for (secret, status) in [
         ("developer-secret", 200),
@@ -61,7 +61,7 @@ async fn an_id_and_a_secret_in_the_header_are_decoded_as_forms_are() {
 #[tokio::test]
 async fn a_user_logs_in_through_the_client_with_an_empty_secret() {
     let server = Server::start().await;
-    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
+    let granted = request_token(&server, USER_LOGIN).await.expect(200).json();
     let token = granted["access_token"].as_str().unwrap();
     present(&server, token).await.expect(200);
     assert!(granted["refresh_token"].is_string());
@@ -74,8 +74,11 @@ async fn a_user_logs_in_through_the_client_with_an_empty_secret() {
 #[tokio::test]
 async fn a_refresh_returns_a_new_token_of_the_same_user() {
     let server = Server::start().await;
-    let first = ask(&server, USER_LOGIN).await.expect(200).json();
-    let second = ask(&server, &refresh(&first)).await.expect(200).json();
+    let first = request_token(&server, USER_LOGIN).await.expect(200).json();
+    let second = request_token(&server, &refresh(&first))
+        .await
+        .expect(200)
+        .json();
     let token = second["access_token"].as_str().unwrap();
     assert_ne!(second["access_token"], first["access_token"]);
     assert!(second["refresh_token"].is_string());
@@ -87,37 +90,39 @@ async fn a_refresh_returns_a_new_token_of_the_same_user() {
 #[tokio::test]
 async fn refresh_and_access_tokens_are_not_interchangeable() {
     let server = Server::start().await;
-    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
+    let granted = request_token(&server, USER_LOGIN).await.expect(200).json();
     let refresh_token = granted["refresh_token"].as_str().unwrap();
     let response = present(&server, refresh_token).await;
     assert_eq!(response.expect(401).error(), "invalid_token");
     let swapped = json!({"refresh_token": granted["access_token"]});
-    let response = ask(&server, &refresh(&swapped)).await;
+    let response = request_token(&server, &refresh(&swapped)).await;
     assert_eq!(response.expect(400).error(), "invalid_grant");
 }
 
 #[tokio::test]
-async fn a_logout_ends_the_login() {
+async fn a_logout_revokes_the_refresh_token_of_its_login() {
     let server = Server::start().await;
-    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
-    let other_login = ask(&server, USER_LOGIN).await.expect(200).json();
+    let granted = request_token(&server, USER_LOGIN).await.expect(200).json();
+    let other_login = request_token(&server, USER_LOGIN).await.expect(200).json();
     revoke(&server, &granted, &granted).await.expect(200);
-    let response = ask(&server, &refresh(&granted)).await;
+    let response = request_token(&server, &refresh(&granted)).await;
     assert_eq!(response.expect(400).error(), "invalid_grant");
-    ask(&server, &refresh(&other_login)).await.expect(200);
+    request_token(&server, &refresh(&other_login))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
 async fn revoking_another_login_is_refused() {
     let server = Server::start().await;
-    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
-    let other_login = ask(&server, USER_LOGIN).await.expect(200).json();
+    let granted = request_token(&server, USER_LOGIN).await.expect(200).json();
+    let other_login = request_token(&server, USER_LOGIN).await.expect(200).json();
     revoke(&server, &granted, &other_login).await.expect(401);
     let path = format!("/identity/oauth/token/revoke/{}", token_id(&granted));
     let without_a_token = server.request(Method::DELETE, &path);
     let response = server.send(without_a_token).await;
     assert_eq!(response.expect(401).error(), "access_denied");
-    ask(&server, &refresh(&granted)).await.expect(200);
+    request_token(&server, &refresh(&granted)).await.expect(200);
 }
 
 /// Refused logins, one per line: the status, the error code and the form.
@@ -140,13 +145,13 @@ const REFUSED_LOGINS: &str = "
 ";
 
 #[tokio::test]
-async fn each_refusal_has_its_code() {
+async fn each_refused_login_has_its_error_code() {
     let server = Server::start().await;
     for line in REFUSED_LOGINS.trim().lines() {
         let mut words = line.split_whitespace();
         let status: u16 = words.next().unwrap().parse().unwrap();
         let code = words.next().unwrap();
-        let response = ask(&server, words.next().unwrap_or_default()).await;
+        let response = request_token(&server, words.next().unwrap_or_default()).await;
         assert_eq!(response.status, status, "{line}: {response:?}");
         assert_eq!(response.error(), code, "{line}");
         let json = response.json();
@@ -161,12 +166,12 @@ async fn each_refusal_has_its_code() {
 #[tokio::test]
 async fn a_refresh_token_is_valid_for_its_own_client_only() {
     let server = Server::start().await;
-    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
+    let granted = request_token(&server, USER_LOGIN).await.expect(200).json();
     let form = format!(
         "grant_type=refresh_token&client_id=developer&client_secret=developer-secret&refresh_token={}",
         granted["refresh_token"].as_str().unwrap()
     );
-    let response = ask(&server, &form).await;
+    let response = request_token(&server, &form).await;
     assert_eq!(response.expect(400).error(), "invalid_grant");
 }
 
@@ -235,7 +240,7 @@ async fn without_a_development_provider_its_paths_are_not_served() {
     let provider = Server::start().await;
     let url = format!("{}/identity", provider.base_url());
     let server = Server::start_with(&Options::default().identity_provider(&url)).await;
-    ask(&server, CLIENT_LOGIN).await.expect(401);
+    request_token(&server, CLIENT_LOGIN).await.expect(401);
     for path in ["/identity/info", "/identity/token_keys"] {
         let response = server.send(server.request(Method::GET, path)).await;
         response.expect(401);
@@ -252,10 +257,10 @@ async fn without_a_development_provider_its_paths_are_not_served() {
 #[tokio::test]
 async fn login_secrets_are_not_logged() {
     let server = Server::start().await;
-    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
+    let granted = request_token(&server, USER_LOGIN).await.expect(200).json();
     let wrong = "grant_type=password&client_id=credhub_cli&username=developer&password=canary-5a1e";
-    ask(&server, wrong).await.expect(400);
-    ask(&server, &refresh(&granted)).await.expect(200);
+    request_token(&server, wrong).await.expect(400);
+    request_token(&server, &refresh(&granted)).await.expect(200);
     let log = server.whole_log().await;
     assert!(log.contains("oauth/token"), "the logins are not logged");
     for token in ["access_token", "refresh_token"] {
@@ -267,7 +272,7 @@ async fn login_secrets_are_not_logged() {
     }
 }
 
-async fn ask(server: &Server, form: &str) -> Response {
+async fn request_token(server: &Server, form: &str) -> Response {
     let request = server
         .request(Method::POST, "/identity/oauth/token")
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")

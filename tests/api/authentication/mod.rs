@@ -30,12 +30,12 @@ struct StubProvider {
 struct State {
     documents: BTreeMap<String, Value>,
     requests: Vec<String>,
-    is_away: bool,
+    is_unreachable: bool,
 }
 
 impl State {
     fn response(&mut self, request: &ReceivedRequest) -> Reply {
-        if self.is_away {
+        if self.is_unreachable {
             return Reply::lost();
         }
         let (_, path) = request.line.split_once(' ').unwrap();
@@ -147,8 +147,8 @@ impl StubProvider {
     }
 
     /// Sets whether it closes connections without a response.
-    fn set_away(&self, is_away: bool) {
-        self.state.lock().unwrap().is_away = is_away;
+    fn set_unreachable(&self, is_unreachable: bool) {
+        self.state.lock().unwrap().is_unreachable = is_unreachable;
     }
 
     /// Returns the number of requests for this path below the provider's own path.

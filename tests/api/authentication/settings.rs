@@ -16,7 +16,7 @@ use super::{Signer, StubProvider};
 // Providers whose tokens use other claims than UAA's.
 
 #[tokio::test]
-async fn scopes_are_of_the_configured_form_and_name() {
+async fn scopes_must_have_the_configured_claim_name_and_form() {
     let both = || json!(["credhub.read", "credhub.write"]);
     let (invalid, insufficient) = (Some("invalid_token"), Some("insufficient_scope"));
     let as_list = vec![
@@ -173,7 +173,7 @@ struct Configured {
 }
 
 impl Configured {
-    /// Each of these actors may write below its own path.
+    /// Starts a server and a provider. Each of these actors may write below its own path.
     async fn of(recipe: &str, key: Signer, actors: &[&str]) -> Self {
         let provider = StubProvider::start("", &[&key]);
         let mut options = Options::default()
@@ -192,7 +192,7 @@ impl Configured {
         }
     }
 
-    /// A token with these claims, and with `iss`, `iat` and `exp`.
+    /// Returns a token with these claims, and with `iss`, `iat` and `exp`.
     fn token(&self, claims: &Value) -> String {
         let mut all = self.provider.claims();
         let fields = all.as_object_mut().unwrap();
@@ -201,7 +201,7 @@ impl Configured {
         self.key.token(&all)
     }
 
-    /// Asserts the actor of a token: it may only write below the actor's path.
+    /// Asserts the actor of a token: the token permits writing only below the actor's path.
     async fn expect_actor(&self, claims: &Value, actor: &str, others: &[&str]) {
         let token = self.token(claims);
         for (other, status) in others
@@ -232,7 +232,7 @@ fn path(actor: &str) -> String {
     actor.replace([':', '|', '@'], "_")
 }
 
-/// The claims with one of them changed.
+/// The claims with one claim replaced.
 fn with(claims: &Value, name: &str, value: Value) -> Value {
     let mut changed = claims.clone();
     changed[name] = value;
@@ -240,77 +240,77 @@ fn with(claims: &Value, name: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn tokens_of_uaa_have_actors_by_the_guides_settings() {
+async fn the_guides_settings_map_uaa_tokens_to_actors() {
     let (client, user) = (
         "uaa-client:ci",
         "uaa-user:7f8b2c1d-0a3e-4b5c-9d6f-1e2a3b4c5d6e",
     );
     let uaa = Configured::of("UAA", Signer::rsa("key-1"), &[client, user]).await;
     let scope = json!(["credhub.read", "credhub.write"]);
-    let of_client = json!({
+    let client_claims = json!({
         "jti": "a1", "sub": "ci", "authorities": scope, "scope": scope, "client_id": "ci", "cid": "ci", "azp": "ci",
         "grant_type": "client_credentials", "zid": "uaa", "aud": ["ci", "credhub"],
     });
     let id = "7f8b2c1d-0a3e-4b5c-9d6f-1e2a3b4c5d6e";
-    let of_user = json!({
+    let user_claims = json!({
         "jti": "a2", "sub": id, "scope": scope, "client_id": "credhub_cli", "cid": "credhub_cli", "azp": "credhub_cli",
         "grant_type": "password", "user_id": id, "origin": "uaa", "user_name": "alice", "aud": ["credhub_cli", "credhub"],
     });
-    uaa.expect_actor(&of_client, client, &[user]).await;
-    uaa.expect_actor(&of_user, user, &[client]).await;
-    let as_client = with(&of_user, "sub", json!("ci"));
+    uaa.expect_actor(&client_claims, client, &[user]).await;
+    uaa.expect_actor(&user_claims, user, &[client]).await;
+    let as_client = with(&user_claims, "sub", json!("ci"));
     uaa.expect_actor(&as_client, user, &[client]).await;
-    let other = with(&of_user, "grant_type", json!("authorization_code"));
+    let other = with(&user_claims, "grant_type", json!("authorization_code"));
     uaa.expect_refused(&other, "invalid_token").await;
 }
 
 #[tokio::test]
-async fn tokens_of_keycloak_have_actors_by_the_guides_settings() {
+async fn the_guides_settings_map_keycloak_tokens_to_actors() {
     let (client, user) = (
         "uaa-client:ci",
         "uaa-user:1b2c3d4e-5f60-4718-8293-a4b5c6d7e8f9",
     );
     let keycloak = Configured::of("Keycloak", Signer::rsa("k"), &[client, user]).await;
-    let of_client = json!({
+    let client_claims = json!({
         "jti": "trrtcc:a1", "aud": ["keywright", "account"], "sub": "5e6f7081-92a3-44b5-8c6d-7e8f90a1b2c3", "typ": "Bearer",
         "azp": "ci", "acr": "1", "scope": "email credhub.read profile credhub.write", "client_id": "ci",
         "clientHost": "127.0.0.1", "clientAddress": "127.0.0.1", "preferred_username": "service-account-ci",
     });
-    let of_user = json!({
+    let user_claims = json!({
         "jti": "onrtac:a2", "aud": ["keywright", "account"], "sub": "1b2c3d4e-5f60-4718-8293-a4b5c6d7e8f9", "typ": "Bearer",
         "azp": "cli", "sid": "s", "acr": "1", "scope": "openid credhub.read credhub.write", "preferred_username": "ci",
     });
-    keycloak.expect_actor(&of_client, client, &[user]).await;
-    keycloak.expect_actor(&of_user, user, &[client]).await;
-    let through_ci = with(&of_user, "azp", json!("ci"));
+    keycloak.expect_actor(&client_claims, client, &[user]).await;
+    keycloak.expect_actor(&user_claims, user, &[client]).await;
+    let through_ci = with(&user_claims, "azp", json!("ci"));
     keycloak.expect_actor(&through_ci, user, &[client]).await;
-    let for_another = with(&of_client, "aud", json!("account"));
+    let for_another = with(&client_claims, "aud", json!("account"));
     keycloak.expect_refused(&for_another, "invalid_token").await;
-    let without_scopes = with(&of_client, "scope", json!("email profile"));
+    let without_scopes = with(&client_claims, "scope", json!("email profile"));
     keycloak
         .expect_refused(&without_scopes, "insufficient_scope")
         .await;
 }
 
 #[tokio::test]
-async fn tokens_of_auth0_have_actors_by_the_guides_settings() {
+async fn the_guides_settings_map_auth0_tokens_to_actors() {
     let (client, user) = (
         "uaa-client:my_client_id",
         "uaa-user:auth0|507f1f77bcf86cd799439020",
     );
     let auth0 = Configured::of("Auth0", Signer::rsa("a"), &[client, user]).await;
-    let of_client = json!({
+    let client_claims = json!({
         "sub": "my_client_id@clients", "aud": "https://keywright.example", "azp": "my_client_id",
         "gty": "client-credentials", "scope": "credhub.read credhub.write",
     });
-    let of_user = json!({
+    let user_claims = json!({
         "sub": "auth0|507f1f77bcf86cd799439020", "azp": "my_client_id",
         "aud": ["https://keywright.example", "https://example.auth0.com/userinfo"],
         "scope": "openid credhub.read credhub.write",
     });
-    auth0.expect_actor(&of_client, client, &[user]).await;
-    auth0.expect_actor(&of_user, user, &[client]).await;
-    let by_password = with(&of_user, "gty", json!("password"));
+    auth0.expect_actor(&client_claims, client, &[user]).await;
+    auth0.expect_actor(&user_claims, user, &[client]).await;
+    let by_password = with(&user_claims, "gty", json!("password"));
     auth0.expect_actor(&by_password, user, &[client]).await;
     for (claim, value, code) in [
         ("scope", json!("openid credhub.read"), "insufficient_scope"),
@@ -328,35 +328,35 @@ async fn tokens_of_auth0_have_actors_by_the_guides_settings() {
         ("gty", json!("something-else"), "invalid_token"),
     ] {
         auth0
-            .expect_refused(&with(&of_client, claim, value), code)
+            .expect_refused(&with(&client_claims, claim, value), code)
             .await;
     }
 }
 
 #[tokio::test]
-async fn tokens_of_entra_id_have_actors_by_the_guides_settings() {
+async fn the_guides_settings_map_entra_id_tokens_to_actors() {
     let (client, user) = (
         "uaa-client:1a2b3c4d-5e6f-4708-91a2-b3c4d5e6f708",
         "uaa-user:44444444-5555-4666-8777-888888888888",
     );
     let entra = Configured::of("Entra ID", Signer::rsa("e"), &[client, user]).await;
     let audience = "9a8b7c6d-5e4f-4a3b-8c2d-1e0f9a8b7c6d";
-    let of_client = json!({
+    let client_claims = json!({
         "aud": audience, "azp": "1a2b3c4d-5e6f-4708-91a2-b3c4d5e6f708", "azpacr": "1", "idtyp": "app",
         "oid": "99999999-8888-4777-8666-555555555555", "sub": "99999999-8888-4777-8666-555555555555",
         "roles": ["keywright"], "tid": "2f3c1b7e-5d0a-4c8e-9b1f-6a7d8e9f0a1b", "ver": "2.0",
     });
-    let of_user = json!({
+    let user_claims = json!({
         "aud": audience, "azp": "0f1e2d3c-4b5a-4968-8776-655443322110", "azpacr": "0",
         "oid": "44444444-5555-4666-8777-888888888888", "sub": "pairwise", "scp": "access",
         "preferred_username": "alice@example.com", "tid": "2f3c1b7e-5d0a-4c8e-9b1f-6a7d8e9f0a1b", "ver": "2.0",
     });
-    entra.expect_actor(&of_client, client, &[user]).await;
-    entra.expect_actor(&of_user, user, &[client]).await;
-    let named = with(&of_user, "idtyp", json!("user"));
+    entra.expect_actor(&client_claims, client, &[user]).await;
+    entra.expect_actor(&user_claims, user, &[client]).await;
+    let named = with(&user_claims, "idtyp", json!("user"));
     entra.expect_actor(&named, user, &[client]).await;
     let for_another = with(
-        &of_client,
+        &client_claims,
         "aud",
         json!("00000003-0000-0000-c000-000000000000"),
     );
@@ -364,7 +364,7 @@ async fn tokens_of_entra_id_have_actors_by_the_guides_settings() {
 }
 
 #[tokio::test]
-async fn only_a_listed_client_is_the_subject_of_its_own_token() {
+async fn a_subject_equal_to_client_id_is_a_client_only_if_listed() {
     let (client, user, named) = ("uaa-client:ci", "uaa-user:alice", "uaa-user:ci");
     let actors = [client, user, named, "uaa-client:cli"];
     let rfc9068 = Configured::of("oidc-provider", Signer::p256("e"), &actors).await;
@@ -380,7 +380,8 @@ async fn only_a_listed_client_is_the_subject_of_its_own_token() {
     rfc9068
         .expect_actor(&claims("alice", "cli"), user, &[client, named])
         .await;
-    // A user whose id equals a client's id remains a user. A client that users log in through gets no identity.
+    // A user whose id equals a client's id remains a user. A user's log-in through a client does not
+    // authenticate the client.
     rfc9068
         .expect_actor(&claims("ci", "cli"), named, &[client, user])
         .await;

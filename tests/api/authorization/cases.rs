@@ -4,9 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::world::{
-    SOMEONE,
-    Thing::{self, Authority, Json, Nested, Password, Signed},
-    World,
+    Fixture::{self, Authority, Json, Nested, Password, Signed},
+    SOMEONE, World,
 };
 use crate::given::QUICK_KEY;
 
@@ -22,22 +21,22 @@ pub(super) struct Case {
     /// Additional permissions of every caller.
     pub(super) given: &'static [(&'static str, &'static str)],
     /// The initial state.
-    pub(super) things: &'static [(&'static str, Thing)],
+    pub(super) fixtures: &'static [(&'static str, Fixture)],
     /// The preparation of each permitted request.
     pub(super) before: Before,
     pub(super) request: fn(&World) -> Request,
     /// The response status for a permitted caller.
     pub(super) status: u16,
     /// The result for a caller without permission.
-    pub(super) lacking: Lacking,
+    pub(super) refusal: Refusal,
 }
 
-/// The preparation that gives each request the same effect.
+/// The preparation of a permitted request, so that each has the same effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Before {
     Nothing,
-    /// Recreates [`IT`].
-    Again,
+    /// [`IT`] is created again.
+    Recreated,
     /// [`IT`] is deleted.
     Deleted,
     /// [`IT`] gets another version.
@@ -46,7 +45,7 @@ pub(super) enum Before {
 
 /// The result for a caller who lacks a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Lacking {
+pub(super) enum Refusal {
     /// 403.
     Forbidden,
     /// 404, as if the credential did not exist.
@@ -86,11 +85,11 @@ const USUAL: Case = Case {
     name: "",
     needs: READ,
     given: &[],
-    things: &[(IT, Thing::Text)],
+    fixtures: &[(IT, Fixture::Text)],
     before: Before::Nothing,
     request: |_| get("/version"),
     status: 200,
-    lacking: Lacking::NotFound,
+    refusal: Refusal::NotFound,
 };
 
 /// Every endpoint, and each permission that it needs.
@@ -144,7 +143,7 @@ fn reads() -> Vec<Case> {
         }),
         Case {
             given: &[("first", "read")],
-            things: &[("first", Json), (IT, Json)],
+            fixtures: &[("first", Json), (IT, Json)],
             ..read("interpolate", |world| {
                 let reference = |name| json!({"credentials": {"credhub-ref": world.name(name)}});
                 let body = json!({"VCAP": [reference("first"), reference(IT)]});
@@ -160,12 +159,12 @@ fn reads() -> Vec<Case> {
 fn searches() -> Vec<Case> {
     let search = |name, request| Case {
         name,
-        lacking: Lacking::Hidden,
+        refusal: Refusal::Hidden,
         request,
         ..USUAL
     };
     let of_certificates = |name, request| Case {
-        things: &[(IT, Authority)],
+        fixtures: &[(IT, Authority)],
         ..search(name, request)
     };
     vec![
@@ -192,20 +191,20 @@ fn writes() -> Vec<Case> {
     let write = |name, request| Case {
         name,
         needs: WRITE,
-        things: &[(IT, Password)],
-        lacking: Lacking::Forbidden,
+        fixtures: &[(IT, Password)],
+        refusal: Refusal::Forbidden,
         request,
         ..USUAL
     };
     vec![
         write("set", |world| set(world, "password", "p")),
         Case {
-            things: &[],
+            fixtures: &[],
             before: Before::Deleted,
             ..write("set-new", |world| set(world, "value", "v"))
         },
         Case {
-            things: &[],
+            fixtures: &[],
             before: Before::Deleted,
             ..write("generate-new", |world| generate(world, "converge"))
         },
@@ -223,7 +222,7 @@ fn writes() -> Vec<Case> {
         Case {
             name: "delete",
             needs: DELETE,
-            before: Before::Again,
+            before: Before::Recreated,
             status: 204,
             request: |world| send(Method::DELETE, data(world, ""), Value::Null),
             ..USUAL
@@ -252,14 +251,14 @@ fn authorities() -> Vec<Case> {
     let write = Case {
         needs: WRITE,
         given: &[("ca", "read")],
-        things: &[("ca", Authority), (IT, Signed("ca"))],
-        lacking: Lacking::Forbidden,
+        fixtures: &[("ca", Authority), (IT, Signed("ca"))],
+        refusal: Refusal::Forbidden,
         ..USUAL
     };
     let read = Case {
         given: &[("leaf", "write")],
-        things: &[(IT, Authority), ("leaf", Signed(IT))],
-        lacking: Lacking::AuthorityNotFound,
+        fixtures: &[(IT, Authority), ("leaf", Signed(IT))],
+        refusal: Refusal::AuthorityNotFound,
         ..USUAL
     };
     vec![
@@ -285,7 +284,7 @@ fn authorities() -> Vec<Case> {
         },
         Case {
             name: "regenerate-signed-by",
-            lacking: Lacking::NotFound,
+            refusal: Refusal::NotFound,
             request: |world| {
                 let body = json!({"name": world.name("leaf")});
                 send(Method::POST, "/api/v1/regenerate", body)
@@ -294,7 +293,7 @@ fn authorities() -> Vec<Case> {
         },
         Case {
             name: "regenerate-signed-by-through-data",
-            lacking: Lacking::NotFound,
+            refusal: Refusal::NotFound,
             request: |world| {
                 let body = json!({"name": world.name("leaf"), "regenerate": true});
                 send(Method::POST, DATA, body)
@@ -315,65 +314,69 @@ fn authorities() -> Vec<Case> {
 }
 
 fn bulk() -> Vec<Case> {
-    let case = |name, needs, lacking| Case {
+    let case = |name, needs, refusal| Case {
         name,
         needs,
-        lacking,
+        refusal,
         ..USUAL
     };
     vec![
         Case {
             given: &[("leaf", "write")],
-            things: &[(IT, Authority), ("leaf", Signed(IT))],
+            fixtures: &[(IT, Authority), ("leaf", Signed(IT))],
             request: |world| bulk_regenerate(world, IT),
-            ..case("bulk-of", READ, Lacking::NotFound)
+            ..case("bulk-regenerate-ca", READ, Refusal::NotFound)
         },
         Case {
             given: &[("ca", "read"), (IT, "write"), ("leaf", "write")],
-            things: &[("ca", Authority), (IT, Nested("ca")), ("leaf", Signed(IT))],
+            fixtures: &[("ca", Authority), (IT, Nested("ca")), ("leaf", Signed(IT))],
             request: |world| bulk_regenerate(world, "ca"),
-            ..case("bulk-through", READ, Lacking::NotFound)
+            ..case("bulk-regenerate-read-intermediate", READ, Refusal::NotFound)
         },
         Case {
             given: &[("ca", "read"), (IT, "read"), ("leaf", "write")],
-            things: &[("ca", Authority), (IT, Nested("ca")), ("leaf", Signed(IT))],
+            fixtures: &[("ca", Authority), (IT, Nested("ca")), ("leaf", Signed(IT))],
             request: |world| bulk_regenerate(world, "ca"),
-            ..case("bulk-nested", WRITE, Lacking::Forbidden)
+            ..case(
+                "bulk-regenerate-write-intermediate",
+                WRITE,
+                Refusal::Forbidden,
+            )
         },
         Case {
             given: &[("ca", "read"), ("leaf", "write")],
-            things: &[
+            fixtures: &[
                 ("ca", Authority),
                 ("leaf", Signed("ca")),
                 (IT, Signed("ca")),
             ],
             request: |world| bulk_regenerate(world, "ca"),
-            ..case("bulk-leaf", WRITE, Lacking::Forbidden)
+            ..case("bulk-regenerate-write-leaf", WRITE, Refusal::Forbidden)
         },
     ]
 }
 
 fn certificates() -> Vec<Case> {
-    let case = |name, needs, lacking, request| Case {
+    let case = |name, needs, refusal, request| Case {
         name,
         needs,
-        lacking,
+        refusal,
         request,
-        things: &[("ca", Authority), (IT, Signed("ca"))],
+        fixtures: &[("ca", Authority), (IT, Signed("ca"))],
         ..USUAL
     };
     vec![
-        case("certificate", READ, Lacking::NotFound, |world| {
+        case("certificate", READ, Refusal::NotFound, |world| {
             get(format!("/api/v1/certificates?name={}", world.name(IT)))
         }),
-        case("certificate-versions", READ, Lacking::NotFound, |world| {
+        case("certificate-versions", READ, Refusal::NotFound, |world| {
             get(of_certificate(world, IT, "versions"))
         }),
-        // No caller may read the CA here.
+        // Here, no caller has read permission on the CA.
         case(
             "certificate-regenerate",
             WRITE,
-            Lacking::Forbidden,
+            Refusal::Forbidden,
             |world| {
                 let target = of_certificate(world, IT, "regenerate");
                 send(Method::POST, target, json!({}))
@@ -382,7 +385,7 @@ fn certificates() -> Vec<Case> {
         case(
             "certificate-transitional",
             WRITE,
-            Lacking::Forbidden,
+            Refusal::Forbidden,
             |world| {
                 let target = of_certificate(world, IT, "update_transitional_version");
                 send(Method::PUT, target, json!({"version": null}))
@@ -391,7 +394,7 @@ fn certificates() -> Vec<Case> {
         case(
             "certificate-add-version",
             WRITE,
-            Lacking::Forbidden,
+            Refusal::Forbidden,
             |world| {
                 let value = json!({"certificate": world.field(IT, "certificate")});
                 let target = of_certificate(world, IT, "versions");
@@ -400,11 +403,11 @@ fn certificates() -> Vec<Case> {
         ),
         Case {
             before: Before::Regenerated,
-            things: &[(IT, Authority)],
+            fixtures: &[(IT, Authority)],
             ..case(
                 "certificate-delete-version",
                 DELETE,
-                Lacking::NotFound,
+                Refusal::NotFound,
                 |world| {
                     let version = format!("versions/{}", world.version_id(IT));
                     let target = of_certificate(world, IT, &version);
@@ -449,8 +452,8 @@ fn permissions() -> Vec<Case> {
     let case = |name, needs, request| Case {
         name,
         needs: Some(needs),
-        things: &[(IT, Thing::Permission)],
-        lacking: Lacking::PermissionNotFound,
+        fixtures: &[(IT, Fixture::Permission)],
+        refusal: Refusal::PermissionNotFound,
         request,
         ..USUAL
     };
@@ -476,14 +479,14 @@ fn permissions() -> Vec<Case> {
             send(Method::PATCH, one(world), json!({"operations": ["write"]}))
         }),
         Case {
-            before: Before::Again,
+            before: Before::Recreated,
             ..case("permission-delete", "write_acl", |world| {
                 send(Method::DELETE, one(world), Value::Null)
             })
         },
         Case {
-            things: &[(IT, Thing::Text)],
-            lacking: Lacking::NotFound,
+            fixtures: &[(IT, Fixture::Text)],
+            refusal: Refusal::NotFound,
             ..case("permissions-of-credential", "read_acl", |world| {
                 get(format!("{V1}?credential_name={}", world.name(IT)))
             })
@@ -497,7 +500,7 @@ fn permissions() -> Vec<Case> {
             })
         },
         Case {
-            before: Before::Again,
+            before: Before::Recreated,
             status: 204,
             ..case(
                 "permission-delete-of-credential",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::permission;
 use crate::given::{self, generate_certificate, set_value};
 
-// Permissions are independent of credentials, and case-sensitive unlike them.
+// Permissions are independent of credentials. Their paths are case-sensitive, unlike the names of credentials.
 
 #[tokio::test]
 async fn creating_a_credential_grants_no_permission() {
@@ -29,7 +29,7 @@ async fn creating_a_credential_grants_no_permission() {
 }
 
 #[tokio::test]
-async fn a_request_by_name_needs_its_own_casing_and_the_stored_one() {
+async fn by_name_both_the_given_and_the_stored_casing_need_permission() {
     let operations: &[&str] = &["read", "write", "delete"];
     let permissions = [
         ("/Folder/It", operations),
@@ -62,7 +62,7 @@ async fn a_request_by_name_needs_its_own_casing_and_the_stored_one() {
 }
 
 #[tokio::test]
-async fn requests_by_id_and_searches_need_the_stored_casing() {
+async fn requests_by_id_and_searches_need_permission_on_stored_casing() {
     let (server, caller) = server_with(&[("/Folder/It", &["read", "write"])]).await;
     let stored = set_value(&server, "/Folder/It", "v").await;
     let by_id = format!("/api/v1/data/{}", given::id(&stored));
@@ -79,7 +79,7 @@ async fn requests_by_id_and_searches_need_the_stored_casing() {
 }
 
 #[tokio::test]
-async fn certificate_requests_by_id_need_the_stored_casing() {
+async fn certificate_requests_by_id_need_permission_on_stored_casing() {
     let (server, caller) = server_with(&[("/Ca", &["read", "write"]), ("/other", &["read"])]).await;
     for (name, status) in [("/Ca", 200), ("/OTHER", 404)] {
         generate_certificate(&server, name, json!({"is_ca": true})).await;
@@ -142,7 +142,7 @@ async fn searches_list_readable_credentials_in_the_usual_order() {
 }
 
 #[tokio::test]
-async fn signs_in_the_full_list_names_only_listed_certificates() {
+async fn the_signs_field_of_a_list_has_only_listed_certificates() {
     let (_server, reader) = server_with_chain(&["/ca", "/a/b/*"]).await;
     let all = reader.get("/api/v1/certificates").await.expect(200).json();
     let reported: Vec<_> = all["certificates"]
@@ -159,7 +159,7 @@ async fn signs_in_the_full_list_names_only_listed_certificates() {
 }
 
 #[tokio::test]
-async fn signs_of_one_named_certificate_is_complete() {
+async fn the_signs_field_of_a_single_certificate_is_complete() {
     let (_server, reader) = server_with_chain(&["/ca"]).await;
     let one = reader.get("/api/v1/certificates?name=/ca").await;
     let one = one.expect(200).json();
@@ -170,7 +170,7 @@ async fn signs_of_one_named_certificate_is_complete() {
 }
 
 #[tokio::test]
-async fn the_link_of_a_chain_that_may_not_be_read_has_no_name() {
+async fn an_unreadable_expiring_link_has_no_name_or_version() {
     let (_server, reader) = server_with_chain(&["/a/b/*"]).await;
     let target = "/api/v1/data?path=&expires-within-days=30&effective=true";
     let found = reader.get(target).await.expect(200).json();

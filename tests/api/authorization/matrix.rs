@@ -6,7 +6,7 @@ use keywright_harness::{Caller, Options, Response, Server};
 use serde_json::{Value, json};
 
 use super::{
-    cases::{self, Case, IT, Lacking, Request},
+    cases::{self, Case, IT, Refusal, Request},
     permission,
     world::World,
 };
@@ -28,23 +28,23 @@ pub(super) struct Grant {
 /// The relation of a permission's path to the credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathOf {
-    /// It is the credential's name.
+    /// The credential's name.
     Name,
-    /// It encloses the name, this many levels above it.
+    /// A path that encloses the name, this many levels above it.
     Enclosing(usize),
-    /// It is the credential's name, and the permission is another actor's.
+    /// The credential's name, in a permission of another actor.
     AnothersName,
-    /// It is the name with another casing.
+    /// The name in another casing.
     OtherCasing,
-    /// It would enclose the name in another casing.
+    /// A path that would enclose the name in another casing.
     OtherCasingEnclosing,
-    /// It is a longer name with the credential's name as a prefix.
+    /// A longer name with the credential's name as a prefix.
     LongerName,
-    /// It encloses a folder whose name has the credential's folder as a prefix.
+    /// A path that encloses a folder whose name has the credential's folder as a prefix.
     Sibling,
-    /// It is the credential's folder without its contents.
+    /// The credential's folder without its contents.
     Folder,
-    /// It encloses names below the credential's, as if it were a folder.
+    /// A path that encloses names below the credential's, as if the credential were a folder.
     BelowName,
 }
 
@@ -63,15 +63,15 @@ const ELSEWHERE: [PathOf; 7] = [
 const LEVELS: usize = 4;
 
 impl Grant {
-    /// Every combination: nothing; each operation alone, all, and all but each, on each path that covers the credential;
-    /// and all on each path that does not.
+    /// Every combination: no permission; on each path that covers the credential, each operation alone, all operations, and
+    /// all but one; and all operations on each path that does not cover it.
     pub(super) fn all() -> Vec<Self> {
         let mut all = vec![Self::none()];
         let mut covering = vec![PathOf::Name];
         covering.extend((1..=LEVELS).map(PathOf::Enclosing));
         for path in covering {
             all.extend(
-                sets()
+                operation_sets()
                     .into_iter()
                     .map(|operations| Self { path, operations }),
             );
@@ -91,7 +91,7 @@ impl Grant {
         }
     }
 
-    /// Returns a few grants, enough to detect whether they matter at all.
+    /// Returns a few grants, enough to detect whether grants have any effect.
     pub(super) fn few() -> Vec<Self> {
         let is_one = |grant: &Self| grant.path == PathOf::Name && grant.operations.len() < 2;
         let mut few = Self::all();
@@ -99,7 +99,7 @@ impl Grant {
         few
     }
 
-    /// Whether it permits this operation on the credential.
+    /// Returns whether the grant permits this operation on the credential.
     pub(super) fn allows(&self, operation: &str) -> bool {
         let is_covering = matches!(self.path, PathOf::Name | PathOf::Enclosing(_));
         is_covering && self.operations.contains(&operation)
@@ -129,7 +129,7 @@ impl Grant {
 }
 
 /// Returns each operation alone, all operations, and all but one.
-fn sets() -> Vec<Vec<&'static str>> {
+fn operation_sets() -> Vec<Vec<&'static str>> {
     let mut sets = vec![OPERATIONS.to_vec()];
     for operation in OPERATIONS {
         sets.push(vec![operation]);
@@ -141,20 +141,20 @@ fn sets() -> Vec<Vec<&'static str>> {
 
 /// The permissions of all callers in all cases, as sections of the configuration.
 pub(super) fn permissions(cases: &[Case], grants: &[Grant]) -> String {
-    let everybody: Vec<_> = (0..grants.len()).flat_map(actors).collect();
+    let all_actors: Vec<_> = (0..grants.len()).flat_map(actors).collect();
     let mut text = String::new();
     for case in cases {
         for (at, grant) in grants.iter().enumerate() {
-            let whom = match grant.path {
+            let holders = match grant.path {
                 PathOf::AnothersName => vec!["uaa-client:another".to_owned()],
                 _ => actors(at).to_vec(),
             };
             if !grant.operations.is_empty() {
-                text += &permission(&grant.path(case), &whom, &grant.operations);
+                text += &permission(&grant.path(case), &holders, &grant.operations);
             }
         }
         for (name, operation) in case.given {
-            text += &permission(&case.path_of(name), &everybody, &[operation]);
+            text += &permission(&case.path_of(name), &all_actors, &[operation]);
         }
     }
     text
@@ -194,7 +194,7 @@ async fn each_endpoint_enforces_the_permissions_of_each_caller() {
     let mut cells = 0;
     for case in cases::all() {
         let is_allowed = |grant: &Grant| case.needs.is_none_or(|needed| grant.allows(needed));
-        cells += matrix.fill(&case, is_allowed).await;
+        cells += matrix.send_case(&case, is_allowed).await;
     }
     assert!(cells > 5_000, "{cells}");
 }
@@ -204,17 +204,17 @@ async fn without_enforcement_each_endpoint_admits_every_caller() {
     let grants = Grant::few();
     let matrix = Matrix::start(Options::default().without_enforcement(), grants).await;
     for case in cases::all() {
-        matrix.fill(&case, |_| true).await;
+        matrix.send_case(&case, |_| true).await;
     }
 }
 
-/// A server that has all the permissions of the matrix, and the callers.
+/// A server with all the permissions of the matrix, and the callers.
 struct Matrix {
     server: Server,
     grants: Vec<Grant>,
     /// A client, a user and an application for each grant.
     callers: Vec<[Caller; 3]>,
-    refusals: BTreeMap<Lacking, Response>,
+    refusals: BTreeMap<Refusal, Response>,
 }
 
 impl Matrix {
@@ -236,7 +236,7 @@ impl Matrix {
 
     /// Sends the request of a case as every caller, and returns the number of callers. Callers without permission go
     /// first, while everything still exists.
-    async fn fill(&self, case: &Case, is_allowed: impl Fn(&Grant) -> bool) -> usize {
+    async fn send_case(&self, case: &Case, is_allowed: impl Fn(&Grant) -> bool) -> usize {
         let mut world = World::of(&self.server, case).await;
         let (allowed, refused): (Vec<_>, Vec<_>) = self
             .grants
@@ -258,7 +258,7 @@ impl Matrix {
                 let response = send(caller, (case.request)(&world)).await;
                 let what = reported(case, grant, caller);
                 assert_eq!(response.status, case.status, "{what}: {response:?}");
-                if case.lacking == Lacking::Hidden {
+                if case.refusal == Refusal::Hidden {
                     assert_eq!(listed(&response, world.name(IT)), 1, "{what}: {response:?}");
                 }
             }
@@ -267,11 +267,11 @@ impl Matrix {
     }
 
     fn assert_refused(&self, case: &Case, world: &World, response: &Response, what: &str) {
-        if case.lacking == Lacking::Hidden {
+        if case.refusal == Refusal::Hidden {
             assert_eq!(response.status, 200, "{what}: {response:?}");
             assert_eq!(listed(response, world.name(IT)), 0, "{what}: {response:?}");
         } else {
-            let refusal = &self.refusals[&case.lacking];
+            let refusal = &self.refusals[&case.refusal];
             assert_eq!(response.status, refusal.status, "{what}: {response:?}");
             assert_eq!(response.body, refusal.body, "{what}");
         }
@@ -279,22 +279,22 @@ impl Matrix {
 }
 
 /// Returns the expected responses to callers without permission, taken from requests for absent resources.
-async fn refusals(server: &Server) -> BTreeMap<Lacking, Response> {
+async fn refusals(server: &Server) -> BTreeMap<Refusal, Response> {
     let body = json!({"name": "/nowhere", "type": "value", "value": "v"});
     let stranger = server.as_client("stranger").await;
     let parameters = json!({"common_name": "c", "ca": "/nowhere"});
     BTreeMap::from([
-        (Lacking::Forbidden, stranger.put("/api/v1/data", body).await),
+        (Refusal::Forbidden, stranger.put("/api/v1/data", body).await),
         (
-            Lacking::NotFound,
+            Refusal::NotFound,
             server.get("/api/v1/data?name=/nowhere").await,
         ),
         (
-            Lacking::PermissionNotFound,
+            Refusal::PermissionNotFound,
             server.get("/api/v2/permissions?path=/no&actor=a").await,
         ),
         (
-            Lacking::AuthorityNotFound,
+            Refusal::AuthorityNotFound,
             server
                 .generate("/leaf", "certificate", parameters)
                 .await
@@ -358,7 +358,7 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
             compared += 1;
         }
         // A permitted caller gets the same response, which reveals the absence.
-        let discloses_absence = case.lacking != Lacking::Forbidden && !needs_no_resource(case);
+        let discloses_absence = case.refusal != Refusal::Forbidden && !needs_no_resource(case);
         if discloses_absence {
             let when_present = send(&callers[0], (case.request)(&present)).await;
             let when_absent = send(&developer, (case.request)(&absent)).await;
@@ -368,30 +368,33 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
     assert!(compared > 60, "{compared}");
 }
 
-/// Whether a refusal could disclose existence, and the request names the resource of the permission.
+/// Returns whether a refusal could disclose existence, and the request names the resource of the permission.
 fn differs_by_existence(case: &Case) -> bool {
     let names_it = !matches!(
         case.name,
-        "bulk-through"
-            | "bulk-nested"
-            | "bulk-leaf"
+        "bulk-regenerate-read-intermediate"
+            | "bulk-regenerate-write-intermediate"
+            | "bulk-regenerate-write-leaf"
             | "regenerate-signed-by"
             | "regenerate-signed-by-through-data"
     );
-    case.needs.is_some() && case.lacking != Lacking::Hidden && names_it
+    case.needs.is_some() && case.refusal != Refusal::Hidden && names_it
 }
 
-/// Whether a permitted caller succeeds even without the resource.
+/// Returns whether a permitted caller succeeds even without the resource.
 fn needs_no_resource(case: &Case) -> bool {
     matches!(
         case.name,
-        "bulk-of" | "permission-explain" | "permission-add" | "permission-add-to-credential"
+        "bulk-regenerate-ca"
+            | "permission-explain"
+            | "permission-add"
+            | "permission-add-to-credential"
     )
 }
 
-/// Whether it is a write by the id of a certificate, for which an unknown id is 404.
+/// Returns whether the case is a write by the id of a certificate, for which an unknown id is 404.
 fn discloses_unknown_ids(case: &Case) -> bool {
-    case.lacking == Lacking::Forbidden && case.name.starts_with("certificate-")
+    case.refusal == Refusal::Forbidden && case.name.starts_with("certificate-")
 }
 
 /// Returns the response without the parts that differ in every response.

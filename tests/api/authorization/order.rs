@@ -94,7 +94,7 @@ async fn a_missing_permission_is_reported_before_stored_state() {
 }
 
 #[tokio::test]
-async fn the_first_forbidden_reference_ends_an_interpolation() {
+async fn the_first_forbidden_reference_fails_an_interpolation() {
     let options = Options::default().extra(&permission(
         "/readable/*",
         &["uaa-client:reader".to_owned()],
@@ -105,7 +105,7 @@ async fn the_first_forbidden_reference_ends_an_interpolation() {
     let json = json!({"secret": "canary-of-a-value"});
     given::set(&server, "/readable/json", "json", json.clone()).await;
     given::set(&server, "/hidden", "json", json.clone()).await;
-    // Few names and many names are read differently.
+    // The server reads a few names in another way than many names.
     let others = (0..16).map(|number| format!("/readable/{number}"));
     let others: Vec<String> = others.collect();
     for name in &others {

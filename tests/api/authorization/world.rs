@@ -10,7 +10,7 @@ use crate::given;
 
 /// A credential of a case.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Thing {
+pub(super) enum Fixture {
     /// Of type value.
     Text,
     /// A permission of another actor on an unused name.
@@ -21,13 +21,13 @@ pub(super) enum Thing {
     Password,
     /// A self-signed CA.
     Authority,
-    /// A CA signed by this one.
+    /// A CA signed by the CA of this name.
     Nested(&'static str),
-    /// A certificate signed by this one.
+    /// A certificate signed by the CA of this name.
     Signed(&'static str),
 }
 
-/// The credentials of a case, by their names in it.
+/// The credentials of a case, by their names in the case.
 pub(super) struct World {
     names: BTreeMap<&'static str, String>,
     versions: BTreeMap<&'static str, Value>,
@@ -39,13 +39,13 @@ impl World {
     /// Creates the initial state of a case.
     pub(super) async fn of(server: &Server, case: &Case) -> Self {
         let mut world = Self::empty(case, |name| case.path_of(name));
-        for (name, thing) in case.things {
-            world.create(server, name, *thing).await;
+        for (name, fixture) in case.fixtures {
+            world.create(server, name, *fixture).await;
         }
         world
     }
 
-    /// The same names for absent resources, with unknown ids.
+    /// Returns the same world with an absent [`IT`]: an unused name and unknown ids.
     pub(super) fn absent(case: &Case, present: &Self) -> Self {
         let mut world = Self::empty(case, |name| match name {
             IT => format!("{}-absent", case.path_of(name)),
@@ -63,7 +63,7 @@ impl World {
     }
 
     fn empty(case: &Case, path_of: impl Fn(&str) -> String) -> Self {
-        let names = case.things.iter().map(|(name, _)| *name).chain([IT]);
+        let names = case.fixtures.iter().map(|(name, _)| *name).chain([IT]);
         Self {
             names: names.map(|name| (name, path_of(name))).collect(),
             versions: BTreeMap::new(),
@@ -77,9 +77,9 @@ impl World {
         let name = self.name(IT).to_owned();
         match case.before {
             Before::Nothing => {}
-            Before::Again => {
-                for (name, thing) in case.things {
-                    self.create(server, name, *thing).await;
+            Before::Recreated => {
+                for (name, fixture) in case.fixtures {
+                    self.create(server, name, *fixture).await;
                 }
             }
             Before::Deleted => {
@@ -134,20 +134,20 @@ impl World {
         &self.certificate_ids[name]
     }
 
-    async fn create(&mut self, server: &Server, name: &'static str, thing: Thing) {
+    async fn create(&mut self, server: &Server, name: &'static str, fixture: Fixture) {
         let path = self.name(name).to_owned();
         let certificate = |parameters| given::generate_certificate(server, &path, parameters);
-        let version = match thing {
-            Thing::Permission => permission(server, &path).await,
-            Thing::Text => given::set_value(server, &path, "v").await,
-            Thing::Json => given::set(server, &path, "json", json!({"secret": SECRET})).await,
-            Thing::Password => given::generate(server, &path, "password", json!({})).await,
-            Thing::Authority => certificate(json!({"is_ca": true, "common_name": name})).await,
-            Thing::Nested(by) => {
+        let version = match fixture {
+            Fixture::Permission => permission(server, &path).await,
+            Fixture::Text => given::set_value(server, &path, "v").await,
+            Fixture::Json => given::set(server, &path, "json", json!({"secret": SECRET})).await,
+            Fixture::Password => given::generate(server, &path, "password", json!({})).await,
+            Fixture::Authority => certificate(json!({"is_ca": true, "common_name": name})).await,
+            Fixture::Nested(by) => {
                 let ca = self.name(by);
                 certificate(json!({"is_ca": true, "ca": ca, "common_name": name})).await
             }
-            Thing::Signed(by) => {
+            Fixture::Signed(by) => {
                 certificate(json!({"ca": self.name(by), "common_name": name})).await
             }
         };

@@ -22,22 +22,22 @@ async fn a_kill_during_bulk_regeneration_changes_nothing() {
     }
     expected.sort();
     assert_eq!(expected.len(), 200);
-    // They take so long that the regeneration never completes before the kill.
+    // These leaves take so long that the regeneration never completes before the kill.
     let endless = endless_leaves(&server, "/root", &root).await;
-    let before = given::everything(&server).await;
+    let before = given::all_versions(&server).await;
     let bulk = begin(&server, "/root", 5).await;
     let directory = server.kill();
     assert!(bulk.await.is_ok_and(|response| response.is_err()));
     let server = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::everything(&server).await, before);
+    assert_eq!(given::all_versions(&server).await, before);
     for name in &endless {
         let response = server.delete(&format!("/api/v1/data?name={name}")).await;
         response.expect(204);
     }
-    let before = given::everything(&server).await;
+    let before = given::all_versions(&server).await;
     let response = server.bulk_regenerate("/root").await;
     assert_eq!(names(&response), expected);
-    let after = given::everything(&server).await;
+    let after = given::all_versions(&server).await;
     assert_eq!(after.len(), before.len() + expected.len());
 }
 
@@ -53,11 +53,11 @@ async fn a_failing_certificate_is_named_and_nothing_is_written() {
     let stuck = elsewhere.sign_leaf("stuck");
     let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
     given::set(&server, "/stuck", "certificate", value).await;
-    let before = given::everything(&server).await;
+    let before = given::all_versions(&server).await;
     let response = server.bulk_regenerate("/root").await;
     let error = response.expect(400).error();
     assert!(error.contains("/stuck"), "{error}");
-    assert_eq!(given::everything(&server).await, before);
+    assert_eq!(given::all_versions(&server).await, before);
 }
 
 #[tokio::test]
@@ -77,10 +77,10 @@ async fn certificates_whose_ca_cannot_sign_are_named() {
     assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
 }
 
-// Concurrent writes during a bulk regeneration, through another server of the same database, while the first is
-// stopped.
+// Concurrent writes during a bulk regeneration, through another server of the same database, while the first
+// server is stopped.
 
-/// Enough leaves that the regeneration is rarely missed and restarted.
+/// Enough leaves that the server is rarely stopped too late, which would require another attempt.
 const LEAVES: usize = 8;
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn more_certificates_than_the_queue_holds_are_regenerated() {
 }
 
 #[tokio::test]
-async fn other_requests_succeed_meanwhile() {
+async fn other_requests_succeed_during_a_bulk_regeneration() {
     let options = patient()
         .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "2")
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");

@@ -15,7 +15,7 @@ async fn bulk(server: &Server, digest: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn only_its_credentials_are_regenerated_with_their_parameters() {
+async fn only_the_plugins_credentials_are_regenerated() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/B", "/a", "/replaced"] {
@@ -44,13 +44,13 @@ async fn only_its_credentials_are_regenerated_with_their_parameters() {
     assert!(!password.bytes().any(|byte| byte.is_ascii_uppercase()));
 
     let found = format!("generated_by={digest}");
-    assert!(given::found(&server, &found).await.is_empty());
+    assert!(given::found_names(&server, &found).await.is_empty());
     assert!(bulk(&server, digest).await.is_empty());
     assert_eq!(given::versions(&server, "/a").await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_path_restricts_it() {
+async fn a_path_restricts_the_regeneration() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/team/a", "/team/b", "/teams", "/other/a"] {
@@ -92,7 +92,7 @@ async fn a_certificate_being_rotated_by_another_plugin_is_skipped() {
     let response = root.regenerate(json!({"set_as_transitional": true})).await;
     response.expect(200);
     let found = format!("generated_by={}", bad.digest());
-    assert_eq!(given::found(&server, &found).await, ["/root"]);
+    assert_eq!(given::found_names(&server, &found).await, ["/root"]);
     assert!(bulk(&server, &bad.digest()).await.is_empty());
     assert_eq!(given::versions(&server, "/root").await.len(), 2);
 }

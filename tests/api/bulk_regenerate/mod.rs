@@ -1,4 +1,4 @@
-//! Regenerating everything that a CA signed or a plugin generated: `POST /api/v1/bulk-regenerate`.
+//! Regenerating all certificates of a CA, or all credentials of a plugin: `POST /api/v1/bulk-regenerate`.
 
 mod concurrency;
 mod generated_by;
@@ -35,7 +35,7 @@ async fn leaf(server: &Server, name: &str, ca: &str) -> Value {
     given::generate_certificate(server, name, json!({"ca": ca})).await
 }
 
-/// Generates this many leaves at once, with keys of this type: `/leaf/0`, `/leaf/1`, and so on.
+/// Generates this many leaves at once, with keys of this type: `CA/leaf/0`, `CA/leaf/1`, and so on.
 async fn leaves(server: &Server, ca: &str, key_type: &str, count: usize) -> Vec<String> {
     let names: Vec<String> = (0..count)
         .map(|number| format!("{ca}/leaf/{number}"))
@@ -113,7 +113,7 @@ impl<'a> PausedRegeneration<'a> {
             if generated_count(server) < before + count {
                 return paused;
             }
-            // The check was too late, and the server may be writing already: try again.
+            // The server was stopped too late, and may be writing already: try again.
             assert_eq!(paused.resume().await.status(), 200);
         }
     }
@@ -128,5 +128,5 @@ impl<'a> PausedRegeneration<'a> {
 /// A slow key type.
 const SLOW_KEY: &str = "rsa";
 
-/// Each takes a second or so.
+/// The number of leaves; generating each takes about a second.
 const ENDLESS_LEAVES: usize = 200;

@@ -19,7 +19,7 @@ async fn an_unknown_ca_or_one_without_leaves_yields_an_empty_list() {
 }
 
 #[tokio::test]
-async fn the_name_needs_no_slash_and_no_casing() {
+async fn the_name_matches_without_slash_and_in_any_casing() {
     let server = Server::start().await;
     authority(&server, "/Path/Root", None).await;
     leaf(&server, "/Leaf", "/path/root").await;
@@ -52,7 +52,7 @@ async fn a_missing_name_is_400() {
 }
 
 #[tokio::test]
-async fn other_fields_are_422_and_named() {
+async fn unknown_fields_are_422_and_named() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -99,12 +99,12 @@ async fn a_dry_run_lists_signed_certificates_and_changes_nothing() {
     authority(&server, "/root", None).await;
     authority(&server, "/inner", Some("/root")).await;
     leaf(&server, "/leaf", "/inner").await;
-    let before = given::everything(&server).await;
+    let before = given::all_versions(&server).await;
     let body = json!({"signed_by": "/root", "dry_run": true});
     let response = server.post(BULK_REGENERATE, body).await.expect(200);
     let expected = json!({"regenerated_credentials": ["/inner", "/leaf"], "dry_run": true});
     assert_eq!(response.json(), expected);
-    assert_eq!(given::everything(&server).await, before);
+    assert_eq!(given::all_versions(&server).await, before);
     let body = json!({"signed_by": "/root", "dry_run": false});
     let response = server.post(BULK_REGENERATE, body).await.expect(200);
     let expected = json!({"regenerated_credentials": ["/inner", "/leaf"]});
@@ -118,13 +118,13 @@ async fn a_dry_run_lists_credentials_of_a_configured_plugin() {
     for name in ["/B", "/a"] {
         given::generate(&server, name, "password", json!({})).await;
     }
-    let before = given::everything(&server).await;
+    let before = given::all_versions(&server).await;
     let body = json!({"generated_by": bad.digest(), "dry_run": true});
     assert_eq!(
         names(&server.post(BULK_REGENERATE, body).await),
         ["/a", "/B"]
     );
-    assert_eq!(given::everything(&server).await, before);
+    assert_eq!(given::all_versions(&server).await, before);
 }
 
 #[tokio::test]

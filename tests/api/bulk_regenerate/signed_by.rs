@@ -1,4 +1,4 @@
-//! Regenerating everything that a CA signed.
+//! Regenerating all certificates signed by a CA.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn exactly_the_certificates_below_the_ca_are_regenerated_once() {
 }
 
 #[tokio::test]
-async fn a_formerly_signed_certificate_is_regenerated_from_its_newest() {
+async fn formerly_signed_certificates_regenerate_from_newest_version() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let other = authority(&server, "/other", None).await;
@@ -148,7 +148,7 @@ fn subject_and_names(version: &Value) -> (String, String) {
     )
 }
 
-// The version of a CA that signs.
+// The CA version that signs.
 
 #[tokio::test]
 async fn a_regenerated_ca_signs_with_its_new_version() {
@@ -222,14 +222,14 @@ async fn cas_that_signed_each_other_are_regenerated_once() {
 #[tokio::test]
 async fn a_transitional_version_signs_only_after_promotion() {
     let server = Server::start().await;
-    let in_use = authority(&server, "/root", None).await;
+    let active = authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     let root = Certificate::named(&server, "/root").await;
     let body = json!({"set_as_transitional": true});
     let transitional = root.regenerate(body).await.expect(200).json();
     server.bulk_regenerate("/root").await.expect(200);
-    assert_signed_by(&given::newest(&server, "/leaf").await, &in_use);
-    let to_old = in_use["id"].clone();
+    assert_signed_by(&given::newest(&server, "/leaf").await, &active);
+    let to_old = active["id"].clone();
     root.move_transitional(to_old).await.expect(200);
     server.bulk_regenerate("/root").await.expect(200);
     assert_signed_by(&given::newest(&server, "/leaf").await, &transitional);
@@ -255,12 +255,12 @@ async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/a", Some("/root")).await;
-    let in_use = authority(&server, "/a", Some("/a")).await;
+    let active = authority(&server, "/a", Some("/a")).await;
     leaf(&server, "/leaf", "/a").await;
     let response = server.bulk_regenerate("/root").await;
     assert_eq!(names(&response), ["/a", "/leaf"]);
     let renewed = given::newest(&server, "/a").await;
-    assert_signed_by(&renewed, &in_use);
+    assert_signed_by(&renewed, &active);
     assert_eq!(renewed["self_signed"], false);
     assert_signed_by(&given::newest(&server, "/leaf").await, &renewed);
 }
@@ -278,8 +278,8 @@ async fn a_ca_set_under_its_own_name_is_signed_by_its_active_version() {
         });
         given::set(&server, "/a", "certificate", value).await;
     }
-    let in_use = given::newest(&server, "/a").await;
+    let active = given::newest(&server, "/a").await;
     let response = server.bulk_regenerate("/root").await;
     assert_eq!(names(&response), ["/a"]);
-    assert_signed_by(&given::newest(&server, "/a").await, &in_use);
+    assert_signed_by(&given::newest(&server, "/a").await, &active);
 }

@@ -1,4 +1,5 @@
-//! Both certificates of a CA in `ca` during its rotation, and the versions that its steps add to certificates.
+//! The field `ca` with both certificates of a CA during its rotation, and the versions that each step of the rotation
+//! adds to certificates.
 
 use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
@@ -95,7 +96,7 @@ async fn a_transitional_signer_comes_before_the_active_version() {
 }
 
 #[tokio::test]
-async fn bulk_regenerated_leaves_trust_transitional_and_new_ca() {
+async fn bulk_regenerated_leaves_contain_transitional_and_new_ca() {
     let server = server(CONCATENATED).await;
     for (name, parameters) in [
         ("/root", json!({"is_ca": true})),
@@ -147,7 +148,7 @@ async fn responses_to_set_add_move_and_delete_contain_the_signer() {
 }
 
 #[tokio::test]
-async fn the_second_ca_is_always_stored_and_shown_by_setting() {
+async fn the_second_ca_is_always_stored_but_returned_only_if_enabled() {
     let server = Server::start().await;
     let (old, new) = root_in_rotation(&server).await;
     let generated = generate_certificate(&server, "/leaf", leaf_parameters()).await;
@@ -184,8 +185,8 @@ async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Value) {
     (root, version)
 }
 
-/// Asserts that a certificate has this many versions, and that the newest is the previous one with these CAs, and
-/// active.
+/// Asserts that a certificate has this many versions, and that the newest is active and has the certificate and private
+/// key of the previous version, with these CAs.
 async fn assert_child(server: &Server, name: &str, count: usize, authorities: &[&Value]) {
     let versions = given::versions(server, name).await;
     assert_eq!(versions.len(), count, "{name}");
@@ -235,7 +236,7 @@ async fn each_rotation_step_returns_the_cas_to_trust() {
 }
 
 #[tokio::test]
-async fn adding_a_transitional_version_adds_one_to_each_child() {
+async fn a_transitional_ca_version_adds_a_version_to_each_child() {
     let server = server(CONCATENATED).await;
     let (root, old) = root_and_leaf(&server).await;
     let other = external_certificates::authority("root");
@@ -250,7 +251,7 @@ async fn adding_a_transitional_version_adds_one_to_each_child() {
 }
 
 #[tokio::test]
-async fn every_move_of_the_flag_adds_one_to_each_child() {
+async fn every_move_of_the_flag_adds_a_version_to_each_child() {
     let server = server(CONCATENATED).await;
     let (root, old) = root_and_leaf(&server).await;
     let new = server.regenerate("/root").await.expect(200).json();
@@ -271,9 +272,9 @@ async fn every_move_of_the_flag_adds_one_to_each_child() {
 async fn only_deleting_the_transitional_version_adds_child_versions() {
     let server = server(CONCATENATED).await;
     let (root, first) = root_and_leaf(&server).await;
-    let in_use = server.regenerate("/root").await.expect(200).json();
+    let active = server.regenerate("/root").await.expect(200).json();
     let transitional = make_transitional(&root).await;
-    assert_child(&server, "/leaf", 2, &[&first, &in_use]).await;
+    assert_child(&server, "/leaf", 2, &[&first, &active]).await;
     for (version, count) in [(&first, 2), (&transitional, 3)] {
         let deleted = root.delete_version(&given::id(version)).await;
         deleted.expect(200);

@@ -125,7 +125,7 @@ async fn a_minimum_does_not_correct_an_invalid_duration() {
 }
 
 #[tokio::test]
-async fn the_same_short_request_converges() {
+async fn repeating_a_request_below_the_minimum_converges() {
     let server = server(MINIMUMS).await;
     let parameters = |days: u32| json!({"self_sign": true, "duration": days});
     let first = generate_certificate(&server, "/own", parameters(30)).await;
@@ -225,7 +225,7 @@ async fn a_ca_without_requested_usages_gets_the_defaults() {
         ("/middle", json!({"is_ca": true, "ca": "/root"}), DEFAULT),
         ("/empty", json!({"is_ca": true, "key_usage": []}), DEFAULT),
         (
-            "/asked",
+            "/requested",
             json!({"is_ca": true, "key_usage": ["digital_signature"]}),
             "Digital Signature",
         ),
@@ -270,7 +270,7 @@ async fn regenerating_a_set_ca_adds_the_defaults() {
 }
 
 #[tokio::test]
-async fn regenerating_by_id_in_bulk_and_through_data_adds_them_too() {
+async fn regenerating_by_id_in_bulk_or_through_data_adds_defaults() {
     let off = Server::start().await;
     for (name, ca) in [("/root", ""), ("/middle", "/root"), ("/data", "/root")] {
         let parameters = json!({

@@ -18,7 +18,7 @@ async fn given_certificate(server: &Server) -> Certificate<'_> {
 }
 
 #[tokio::test]
-async fn a_version_is_added_as_it_is_and_is_the_newest() {
+async fn an_added_version_is_stored_unchanged_as_the_newest() {
     let server = Server::start().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
@@ -41,7 +41,7 @@ async fn a_version_is_added_as_it_is_and_is_the_newest() {
 }
 
 #[tokio::test]
-async fn flags_come_from_the_certificate_and_the_origin_is_unknown() {
+async fn flags_derive_from_the_certificate_and_generated_is_omitted() {
     let server = Server::start().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
@@ -221,7 +221,7 @@ async fn a_value_over_64_kib_is_413() {
 // `DELETE /api/v1/certificates/{certificate_id}/versions/{version_id}`.
 
 #[tokio::test]
-async fn the_deleted_version_is_returned_and_gone() {
+async fn deleting_a_version_returns_and_removes_it() {
     let server = Server::start().await;
     let certificate = Certificate::set_times(&server, "/a", 3).await;
     let [newest, middle, oldest] = certificate.versions().await.try_into().unwrap();
@@ -254,7 +254,7 @@ async fn the_last_version_cannot_be_deleted() {
 }
 
 #[tokio::test]
-async fn an_absent_or_foreign_version_is_404() {
+async fn an_absent_version_or_one_of_another_credential_is_404() {
     let server = Server::start().await;
     let certificate = Certificate::set_times(&server, "/a", 3).await;
     let other = Certificate::set_times(&server, "/other", 2).await;
@@ -384,7 +384,7 @@ async fn latest_is_the_newest_version_that_has_a_certificate() {
 }
 
 #[tokio::test]
-async fn a_foreign_version_is_400_and_changes_nothing() {
+async fn a_version_of_another_certificate_cannot_be_transitional() {
     let server = Server::start().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let response = certificate.move_transitional(json!(versions[0])).await;

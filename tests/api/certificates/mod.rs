@@ -94,7 +94,7 @@ impl<'a> Certificate<'a> {
         array(&response.expect(200))
     }
 
-    /// Adds an existing version.
+    /// Adds a version with a given certificate.
     pub(crate) async fn add_version(&self, body: Value) -> Response {
         self.server.post(&self.path("versions"), body).await
     }
@@ -105,13 +105,13 @@ impl<'a> Certificate<'a> {
         self.server.delete(&path).await
     }
 
-    /// A path below its own.
+    /// A path below the certificate's own path.
     pub(crate) fn path(&self, below: &str) -> String {
         format!("{CERTIFICATES}/{}/{below}", self.id)
     }
 }
 
-/// Asserts that a version has the other as its CA, whose key verifies its signature.
+/// Asserts that the `ca` of a version is this version of the CA, whose key verifies the signature.
 #[track_caller]
 pub(crate) fn assert_signed_by(version: &Value, authority: &Value) {
     assert_eq!(
@@ -145,7 +145,7 @@ fn ids(versions: &[Value]) -> Vec<String> {
     versions.iter().map(given::id).collect()
 }
 
-/// The ids of the versions that carry the flag.
+/// The ids of the transitional versions.
 fn transitional(versions: &[Value]) -> Vec<String> {
     let flagged = versions
         .iter()
@@ -153,7 +153,7 @@ fn transitional(versions: &[Value]) -> Vec<String> {
     flagged.map(given::id).collect()
 }
 
-/// Every request below a certificate's path, each with a valid body.
+/// Every request below a certificate's path, with a valid body.
 fn requests(certificate_id: &str, version_id: &str) -> Vec<(Method, String, Value)> {
     let path = |below: &str| format!("{CERTIFICATES}/{certificate_id}/{below}");
     let certificate = external_certificates::authority("x").certificate;

@@ -22,7 +22,7 @@ fn names(summaries: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_summary_has_the_versions_newest_first_with_their_marks() {
+async fn a_summary_lists_the_versions_newest_first_with_their_fields() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/Root").await;
     let body = json!({"set_as_transitional": true});
@@ -128,16 +128,16 @@ async fn signed_by_is_the_name_of_a_known_signer() {
     ] {
         assert_eq!(summary(&server, name).await["signed_by"], signer, "{name}");
     }
-    // The newest version counts.
+    // The newest version determines the signer.
     Certificate::set(&server, "/own", by_value).await;
     assert_eq!(summary(&server, "/own").await["signed_by"], "");
-    // This also holds after the CA is deleted.
+    // The name remains after the CA is deleted.
     server.delete("/api/v1/data?name=/root").await.expect(204);
     assert_eq!(summary(&server, "/generated").await["signed_by"], "/Root");
 }
 
 #[tokio::test]
-async fn signs_covers_older_versions_only_when_listed_by_name() {
+async fn the_signs_field_covers_older_versions_only_in_lists_by_name() {
     let server = Server::start().await;
     let first = authority("first");
     let second = authority("second");
@@ -189,7 +189,7 @@ async fn an_unknown_expiry_is_empty_and_an_unknown_origin_omitted() {
 // `GET /api/v1/certificates/{certificate_id}/versions`.
 
 #[tokio::test]
-async fn all_versions_come_newest_first_as_they_do_by_name() {
+async fn all_versions_are_listed_newest_first_like_by_name() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/a").await;
     let body = json!({"set_as_transitional": true, "metadata": {"a": 1}});
@@ -218,7 +218,7 @@ async fn current_returns_the_active_and_then_the_transitional_version() {
     let newest = given::id(&root.regenerate(json!({})).await.expect(200).json());
     assert_eq!(ids(&root.current().await), [newest.clone(), transitional]);
     let response = server.get("/api/v1/data?name=/a&current=true").await;
-    assert_eq!(root.current().await, given::data(&response));
+    assert_eq!(root.current().await, given::versions_in(&response));
 
     root.move_transitional(Value::Null).await.expect(200);
     assert_eq!(ids(&root.current().await), std::slice::from_ref(&newest));
@@ -236,7 +236,7 @@ async fn current_returns_a_lone_transitional_version() {
     assert_eq!(only[0]["transitional"], true);
     assert_eq!(root.current().await, only);
     let response = server.get("/api/v1/data?name=/a&current=true").await;
-    assert_eq!(given::data(&response.expect(200)), only);
+    assert_eq!(given::versions_in(&response.expect(200)), only);
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn an_invalid_current_is_400() {
 
 // Searches for certificates with transitional versions.
 
-/// Searches that find everything.
+/// Searches that find all credentials.
 const SEARCHES: [&str; 2] = ["path=", "name-like="];
 
 #[tokio::test]
@@ -268,7 +268,7 @@ async fn a_certificate_with_only_a_transitional_version_is_not_found() {
         response.expect(200);
         for search in SEARCHES {
             assert_eq!(
-                given::found(&server, search).await,
+                given::found_names(&server, search).await,
                 found,
                 "{search} {flag}"
             );
@@ -278,7 +278,11 @@ async fn a_certificate_with_only_a_transitional_version_is_not_found() {
     let response = certificate.add_version(json!({"value": value})).await;
     response.expect(200);
     for search in SEARCHES {
-        assert_eq!(given::found(&server, search).await, ["/a"], "{search}");
+        assert_eq!(
+            given::found_names(&server, search).await,
+            ["/a"],
+            "{search}"
+        );
     }
 }
 
@@ -292,25 +296,28 @@ async fn after_deleting_active_versions_a_certificate_is_not_found() {
     let first = ids(&certificate.versions().await)[1].clone();
     certificate.delete_version(&first).await.expect(200);
     for search in SEARCHES {
-        assert!(given::found(&server, search).await.is_empty(), "{search}");
+        assert!(
+            given::found_names(&server, search).await.is_empty(),
+            "{search}"
+        );
     }
 }
 
 #[tokio::test]
-async fn certificates_are_found_in_the_order_of_the_versions_in_use() {
+async fn certificates_are_found_in_the_order_of_active_versions() {
     let server = Server::start().await;
     let value = json!({"certificate": authority("root").certificate});
     let a = Certificate::set(&server, "/a", value.clone()).await;
     Certificate::set(&server, "/b", value.clone()).await;
     let newest = json!({"value": value});
     let newest = a.add_version(newest).await.expect(200).json();
-    assert_eq!(given::found(&server, "path=").await, ["/a", "/b"]);
+    assert_eq!(given::found_names(&server, "path=").await, ["/a", "/b"]);
     a.move_transitional(newest["id"].clone()).await.expect(200);
-    assert_eq!(given::found(&server, "path=").await, ["/b", "/a"]);
+    assert_eq!(given::found_names(&server, "path=").await, ["/b", "/a"]);
     a.move_transitional(Value::Null).await.expect(200);
-    assert_eq!(given::found(&server, "path=").await, ["/a", "/b"]);
+    assert_eq!(given::found_names(&server, "path=").await, ["/a", "/b"]);
     a.delete_version(&given::id(&newest)).await.expect(200);
-    assert_eq!(given::found(&server, "path=").await, ["/b", "/a"]);
+    assert_eq!(given::found_names(&server, "path=").await, ["/b", "/a"]);
 }
 
 #[tokio::test]
@@ -319,11 +326,11 @@ async fn expiry_searches_use_the_newest_version_of_any_kind() {
     let parameters = json!({"self_sign": true, "duration": 400});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
     let soon = "path=&expires-within-days=20";
-    assert!(given::found(&server, soon).await.is_empty());
+    assert!(given::found_names(&server, soon).await.is_empty());
     let body = json!({"set_as_transitional": true, "duration": 10});
     let newest = certificate.regenerate(body).await.expect(200).json();
-    assert_eq!(given::found(&server, soon).await, ["/a"]);
+    assert_eq!(given::found_names(&server, soon).await, ["/a"]);
     let response = certificate.delete_version(&given::id(&newest)).await;
     response.expect(200);
-    assert!(given::found(&server, soon).await.is_empty());
+    assert!(given::found_names(&server, soon).await.is_empty());
 }

@@ -105,8 +105,8 @@ async fn the_newest_non_transitional_version_is_regenerated() {
     certificate.regenerate(newer).await.expect(200);
     let version = certificate.regenerate(json!({})).await.expect(200).json();
     assert_eq!(version["duration_used"], 17);
-    let in_use = json!({"duration": 40});
-    certificate.regenerate(in_use).await.expect(200);
+    let active = json!({"duration": 40});
+    certificate.regenerate(active).await.expect(200);
     let version = certificate.regenerate(json!({})).await.expect(200).json();
     assert_eq!(version["duration_used"], 40);
 }
@@ -243,7 +243,7 @@ async fn changes_of_key_length_and_duration_persist() {
 }
 
 #[tokio::test]
-async fn values_refused_on_generate_are_refused_here_too() {
+async fn values_refused_on_generate_are_refused_on_regenerate() {
     let server = Server::start().await;
     let certificate = rsa_root(&server).await;
     for (field, values) in [
@@ -295,7 +295,7 @@ async fn a_set_certificate_keeps_a_duration_above_the_limit() {
     certificate.regenerate(body).await.expect(400).error();
 }
 
-// The choice of the CA version that signs.
+// The CA version that signs.
 
 fn leaf() -> Value {
     json!({"common_name": "leaf", "ca": "/root"})
@@ -312,21 +312,21 @@ async fn a_newer_transitional_version_does_not_sign() {
     let root = Certificate::generate_root(&server, "/root").await;
     let body = json!({"set_as_transitional": true});
     root.regenerate(body).await.expect(200);
-    let in_use = root.current().await[0].clone();
+    let active = root.current().await[0].clone();
     assert_signed_by(
         &given::generate_certificate(&server, "/leaf", leaf()).await,
-        &in_use,
+        &active,
     );
     assert_signed_by(
         &server.regenerate("/leaf").await.expect(200).json(),
-        &in_use,
+        &active,
     );
     let leaf = Certificate::named(&server, "/leaf").await;
     for body in [
         json!({}),
         json!({"allow_transitional_parent_to_sign": false}),
     ] {
-        assert_signed_by(&leaf.regenerate(body).await.expect(200).json(), &in_use);
+        assert_signed_by(&leaf.regenerate(body).await.expect(200).json(), &active);
     }
 }
 
@@ -335,10 +335,10 @@ async fn a_newer_transitional_version_signs_if_allowed() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/root").await;
     let leaf = Certificate::generate(&server, "/leaf", leaf()).await;
-    let in_use = root.versions().await[0].clone();
+    let active = root.versions().await[0].clone();
     assert_signed_by(
         &leaf.regenerate(allowed()).await.expect(200).json(),
-        &in_use,
+        &active,
     );
     let body = json!({"set_as_transitional": true});
     let newer = root.regenerate(body).await.expect(200).json();

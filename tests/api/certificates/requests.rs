@@ -9,7 +9,7 @@ use crate::{external_certificates::authority, given};
 
 // Request bodies and response types below a certificate's path.
 
-/// The requests with a body, each with a valid body.
+/// The requests that accept a body, with a valid body.
 fn with_a_body(certificate: &Certificate<'_>) -> [(Method, String, Value); 3] {
     let new = json!({"value": {"certificate": authority("new").certificate}});
     [
@@ -135,7 +135,7 @@ async fn an_unknown_field_is_422_and_named() {
 }
 
 #[tokio::test]
-async fn responses_are_utf_8_json_and_errors_objects_of_texts() {
+async fn responses_are_utf_8_json_and_errors_are_objects_of_strings() {
     let server = Server::start().await;
     let certificate = given_certificate(&server, "/a").await;
     let version = ids(&certificate.versions().await)[0].clone();
@@ -161,7 +161,7 @@ async fn responses_are_utf_8_json_and_errors_objects_of_texts() {
             refused += 1;
         }
     }
-    // One request with the existing certificate fails: the flag cannot move to the version deleted before.
+    // One request for the existing certificate fails: the flag cannot move to a version that an earlier request deleted.
     assert_eq!(refused, 1 + requests("absent", &version).len() + 1);
 }
 
@@ -178,7 +178,7 @@ async fn send_request(server: &Server, (method, path, body): (Method, String, Va
 }
 
 #[tokio::test]
-async fn an_id_that_no_certificate_has_is_404() {
+async fn an_unknown_certificate_id_is_404() {
     let server = Server::start().await;
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;
@@ -224,7 +224,7 @@ async fn a_recreated_credential_has_another_id() {
 }
 
 #[tokio::test]
-async fn a_bad_body_wins_over_an_absent_certificate() {
+async fn a_bad_body_is_reported_before_an_absent_certificate() {
     let server = Server::start().await;
     let path = format!("{CERTIFICATES}/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9");
     let unknown = json!({"unknown": 1, "version": null, "value": {}});

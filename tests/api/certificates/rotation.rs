@@ -61,7 +61,7 @@ async fn with_concatenated_cas_no_handshake_fails_in_a_rotation() {
     let server = Server::start_with(&concatenated).await;
     let (root, leaf) = root_and_leaf(&server).await;
     let old = given::id(&newest(&root).await);
-    let start = in_use(&leaf).await;
+    let start = active_version(&leaf).await;
     let start = step("start", &leaf, &start).await;
 
     let body = json!({"set_as_transitional": true});
@@ -88,12 +88,12 @@ async fn with_concatenated_cas_no_handshake_fails_in_a_rotation() {
 /// Asserts that after a step, clients with the leaf's current or previous `ca` connect to servers with its current or
 /// previous certificate. Returns the current leaf.
 async fn step(step: &str, leaf: &Certificate<'_>, before: &Value) -> Value {
-    let now = in_use(leaf).await;
+    let now = active_version(leaf).await;
     for (presented, server) in [("before", before), ("now", &now)] {
         for (trusted, client) in [("before", before), ("now", &now)] {
             assert!(
                 connects(server, field(client, "ca")),
-                "{step}: the server has the certificate of {presented}, the client the authorities of {trusted}"
+                "{step}: certificate of the server: {presented}; CAs of the client: {trusted}"
             );
         }
     }
@@ -139,6 +139,6 @@ async fn newest(certificate: &Certificate<'_>) -> Value {
 }
 
 /// The version that is not transitional.
-async fn in_use(certificate: &Certificate<'_>) -> Value {
+async fn active_version(certificate: &Certificate<'_>) -> Value {
     certificate.current().await.first().unwrap().clone()
 }

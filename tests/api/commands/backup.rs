@@ -61,7 +61,7 @@ async fn a_backup_contains_all_previously_acknowledged_writes() {
     };
     let ((), (), (), backups) = tokio::join!(write(0), write(1), write(2), back_up);
     for (copy, before) in backups {
-        run_command_clean(copy.path());
+        assert_check_finds_nothing(copy.path());
         let restored = Server::start_in(copy, &Options::default()).await;
         for version in before.written {
             let id = given::id(&version);
@@ -73,7 +73,7 @@ async fn a_backup_contains_all_previously_acknowledged_writes() {
             gone.expect(404);
         }
         given::set_value(&restored, "/after", "v").await;
-        run_command_clean(restored.directory());
+        assert_check_finds_nothing(restored.directory());
     }
 }
 
@@ -84,7 +84,7 @@ async fn a_restored_backup_has_the_state_of_the_killed_server() {
     }
     let server = Server::start().await;
     fill(&server).await;
-    let everything = given::everything(&server).await;
+    let everything = given::all_versions(&server).await;
     let copy = copied_by_backup(server.directory());
     for round in 0..10 {
         given::set_value(&server, &format!("/since/{round}"), "v").await;
@@ -96,14 +96,14 @@ async fn a_restored_backup_has_the_state_of_the_killed_server() {
     for end in ["-wal", "-shm"] {
         fs::remove_file(format!("{}{end}", database.display())).unwrap();
     }
-    run_command_clean(directory.path());
+    assert_check_finds_nothing(directory.path());
     let restored = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::everything(&restored).await, everything);
-    run_command_clean(restored.directory());
+    assert_eq!(given::all_versions(&restored).await, everything);
+    assert_check_finds_nothing(restored.directory());
 }
 
 #[track_caller]
-fn run_command_clean(directory: &Path) {
+fn assert_check_finds_nothing(directory: &Path) {
     let result = run_command(directory, &["check"]).expect(0);
     assert!(result.output.ends_with(": 0 findings\n"), "{result:?}");
 }
@@ -178,14 +178,14 @@ async fn a_database_is_never_replaced_by_its_own_copy() {
     let database = server.directory().join("keywright.db");
     let linked = folder.path().join("linked");
     fs::hard_link(&database, &linked).unwrap();
-    let around = server.directory().join("../").join(
+    let indirect = server.directory().join("../").join(
         server
             .directory()
             .file_name()
             .map(|name| Path::new(name).join("keywright.db-wal"))
             .unwrap(),
     );
-    for target in [&database, &linked, &around] {
+    for target in [&database, &linked, &indirect] {
         let result = back_up(server.directory(), target, &["--force"]).expect(1);
         let reason = "is the database itself or one of its files";
         assert!(result.errors.contains(reason), "{result:?}");

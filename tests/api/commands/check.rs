@@ -25,8 +25,8 @@ async fn a_store_with_every_type_set_and_generated_is_clean() {
     }
     let result = server.run_command(&["check"]).expect(0);
     assert!(result.output.ends_with(": 0 findings\n"), "{result:?}");
-    let credentials = given::found(&server, "path=").await.len();
-    let versions = given::everything(&server).await.len();
+    let credentials = given::found_names(&server, "path=").await.len();
+    let versions = given::all_versions(&server).await.len();
     assert_eq!(
         result.output,
         format!(
@@ -162,7 +162,7 @@ async fn keys_that_decrypt_nothing_are_refused() {
     let text = text.replace(own.to_str().unwrap(), "other.key");
     std::fs::write(&configuration, text).unwrap();
     let result = run_command(directory.path(), &["check"]).expect(1);
-    let reason = "none of the configured encryption keys is the key of any of them";
+    let reason = "no configured encryption key can decrypt any of the stored values";
     assert!(result.errors.contains(reason), "{result:?}");
 }
 
@@ -202,7 +202,7 @@ async fn write(server: &Arc<Server>, count: usize) {
     }
 }
 
-/// All values together are eight times as large.
+/// An eighth of the size of all values together.
 const GROWTH_KIBIBYTES_MAX: u64 = 8 * 1_024;
 const VALUE_BYTES: usize = 16_384;
 const FEW: usize = 400;

@@ -189,9 +189,9 @@ async fn exactly_the_damaged_records_are_reported() {
         .collect();
     assert_eq!(found, expected, "{}", result.output);
 
-    let people = server.run_command(&["check"]).expect(3);
-    assert_eq!(people.output.lines().count(), lines.len() + 1);
-    for text in [result.output, people.output] {
+    let as_text = server.run_command(&["check"]).expect(3);
+    assert_eq!(as_text.output.lines().count(), lines.len() + 1);
+    for text in [result.output, as_text.output] {
         assert!(!text.contains(SECRET), "{text}");
     }
 }

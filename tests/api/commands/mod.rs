@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{certificates::Certificate, given};
 
-/// Stores every type, set and generated, chains, a CA in rotation, and metadata.
+/// Stores set and generated credentials of every type, certificate chains, a CA in rotation, and metadata.
 async fn fill(server: &Server) {
     let keys = json!({"public_key": "p", "private_key": "k"});
     for (credential_type, value) in [
@@ -68,7 +68,7 @@ async fn fill(server: &Server) {
         alone["value"].clone(),
     )
     .await;
-    // A CA that is deleted later.
+    // A CA that is deleted after it has signed a certificate.
     given::generate_certificate(server, "/gone", json!({"is_ca": true})).await;
     given::generate_certificate(server, "/orphan", json!({"ca": "/gone"})).await;
     let gone = server.authorized(Method::DELETE, "/api/v1/data?name=/gone");

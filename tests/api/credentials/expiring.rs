@@ -33,15 +33,15 @@ async fn certificates_that_expire_within_the_days_are_found() {
     ] {
         for names in ["path=", "path=/path", "name-like=", "name-like=path/c"] {
             let query = format!("{names}&expires-within-days={days}");
-            let mut found = given::found(&server, &query).await;
+            let mut found = given::found_names(&server, &query).await;
             found.sort();
             assert_eq!(found, expected, "{query}");
         }
     }
     let below = "path=/other&expires-within-days=1000";
-    assert!(given::found(&server, below).await.is_empty());
+    assert!(given::found_names(&server, below).await.is_empty());
     let containing = "name-like=c10&expires-within-days=20";
-    assert_eq!(given::found(&server, containing).await, ["/path/c10"]);
+    assert_eq!(given::found_names(&server, containing).await, ["/path/c10"]);
 }
 
 #[tokio::test]
@@ -68,14 +68,18 @@ async fn expired_certificates_are_found() {
     assert_eq!(version["expiry_date"], "2002-01-01T00:00:00Z");
     for days in [0, 1, -30] {
         let query = format!("path=&expires-within-days={days}");
-        assert_eq!(given::found(&server, &query).await, ["/expired"], "{days}");
+        assert_eq!(
+            given::found_names(&server, &query).await,
+            ["/expired"],
+            "{days}"
+        );
     }
     let long_before = format!("path=&expires-within-days={}", -365 * 100);
-    assert!(given::found(&server, &long_before).await.is_empty());
+    assert!(given::found_names(&server, &long_before).await.is_empty());
 }
 
 #[tokio::test]
-async fn the_newest_version_alone_decides() {
+async fn only_the_expiry_of_the_newest_version_is_compared() {
     let server = Server::start().await;
     generate_for_days(&server, "/renewed", 5).await;
     let long_lived = json!({
@@ -84,13 +88,13 @@ async fn the_newest_version_alone_decides() {
     });
     server.post("/api/v1/data", long_lived).await.expect(200);
     assert!(
-        given::found(&server, "path=&expires-within-days=30")
+        given::found_names(&server, "path=&expires-within-days=30")
             .await
             .is_empty()
     );
     let expired = json!({"certificate": external_certificates::expired_certificate()});
     given::set(&server, "/renewed", "certificate", expired).await;
-    let actual = given::found(&server, "path=&expires-within-days=30").await;
+    let actual = given::found_names(&server, "path=&expires-within-days=30").await;
     assert_eq!(actual, ["/renewed"]);
 }
 
@@ -141,7 +145,7 @@ async fn a_newer_transitional_version_does_not_hide_the_active_one() {
 }
 
 #[tokio::test]
-async fn the_actual_signer_counts_and_not_the_current_one() {
+async fn the_ca_version_that_signed_counts_not_the_active_one() {
     let server = Server::start().await;
     let old = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
@@ -150,7 +154,7 @@ async fn the_actual_signer_counts_and_not_the_current_one() {
     root.regenerate(renewed).await.expect(200);
     assert!(effective(&server, "/root").await.is_empty());
     let [item] = &effective(&server, "/leaf").await[..] else {
-        panic!("the old version of the authority counts")
+        panic!("the leaf is not found by the expiry of the old CA version")
     };
     assert_eq!(item["expiring_link"]["version_id"], old["id"]);
     let leaf = Certificate::named(&server, "/leaf").await;
@@ -177,7 +181,7 @@ async fn the_first_expiring_link_is_returned_at_any_depth() {
             (name(item), name(link), link["depth"].as_u64().unwrap())
         })
         .collect();
-    // The first to expire comes first, then the shortest distance to the expiring link.
+    // The order is by expiry, then by distance to the expiring link.
     let expected = [
         ("/path/short", "/path/short", 0),
         ("/root", "/root", 0),
@@ -198,16 +202,20 @@ async fn the_first_expiring_link_is_returned_at_any_depth() {
         ("name-like=%20", &[]),
     ] {
         let query = format!("{query}&expires-within-days=60&effective=true");
-        assert_eq!(given::found(&server, &query).await, names, "{query}");
+        assert_eq!(given::found_names(&server, &query).await, names, "{query}");
     }
     for (days, count) in [(4, 0), (5, 1), (29, 1), (30, 4), (-1, 0), (i64::MAX, 4)] {
         let query = format!("path=&expires-within-days={days}&effective=true");
-        assert_eq!(given::found(&server, &query).await.len(), count, "{days}");
+        assert_eq!(
+            given::found_names(&server, &query).await.len(),
+            count,
+            "{days}"
+        );
     }
 }
 
 #[tokio::test]
-async fn after_a_bulk_regeneration_the_new_cas_count() {
+async fn after_a_bulk_regeneration_the_expiry_of_the_new_cas_counts() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 900})).await;
     let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 20});
@@ -221,7 +229,7 @@ async fn after_a_bulk_regeneration_the_new_cas_count() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_was_never_stored_or_is_gone_counts_too() {
+async fn the_expiry_of_a_deleted_or_never_stored_issuer_counts_too() {
     let server = Server::start().await;
     let root = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     let leaf =
@@ -263,9 +271,9 @@ async fn certificates_without_an_active_version_are_omitted() {
     let only = Certificate::named(&server, "/only").await;
     only.move_transitional(json!("latest")).await.expect(200);
     let all = "path=&expires-within-days=60&effective=true";
-    assert!(given::found(&server, all).await.is_empty());
+    assert!(given::found_names(&server, all).await.is_empty());
     let by_newest = "path=&expires-within-days=60&effective=false";
-    assert_eq!(given::found(&server, by_newest).await, ["/only"]);
+    assert_eq!(given::found_names(&server, by_newest).await, ["/only"]);
 }
 
 #[tokio::test]
@@ -288,7 +296,7 @@ async fn effective_is_a_boolean_and_needs_a_number_of_days() {
     response.expect(200);
 }
 
-/// Finds names with this part whose chain expires within 60 days.
+/// Finds certificates with this text in their names and a chain that expires within 60 days.
 async fn effective(server: &Server, part: &str) -> Vec<Value> {
     expiring(server, part, "&effective=true").await
 }

@@ -31,7 +31,7 @@ async fn a_path_finds_only_credentials_below_it() {
         ("b/c", &[]),
     ] {
         assert_eq!(
-            given::found(&server, &format!("path={path}")).await,
+            given::found_names(&server, &format!("path={path}")).await,
             expected,
             "{path}"
         );
@@ -54,7 +54,7 @@ async fn an_empty_path_or_text_finds_everything() {
         "name-like=/",
     ] {
         assert_eq!(
-            given::found(&server, query).await,
+            given::found_names(&server, query).await,
             ["/d/e/f", "/b/c", "/a"],
             "{query}"
         );
@@ -90,7 +90,7 @@ async fn a_text_finds_names_that_contain_it_in_any_casing() {
         ("nothing", &[]),
         ("deploy/database/", &[]),
     ] {
-        let found = given::found(&server, &format!("name-like={text}")).await;
+        let found = given::found_names(&server, &format!("name-like={text}")).await;
         assert_eq!(found, expected, "{text}");
     }
 }
@@ -131,7 +131,11 @@ async fn every_character_of_a_search_is_literal() {
         ("path=/p%5C_q", &[]),
         ("path=/p%5Bx%5Dq", &[]),
     ] {
-        assert_eq!(given::found(&server, query).await, expected, "{query}");
+        assert_eq!(
+            given::found_names(&server, query).await,
+            expected,
+            "{query}"
+        );
     }
 }
 
@@ -158,7 +162,7 @@ async fn the_last_written_credential_comes_first() {
     }
     for query in ["path=", "name-like=/"] {
         assert_eq!(
-            given::found(&server, query).await,
+            given::found_names(&server, query).await,
             ["/d", "/b", "/a", "/c"],
             "{query}"
         );
@@ -167,7 +171,7 @@ async fn the_last_written_credential_comes_first() {
     given::set_value(&server, "/c", "again").await;
     for query in ["path=", "name-like=/"] {
         assert_eq!(
-            given::found(&server, query).await,
+            given::found_names(&server, query).await,
             ["/c", "/a", "/d", "/b"],
             "{query}"
         );
@@ -200,14 +204,18 @@ async fn a_deleted_credential_is_not_found() {
     response.expect(204);
     for query in ["path=", "path=/path", "name-like=path", "name-like=e"] {
         assert_eq!(
-            given::found(&server, query).await,
+            given::found_names(&server, query).await,
             ["/path/kept"],
             "{query}"
         );
     }
-    assert!(given::found(&server, "name-like=deleted").await.is_empty());
+    assert!(
+        given::found_names(&server, "name-like=deleted")
+            .await
+            .is_empty()
+    );
     given::set_value(&server, "/path/deleted", "again").await;
-    let actual = given::found(&server, "name-like=deleted").await;
+    let actual = given::found_names(&server, "name-like=deleted").await;
     assert_eq!(actual, ["/path/deleted"]);
 }
 
@@ -241,8 +249,8 @@ async fn credentials_of_every_type_are_found() {
         "/t/json",
         "/t/value",
     ];
-    assert_eq!(given::found(&server, "path=/t").await, expected);
-    assert_eq!(given::found(&server, "name-like=/t/").await, expected);
+    assert_eq!(given::found_names(&server, "path=/t").await, expected);
+    assert_eq!(given::found_names(&server, "name-like=/t/").await, expected);
 }
 
 #[tokio::test]
@@ -255,8 +263,11 @@ async fn a_long_list_is_complete() {
         .rev()
         .map(|number| format!("/many/{number:03}"))
         .collect();
-    assert_eq!(given::found(&server, "path=/many").await, expected);
-    assert_eq!(given::found(&server, "name-like=many").await, expected);
+    assert_eq!(given::found_names(&server, "path=/many").await, expected);
+    assert_eq!(
+        given::found_names(&server, "name-like=many").await,
+        expected
+    );
 }
 
 // `GET /api/v1/data?generated_by=`
@@ -265,7 +276,7 @@ async fn a_long_list_is_complete() {
 const NOTHING: &str = "sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d";
 
 async fn found(server: &Server, query: &str, digest: &str) -> Vec<String> {
-    given::found(server, &format!("{query}generated_by={digest}")).await
+    given::found_names(server, &format!("{query}generated_by={digest}")).await
 }
 
 #[tokio::test]
@@ -307,7 +318,7 @@ async fn the_digest_may_be_uppercase_or_lack_its_algorithm() {
 }
 
 #[tokio::test]
-async fn a_path_or_a_part_of_the_name_restricts_it() {
+async fn a_path_or_a_part_of_the_name_restricts_the_search() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/a/One", "/a/two", "/b/three"] {
@@ -331,7 +342,7 @@ async fn a_path_or_a_part_of_the_name_restricts_it() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_found_while_any_of_its_versions_counts() {
+async fn a_certificate_is_found_by_active_and_transitional_versions() {
     let bad = BadPlugin::of("certificate");
     let server = bad.server().await;
     let parameters = json!({"common_name": "ca", "is_ca": true, "key_type": "ecdsa-p256"});

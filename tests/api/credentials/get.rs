@@ -9,7 +9,7 @@ use crate::given;
 // GET /api/v1/data?name=
 
 #[tokio::test]
-async fn all_versions_come_newest_first() {
+async fn all_versions_are_returned_newest_first() {
     let server = Server::start().await;
     let mut expected = Vec::new();
     for number in 0..12 {
@@ -35,7 +35,7 @@ async fn generated_regenerated_and_set_versions_share_one_history() {
 }
 
 #[tokio::test]
-async fn versions_limits_the_number_of_versions() {
+async fn the_versions_parameter_limits_the_number_of_versions() {
     let server = Server::start().await;
     for number in 0..5 {
         given::set_value(&server, "/a", &number.to_string()).await;
@@ -45,20 +45,24 @@ async fn versions_limits_the_number_of_versions() {
         let response = server
             .get(&format!("/api/v1/data?name=/a&versions={limit}"))
             .await;
-        assert_eq!(given::data(&response.expect(200)), all[..count], "{limit}");
+        assert_eq!(
+            given::versions_in(&response.expect(200)),
+            all[..count],
+            "{limit}"
+        );
     }
     let response = server
         .get(&format!("/api/v1/data?name=/a&versions={}", i64::MAX))
         .await;
-    assert_eq!(given::data(&response.expect(200)), all);
+    assert_eq!(given::versions_in(&response.expect(200)), all);
     let response = server.get("/api/v1/data?name=/a&current=false").await;
-    assert_eq!(given::data(&response.expect(200)), all);
+    assert_eq!(given::versions_in(&response.expect(200)), all);
     let response = server.get("/api/v1/data?name=/a&versions=0").await;
     response.expect(404);
 }
 
 #[tokio::test]
-async fn current_is_the_newest_version_of_every_type() {
+async fn the_current_version_is_the_newest_for_every_type() {
     let server = Server::start().await;
     let certificate = json!({"common_name": "c", "self_sign": true, "duration": 10});
     for (credential_type, parameters) in [
@@ -76,7 +80,7 @@ async fn current_is_the_newest_version_of_every_type() {
         let response = server
             .get(&format!("/api/v1/data?name={name}&current=true"))
             .await;
-        let current = given::data(&response.expect(200));
+        let current = given::versions_in(&response.expect(200));
         assert_eq!(current.len(), 1, "{credential_type}");
         assert_eq!(current[0]["id"], new["id"], "{credential_type}");
     }
@@ -124,7 +128,7 @@ async fn a_value_is_returned_as_set() {
         assert_eq!(version["value"], value);
         let path = format!("/api/v1/data?name=/{credential_type}&current=true");
         assert_eq!(
-            given::data(&server.get(&path).await.expect(200))[0]["value"],
+            given::versions_in(&server.get(&path).await.expect(200))[0]["value"],
             value
         );
     }
@@ -255,7 +259,7 @@ async fn deleting_removes_all_versions() {
     for id in ids {
         server.get(&format!("/api/v1/data/{id}")).await.expect(404);
     }
-    assert!(given::found(&server, "path=").await.is_empty());
+    assert!(given::found_names(&server, "path=").await.is_empty());
 }
 
 #[tokio::test]
@@ -278,7 +282,7 @@ async fn no_other_credential_is_deleted() {
         given::set_value(&server, name, "v").await;
     }
     server.delete("/api/v1/data?name=/a").await.expect(204);
-    let actual = given::found(&server, "path=").await;
+    let actual = given::found_names(&server, "path=").await;
     assert_eq!(actual, ["/b/a", "/ab", "/a/b"]);
 }
 
@@ -301,7 +305,7 @@ async fn an_issuer_can_be_deleted_and_its_certificates_stay() {
 }
 
 #[tokio::test]
-async fn the_other_searches_do_not_delete() {
+async fn a_delete_by_path_or_name_like_is_400() {
     let server = Server::start().await;
     given::set_value(&server, "/a/b", "v").await;
     for query in ["path=/a", "name-like=a", "path="] {

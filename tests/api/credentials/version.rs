@@ -29,7 +29,7 @@ async fn every_version_begins_with_the_same_fields_in_order() {
         given::generate(&server, "/ssh", "ssh", json!({})).await,
         given::generate(&server, "/certificate", "certificate", certificate).await,
     ];
-    for name in given::found(&server, "path=").await {
+    for name in given::found_names(&server, "path=").await {
         versions.extend(given::versions(&server, &name).await);
     }
     assert_eq!(versions.len(), 16);
@@ -51,7 +51,7 @@ async fn every_version_begins_with_the_same_fields_in_order() {
 }
 
 #[tokio::test]
-async fn each_type_has_its_own_fields_of_the_value() {
+async fn the_value_of_each_type_has_its_own_fields() {
     let server = Server::start().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
     for (credential_type, parameters, expected) in [
@@ -223,12 +223,12 @@ async fn every_version_has_a_distinct_random_id_in_lower_case() {
             (text.as_str(), id.get_version_num()),
             (id.hyphenated().to_string().as_str(), 4)
         );
-        assert!(ids.insert(id), "{id} twice");
+        assert!(ids.insert(id), "duplicate id {id}");
     }
 }
 
 #[tokio::test]
-async fn certificate_facts_are_next_to_the_value() {
+async fn certificate_fields_are_next_to_the_value() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "c", "is_ca": true, "key_length": 2048, "duration": 9});
     let generated = given::generate(&server, "/g", "certificate", parameters).await;
@@ -244,9 +244,9 @@ async fn certificate_facts_are_next_to_the_value() {
         assert_eq!(generated.get(field), Some(&expected), "{field}");
     }
     let read = given::versions(&server, "/g").await.remove(0);
-    let made_only = ["duration_overridden", "duration_used", "key_length"];
+    let issuance_fields = ["duration_overridden", "duration_used", "key_length"];
     for (field, value) in generated.as_object().unwrap() {
-        let expected = (!made_only.contains(&field.as_str())).then_some(value);
+        let expected = (!issuance_fields.contains(&field.as_str())).then_some(value);
         assert_eq!(read.get(field), expected, "{field}");
     }
     let leaf = external_certificates::self_signed_leaf("leaf").certificate;
@@ -260,13 +260,13 @@ async fn certificate_facts_are_next_to_the_value() {
         assert_eq!(set.get(field), Some(&expected), "{field}");
     }
     assert!(
-        made_only.iter().all(|field| set.get(field).is_none()),
+        issuance_fields.iter().all(|field| set.get(field).is_none()),
         "{set}"
     );
 }
 
 #[tokio::test]
-async fn a_certificate_set_by_its_issuers_name_alone_has_no_expiry() {
+async fn a_certificate_set_with_only_a_ca_name_has_no_expiry() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
     given::generate(&server, "/root", "certificate", root).await;

@@ -13,7 +13,7 @@ use crate::given;
 const PATHS: [&str; 2] = ["/openapi.json", "/docs"];
 
 #[tokio::test]
-async fn the_description_needs_no_token_and_is_the_golden_file() {
+async fn the_description_needs_no_token_and_equals_the_golden_file() {
     let server = Server::start().await;
     let golden = fs::read_to_string(workspace().join("host/api/openapi.json")).unwrap();
     let response = server
@@ -238,7 +238,7 @@ async fn certificate(server: &Server) -> String {
     listed["certificates"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// The example, with ids of this server.
+/// The body of an example, with ids of this server.
 async fn with_existing_ids(server: &Server, path: &str, example: &Value) -> Value {
     let mut body = example.clone();
     if path.ends_with("update_transitional_version") && body["version"].is_string() {
@@ -286,10 +286,10 @@ async fn every_response_matches_the_description() {
         let output = tokio::task::spawn_blocking(move || command.output().unwrap())
             .await
             .unwrap();
-        let expected = String::from_utf8_lossy(&output.stdout);
+        let report = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{expected}\n{errors}");
-        assert!(requests(&expected) >= requests_min(selection), "{expected}");
+        assert!(output.status.success(), "{report}\n{errors}");
+        assert!(requests(&report) >= requests_min(selection), "{report}");
     }
     server.get("/health").await.expect(200);
     let scrape = server.scrape().await;
@@ -322,15 +322,15 @@ fn requests_min(selection: [&str; 2]) -> u64 {
 }
 
 /// The number of requests in a run, from its output.
-fn requests(expected: &str) -> u64 {
-    let line = expected.lines().find(|line| line.contains(" generated, "));
+fn requests(report: &str) -> u64 {
+    let line = report.lines().find(|line| line.contains(" generated, "));
     let mut words = line.unwrap_or_default().split_whitespace();
     words
         .find_map(|word| word.replace(',', "").parse().ok())
         .unwrap_or_default()
 }
 
-/// The description without permission for additional fields in responses.
+/// The description, changed so that responses must not contain additional fields.
 fn closed(mut description: Value) -> Value {
     for part in ["schemas", "responses"] {
         close(&mut description["components"][part]);

@@ -1,4 +1,4 @@
-//! A new active key: the creation of its record, and a change of servers one after the other.
+//! A new active key: the creation of its record, and its activation on one server after the other.
 
 use std::{
     fs,
@@ -72,11 +72,14 @@ async fn without_key_creation_a_server_waits_for_the_key_record() {
     while !fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for another server")) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let making = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
-    given::set_value(&making, "/a", "1").await;
+    let creating = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
+    given::set_value(&creating, "/a", "1").await;
     let waited = waiting.await.unwrap();
     assert_eq!(given::newest(&waited, "/a").await["value"], "1");
-    assert_eq!(super::active_key_id(&waited), super::active_key_id(&making));
+    assert_eq!(
+        super::active_key_id(&waited),
+        super::active_key_id(&creating)
+    );
 }
 
 #[tokio::test]
@@ -93,7 +96,7 @@ fn waiting(lines: &str) -> String {
     format!("[encryption]\nkey_creation_enabled = false\n{lines}\n{keys}")
 }
 
-// Changing the active key of two servers, one after the other, without one failed request.
+// Changing the active key of two servers, one after the other, without a failed request.
 
 #[tokio::test]
 async fn a_rolling_key_change_of_two_servers_fails_no_request() {
@@ -131,7 +134,7 @@ async fn a_rolling_key_change_of_two_servers_fails_no_request() {
     given::set_value(&two, "/still-old", "3").await;
     assert_eq!(given::newest(&one, "/still-old").await["value"], "3");
 
-    // The other one follows.
+    // The other server activates it, too.
     let load = Load::on(one);
     two.stop().await;
     let two = start(&changed).await;
@@ -146,7 +149,7 @@ async fn a_rolling_key_change_of_two_servers_fails_no_request() {
 }
 
 #[tokio::test]
-async fn a_key_activated_elsewhere_is_recognized_before_it_is_needed() {
+async fn a_key_activated_by_another_server_is_recognized_before_use() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let old = with_keys(&["KEY_A", "KEY_B", "KEY_C"]).storage(&storage);
@@ -162,7 +165,7 @@ async fn a_key_activated_elsewhere_is_recognized_before_it_is_needed() {
 }
 
 #[tokio::test]
-async fn a_key_activated_elsewhere_never_counts_as_unknown() {
+async fn a_key_activated_by_another_server_is_not_counted_as_unknown() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let old = with_keys(&["KEY_A", "KEY_B"]).storage(&storage);
@@ -175,16 +178,16 @@ async fn a_key_activated_elsewhere_never_counts_as_unknown() {
 
 /// Sets and reads on a server until stopped; a failed request fails the test.
 struct Load {
-    is_ending: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
     running: JoinHandle<Server>,
 }
 
 impl Load {
     fn on(server: Server) -> Self {
-        let is_ending = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&is_ending);
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&is_stopped);
         let running = tokio::spawn(async move {
-            while !ended.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 given::set_value(&server, "/load", "value").await;
                 given::newest(&server, "/old").await;
                 let newest = "/api/v1/data?name=/load&current=true";
@@ -192,11 +195,14 @@ impl Load {
             }
             server
         });
-        Self { is_ending, running }
+        Self {
+            is_stopped,
+            running,
+        }
     }
 
     async fn end(self) -> Server {
-        self.is_ending.store(true, Ordering::Relaxed);
+        self.is_stopped.store(true, Ordering::Relaxed);
         self.running.await.unwrap()
     }
 }

@@ -46,7 +46,7 @@ async fn a_plugin_with_another_key_is_refused() {
     let message = Server::refusal(&with_keys(&[&other_socket]).storage(&storage));
     assert!(message.contains(&key_id), "{message}");
 
-    // Next to the right key, it becomes the active key, and each has its own record.
+    // If the right key is configured, too, the other key becomes the active key, and each key has its own record.
     let both = with_keys(&[&other_socket, &socket]).storage(&storage);
     let server = Server::start_with(&both).await;
     given::set_value(&server, "/b", "2").await;

@@ -21,7 +21,7 @@ const KEYS: [(&str, &str); 3] = [
 /// A password, in the server's environment variable `PASSWORD`.
 const PASSWORD: &str = "a password of the tests that is long enough";
 
-/// Adds the environment of a server. Set values need no plugins.
+/// Adds the keys to the server's environment, and removes the plugins, which set values do not need.
 fn with_secrets(options: Options) -> Options {
     let secrets = [
         ("PASSWORD", PASSWORD),
@@ -34,13 +34,13 @@ fn with_secrets(options: Options) -> Options {
         })
 }
 
-/// A server that encrypts with the first of these keys, and only decrypts with the others. Each is an environment
-/// variable, or the path of a key management plugin's socket.
+/// Options of a server that encrypts with the first of these keys, and only decrypts with the others. Each name is an
+/// environment variable, or the path of a key management plugin's socket.
 pub(crate) fn with_keys(names: &[&str]) -> Options {
     with_secrets(Options::default().encryption(&sections(names)))
 }
 
-/// The sections of keys, the first of which is active. Nothing is rotated, so that each value stays under its key.
+/// The sections of keys, the first of which is active. Rotation is disabled, so that each value stays under its key.
 fn sections(names: &[&str]) -> String {
     let mut sections = "[encryption.rotation]\nenabled = false\n".to_owned();
     for (position, name) in names.iter().enumerate() {
@@ -61,12 +61,12 @@ fn sections(names: &[&str]) -> String {
     sections
 }
 
-/// The response about the use of keys.
+/// The response to a request for the usage of keys.
 pub(crate) async fn usage(server: &Server) -> Value {
     server.get("/api/v1/key-usage").await.expect(200).json()
 }
 
-/// The expected response about the use of keys.
+/// The expected response to a request for the usage of keys.
 pub(crate) fn used(active: u64, inactive: u64, unknown: u64) -> Value {
     json!({"active_key": active, "inactive_keys": inactive, "unknown_keys": unknown})
 }
@@ -91,17 +91,17 @@ fn invalid_key_configurations_are_refused() {
         (String::new(), "encryption: is missing"),
         (
             "[encryption]\nkeys = []".to_owned(),
-            "must be active, and none is",
+            "no encryption key is active",
         ),
-        (inactive, "must be active, and none is"),
-        (both_active, "must be active, and several are"),
+        (inactive, "no encryption key is active"),
+        (both_active, "several encryption keys are active"),
         (
             sections(&["KEY_B", "KEY_A", "KEY_A"]),
-            "the encryption keys 2 and 3, counted from 1 in the order of the configuration, are the same",
+            "the encryption keys 2 and 3 are the same (numbered from 1 in the order of the configuration)",
         ),
         (
             sections(&["PASSWORD", "KEY_A", "PASSWORD"]),
-            "the encryption keys 1 and 3,",
+            "the encryption keys 1 and 3 are the same",
         ),
         (raw("active = true"), "exactly one of file and environment"),
         (
@@ -142,11 +142,11 @@ fn invalid_key_configurations_are_refused() {
 
 #[tokio::test]
 async fn a_short_password_is_warned_about_but_not_logged() {
-    for (password, is_warned_of) in [("SHORT_PASSWORD", true), ("PASSWORD", false)] {
+    for (password, is_warned_about) in [("SHORT_PASSWORD", true), ("PASSWORD", false)] {
         let server = Server::start_with(&with_keys(&[password])).await;
         let log = server.log();
         let is_logged = log.contains("an encryption password has fewer than 20 characters");
-        assert_eq!(is_logged, is_warned_of, "{password}");
+        assert_eq!(is_logged, is_warned_about, "{password}");
         assert!(!log.contains("hunter2"));
     }
 }
@@ -164,7 +164,7 @@ async fn a_key_that_never_was_active_is_ignored_with_a_warning() {
 // A server refuses to start with keys that decrypt no stored value.
 
 #[tokio::test]
-async fn unusable_keys_are_refused_and_the_needed_ones_named() {
+async fn unusable_keys_are_refused_with_the_ids_of_the_needed_keys() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let mut needed = Vec::new();
@@ -177,7 +177,7 @@ async fn unusable_keys_are_refused_and_the_needed_ones_named() {
     for keys in [vec!["KEY_C"], vec!["PASSWORD", "KEY_C"]] {
         let message = Server::refusal(&with_keys(&keys).storage(&storage));
         assert!(
-            message.contains("none of the configured encryption keys is the key of any of them"),
+            message.contains("no configured encryption key can decrypt any of the stored values"),
             "{message}"
         );
         for id in &needed {
@@ -228,7 +228,7 @@ async fn a_value_under_an_unconfigured_key_is_refused_with_the_key_id() {
     assert!(!server.log().contains("canary-"));
 }
 
-/// Puts the bytes of one row into another.
+/// Copies the ciphertext of one row to another.
 const COPY: &str = "update credential_version
     set (encryption_key_id, nonce, ciphertext) = (
         select v.encryption_key_id, v.nonce, v.ciphertext from credential_version v where v.sequence = FROM)
@@ -245,7 +245,7 @@ async fn a_ciphertext_copied_to_another_row_is_refused_undisclosed() {
     let [one, two, three] = sequences.lines().collect::<Vec<_>>()[..] else {
         panic!("not three versions: {sequences}");
     };
-    // From one credential into another, and from one version of a credential into another.
+    // From one credential to another, and from one version of a credential to another.
     for (from, to, path) in [
         (three, one, "/api/v1/data?name=/one"),
         (two, three, "/api/v1/data?name=/two&current=true"),

@@ -1,4 +1,4 @@
-//! A generate with `converge` adds a version only if the stored one has other parameters.
+//! A generate with `converge` adds a version only if the stored version has other parameters.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ async fn the_newest_version_is_compared() {
 // Passwords.
 
 #[tokio::test]
-async fn every_parameter_counts_and_defaults_equal_their_absence() {
+async fn every_parameter_is_compared_and_defaults_equal_absence() {
     let server = Server::start().await;
     let defaults = json!({
         "length": 30,
@@ -154,7 +154,7 @@ async fn a_regenerated_password_still_has_its_parameters() {
 // Users: differences from passwords.
 
 #[tokio::test]
-async fn the_requested_name_counts() {
+async fn the_requested_username_is_compared() {
     let server = Server::start().await;
     let (ada, grace) = (json!({"username": "ada"}), json!({"username": "grace"}));
     for (first, then, outcome) in [
@@ -175,16 +175,16 @@ async fn the_requested_name_counts() {
 }
 
 #[tokio::test]
-async fn a_generated_name_is_not_a_parameter() {
+async fn a_generated_username_is_not_a_parameter() {
     let server = Server::start().await;
     let made = given::generate(&server, "/a", "user", json!({})).await;
-    let asked_for = json!({"username": made["value"]["username"]});
-    let became = converge_from(&server, &made, "user", &asked_for).await;
+    let requested = json!({"username": made["value"]["username"]});
+    let became = converge_from(&server, &made, "user", &requested).await;
     assert_eq!(became, Outcome::Written);
 }
 
 #[tokio::test]
-async fn the_deprecated_username_field_counts_alike() {
+async fn the_deprecated_username_field_is_compared_too() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "user", "value": {"username": "ada"}});
     let response = server.post("/api/v1/data", body.clone()).await;
@@ -206,7 +206,7 @@ async fn a_set_user_always_differs() {
 }
 
 #[tokio::test]
-async fn after_a_regenerate_the_name_is_a_parameter() {
+async fn after_a_regeneration_the_username_is_a_parameter() {
     let server = Server::start().await;
     server.generate("/a", "user", json!({})).await.expect(200);
     let regenerated = server.regenerate("/a").await.expect(200).json();
@@ -220,7 +220,7 @@ async fn after_a_regenerate_the_name_is_a_parameter() {
 // RSA and SSH keys.
 
 #[tokio::test]
-async fn the_key_length_counts() {
+async fn the_key_length_is_compared() {
     let server = Server::start().await;
     for credential_type in ["rsa", "ssh"] {
         server.delete("/api/v1/data?name=/a").await;
@@ -242,7 +242,7 @@ async fn the_key_length_counts() {
 }
 
 #[tokio::test]
-async fn the_comment_of_an_ssh_key_counts_and_empty_equals_absent() {
+async fn the_ssh_comment_is_compared_and_empty_equals_absent() {
     let server = Server::start().await;
     let (ada, grace) = (
         json!({"ssh_comment": "ada"}),

@@ -171,12 +171,12 @@ async fn the_active_version_is_compared_not_a_newer_transitional_one() {
     let server = Server::start().await;
     let parameters = |days: u32| json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": days});
     let certificate = Certificate::generate(&server, "/a", parameters(30)).await;
-    let in_use = certificate.versions().await[0].clone();
+    let active = certificate.versions().await[0].clone();
     let body = json!({"set_as_transitional": true, "duration": 40});
     certificate.regenerate(body).await.expect(200);
-    let became = converge_from(&server, &in_use, "certificate", &parameters(30)).await;
+    let became = converge_from(&server, &active, "certificate", &parameters(30)).await;
     assert_eq!(became, Outcome::Kept);
-    let became = converge_from(&server, &in_use, "certificate", &parameters(40)).await;
+    let became = converge_from(&server, &active, "certificate", &parameters(40)).await;
     assert_eq!(became, Outcome::Written);
     assert_eq!(certificate.versions().await.len(), 3);
 }
@@ -251,7 +251,7 @@ async fn switching_between_ca_and_self_signed_adds_a_version() {
 }
 
 #[tokio::test]
-async fn a_leaf_set_with_the_name_of_its_ca_is_compared_by_it() {
+async fn a_leaf_set_with_ca_name_is_compared_by_its_ca() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -276,7 +276,7 @@ async fn a_leaf_set_with_the_name_of_its_ca_is_compared_by_it() {
 }
 
 #[tokio::test]
-async fn a_leaf_set_with_a_raw_ca_matches_any_ca_name() {
+async fn a_leaf_set_with_a_ca_certificate_matches_any_ca_name() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});

@@ -12,7 +12,7 @@ use crate::{
 // RSA keys, and the key lengths that ssh keys share with them.
 
 #[tokio::test]
-async fn a_key_has_2048_bits_by_default() {
+async fn a_key_has_the_requested_length_or_2048_bits() {
     let server = Server::start().await;
     for (parameters, bits) in [
         (json!({}), 2048),
@@ -63,7 +63,7 @@ async fn any_other_key_length_is_400() {
 
 // SSH keys.
 
-async fn made(server: &Server, parameters: Value) -> Value {
+async fn generated(server: &Server, parameters: Value) -> Value {
     let response = server
         .generate_in_mode("overwrite", "/a", "ssh", parameters)
         .await;
@@ -83,7 +83,7 @@ async fn the_public_key_is_a_line_that_ends_in_the_comment() {
         ),
         (json!({"ssh_comment": "adä 🔑"}), Some("adä 🔑")),
     ] {
-        let key = made(&server, parameters).await;
+        let key = generated(&server, parameters).await;
         let line = key["public_key"].as_str().unwrap();
         let mut parts = line.splitn(3, ' ');
         assert_eq!(parts.next(), Some("ssh-rsa"));
@@ -112,14 +112,14 @@ async fn a_comment_cannot_add_a_second_line() {
 #[tokio::test]
 async fn the_private_key_is_pkcs1() {
     let server = Server::start().await;
-    let key = made(&server, json!({})).await;
+    let key = generated(&server, json!({})).await;
     assert_is_pem(key["private_key"].as_str().unwrap(), "RSA PRIVATE KEY");
 }
 
 #[tokio::test]
 async fn the_fingerprint_is_bare_unpadded_base64_of_32_bytes() {
     let server = Server::start().await;
-    let key = made(&server, json!({})).await;
+    let key = generated(&server, json!({})).await;
     let fingerprint = key["public_key_fingerprint"].as_str().unwrap();
     assert_eq!(fingerprint.len(), 43);
     assert_eq!(
@@ -141,7 +141,7 @@ async fn the_key_has_the_requested_length() {
         (json!({"key_length": 3072}), 3072),
         (json!({"key_length": 4096}), 4096),
     ] {
-        let key = made(&server, parameters).await;
+        let key = generated(&server, parameters).await;
         let line = key["public_key"].as_str().unwrap();
         let blob = BASE64_STANDARD
             .decode(line.split(' ').nth(1).unwrap())

@@ -80,7 +80,7 @@ async fn converge_is_the_default() {
 }
 
 #[tokio::test]
-async fn a_mode_that_is_not_exactly_one_of_the_three_is_400() {
+async fn a_mode_other_than_the_three_exact_names_is_400() {
     let server = Server::start().await;
     for mode in [
         "Overwrite",
@@ -126,7 +126,7 @@ async fn the_legacy_overwrite_flag_selects_a_mode() {
 }
 
 #[tokio::test]
-async fn the_mode_wins_over_the_legacy_flag() {
+async fn the_mode_overrides_the_legacy_flag() {
     let server = Server::start().await;
     for (mode, overwrite, adds) in [
         ("converge", false, true),

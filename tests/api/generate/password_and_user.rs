@@ -65,7 +65,7 @@ async fn by_default_a_password_has_30_letters_and_digits() {
 }
 
 #[tokio::test]
-async fn every_chosen_set_is_in_a_password_and_no_other() {
+async fn a_password_has_characters_of_exactly_the_chosen_sets() {
     let server = Server::start().await;
     for chosen in 1..16_u8 {
         let [upper, lower, number, special] = [1, 2, 4, 8].map(|bit| chosen & bit != 0);
@@ -133,7 +133,7 @@ async fn lengths_outside_4_to_200_are_400() {
 }
 
 #[tokio::test]
-async fn numbers_and_flags_may_be_texts_but_never_null() {
+async fn numbers_and_flags_may_be_strings_but_not_null() {
     let server = Server::start().await;
     for password in passwords(&server, &json!({"length": "7", "exclude_upper": "true"})).await {
         assert_eq!(password.len(), 7);
@@ -166,7 +166,7 @@ async fn no_two_passwords_are_alike() {
 
 // The name and the hash of a user.
 
-async fn made(server: &Server, body: Value) -> Value {
+async fn generated(server: &Server, body: Value) -> Value {
     let mut body = body;
     body["name"] = json!("/a");
     body["type"] = json!("user");
@@ -175,7 +175,7 @@ async fn made(server: &Server, body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn without_a_name_20_letters_are_generated() {
+async fn without_a_username_20_letters_are_generated() {
     let server = Server::start().await;
     let mut names = std::collections::BTreeSet::new();
     for body in [
@@ -188,7 +188,7 @@ async fn without_a_name_20_letters_are_generated() {
         json!({"value": null}),
         json!({"parameters": {"username": ""}, "value": {"username": ""}}),
     ] {
-        let user = made(&server, body).await;
+        let user = generated(&server, body).await;
         let name = user["username"].as_str().unwrap().to_owned();
         assert_eq!(name.len(), 20);
         assert!(
@@ -201,7 +201,7 @@ async fn without_a_name_20_letters_are_generated() {
 }
 
 #[tokio::test]
-async fn a_requested_name_is_used_and_that_in_the_value_wins() {
+async fn a_requested_username_is_used_and_value_takes_precedence() {
     let server = Server::start().await;
     for (body, name) in [
         (json!({"parameters": {"username": "ada"}}), "ada"),
@@ -219,12 +219,12 @@ async fn a_requested_name_is_used_and_that_in_the_value_wins() {
             "Ada Lovelace, 密码",
         ),
     ] {
-        assert_eq!(made(&server, body).await["username"], name);
+        assert_eq!(generated(&server, body).await["username"], name);
     }
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_text_is_400() {
+async fn a_username_that_is_not_a_string_is_400() {
     let server = Server::start().await;
     for body in [
         json!({"name": "/a", "type": "user", "parameters": {"username": [7]}}),
@@ -238,8 +238,8 @@ async fn a_name_that_is_not_text_is_400() {
 #[tokio::test]
 async fn the_hash_is_stable_across_reads_and_differs_by_version() {
     let server = Server::start().await;
-    let first = made(&server, json!({})).await;
-    let second = made(&server, json!({})).await;
+    let first = generated(&server, json!({})).await;
+    let second = generated(&server, json!({})).await;
     assert_ne!(first["password_hash"], second["password_hash"]);
     for user in [&first, &second] {
         let hash = user["password_hash"].as_str().unwrap();
@@ -258,10 +258,10 @@ async fn the_hash_is_stable_across_reads_and_differs_by_version() {
 }
 
 #[tokio::test]
-async fn a_name_over_7000_characters_is_413() {
+async fn a_username_over_7000_characters_is_413() {
     let server = Server::start().await;
     let longest = "x".repeat(7_000);
-    let user = made(&server, json!({"parameters": {"username": longest}})).await;
+    let user = generated(&server, json!({"parameters": {"username": longest}})).await;
     assert_eq!(user["username"], longest);
     let parameters = json!({"username": format!("{longest}x")});
     let response = server.generate("/b", "user", parameters).await;

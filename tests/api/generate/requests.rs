@@ -1,4 +1,4 @@
-//! The request, independent of the type.
+//! Properties of requests that are independent of the type.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn refused(server: &Server, body: Value) -> String {
 }
 
 #[tokio::test]
-async fn the_response_equals_that_of_a_get() {
+async fn the_response_equals_a_later_get_without_issuance_fields() {
     let server = Server::start().await;
     for (credential_type, parameters) in generatable() {
         let name = format!("/{credential_type}");
@@ -34,9 +34,9 @@ async fn the_response_equals_that_of_a_get() {
         let response = server.get(&format!("/api/v1/data/{id}")).await;
         let read = response.expect(200).json();
         let fields = made.as_object_mut().unwrap();
-        for of_generating in ["duration_overridden", "duration_used", "key_length"] {
+        for issuance_field in ["duration_overridden", "duration_used", "key_length"] {
             let is_certificate = credential_type == "certificate";
-            assert_eq!(fields.remove(of_generating).is_some(), is_certificate);
+            assert_eq!(fields.remove(issuance_field).is_some(), is_certificate);
         }
         assert_eq!(read, made, "{credential_type}");
     }
@@ -152,7 +152,7 @@ async fn a_value_is_accepted_for_users_only() {
 }
 
 #[tokio::test]
-async fn parameters_of_another_json_kind_are_400() {
+async fn parameters_of_another_json_type_are_400() {
     let server = Server::start().await;
     for (credential_type, _) in generatable() {
         for parameters in [json!([]), json!("length"), json!(30), json!(true)] {
@@ -187,7 +187,7 @@ async fn of_several_errors_the_first_in_order_is_reported() {
 // Regenerating through the data endpoint: `{"name": …, "regenerate": true}`.
 
 #[tokio::test]
-async fn it_works_like_the_regenerate_endpoint() {
+async fn regenerate_true_works_like_the_regenerate_endpoint() {
     let server = Server::start().await;
     let parameters = json!({"length": 12, "include_special": true});
     let made = given::generate(&server, "/Path/A", "password", parameters).await;
@@ -229,7 +229,7 @@ async fn a_type_next_to_regenerate_is_ignored() {
 }
 
 #[tokio::test]
-async fn other_fields_are_400_and_named() {
+async fn fields_next_to_regenerate_are_400_and_named() {
     let server = Server::start().await;
     given::generate(&server, "/a", "password", json!({})).await;
     for field in ["mode", "overwrite", "parameters", "value", "colour"] {
@@ -241,7 +241,7 @@ async fn other_fields_are_400_and_named() {
 }
 
 #[tokio::test]
-async fn false_is_an_unknown_field() {
+async fn regenerate_false_is_an_unknown_field() {
     let server = Server::start().await;
     for regenerate in [json!(false), json!("false")] {
         let body = json!({"name": "/a", "type": "password", "regenerate": regenerate});

@@ -192,7 +192,7 @@ async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
         assert_eq!(response.status, status, "{what}: {response:?}");
         assert!(response.error().contains("stray"), "{what}: {response:?}");
     }
-    assert_eq!(given::found(&server, "path=").await, ["/p"]);
+    assert_eq!(given::found_names(&server, "path=").await, ["/p"]);
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn field_names_are_case_sensitive() {
     assert!(response.error().contains("Name"), "{response:?}");
 }
 
-const OTHER_KINDS: &str = r#"
+const OTHER_TYPES: &str = r#"
     400 PUT /api/v1/data {"name": [], "type": "value", "value": "v"}
     400 PUT /api/v1/data {"name": {}, "type": "value", "value": "v"}
     400 POST /api/v1/data {"name": ["/a"], "type": "password"}
@@ -216,9 +216,9 @@ const OTHER_KINDS: &str = r#"
 "#;
 
 #[tokio::test]
-async fn a_field_of_another_json_kind_is_400() {
+async fn a_field_of_another_json_type_is_400() {
     let server = Server::start().await;
-    for (status, method, path, body) in given::requests(OTHER_KINDS) {
+    for (status, method, path, body) in given::requests(OTHER_TYPES) {
         let what = format!("{method} {path} {body}");
         let request = server.authorized(method, &path).body(body.to_string());
         let response = server.send(request).await;

@@ -87,7 +87,7 @@ async fn empty_set_fields_of_the_go_library_are_ignored() {
 }
 
 #[tokio::test]
-async fn the_current_version_of_a_name_is_the_only_element() {
+async fn current_true_returns_only_the_current_version() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "old").await;
     let newest = given::set_value(&server, "/a", "new").await;
@@ -104,14 +104,14 @@ async fn an_export_reads_all_names_and_then_each_current_version() {
     given::set_value(&server, "/a/value", "v").await;
     given::generate(&server, "/b/user", "user", json!({})).await;
     given::generate(&server, "/c/ssh", "ssh", json!({})).await;
-    let names = given::found(&server, "path=").await;
+    let names = given::found_names(&server, "path=").await;
     assert_eq!(names.len(), 3);
     for name in names {
         let path = format!(
             "/api/v1/data?current=true&name={}",
             name.replace('/', "%2F")
         );
-        let versions = given::data(&server.get(&path).await.expect(200));
+        let versions = given::versions_in(&server.get(&path).await.expect(200));
         let mut body = json!({});
         for field in ["name", "type", "value", "metadata"] {
             body[field] = versions[0][field].clone();
@@ -138,7 +138,7 @@ async fn exported_certificates_are_imported_with_their_ca_names() {
     let mut exported = Vec::new();
     for name in ["/root", "/middle", "/leaf"] {
         let path = format!("/api/v1/data?current=true&name={name}");
-        let mut value = given::data(&server.get(&path).await)[0]["value"].clone();
+        let mut value = given::versions_in(&server.get(&path).await)[0]["value"].clone();
         let path = format!("/api/v1/certificates/?name={name}");
         let summary = server.get(&path).await.expect(200).json();
         let signed_by = summary["certificates"][0]["signed_by"].clone();

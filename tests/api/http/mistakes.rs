@@ -34,7 +34,7 @@ const ODD_VALUES: [&str; 20] = [
 ];
 
 #[tokio::test]
-async fn an_odd_field_of_a_set_is_not_a_server_error() {
+async fn an_odd_field_in_a_set_request_is_not_a_server_error() {
     let server = Server::start().await;
     for (credential_type, value) in [
         ("value", r#""v""#),
@@ -53,14 +53,14 @@ async fn an_odd_field_of_a_set_is_not_a_server_error() {
                 format!(r#"{{"name":"/b/{credential_type}","type":{typed},"value":{odd}}}"#),
                 format!(r#"{{"name":"/c","type":{typed},"value":{value},"metadata":{odd}}}"#),
             ] {
-                expect_no_fault(&server, Method::PUT, "/api/v1/data", &body).await;
+                expect_no_server_error(&server, Method::PUT, "/api/v1/data", &body).await;
             }
         }
     }
 }
 
 #[tokio::test]
-async fn an_odd_field_of_a_value_is_not_a_server_error() {
+async fn an_odd_field_in_a_value_is_not_a_server_error() {
     let server = Server::start().await;
     for (credential_type, fields) in [
         ("user", &["username", "password", "password_hash"][..]),
@@ -85,14 +85,14 @@ async fn an_odd_field_of_a_value_is_not_a_server_error() {
                 let body = format!(
                     r#"{{"name":"/{credential_type}","type":"{credential_type}","value":{{"{field}":{odd}}}}}"#
                 );
-                expect_no_fault(&server, Method::PUT, "/api/v1/data", &body).await;
+                expect_no_server_error(&server, Method::PUT, "/api/v1/data", &body).await;
             }
         }
     }
 }
 
 #[tokio::test]
-async fn an_odd_field_of_a_generate_is_not_a_server_error() {
+async fn an_odd_field_in_a_generate_request_is_not_a_server_error() {
     let server = Server::start().await;
     for odd in ODD_VALUES {
         for body in [
@@ -107,7 +107,7 @@ async fn an_odd_field_of_a_generate_is_not_a_server_error() {
             format!(r#"{{"name":"/h","type":"user","value":{{"username":{odd}}}}}"#),
             format!(r#"{{"name":"/b","regenerate":{odd}}}"#),
         ] {
-            expect_no_fault(&server, Method::POST, "/api/v1/data", &body).await;
+            expect_no_server_error(&server, Method::POST, "/api/v1/data", &body).await;
         }
     }
 }
@@ -151,13 +151,13 @@ async fn an_odd_parameter_is_not_a_server_error() {
             let body = format!(
                 r#"{{"name":"/{credential_type}","type":"{credential_type}","parameters":{{{others}"{parameter}":{odd}}}}}"#
             );
-            expect_no_fault(&server, Method::POST, "/api/v1/data", &body).await;
+            expect_no_server_error(&server, Method::POST, "/api/v1/data", &body).await;
         }
     }
 }
 
 #[tokio::test]
-async fn an_odd_regenerate_or_interpolate_is_not_a_server_error() {
+async fn an_odd_regenerate_or_interpolate_body_is_not_a_server_error() {
     let server = Server::start().await;
     for odd in ODD_VALUES {
         for (path, body) in [
@@ -178,7 +178,7 @@ async fn an_odd_regenerate_or_interpolate_is_not_a_server_error() {
                 format!(r#"{{"s":[{{"credentials":{{"credhub-ref":{odd}}}}}]}}"#),
             ),
         ] {
-            expect_no_fault(&server, Method::POST, path, &body).await;
+            expect_no_server_error(&server, Method::POST, path, &body).await;
         }
     }
 }
@@ -200,20 +200,20 @@ async fn an_odd_certificate_request_field_is_not_a_server_error() {
             "metadata",
         ] {
             let body = format!(r#"{{"{field}":{odd}}}"#);
-            expect_no_fault(&server, Method::POST, &regenerate, &body).await;
+            expect_no_server_error(&server, Method::POST, &regenerate, &body).await;
         }
         let body = format!(r#"{{"version":{odd}}}"#);
-        expect_no_fault(&server, Method::PUT, &update, &body).await;
+        expect_no_server_error(&server, Method::PUT, &update, &body).await;
         for body in [
             format!(r#"{{"value":{odd}}}"#),
             format!(r#"{{"value":{{"certificate":"c"}},"transitional":{odd}}}"#),
             format!(r#"{{"value":{{"certificate":{odd},"ca_name":{odd}}}}}"#),
             format!(r#"{{"value":{{"certificate":"c","private_key":{odd}}}}}"#),
         ] {
-            expect_no_fault(&server, Method::POST, &versions, &body).await;
+            expect_no_server_error(&server, Method::POST, &versions, &body).await;
         }
         let body = format!(r#"{{"signed_by":{odd}}}"#);
-        expect_no_fault(&server, Method::POST, "/api/v1/bulk-regenerate", &body).await;
+        expect_no_server_error(&server, Method::POST, "/api/v1/bulk-regenerate", &body).await;
     }
 }
 
@@ -257,15 +257,15 @@ async fn an_odd_query_is_not_a_server_error() {
                 format!("{odd}={odd}"),
             ] {
                 let path = format!("/api/v1/data?{query}");
-                expect_no_fault(&server, Method::GET, &path, "").await;
-                expect_no_fault(&server, Method::DELETE, &path, "").await;
+                expect_no_server_error(&server, Method::GET, &path, "").await;
+                expect_no_server_error(&server, Method::DELETE, &path, "").await;
             }
         }
-        expect_no_fault(&server, Method::GET, &format!("/api/v1/data/{odd}"), "").await;
+        expect_no_server_error(&server, Method::GET, &format!("/api/v1/data/{odd}"), "").await;
     }
 }
 
-async fn expect_no_fault(server: &Server, method: Method, path: &str, body: &str) {
+async fn expect_no_server_error(server: &Server, method: Method, path: &str, body: &str) {
     let request = server
         .authorized(method.clone(), path)
         .body(body.to_owned());
@@ -282,7 +282,7 @@ async fn expect_no_fault(server: &Server, method: Method, path: &str, body: &str
     }
 }
 
-// Invalid input results in a client error, never in a server error.
+// Requests about permissions.
 
 /// Unusual JSON values for a field of a permission.
 const ODD_PERMISSION_VALUES: [&str; 18] = [
@@ -324,14 +324,14 @@ async fn an_odd_permission_field_is_not_a_server_error() {
                 (Method::PUT, &one),
                 (Method::PATCH, &one),
             ] {
-                expect_no_fault(&server, method, path, &body).await;
+                expect_no_server_error(&server, method, path, &body).await;
             }
             for body in [
                 format!(r#"{{"credential_name":"/a","permissions":[{body}]}}"#),
                 format!(r#"{{"credential_name":"/a","permissions":{odd}}}"#),
                 format!(r#"{{"credential_name":{odd},"permissions":[{body}]}}"#),
             ] {
-                expect_no_fault(&server, Method::POST, BY_CREDENTIAL, &body).await;
+                expect_no_server_error(&server, Method::POST, BY_CREDENTIAL, &body).await;
             }
         }
     }
@@ -364,9 +364,9 @@ async fn an_odd_permission_query_is_not_a_server_error() {
             format!("{BY_CREDENTIAL}?credential_name={odd}"),
             format!("/api/v1/data?name={odd}"),
         ] {
-            expect_no_fault(&server, Method::GET, &requested, "").await;
+            expect_no_server_error(&server, Method::GET, &requested, "").await;
         }
         let requested = format!("{BY_CREDENTIAL}?credential_name={odd}&actor={odd}");
-        expect_no_fault(&server, Method::DELETE, &requested, "").await;
+        expect_no_server_error(&server, Method::DELETE, &requested, "").await;
     }
 }

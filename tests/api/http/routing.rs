@@ -78,7 +78,7 @@ async fn an_unknown_path_is_404_with_a_token_and_401_without() {
 }
 
 #[tokio::test]
-async fn a_bad_token_wins_over_all_other_errors() {
+async fn an_invalid_token_is_reported_before_all_other_errors() {
     let server = Server::start().await;
     for (method, path, body) in [
         (Method::PUT, "/api/v1/data", "not json"),
@@ -117,7 +117,7 @@ async fn the_content_type_is_checked_before_the_body() {
 }
 
 #[tokio::test]
-async fn a_bad_request_wins_over_an_absent_credential() {
+async fn a_bad_request_is_reported_before_an_absent_credential() {
     let server = Server::start().await;
     let body = json!({"name": "/absent", "unknown": 1});
     server.post("/api/v1/regenerate", body).await.expect(422);
@@ -128,7 +128,7 @@ async fn a_bad_request_wins_over_an_absent_credential() {
 }
 
 #[tokio::test]
-async fn a_bad_request_wins_over_the_rules_of_the_stored_credential() {
+async fn a_bad_request_is_reported_before_conflicts_with_stored_data() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let other_type_and_unknown: Value =
@@ -242,7 +242,7 @@ async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
         "?current=true",
         "?versions=1",
         "?Name=/a",
-        // A removed listing.
+        // The listing of all paths, which the API no longer has.
         "?paths=true",
     ] {
         let path = format!("/api/v1/data{query}");
@@ -326,16 +326,19 @@ async fn current_and_versions_exclude_each_other() {
         .get("/api/v1/data?name=/a&current=false&versions=2")
         .await
         .expect(200);
-    assert_eq!(given::data(&response).len(), 2);
+    assert_eq!(given::versions_in(&response).len(), 2);
 }
 
 #[tokio::test]
-async fn path_and_name_like_win_over_name_and_exclude_each_other() {
+async fn path_and_name_like_override_name_and_exclude_each_other() {
     let server = Server::start().await;
     given::set_value(&server, "/p/a", "v").await;
     given::set_value(&server, "/q/b", "v").await;
-    assert_eq!(given::found(&server, "name=/q/b&path=/p").await, ["/p/a"]);
-    let actual = given::found(&server, "name=/q/b&name-like=p/").await;
+    assert_eq!(
+        given::found_names(&server, "name=/q/b&path=/p").await,
+        ["/p/a"]
+    );
+    let actual = given::found_names(&server, "name=/q/b&name-like=p/").await;
     assert_eq!(actual, ["/p/a"]);
     let response = server
         .get("/api/v1/data?path=/p&name-like=a")
@@ -345,7 +348,7 @@ async fn path_and_name_like_win_over_name_and_exclude_each_other() {
 }
 
 #[tokio::test]
-async fn values_are_percent_decoded() {
+async fn query_values_are_percent_decoded() {
     let server = Server::start().await;
     given::set_value(&server, "/a/b:(c)[1]", "v").await;
     for query in [
@@ -356,7 +359,7 @@ async fn values_are_percent_decoded() {
     ] {
         let response = server.get(&format!("/api/v1/data?{query}")).await;
         assert_eq!(response.status, 200, "{query}: {response:?}");
-        assert_eq!(given::data(&response).len(), 1, "{query}");
+        assert_eq!(given::versions_in(&response).len(), 1, "{query}");
     }
     server.get("/api/v1/data?name=%2A").await.expect(404);
     let response = server

@@ -1,8 +1,15 @@
 //! Limits on connections, on simultaneous requests, and on the requests of one actor per second.
 
+use std::time::Duration;
+
 use keywright_harness::Server;
 use reqwest::{Method, header};
-use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet, time::timeout};
+use tokio::{
+    io::AsyncWriteExt,
+    net::TcpStream,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 use tokio_rustls::client::TlsStream;
 
 use super::{
@@ -30,7 +37,7 @@ async fn connections_per_address_are_limited() {
 }
 
 #[tokio::test]
-async fn the_limit_per_address_defaults_to_a_quarter() {
+async fn the_limit_per_address_defaults_to_a_quarter_of_the_total() {
     let server = Server::start_with(&patient("connections_max = 8")).await;
     let mut open = Vec::new();
     for _ in 0..2 {
@@ -186,7 +193,11 @@ async fn request_rates_are_unlimited_by_default() {
 
 /// Repeats a request until a slot is free.
 async fn until_free(server: &Server) {
-    let free = async { while [429, 503].contains(&server.get("/version").await.status) {} };
+    let free = async {
+        while [429, 503].contains(&server.get("/version").await.status) {
+            sleep(Duration::from_millis(2)).await;
+        }
+    };
     timeout(PATIENCE, free).await.expect("a free slot");
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Frame {
     pub(super) stream: u32,
 }
 
-/// A frame.
+/// Encodes a frame.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut frame = length[1..].to_vec();
@@ -91,7 +91,7 @@ fn indexed(index: u8) -> Vec<u8> {
     vec![0x80 | index]
 }
 
-/// A field with a name of that table and a literal value, uncompressed and not indexed.
+/// A field with a name of the static table and a literal value, uncompressed and not indexed.
 fn named(index: u8, value: &str) -> Vec<u8> {
     const LARGEST_IN_ONE_BYTE: u8 = 15;
     let mut field = match index.checked_sub(LARGEST_IN_ONE_BYTE) {
@@ -129,7 +129,7 @@ const HTTPS: u8 = 7;
 const AUTHORIZATION: u8 = 23;
 const CONTENT_TYPE: u8 = 31;
 
-/// The next frame that the server sends.
+/// Reads the next frame that the server sends.
 pub(super) async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame> {
     let mut head = [0; 9];
     stream.read_exact(&mut head).await?;

@@ -44,7 +44,7 @@ fn patient(lines: &str) -> Options {
     )
 }
 
-// Valid settings of limits.
+// Validation of the settings of limits.
 
 #[test]
 fn a_limit_out_of_range_is_refused_by_name() {
@@ -174,7 +174,7 @@ async fn tcp(server: &Server, source: Ipv4Addr) -> io::Result<TcpStream> {
     socket.connect(address(server)).await
 }
 
-/// A connection over TLS, with this version of HTTP agreed on.
+/// A connection over TLS, with this version of HTTP negotiated.
 async fn tls(
     server: &Server,
     source: Ipv4Addr,
@@ -220,14 +220,14 @@ where
     let dripping = async {
         loop {
             if outgoing.write_all(drip).await.is_err() || outgoing.flush().await.is_err() {
-                // The reading half notices when the server has closed the connection.
+                // The reading half detects when the server has closed the connection.
                 std::future::pending::<()>().await;
             }
             sleep(pause).await;
         }
     };
     tokio::select! {
-        () = dripping => unreachable!("it has no end"),
+        () = dripping => unreachable!("sending never ends"),
         received = read_to_close(&mut incoming) => received,
     }
 }
@@ -289,6 +289,7 @@ async fn until_in_time<T>(attempt: impl AsyncFn() -> io::Result<T>) -> T {
             if let Ok(done) = attempt().await {
                 return done;
             }
+            sleep(Duration::from_millis(2)).await;
         }
     };
     let done = timeout(PATIENCE, attempts).await;

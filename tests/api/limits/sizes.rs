@@ -109,7 +109,7 @@ async fn a_target_one_byte_over_the_limit_is_414() {
 
 async fn response(server: &Server, head: &str) -> Http1Response {
     let mut stream = tls(server, ORDINARY, HTTP1).await.unwrap();
-    // The server may respond before all of it has arrived.
+    // The server may respond before the whole head has arrived.
     let _ = stream.write_all(head.as_bytes()).await;
     read_response(&mut stream).await.unwrap()
 }
@@ -193,14 +193,14 @@ async fn an_endless_body_is_not_buffered_and_soon_refused() {
         }
         bytes
     };
-    let (taken, received) = tokio::join!(without_end, read_to_close(&mut incoming));
+    let (sent, received) = tokio::join!(without_end, read_to_close(&mut incoming));
     let received = String::from_utf8_lossy(&received);
     // The connection closes while the client is still sending, so the response may be lost.
     assert!(
         received.is_empty() || received.starts_with("HTTP/1.1 413 "),
         "{received}"
     );
-    assert!(taken < TAKEN_BYTES_MAX, "{taken}");
+    assert!(sent < TAKEN_BYTES_MAX, "{sent}");
 
     let request = server
         .authorized(Method::PUT, "/api/v1/data")

@@ -111,12 +111,13 @@ async fn an_old_connection_is_closed_between_two_requests() {
             Ok(response) => assert_eq!(response.status, 200),
             Err(_) => break,
         }
+        sleep(Duration::from_millis(2)).await;
     }
     until_responded(&server, ORDINARY).await;
 }
 
 #[tokio::test]
-async fn an_old_connection_closes_without_the_client_acknowledging() {
+async fn an_old_connection_closes_without_the_clients_cooperation() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
     let attempt = async || {
         let mut stream = tls(&server, ORDINARY, HTTP2).await?;
@@ -126,7 +127,7 @@ async fn an_old_connection_closes_without_the_client_acknowledging() {
         Ok(stream)
     };
     let (mut incoming, mut outgoing) = split(until_in_time(attempt).await);
-    let asking = async {
+    let sending = async {
         for id in (3..).step_by(2) {
             let request = get("/health", id);
             if outgoing.write_all(&request).await.is_err() || outgoing.flush().await.is_err() {
@@ -134,11 +135,11 @@ async fn an_old_connection_closes_without_the_client_acknowledging() {
             }
             sleep(Duration::from_millis(100)).await;
         }
-        // The reading half notices when the server has closed the connection.
+        // The reading half detects when the server has closed the connection.
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = asking => unreachable!("it has no end"),
+        () = sending => unreachable!("sending never ends"),
         _ = read_to_close(&mut incoming) => {}
     }
 }
@@ -197,7 +198,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
         let _ = stream.write_all(request.as_bytes()).await;
     }
     let _ = stream.flush().await;
-    // Its slot is free again, although it has not closed the connection.
+    // The client's slot is free again, although the client has not closed the connection.
     until_responded(&server, OTHER).await;
     let received = read_to_close(&mut stream).await;
     assert!(received.len() < REQUESTS * VERSIONS * 60_000);
@@ -230,7 +231,11 @@ async fn an_incompletely_read_response_keeps_its_slot() {
             server.get("/version").await.expect(429);
         }
         stream.write_all(&window_update(1_000, 1)).await.unwrap();
-        let free = async { while server.get("/version").await.status == 429 {} };
+        let free = async {
+            while server.get("/version").await.status == 429 {
+                sleep(Duration::from_millis(2)).await;
+            }
+        };
         timeout(PATIENCE, free).await.unwrap();
     }
 }
@@ -244,7 +249,7 @@ async fn a_client_ignoring_one_response_of_many_is_disconnected() {
     // The first response that it reads is requested with the ignored one, so that it arrives even on a busy machine.
     let first = [hello_with_window(0), get("/info", 1), taken(3)].concat();
     outgoing.write_all(&first).await.unwrap();
-    let asking = async {
+    let sending = async {
         for id in (5..).step_by(2) {
             let taken = taken(id);
             if outgoing.write_all(&taken).await.is_err() || outgoing.flush().await.is_err() {
@@ -252,11 +257,11 @@ async fn a_client_ignoring_one_response_of_many_is_disconnected() {
             }
             sleep(Duration::from_millis(100)).await;
         }
-        // The reading half notices when the server has closed the connection.
+        // The reading half detects when the server has closed the connection.
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = asking => unreachable!("it has no end"),
+        () = sending => unreachable!("sending never ends"),
         received = read_to_close(&mut incoming) => assert!(kinds(&received).contains(&DATA)),
     }
 }

@@ -51,7 +51,7 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
 }
 
 #[tokio::test]
-async fn a_ca_renewed_with_its_key_is_trusted_by_the_valid_copy() {
+async fn a_ca_with_an_expired_and_a_renewed_certificate_is_trusted() {
     let old = Authority::root_with("clients", expired);
     let new = old.renewed_with(|parameters| parameters.not_after = date_time_ymd(2200, 1, 1));
     let holder = old.issue(&Contents::of_client(&[&[UNIT]]));
@@ -64,13 +64,13 @@ async fn a_ca_renewed_with_its_key_is_trusted_by_the_valid_copy() {
 #[tokio::test]
 async fn a_non_ca_certificate_is_refused_at_start_and_on_reload() {
     let authority = Authority::root("clients");
-    for no_authority in [IsCa::NoCa, IsCa::ExplicitNoCa] {
-        let no_authority = Authority::root_with("a client", |parameters| {
-            parameters.is_ca = no_authority;
+    for not_a_ca in [IsCa::NoCa, IsCa::ExplicitNoCa] {
+        let not_a_ca = Authority::root_with("a client", |parameters| {
+            parameters.is_ca = not_a_ca;
         });
         let directory = TempDir::new().unwrap();
         let file = directory.path().join("authorities.pem");
-        fs::write(&file, authority.pem() + &no_authority.pem()).unwrap();
+        fs::write(&file, authority.pem() + &not_a_ca.pem()).unwrap();
         let options = Options::default().environment(
             "KEYWRIGHT_SERVER__TLS__CLIENT_AUTHORITIES",
             file.to_str().unwrap(),
@@ -80,7 +80,7 @@ async fn a_non_ca_certificate_is_refused_at_start_and_on_reload() {
         assert!(refusal.contains("certificate 2 is not"), "{refusal}");
 
         let server = server_trusting(&[&authority]).await;
-        trust(server.directory(), &[&no_authority]);
+        trust(server.directory(), &[&not_a_ca]);
         let line = server.reload_tls_files().await;
         assert!(line.contains("\"ERROR\""), "{line}");
         assert!(line.contains("certificate 1 is not"), "{line}");
@@ -100,11 +100,11 @@ fn early(parameters: &mut CertificateParams) {
 // A server without client CAs, or without usable client CAs.
 
 #[tokio::test]
-async fn no_client_certificate_is_requested() {
+async fn without_client_cas_no_client_certificate_is_requested() {
     let server = Server::start().await;
     let holder = Authority::root("clients").issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
-        // The client would present it if requested.
+        // The client would present its certificate if the server requested it.
         let mut connection = Caller::new(Some(&holder), version).connect(&server);
         let response = connection.get("/version", None).unwrap().expect(401);
         assert_eq!(response.error(), "access_denied");
@@ -116,7 +116,7 @@ async fn no_client_certificate_is_requested() {
 }
 
 #[tokio::test]
-async fn sessions_are_resumed() {
+async fn without_client_cas_sessions_are_resumed() {
     let server = Server::start().await;
     for version in VERSIONS {
         let caller = Caller::new(None, version);
@@ -205,13 +205,13 @@ async fn a_reloaded_certificate_applies_to_new_connections_only() {
     for version in VERSIONS {
         let trusted = fs::read_to_string(key_file("ca.pem")).unwrap() + &authority.pem();
         let caller = Caller::trusting(&trusted, None, version);
-        present(server.directory(), &first);
+        write_server_files(server.directory(), &first);
         server.reload_tls_files().await;
         let mut open = caller.connect(&server);
         open.get("/health", None).unwrap().expect(200);
         assert_eq!(open.server_certificate(), first.chain[0]);
 
-        present(server.directory(), &second);
+        write_server_files(server.directory(), &second);
         server.reload_tls_files().await;
         open.get("/health", None).unwrap().expect(200);
         let mut opened_since = caller.connect(&server);
@@ -222,7 +222,7 @@ async fn a_reloaded_certificate_applies_to_new_connections_only() {
 }
 
 #[tokio::test]
-async fn unusable_files_leave_the_previous_ones_active() {
+async fn unusable_files_leave_the_previous_cas_in_effect() {
     let authority = Authority::root("clients");
     let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
@@ -247,7 +247,7 @@ async fn unusable_files_leave_the_previous_ones_active() {
     trust(server.directory(), &[&authority]);
     let line = server.reload_tls_files().await;
     assert!(line.contains("\"INFO\""), "{line}");
-    assert_result(&server, "mended", &holder, Expected::Actor(ACTOR));
+    assert_result(&server, "repaired", &holder, Expected::Actor(ACTOR));
 }
 
 #[tokio::test]
@@ -292,7 +292,7 @@ async fn server_with_own_files() -> Server {
     Server::start_in(directory, &options).await
 }
 
-fn present(directory: &Path, holder: &Holder) {
+fn write_server_files(directory: &Path, holder: &Holder) {
     fs::write(directory.join("server.pem"), holder.chain_pem()).unwrap();
     fs::write(directory.join("server-key.pem"), holder.key_pem()).unwrap();
 }

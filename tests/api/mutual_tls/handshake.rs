@@ -34,32 +34,24 @@ async fn a_certificate_of_an_untrusted_ca_fails_the_handshake() {
     let server_key = fs::read_to_string(key_file("server-key.pem")).unwrap();
     for (what, holder, expected) in [
         (
-            "its own",
+            "of the trusted CA",
             authority.issue(&contents),
             Expected::Actor(ACTOR),
         ),
+        ("of another CA", other.issue(&contents), UNKNOWN_AUTHORITY),
         (
-            "another authority's",
-            other.issue(&contents),
-            UNKNOWN_AUTHORITY,
-        ),
-        (
-            "another authority's, which is sent along",
+            "of another CA, which is sent along",
             other.issue(&contents).sending(&other),
             UNKNOWN_AUTHORITY,
         ),
+        ("self-signed", contents.self_signed(), UNKNOWN_AUTHORITY),
         (
-            "signed by itself",
-            contents.self_signed(),
-            UNKNOWN_AUTHORITY,
-        ),
-        (
-            "of the authority that signed the server's own",
+            "of the CA that signed the server's certificate",
             Holder::of_pem(&server_certificate, &server_key),
             UNKNOWN_AUTHORITY,
         ),
         (
-            "another authority's of the same name",
+            "of another CA of the same name",
             namesake.issue(&contents),
             Expected::Alert(AlertDescription::DecryptError),
         ),
@@ -69,7 +61,7 @@ async fn a_certificate_of_an_untrusted_ca_fails_the_handshake() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_valid_now_is_unknown() {
+async fn an_expired_or_future_certificate_is_certificate_unknown() {
     let authority = Authority::root("clients");
     let server = server_trusting(&[&authority]).await;
     let contents = || Contents::of_client(&[&[UNIT]]);
@@ -112,7 +104,12 @@ async fn an_expired_certificate_of_an_untrusted_ca_is_refused() {
     let expired = Contents::of_client(&[&[UNIT]])
         .with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
     let holder = Authority::root("others").issue(&expired);
-    assert_result(&server, "a stranger's", &holder, CERTIFICATE_UNKNOWN);
+    assert_result(
+        &server,
+        "expired, of another CA",
+        &holder,
+        CERTIFICATE_UNKNOWN,
+    );
 }
 
 #[tokio::test]
@@ -226,12 +223,12 @@ async fn a_ca_certificate_is_not_a_client_identity() {
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     });
     for (what, holder) in [
-        ("a trusted authority", root.as_holder()),
+        ("a trusted CA", root.as_holder()),
         (
-            "an authority below it",
+            "an intermediate CA",
             root.below("middle", &[ClientAuth]).as_holder(),
         ),
-        ("an authority with an identity", root.issue(&as_authority)),
+        ("a CA with an identity", root.issue(&as_authority)),
     ] {
         assert_result(&server, what, &holder, CERTIFICATE_UNKNOWN);
     }
@@ -251,7 +248,7 @@ async fn a_certificate_signed_by_a_client_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_certificate_without_its_key_proves_nothing() {
+async fn a_certificate_presented_without_its_key_is_refused() {
     let authority = Authority::root("clients");
     let server = server_trusting(&[&authority]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
@@ -314,19 +311,19 @@ async fn chain_constraints_are_enforced() {
             CERTIFICATE_UNKNOWN,
         ),
         (
-            "an expired authority in between",
+            "an expired intermediate CA",
             expired.issue(&contents).sending(&expired),
             CERTIFICATE_UNKNOWN,
         ),
         (
-            "a name that the authority may give",
+            "a name within the constraints",
             constrained
                 .issue(&named("a.example.org"))
                 .sending(&constrained),
             Expected::Actor(ACTOR),
         ),
         (
-            "a name that the authority may not give",
+            "a name outside the constraints",
             constrained
                 .issue(&named("example.net"))
                 .sending(&constrained),
@@ -357,7 +354,7 @@ async fn several_cas_are_trusted() {
 }
 
 #[tokio::test]
-async fn no_session_is_resumed_where_certificates_are_verified() {
+async fn with_client_cas_no_session_is_resumed() {
     let authority = Authority::root("clients");
     let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));

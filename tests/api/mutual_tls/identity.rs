@@ -17,7 +17,7 @@ const NO_IDENTITY: Expected = Expected::Unauthenticated("no valid identity");
 const NOT_FOR_CLIENTS: Expected = Expected::Unauthenticated("not meant for client use");
 
 #[tokio::test]
-async fn the_actor_is_the_organization_unit_of_the_identity_form() {
+async fn the_actor_is_the_organization_unit_of_the_form_app_uuid() {
     let authority = Authority::root("clients");
     let server = server_trusting(&[&authority]).await;
     for (what, units) in [
@@ -177,7 +177,7 @@ async fn without_a_certificate_and_without_a_token_access_is_denied() {
 }
 
 #[tokio::test]
-async fn a_valid_token_decides_over_a_valid_certificate() {
+async fn a_valid_token_takes_precedence_over_a_valid_certificate() {
     let authority = Authority::root("clients");
     let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
@@ -269,7 +269,7 @@ async fn a_certificate_is_checked_before_path_and_method() {
 }
 
 #[tokio::test]
-async fn a_client_stores_and_reads_by_its_certificate_over_http_2() {
+async fn a_client_writes_and_reads_with_its_certificate_over_http_2() {
     let authority = Authority::root("clients");
     let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&["organization:o", UNIT]]));
@@ -306,13 +306,14 @@ async fn a_certificate_expiring_on_an_open_connection_is_refused() {
         if response.status != 200 {
             break response.expect(401);
         }
+        tokio::time::sleep(Duration::from_millis(2)).await;
     };
     assert!(SystemTime::now() > soon);
     assert!(refused.error().contains("has expired"), "{refused:?}");
 }
 
-/// A connection with a response before its certificate expired, and the time of expiry. If the certificate expires too
-/// early on a busy machine, it is replaced by a longer one.
+/// Returns a connection that was used before its certificate expired, and the time of expiry. If the certificate expires
+/// too early on a busy machine, another one with a longer validity is tried.
 fn connected_for_a_while(authority: &Authority, server: &Server) -> (Connection, SystemTime) {
     for seconds in [3, 10, 40, 160] {
         let soon = SystemTime::now() + Duration::from_secs(seconds);
@@ -326,7 +327,7 @@ fn connected_for_a_while(authority: &Authority, server: &Server) -> (Connection,
             responded => assert!(SystemTime::now() > soon, "{responded:?}"),
         }
     }
-    unreachable!("no certificate lasts long enough");
+    unreachable!("every certificate expired before the first response");
 }
 
 // Audit events of callers with certificates.
@@ -372,10 +373,10 @@ async fn without_a_provider_or_key_only_certificates_are_accepted() {
 }
 
 #[tokio::test]
-async fn certificates_are_accepted_while_the_provider_is_away() {
+async fn certificates_are_accepted_while_the_provider_is_unreachable() {
     let authority = Authority::root("clients");
-    let away = Options::default().identity_provider("https://127.0.0.1:1/identity");
-    let server = server_trusting_with(&[&authority], away).await;
+    let unreachable = Options::default().identity_provider("https://127.0.0.1:1/identity");
+    let server = server_trusting_with(&[&authority], unreachable).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     assert_result(&server, "a certificate", &holder, Expected::Actor(ACTOR));
     let another = Server::start().await;

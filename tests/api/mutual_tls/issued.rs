@@ -103,12 +103,12 @@ impl Authority {
         }
     }
 
-    /// Its certificate, PEM.
+    /// The certificate, PEM.
     pub(crate) fn pem(&self) -> String {
         pem(&self.certificate)
     }
 
-    /// Its own certificate, presented as a client's.
+    /// Presents the CA's own certificate as a client certificate.
     pub(crate) fn as_holder(&self) -> Holder {
         Holder {
             chain: vec![self.certificate.clone()],
@@ -194,17 +194,17 @@ impl Contents {
         self
     }
 
-    /// The same, with these extended key usages.
+    /// Sets the extended key usages.
     pub(crate) fn purposes(self, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.with(|parameters| parameters.extended_key_usages = purposes.to_vec())
     }
 
-    /// The same, with Organization Units of this string type, as a DER tag.
+    /// Sets the string type of the Organization Units, as a DER tag.
     pub(crate) fn unit_tag(self, unit_tag: u8) -> Self {
         Self { unit_tag, ..self }
     }
 
-    /// Signed by its own key.
+    /// Returns a self-signed certificate with these contents.
     pub(crate) fn self_signed(&self) -> Holder {
         let key = KeyPair::generate().unwrap();
         let certificate = self.parameters.self_signed(&key).unwrap();

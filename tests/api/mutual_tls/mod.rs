@@ -60,7 +60,7 @@ async fn server_trusting(authorities: &[&Authority]) -> Server {
     server_trusting_with(authorities, Options::default()).await
 }
 
-/// A server that trusts these client CAs, with other settings in addition.
+/// A server that trusts these client CAs, with these additional options.
 pub(crate) async fn server_trusting_with(authorities: &[&Authority], options: Options) -> Server {
     let directory = TempDir::new().unwrap();
     trust(directory.path(), authorities);
@@ -82,8 +82,8 @@ fn trust(directory: &std::path::Path, authorities: &[&Authority]) {
 fn assert_result(server: &Server, what: &str, holder: &Holder, expected: Expected) {
     for version in VERSIONS {
         let what = format!("{what}, {:?}", version.version);
-        let met = Caller::new(Some(holder), version).get(server, "/version", None);
-        match (met, expected) {
+        let result = Caller::new(Some(holder), version).get(server, "/version", None);
+        match (result, expected) {
             (Ok(response), Expected::Actor(actor)) => {
                 assert_eq!(response.status, 200, "{what}: {response:?}");
                 assert_eq!(logged_actor(server, &response), actor, "{what}");
@@ -96,7 +96,7 @@ fn assert_result(server: &Server, what: &str, holder: &Holder, expected: Expecte
             (Err(error), Expected::Alert(alert)) => {
                 assert_eq!(error, Error::AlertReceived(alert), "{what}");
             }
-            (met, _) => unreachable!("{what}: {met:?}, not {expected:?}"),
+            (result, _) => unreachable!("{what}: {result:?}, not {expected:?}"),
         }
     }
 }
@@ -104,10 +104,7 @@ fn assert_result(server: &Server, what: &str, holder: &Holder, expected: Expecte
 /// The actor of a request in the access log.
 fn logged_actor(server: &Server, response: &Response) -> String {
     let line: Value = serde_json::from_str(&server.access_log_line(response)).unwrap();
-    line.pointer("/span/actor")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned()
+    line["actor"].as_str().unwrap_or_default().to_owned()
 }
 
 // A client that opens its own connection, so that tests see the result of its handshake.
@@ -157,7 +154,7 @@ impl Caller {
         ))
     }
 
-    /// Sends a GET request over its own connection.
+    /// Sends a GET request over a new connection.
     fn get(&self, server: &Server, path: &str, token: Option<&str>) -> Result<Response, Error> {
         self.connect(server).get(path, token)
     }
@@ -185,8 +182,8 @@ impl Connection {
         Ok(self.read_body(&head))
     }
 
-    /// Performs the handshake without reading the server's verdict on the certificate, waits until the server has sent
-    /// it, and sends this many requests regardless.
+    /// Performs the handshake without reading the server's alert about the certificate, waits until the server has sent
+    /// the alert, and sends this many requests regardless.
     fn send_regardless(&mut self, requests: usize) -> io::Result<()> {
         self.0.conn.complete_io(&mut self.0.sock)?;
         self.0.sock.peek(&mut [0])?;
@@ -197,7 +194,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the session was resumed.
+    /// Returns whether the session was resumed.
     fn is_resumed(&self) -> bool {
         self.0.conn.handshake_kind() == Some(HandshakeKind::Resumed)
     }

@@ -1,4 +1,4 @@
-//! `/api/v1/permissions`: the older interface, by the name of a credential.
+//! `/api/v1/permissions`: the older interface for permissions, by the name of a credential.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ async fn several_permissions_are_added_atomically() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_a_rule_is_refused() {
+async fn an_invalid_body_is_refused() {
     let server = Server::start().await;
     let entry = |field: &str, value: Value| {
         let mut entry = permission("/a", "someone", &["read"]);
@@ -166,7 +166,7 @@ async fn a_body_that_breaks_a_rule_is_refused() {
 }
 
 #[tokio::test]
-async fn a_hundred_entries_are_the_most() {
+async fn more_than_100_entries_are_400() {
     let server = Server::start().await;
     for (count, status) in [(101, 400), (100, 201)] {
         let entries = (0..count).map(|number| permission("/a", &format!("x{number}"), &["read"]));
@@ -186,8 +186,8 @@ async fn write_acl_is_needed_on_the_name_as_requested() {
     for (name, status) in [("/some/name", 201), ("/Some/name", 404), ("/some", 404)] {
         let body = on_credential(name, "other", &["read"]);
         writer.post(BY_CREDENTIAL, body).await.expect(status);
-        let is_there = stored(&server, name, "other").await.is_some();
-        assert_eq!(is_there, status == 201);
+        let is_stored = stored(&server, name, "other").await.is_some();
+        assert_eq!(is_stored, status == 201);
     }
 }
 
@@ -245,7 +245,7 @@ async fn a_name_with_permissions_but_no_credential_is_not_found() {
 }
 
 #[tokio::test]
-async fn the_name_is_required_once() {
+async fn exactly_one_name_is_required() {
     let server = Server::start().await;
     for requested in [
         "",
@@ -338,7 +338,7 @@ async fn deleting_removes_all_operations_and_has_an_empty_body() {
 }
 
 #[tokio::test]
-async fn only_exactly_this_permission_is_deleted() {
+async fn a_delete_needs_the_exact_path_and_actor() {
     let server = Server::start().await;
     set_value(&server, "/Some/name", "x").await;
     server.grant("/Some/name", "someone", &["read"]).await;
@@ -363,7 +363,7 @@ async fn only_exactly_this_permission_is_deleted() {
 }
 
 #[tokio::test]
-async fn name_and_actor_are_both_required_once() {
+async fn exactly_one_name_and_actor_are_required() {
     let server = Server::start().await;
     for (requested, named) in [
         ("", "credential_name"),

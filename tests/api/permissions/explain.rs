@@ -87,7 +87,7 @@ async fn the_explanation_matches_enforcement() {
             let is_allowed = explained["allowed"].as_bool().unwrap();
             let body = json!({"name": name, "type": "password", "value": "y"});
             let status = caller.put("/api/v1/data", body).await.status;
-            // The type differs, so that nothing changes.
+            // The type differs, so that an existing credential does not change.
             let is_written = name == "/gone";
             let expected = match (is_allowed, is_written) {
                 (false, _) => 403,

@@ -8,7 +8,7 @@ use super::{
     ALL, BY_CREDENTIAL, PERMISSIONS, address, client_with, on_credential, operations, permission,
     stored,
 };
-use crate::given::{found, set_value};
+use crate::given::{found_names, set_value};
 
 // Permissions exist independently of their credentials, and add up.
 
@@ -122,7 +122,7 @@ async fn an_asterisk_covers_all_levels_below_its_path() {
     ] {
         let caller = server.as_client("someone").await;
         let granted = server.grant(path, caller.actor(), &["read"]).await;
-        for name in found(&server, "path=").await {
+        for name in found_names(&server, "path=").await {
             let is_covered = names.contains(&name.as_str());
             let status = if is_covered { 200 } else { 404 };
             assert_eq!(read(&caller, &name).await, status, "{path} {name}");
@@ -263,7 +263,7 @@ async fn an_impossible_actor_is_logged_as_a_warning() {
     let log = server.log();
     let warnings: Vec<_> = log
         .lines()
-        .filter(|line| line.contains("no caller can be the actor"))
+        .filter(|line| line.contains("but no caller can log in as this actor"))
         .collect();
     assert_eq!(warnings.len(), 1, "{log}");
     assert!(

@@ -26,7 +26,7 @@ fn permission(path: &str, actor: &str, operations: &[&str]) -> Value {
     json!({"path": path, "actor": actor, "operations": operations})
 }
 
-/// The body of the older interface with one entry.
+/// A body for `/api/v1/permissions` with one entry.
 fn on_credential(name: &str, actor: &str, operations: &[&str]) -> Value {
     json!({"credential_name": name, "permissions": [permission(name, actor, operations)]})
 }

@@ -9,7 +9,7 @@ use super::{ALL, PERMISSIONS, UNKNOWN_ID, address, operations, permission, query
 // `POST /api/v2/permissions`.
 
 #[tokio::test]
-async fn an_added_permission_is_returned_and_kept() {
+async fn an_added_permission_is_returned_and_stored() {
     let server = Server::start().await;
     let body = permission("/a/b", "uaa-client:someone", &["read", "write"]);
     let response = server.post(PERMISSIONS, body).await.expect(201);
@@ -53,7 +53,7 @@ async fn operations_are_listed_once_and_in_a_fixed_order() {
 }
 
 #[tokio::test]
-async fn a_path_gets_its_slash_and_keeps_its_casing() {
+async fn a_path_gets_a_leading_slash_and_keeps_its_casing() {
     let server = Server::start().await;
     for (given, actual) in [
         ("a", "/a"),
@@ -90,7 +90,7 @@ async fn any_text_is_accepted_as_an_actor() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_a_rule_is_refused_and_adds_nothing() {
+async fn an_invalid_body_is_refused_and_adds_nothing() {
     let server = Server::start().await;
     let with = |field: &str, value: Value| {
         let mut body = permission("/a", "someone", &["read"]);
@@ -313,7 +313,7 @@ async fn an_unknown_or_malformed_id_is_404_for_every_method() {
 }
 
 #[tokio::test]
-async fn path_and_actor_are_both_required_once() {
+async fn exactly_one_path_and_actor_are_required() {
     let server = Server::start().await;
     for (requested, named) in [
         ("", "path"),
@@ -358,7 +358,7 @@ async fn the_standard_client_can_add_and_replace_a_permission() {
 // `PUT /api/v2/permissions/{permission_id}`.
 
 #[tokio::test]
-async fn operations_are_replaced_and_the_id_stays() {
+async fn a_put_replaces_operations_and_keeps_the_id() {
     let server = Server::start().await;
     let id = server.grant("/a/*", "someone", &["read", "write"]).await;
     for (path, given) in [
@@ -405,7 +405,7 @@ async fn path_and_actor_cannot_be_changed() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_a_rule_is_refused_and_changes_nothing() {
+async fn an_invalid_body_is_refused_and_changes_nothing() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let before = server.get(&address(&id)).await.expect(200).body;
@@ -440,7 +440,7 @@ async fn a_body_that_breaks_a_rule_is_refused_and_changes_nothing() {
 // `PATCH /api/v2/permissions/{permission_id}`.
 
 #[tokio::test]
-async fn operations_are_replaced_and_the_rest_stays() {
+async fn a_patch_replaces_operations_and_keeps_other_fields() {
     let server = Server::start().await;
     let id = server.grant("/a/*", "someone", &["read", "write"]).await;
     let caller = server.as_client("developer").await;
@@ -458,7 +458,7 @@ async fn operations_are_replaced_and_the_rest_stays() {
 }
 
 #[tokio::test]
-async fn only_operations_are_accepted_and_required() {
+async fn a_patch_requires_operations_and_accepts_no_other_field() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let before = server.get(&address(&id)).await.expect(200).body;
@@ -489,7 +489,7 @@ async fn only_operations_are_accepted_and_required() {
 // `DELETE /api/v2/permissions/{permission_id}`.
 
 #[tokio::test]
-async fn a_deleted_permission_is_returned_and_gone() {
+async fn deleting_a_permission_returns_and_removes_it() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["write", "read"]).await;
     let other = server.grant("/a", "other", &["read"]).await;
@@ -505,7 +505,7 @@ async fn a_deleted_permission_is_returned_and_gone() {
 }
 
 #[tokio::test]
-async fn all_permissions_cannot_be_deleted_together() {
+async fn permissions_cannot_be_deleted_by_path_and_actor() {
     let server = Server::start().await;
     server.grant("/a", "someone", &["read"]).await;
     server

@@ -31,7 +31,7 @@ const COVERED: [(&str, &str, bool); 16] = [
 ];
 
 #[tokio::test]
-async fn read_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
+async fn read_acl_on_a_path_covers_permissions_on_it_and_below() {
     let server = Server::start().await;
     for (granted, path, is_covered) in COVERED {
         let reader = client_with(&server, granted, &["read_acl"]).await;
@@ -61,7 +61,7 @@ async fn read_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
 }
 
 #[tokio::test]
-async fn write_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
+async fn write_acl_on_a_path_covers_permissions_on_it_and_below() {
     let server = Server::start().await;
     for (granted, path, is_covered) in COVERED {
         let writer = client_with(&server, granted, &["write_acl"]).await;
@@ -318,7 +318,7 @@ async fn without_write_acl_a_path_discloses_no_permissions() {
 }
 
 #[tokio::test]
-async fn an_own_permission_is_refused_before_an_existing_one() {
+async fn adding_an_existing_permission_is_409_but_an_own_one_is_400() {
     let server = Server::start().await;
     let writer = client_with(&server, "/*", &["write_acl"]).await;
     for (path, body) in [
@@ -342,7 +342,7 @@ async fn an_own_permission_is_refused_before_an_existing_one() {
 // Permissions are stored even if they are not enforced.
 
 #[tokio::test]
-async fn every_caller_may_change_permissions_even_its_own() {
+async fn without_enforcement_every_caller_may_change_permissions() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     set_value(&server, "/a", "x").await;
     let caller = server.as_client("stranger").await;
@@ -382,7 +382,7 @@ async fn every_caller_may_change_permissions_even_its_own() {
 }
 
 #[tokio::test]
-async fn absent_is_not_found_and_existing_is_not_added() {
+async fn without_enforcement_absent_is_404_and_existing_is_409() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("stranger").await;
     let whole = permission("/a", "other", &["read"]);
@@ -414,7 +414,7 @@ async fn absent_is_not_found_and_existing_is_not_added() {
 }
 
 #[tokio::test]
-async fn an_explanation_has_enforced_false_and_the_missing_grant() {
+async fn without_enforcement_an_explanation_has_the_missing_grant() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("stranger").await;
     let explained = explain(&caller).await;

@@ -14,17 +14,17 @@ use crate::{
 
 // Generated certificates.
 
-/// The parts that must not change.
+/// The contents that regeneration must not change.
 #[derive(Debug, PartialEq, Eq)]
-struct Lasting {
+struct KeptParts {
     subject: Vec<u8>,
-    /// All but the key identifiers, by OID.
+    /// The extensions except key identifiers, by OID.
     extensions: Vec<(String, Vec<u8>)>,
     key_length_bits: usize,
     duration_days: i64,
 }
 
-fn lasting(version: &Value) -> Lasting {
+fn kept_parts(version: &Value) -> KeptParts {
     let pem = version["value"]["certificate"].as_str().unwrap();
     let key_length_bits = certificate_key_bits(pem);
     with_certificate(pem, |certificate| {
@@ -33,7 +33,7 @@ fn lasting(version: &Value) -> Lasting {
             .map(|extension| (extension.oid.to_id_string(), extension.value.to_vec()))
             .filter(|(oid, _)| !["2.5.29.14", "2.5.29.35"].contains(&oid.as_str()))
             .collect();
-        Lasting {
+        KeptParts {
             subject: certificate.subject().as_raw().to_vec(),
             extensions,
             key_length_bits,
@@ -64,7 +64,7 @@ async fn everything_but_key_serial_and_dates_is_kept() {
     for name in ["/root", "/leaf", "/own"] {
         let before = server.versions(name).await[0].clone();
         let after = server.regenerate(name).await.expect(200).json();
-        assert_eq!(lasting(&after), lasting(&before), "{name}");
+        assert_eq!(kept_parts(&after), kept_parts(&before), "{name}");
         assert_ne!(
             after["value"]["private_key"],
             before["value"]["private_key"]
@@ -104,7 +104,7 @@ async fn the_newest_version_of_the_ca_signs() {
 }
 
 #[tokio::test]
-async fn without_its_ca_it_is_404() {
+async fn a_certificate_whose_ca_is_deleted_is_404() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
@@ -136,7 +136,7 @@ async fn set(server: &Server, name: &str, value: Value) {
 }
 
 #[track_caller]
-fn assert_made_like(version: &Value, original: &ExternalCertificate) {
+fn assert_regenerated_from(version: &Value, original: &ExternalCertificate) {
     assert_eq!(version["generated"], true);
     assert_eq!(version["transitional"], false);
     assert_eq!(version["duration_used"], DURATION_DAYS);
@@ -163,7 +163,7 @@ async fn a_self_signed_certificate_is_regenerated_from_its_contents() {
     for (name, original) in [("/root", &root), ("/leaf", &leaf)] {
         set(&server, name, json!({"certificate": original.certificate})).await;
         let version = server.regenerate(name).await.expect(200).json();
-        assert_made_like(&version, original);
+        assert_regenerated_from(&version, original);
         assert_eq!(version["self_signed"], true, "{name}");
         assert_eq!(
             version["value"]["ca"], version["value"]["certificate"],
@@ -185,7 +185,7 @@ async fn a_certificate_with_a_ca_name_is_signed_by_that_ca() {
         let value = json!({"certificate": original.certificate, "ca_name": "root"});
         set(&server, name, value).await;
         let version = server.regenerate(name).await.expect(200).json();
-        assert_made_like(&version, &original);
+        assert_regenerated_from(&version, &original);
         assert_eq!(version["value"]["ca"], root.certificate);
     }
 }
@@ -201,7 +201,7 @@ async fn a_regenerated_certificate_can_be_regenerated_again() {
     set(&server, "/leaf", value).await;
     server.regenerate("/leaf").await.expect(200);
     let again = server.regenerate("/leaf").await.expect(200).json();
-    assert_made_like(&again, &leaf);
+    assert_regenerated_from(&again, &leaf);
 }
 
 #[tokio::test]
@@ -270,7 +270,7 @@ async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
     });
     set(&server, "/root", value).await;
     let version = server.regenerate("/root").await.expect(200).json();
-    assert_made_like(&version, &new);
+    assert_regenerated_from(&version, &new);
     assert_eq!(version["self_signed"], false);
     assert_eq!(version["value"]["ca"], new.certificate);
 }

@@ -78,7 +78,7 @@ fn assert_kept(version: &Value, original: &str) {
 }
 
 #[tokio::test]
-async fn a_self_signed_certificate_is_unchanged_by_regeneration() {
+async fn a_self_signed_certificate_keeps_its_contents() {
     let server = Server::start().await;
     for (original, duration_days) in [
         (KEPT, 5_000),
@@ -97,7 +97,7 @@ async fn a_self_signed_certificate_is_unchanged_by_regeneration() {
 }
 
 #[tokio::test]
-async fn a_certificate_with_a_ca_name_is_unchanged_by_regeneration() {
+async fn a_certificate_with_a_ca_name_keeps_its_contents() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -140,7 +140,7 @@ async fn a_certificate_with_a_ca_name_is_unchanged_by_regeneration() {
 }
 
 #[tokio::test]
-async fn a_leaf_named_like_its_ca_is_not_taken_for_self_signed() {
+async fn a_leaf_with_its_cas_name_is_not_treated_as_self_signed() {
     let server = Server::start().await;
     let root = authority_with("same", &PKCS_ECDSA_P384_SHA384);
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -190,7 +190,7 @@ async fn the_kept_parameter_is_refused_from_callers() {
 }
 
 #[tokio::test]
-async fn contents_beyond_the_parameters_differ_but_order_does_not() {
+async fn converge_detects_other_contents_but_ignores_their_order() {
     let server = Server::start().await;
     // All parameters that describe each certificate.
     let of_foreign = json!({
@@ -226,11 +226,13 @@ async fn contents_beyond_the_parameters_differ_but_order_does_not() {
 
 // Set certificates with limits, usages or names that callers cannot request.
 
-/// An ECDSA CA with every kind of limit; a certificate with an unusual hash; one with usages that do not suit its key;
-/// and one whose issuer has the same name and another key type.
+/// An ECDSA CA with every kind of limit.
 const LIMITED: &str = include_str!("../../../plugins/certificate/tests/keys/limited.pem");
+/// A certificate with an unusual hash.
 const ECDSA_SHA512: &str = include_str!("../../../plugins/certificate/tests/keys/ecdsa_sha512.pem");
+/// A certificate with usages that do not suit its key.
 const ENCIPHERING: &str = include_str!("../../../plugins/certificate/tests/keys/enciphering.pem");
+/// A certificate whose issuer has the same name and another key type.
 const OTHER_TYPE: &str = include_str!("../../../plugins/certificate/tests/keys/other_type.pem");
 
 const NAME_CONSTRAINTS: &str = "2.5.29.30";

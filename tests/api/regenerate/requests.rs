@@ -1,11 +1,11 @@
-//! The request, passwords, users and keys.
+//! Requests, and the regeneration of passwords, users and keys.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use crate::{given, keys::public_key_bits};
 
-// The request, independent of the type.
+// Properties of requests that are independent of the type.
 
 #[tokio::test]
 async fn a_version_is_added_with_a_new_value() {
@@ -55,7 +55,7 @@ async fn a_missing_name_is_400() {
 }
 
 #[tokio::test]
-async fn other_fields_are_422_and_named() {
+async fn unknown_fields_are_422_and_named() {
     let server = Server::start().await;
     given::generate(&server, "/a", "password", json!({})).await;
     for field in [
@@ -175,7 +175,7 @@ async fn set_values_cannot_be_regenerated() {
 }
 
 #[tokio::test]
-async fn only_the_newest_version_decides() {
+async fn only_the_newest_version_determines_the_parameters() {
     let server = Server::start().await;
     given::generate(&server, "/a", "password", json!({"length": 12})).await;
     server.set("/a", "password", json!("p")).await.expect(200);

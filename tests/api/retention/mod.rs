@@ -23,13 +23,13 @@ fn options(policies: &[(&str, &str)]) -> Options {
 
 /// Makes the server trust the clock now instead of a day after its first check.
 async fn trust_the_clock(server: &Server) {
-    let looks = "select count(*) from retention_clock";
-    poll(async || server.run_sql(looks).await == "1").await;
+    let checks = "select count(*) from retention_clock";
+    poll(async || server.run_sql(checks).await == "1").await;
     let trust = "update retention_clock set trusted_from = 0";
     server.run_sql(trust).await;
 }
 
-/// Waits until one of these servers, which share a database, has completed a whole run.
+/// Waits until one of these servers, which share a database, has started and completed a run.
 async fn after_a_run(servers: &[&Server]) {
     let runs = runs(servers).await;
     // The next run to complete may have started before.

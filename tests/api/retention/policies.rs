@@ -87,7 +87,7 @@ fn start_fails_with_invalid_policies() {
 // The policy that applies to a credential.
 
 #[tokio::test]
-async fn the_most_specific_path_decides_and_casing_does_not_count() {
+async fn the_most_specific_path_applies_in_any_casing() {
     let policies = [
         ("/*", "versions_max = 1"),
         ("/a/*", "versions_max = 2"),
@@ -178,7 +178,7 @@ async fn versions_over_the_age_limit_are_deleted_but_not_active_ones() {
     after_a_run(&[&server]).await;
     all.reverse();
     assert_eq!(ids(&server, "/a").await, all);
-    // Ages in seconds, oldest first. A version is not younger than 30 days only when 30 days have passed.
+    // Ages in seconds, oldest first. A version exceeds the limit only after 30 whole days.
     let days = |days: i64| days * 86_400;
     let ages = [days(31), days(30) + 1, days(30) - 600, days(1), 0];
     make_older(&server, &ages).await;
@@ -221,7 +221,7 @@ async fn a_server_without_a_policy_deletes_nothing() {
     }
 }
 
-/// Makes all versions older by these seconds, in the order of their creation; in one step, so that no run sees only
+/// Makes all versions older by these seconds, in the order of their creation; in one step, so that no run finds only
 /// some of them changed.
 async fn make_older(server: &Server, seconds: &[i64]) {
     let sequences = "select sequence from credential_version order by sequence";
@@ -257,10 +257,10 @@ async fn active_and_transitional_versions_are_kept() {
     assert_eq!(root.current().await, current);
     assert_eq!(root.versions().await.len(), 2);
     // The flag moves to the older version and is then cleared, so that the version is no longer needed.
-    let [in_use, newest] = [&current[0], &current[1]].map(given::id);
-    root.move_transitional(json!(in_use)).await.expect(200);
+    let [active, newest] = [&current[0], &current[1]].map(given::id);
+    root.move_transitional(json!(active)).await.expect(200);
     after_a_run(&[&server]).await;
-    assert_eq!(ids(&server, "/root").await, [newest.clone(), in_use]);
+    assert_eq!(ids(&server, "/root").await, [newest.clone(), active]);
     root.move_transitional(Value::Null).await.expect(200);
     after_a_run(&[&server]).await;
     assert_eq!(ids(&server, "/root").await, [newest]);

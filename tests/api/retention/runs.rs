@@ -23,7 +23,7 @@ async fn each_deleted_version_is_audited_with_its_policy() {
         .map(|event| event["version_id"].as_str().unwrap())
         .collect();
     assert_eq!(reported, [&all[0], &all[1]]);
-    let certificate = &events[0];
+    let event = &events[0];
     let mut expected = json!({
         "actor": "keywright:retention",
         "subject": "retention",
@@ -40,10 +40,10 @@ async fn each_deleted_version_is_audited_with_its_policy() {
         "request_details": {"policy": "/A/*", "versions_max": 2, "age_days_max": 36_500},
     });
     for field in ["time", "request_id", "destination", "resource_id"] {
-        assert!(!certificate[field].is_null(), "{field}");
-        expected[field] = certificate[field].clone();
+        assert!(!event[field].is_null(), "{field}");
+        expected[field] = event[field].clone();
     }
-    assert_eq!(*certificate, expected);
+    assert_eq!(*event, expected);
 }
 
 #[tokio::test]
@@ -79,8 +79,8 @@ async fn nothing_is_deleted_while_the_trail_cannot_be_written() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("audit.log");
     symlink("/dev/full", &file).unwrap();
-    let goes_on = "[audit]\nsink = \"file\"\nfile = \"audit.log\"\non_failure = \"continue\"";
-    let options = options(&[("/a", "versions_max = 1")]).audit(goes_on);
+    let settings = "[audit]\nsink = \"file\"\nfile = \"audit.log\"\non_failure = \"continue\"";
+    let options = options(&[("/a", "versions_max = 1")]).audit(settings);
     let server = Server::start_in(directory, &options).await;
     set_times(&server, "/a", 3).await;
     poll(async || failed_runs(&server).await >= 2.0).await;
@@ -98,9 +98,9 @@ async fn nothing_is_deleted_while_the_trail_cannot_be_written() {
         .into_iter()
         .filter(|event| event["status"] == 200)
         .collect();
-    // Announced deletions that did not happen have events for both.
-    let taken_back = events(&server).len() - deleted.len();
-    assert_eq!(deleted.len(), 2 + taken_back);
+    // A deletion that was audited but not executed has a second event, which reverts the first.
+    let reverted = events(&server).len() - deleted.len();
+    assert_eq!(deleted.len(), 2 + reverted);
 }
 
 #[tokio::test]
@@ -129,10 +129,10 @@ async fn read_only_mode_postpones_retention() {
     switch(&server, true).await;
     let days = "update credential_version set created_at = created_at - 2 * 86400000";
     server.run_sql(days).await;
-    let waits = || server.log().matches("paused in read-only mode").count();
-    let before = waits();
+    let pauses = || server.log().matches("paused in read-only mode").count();
+    let before = pauses();
     // One check may precede the change of the ages, but not two.
-    poll(async || waits() >= before + 2).await;
+    poll(async || pauses() >= before + 2).await;
     assert_eq!(values(&server, "/a").await, ["2", "1", "0"]);
     switch(&server, false).await;
     after_a_run(&[&server]).await;
@@ -142,7 +142,7 @@ async fn read_only_mode_postpones_retention() {
 // Readers and writers during retention.
 
 #[tokio::test]
-async fn retention_does_not_disturb_readers_and_writers() {
+async fn reads_and_writes_succeed_during_retention() {
     let server = Server::start_with(&options(&[("/*", "versions_max = 1")])).await;
     let server = Arc::new(server);
     let writers = (0..4).map(|writer| {

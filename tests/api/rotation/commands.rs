@@ -88,7 +88,7 @@ fn expected(keys: &[(&str, u64)], is_new: bool) -> (Vec<(String, u64)>, bool) {
 }
 
 #[tokio::test]
-async fn the_status_lists_every_key_once_active_and_is_read_only() {
+async fn status_lists_every_key_ever_active_and_is_read_only() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
     seed(&server, 3).await;
@@ -113,7 +113,7 @@ async fn the_status_lists_every_key_once_active_and_is_read_only() {
     );
     assert_eq!(lines.len(), 3, "{table}");
 
-    // It also works if a server would not start.
+    // The status is available even if a server could not start.
     configure(&keys, folder, &["b", "a"], &["c"]);
     assert_eq!(
         status(folder),
@@ -226,7 +226,7 @@ async fn rotate_stops_when_a_server_activates_another_key() {
     configure(&keys, folder.path(), &["a"], &["b", "a"]);
     let path = folder.path().to_owned();
     let rotating = tokio::task::spawn_blocking(move || run_command(&path, &["keys", "rotate"]));
-    // Once the first version is rotated, the command has made its key the target.
+    // Once the first version is rotated, the command has set its key as the target.
     let rotated = "select count(distinct encryption_key_id) from credential_version";
     while run_sql(folder.path(), rotated).await != "2" {
         assert!(!rotating.is_finished(), "{:?}", rotating.await);

@@ -4,7 +4,7 @@ use keywright_harness::{Server, run_sql, shared_storage};
 use tempfile::TempDir;
 
 use super::{
-    FAST, Keys, OFF, SLOW, assert_values, counted, ended_line, seed, set, until_inactive,
+    FAST, Keys, OFF, SLOW, assert_values, counted, result_line, seed, set, until_inactive,
     until_logged, usage,
 };
 use crate::given;
@@ -27,13 +27,13 @@ async fn two_servers_rotate_each_version_once_and_take_over() {
     // The folder contains the file that both share on SQLite.
     let folder = one.stop().await;
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
-    let rotated_by_one = ended_line(&log)["rotation.versions_rotated"]
+    let rotated_by_one = result_line(&log)["rotation.versions_rotated"]
         .as_u64()
         .unwrap();
     let all = until_inactive(&two, |inactive| inactive == 0).await;
     assert_eq!(all, [VERSIONS as u64, 0, 0]);
     until_logged(&two, "stopped rotating encryption keys").await;
-    let rotated_by_two = ended_line(&two.log())["rotation.versions_rotated"]
+    let rotated_by_two = result_line(&two.log())["rotation.versions_rotated"]
         .as_u64()
         .unwrap();
     assert!(rotated_by_one > 0 && rotated_by_two > 0);
@@ -63,7 +63,7 @@ async fn with_different_active_keys_the_last_started_server_rotates() {
     assert_eq!(counted(&old).await, (0.0, 0.0));
     assert_values(&old, &values).await;
 
-    // To go back, start a server with the old key again.
+    // To reverse the rotation, start a server with the old key again.
     let back = keys.options(&["a", "b"], FAST);
     let old = Server::start_in(old.stop().await, &back).await;
     assert_eq!(until_inactive(&old, |left| left == 0).await, [41, 0, 0]);
@@ -160,7 +160,7 @@ async fn last_activated(server: &Server) -> String {
 
 // Versions that cannot be decrypted.
 
-/// Puts the ciphertext and the nonce of one version of each of these credentials into another row.
+/// Copies the nonce and the ciphertext of the first version to the versions of two credentials, which damages them.
 const COPY: &str = "update credential_version set
     nonce = (select nonce from credential_version order by sequence limit 1),
     ciphertext = (select ciphertext from credential_version order by sequence limit 1)
@@ -197,11 +197,11 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
     let remaining = "keywright_key_rotation_versions_remaining";
     let scrape = server.scrape().await;
     assert_eq!(scrape.sum(remaining, &[]), Some(2.0));
-    let ended = ended_line(&server.log());
-    assert_eq!(ended["rotation.versions_failed"], 2);
-    assert_eq!(ended["rotation.versions_remaining"], 2);
+    let result_fields = result_line(&server.log());
+    assert_eq!(result_fields["rotation.versions_failed"], 2);
+    assert_eq!(result_fields["rotation.versions_remaining"], 2);
 
-    // The command reports them by its exit status and by name.
+    // The command reports these versions by its exit status, and lists their ids.
     for arguments in [["keys", "rotate", "--quiet"], ["keys", "rotate", "--wait"]] {
         let result = server.run_command(&arguments).expect(3);
         assert!(

@@ -27,7 +27,7 @@ impl Keys {
         Self(folder)
     }
 
-    /// The sections of keys of which the first is active.
+    /// The sections of these keys. The first key is active.
     fn sections(&self, names: &[&str]) -> String {
         let section = |(position, name): (usize, &&str)| {
             let file = self.0.path().join(name);
@@ -51,10 +51,11 @@ impl Keys {
     }
 }
 
-/// As fast as possible.
+/// Rotates as fast as possible.
 const FAST: &str = "pause_milliseconds = 0\ninterval_seconds = 1";
 
-/// At least a second per version, so slow that tests can intervene on any machine. No test waits for the end.
+/// At least a second per version, so slow that tests can intervene on any machine. No test waits until such a rotation
+/// completes.
 const SLOW: &str = "batch_versions = 1\npause_milliseconds = 1000\ninterval_seconds = 1";
 
 const OFF: &str = "enabled = false";
@@ -128,7 +129,7 @@ async fn until_inactive(server: &Server, is_met: impl Fn(u64) -> bool) -> [u64; 
         tokio::time::sleep(POLL).await;
     }
     panic!(
-        "it was not met: {:?}\n{}",
+        "the condition was not met: {:?}\n{}",
         usage(server).await,
         server.log()
     );
@@ -157,10 +158,10 @@ async fn counted(server: &Server) -> (f64, f64) {
 }
 
 /// The log line with the result of a rotation.
-fn ended_line(log: &str) -> Value {
+fn result_line(log: &str) -> Value {
     let words = "stopped rotating encryption keys";
     let line = log.lines().find(|line| line.contains(words));
-    serde_json::from_str(line.unwrap_or_else(|| panic!("no end in:\n{log}"))).unwrap()
+    serde_json::from_str(line.unwrap_or_else(|| panic!("no rotation has stopped:\n{log}"))).unwrap()
 }
 
 /// A text that no file and no row may contain.

@@ -19,8 +19,8 @@ use super::{
 };
 
 /// Each request must succeed, and each read must return the written value. Afterwards, everything is unchanged under
-/// the active key. One server begins slowly, and another one continues fast once all kinds of requests are in progress.
-/// `KEYWRIGHT_TEST_ROTATION_VERSIONS` sets the number of versions.
+/// the active key. One server starts the rotation slowly. Another server continues it fast once all kinds of requests
+/// are in progress. `KEYWRIGHT_TEST_ROTATION_VERSIONS` sets the number of versions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn reads_writes_and_deletes_succeed_during_a_rotation() {
     let versions = versions();
@@ -52,14 +52,14 @@ async fn reads_writes_and_deletes_succeed_during_a_rotation() {
         until_inactive(&server, |inactive| inactive == 0).await;
         is_over.store(true, Ordering::Release);
     };
-    let looked = async {
+    let checked = async {
         while !is_over.load(Ordering::Acquire) {
             assert_no_plaintext(folder.path()).await;
             // The check may complete without yielding to the scheduler.
             tokio::time::sleep(super::POLL).await;
         }
     };
-    tokio::join!(watched, looked);
+    tokio::join!(watched, checked);
     let took = begun.elapsed();
     let done = load.finish().await;
     println!("rotated in {took:?}, during {} requests", done.requests);
@@ -186,7 +186,7 @@ impl Load {
             }
             tokio::time::sleep(super::POLL).await;
         }
-        panic!("the requests are not answered");
+        panic!("the requests do not complete");
     }
 
     /// Allows the deletion of the second half of the names, which is reserved for the fast part of the rotation.

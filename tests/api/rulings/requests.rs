@@ -79,7 +79,7 @@ async fn row_02_missing_transitional_version_clears_the_flag() {
     server.put(&update, json!({})).await.expect(200);
 }
 
-/// Adds one permission on a credential, through the older interface.
+/// Adds one permission on a credential, through `/api/v1/permissions`.
 async fn add(server: &Server, name: &str, entry: Value, status: u16) {
     let body = json!({"credential_name": name, "permissions": [entry]});
     let response = server.post("/api/v1/permissions", body.clone()).await;
@@ -109,7 +109,7 @@ async fn transitional(server: &Server) -> Vec<String> {
 
 const ID: &str = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
 
-/// Every request with a body of known fields, and the status of an unknown one.
+/// Every request whose body has a fixed set of fields, and the status for an unknown field.
 fn typed_requests() -> Vec<(Method, String, u16)> {
     let certificate = format!("/api/v1/certificates/{ID}");
     let permission = format!("/api/v2/permissions/{ID}");
@@ -277,7 +277,7 @@ async fn row_12_values_of_128_levels_are_returned_and_resolved() {
 }
 
 #[tokio::test]
-async fn row_20_slashes_in_a_row_are_one() {
+async fn row_20_repeated_slashes_are_treated_as_one() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     for path in [
@@ -287,7 +287,7 @@ async fn row_20_slashes_in_a_row_are_one() {
         "/api/v1/data//?name=/a",
     ] {
         let response = server.get(path).await.expect(200);
-        assert_eq!(given::data(&response).len(), 1, "{path}");
+        assert_eq!(given::versions_in(&response).len(), 1, "{path}");
     }
     let twice = json!({"name": "//a", "type": "value", "value": "v"});
     server.put("/api/v1/data", twice).await.expect(400);

@@ -1,4 +1,4 @@
-//! Rows 3 to 5: scalars that do not have the declared form.
+//! Rulings, rows 3 to 5: scalars whose type or notation differs from the declared one.
 
 use keywright_harness::{Options, Response, Server, component};
 use reqwest::Method;
@@ -43,7 +43,8 @@ fn names(version: &Value) -> (String, Vec<String>) {
     (certificate.subject().to_string(), alternative.collect())
 }
 
-/// The plugin `plain`, which returns its parameters. It leaves validation to its schema.
+/// The plugin `plain`, which returns its parameters. The host checks them against the plugin's schema, and the plugin does
+/// not validate them.
 fn plain() -> Options {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\"]",
@@ -75,14 +76,14 @@ async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
     });
     let converged = given::generate(&server, "/a", "certificate", as_text).await;
     assert_eq!(converged["id"], version["id"]);
-    // Converted as well, and then refused as a DNS name.
+    // The number becomes text here too, and the text is not a valid DNS name.
     let parameters = r#"{"common_name": "a", "self_sign": true, "alternative_names": [5]}"#;
     let refused = generate(&server, "/b", "certificate", parameters).await;
     assert!(refused.expect(400).error().contains("`5`"));
 }
 
 #[tokio::test]
-async fn row_03_a_number_names_a_ca() {
+async fn row_03_a_number_is_accepted_as_the_name_of_a_ca() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/2024", json!({"is_ca": true})).await;
     let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;
@@ -119,7 +120,7 @@ async fn row_03_numbers_and_booleans_become_text_in_other_types() {
 }
 
 #[tokio::test]
-async fn row_03_a_former_username_becomes_text_too() {
+async fn row_03_a_deprecated_username_becomes_text() {
     let server = Server::start().await;
     for (written, text) in [("1.50", "1.50"), ("false", "false"), (r#""ada""#, "ada")] {
         let body = format!(r#"{{"name":"/u","type":"user","value":{{"username": {written} }}}}"#);
@@ -131,7 +132,7 @@ async fn row_03_a_former_username_becomes_text_too() {
 }
 
 #[tokio::test]
-async fn row_03_the_schema_of_any_plugin_decides() {
+async fn row_03_conversion_follows_the_schema_of_any_plugin() {
     let server = Server::start_with(&plain()).await;
     let parameters = r#"{"label": 1.50, "length": 5.0}"#;
     let version = generate(&server, "/a", "plain", parameters).await;
@@ -151,7 +152,7 @@ async fn row_03_the_schema_of_any_plugin_decides() {
 }
 
 #[tokio::test]
-async fn row_03_the_password_of_a_set_user_becomes_text() {
+async fn row_03_setting_a_user_converts_its_password_to_text() {
     let server = Server::start().await;
     for (written, text) in [
         ("1234", "1234"),
@@ -196,7 +197,7 @@ async fn row_03_other_set_values_are_not_converted() {
             "{credential_type} {value}: {response:?}"
         );
     }
-    assert!(given::everything(&server).await.is_empty());
+    assert!(given::all_versions(&server).await.is_empty());
 }
 
 #[tokio::test]
@@ -233,7 +234,7 @@ async fn row_04_booleans_are_accepted_as_words_and_digits() {
 }
 
 #[tokio::test]
-async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
+async fn row_04_booleans_in_bodies_are_accepted_as_words_and_digits() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
     let certificates = server.get("/api/v1/certificates?name=/c").await;
@@ -274,7 +275,7 @@ async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
         assert_eq!(reported.expect(200).json()["dry_run"], true);
         let current = format!("/api/v1/data?name=/c&current={}", yes.trim_matches('"'));
         assert_eq!(
-            given::data(&server.get(&current).await.expect(200)).len(),
+            given::versions_in(&server.get(&current).await.expect(200)).len(),
             1
         );
     }
@@ -316,7 +317,7 @@ async fn row_04_integers_may_have_a_fraction_of_zero() {
 }
 
 #[tokio::test]
-async fn row_05_a_null_overwrite_is_absent() {
+async fn row_05_a_null_overwrite_is_treated_as_absent() {
     let server = Server::start().await;
     let body = json!({"name": "/p", "type": "password", "overwrite": null});
     let first = server.post("/api/v1/data", body.clone()).await;
@@ -334,7 +335,7 @@ async fn row_05_a_null_overwrite_is_absent() {
 }
 
 #[tokio::test]
-async fn row_05_empty_query_parameters_are_absent() {
+async fn row_05_empty_query_parameters_are_treated_as_absent() {
     let server = Server::start().await;
     for text in ["1", "2"] {
         given::set_value(&server, "/a", text).await;
@@ -348,10 +349,14 @@ async fn row_05_empty_query_parameters_are_absent() {
         ("expires-within-days=", 2),
     ] {
         let response = server.get(&format!("/api/v1/data?name=/a&{query}")).await;
-        assert_eq!(given::data(&response.expect(200)).len(), count, "{query}");
+        assert_eq!(
+            given::versions_in(&response.expect(200)).len(),
+            count,
+            "{query}"
+        );
     }
     for query in ["path=", "name-like=a"] {
         let query = format!("{query}&expires-within-days=&effective=");
-        assert_eq!(given::found(&server, &query).await, ["/a"]);
+        assert_eq!(given::found_names(&server, &query).await, ["/a"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The request, independent of the type, and metadata.
+//! Properties of requests that are independent of the type, and metadata.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -25,7 +25,7 @@ fn settable() -> [(&'static str, Value); 6] {
 }
 
 #[tokio::test]
-async fn setting_always_adds_a_version_even_of_the_same_value() {
+async fn setting_always_adds_a_version_even_for_the_same_value() {
     let server = Server::start().await;
     for (credential_type, value) in settable() {
         let name = format!("/{credential_type}");
@@ -47,7 +47,7 @@ async fn setting_always_adds_a_version_even_of_the_same_value() {
 }
 
 #[tokio::test]
-async fn the_response_equals_that_of_a_get() {
+async fn the_response_equals_a_later_get() {
     let server = Server::start().await;
     for (credential_type, value) in settable() {
         let set = given::set(&server, "/a", credential_type, value).await;
@@ -129,7 +129,7 @@ async fn a_missing_or_null_value_is_400_for_every_type() {
 }
 
 #[tokio::test]
-async fn a_value_of_another_json_kind_is_400() {
+async fn a_value_of_another_json_type_is_400() {
     let server = Server::start().await;
     for (credential_type, accepted) in settable() {
         let is_object = accepted.is_object();

@@ -119,7 +119,7 @@ async fn the_hash_is_stable_across_reads_and_differs_by_version() {
 }
 
 #[tokio::test]
-async fn a_user_without_a_name_has_a_null_name() {
+async fn a_user_without_a_username_has_a_null_username() {
     let server = Server::start().await;
     for value in [
         json!({"password": "p"}),
@@ -160,7 +160,7 @@ async fn a_missing_or_empty_password_is_400_and_named() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_text_is_400() {
+async fn a_username_that_is_not_a_string_is_400() {
     let server = Server::start().await;
     for username in [json!(1), json!(["ada"]), json!({"first": "ada"})] {
         let value = json!({"username": username, "password": "p"});
@@ -193,7 +193,7 @@ async fn one_field_is_enough_and_the_other_is_null() {
 }
 
 #[tokio::test]
-async fn without_any_key_it_is_400() {
+async fn a_value_without_any_key_is_400() {
     let server = Server::start().await;
     for credential_type in TYPES {
         for value in [

@@ -1,4 +1,4 @@
-//! Malformed certificate bodies, derived from a well-formed one; and bodies with undefined structures, or with rights that were
+//! Attacks on certificate bodies: encodings that DER forbids, structures that X.509 does not define, and rights that were
 //! not requested.
 
 use super::tree::{
@@ -85,13 +85,13 @@ fn changes(node: &Node) -> Vec<(&'static str, Change)> {
     changes
 }
 
-/// Returns the same octets as one segment of a constructed element, which is only valid in BER.
+/// Wraps the octets as the only segment of a constructed element, which is only valid in BER.
 fn constructed(node: &mut Node) {
     let segment = node.clone();
     *node = Node::of(node.tag | CONSTRUCTED, vec![segment]);
 }
 
-/// Returns contents that are invalid for every tag.
+/// Returns contents that are invalid for this tag.
 fn changed_contents(tag: u8) -> Vec<(&'static str, Change)> {
     fn bytes(change: impl Fn(&mut Vec<u8>) + 'static) -> Change {
         Box::new(move |node| change(node.bytes()))
@@ -177,7 +177,7 @@ fn last_arc(identifier: &[u8]) -> usize {
         .map_or(0, |position| position + 1)
 }
 
-/// Adds 2^32 to the last arc, of one octet: the same number for a parser that uses 32 bits.
+/// Adds 2^32 to the last arc, which must have one octet. A parser with 32-bit integers reads the original arc.
 fn overflown(identifier: &mut Vec<u8>) {
     let at = last_arc(identifier);
     identifier
@@ -197,7 +197,7 @@ const NAME_DNS: u8 = 0x82;
 const NAME_URI: u8 = 0x86;
 const NAME_ADDRESS: u8 = 0x87;
 
-/// Returns undefined structures and rights that were not requested.
+/// Returns structures that X.509 does not define, and rights that were not requested.
 pub(crate) fn overreaching(root: &Node) -> Vec<Attack> {
     let mut attacks = structures();
     attacks.extend(rsa_keys());
@@ -206,7 +206,7 @@ pub(crate) fn overreaching(root: &Node) -> Vec<Attack> {
     attacks
 }
 
-/// Returns undefined structures.
+/// Returns structures that X.509 does not define.
 pub(crate) fn structures() -> Vec<Attack> {
     vec![
         attack("version 1", |body| body.at(&[VERSION, 0]).bytes()[0] = 0),
@@ -227,8 +227,10 @@ pub(crate) fn structures() -> Vec<Attack> {
         }),
         attack("no algorithm", |body| body.at(&[ALGORITHM]).nodes().clear()),
         attack("empty issuer", |body| body.at(&[ISSUER]).nodes().clear()),
-        attack("one time", |body| drop(body.at(&[VALIDITY]).nodes().pop())),
-        attack("three times", |body| {
+        attack("validity with one time", |body| {
+            drop(body.at(&[VALIDITY]).nodes().pop());
+        }),
+        attack("validity with three times", |body| {
             let time = body.at(&[VALIDITY, 1]).clone();
             body.at(&[VALIDITY]).nodes().push(time);
         }),
@@ -241,7 +243,7 @@ pub(crate) fn structures() -> Vec<Attack> {
                 .nodes()
                 .push(Node::of(SET, nodes.into()));
         }),
-        attack("attribute of no string", |body| {
+        attack("attribute that is not a string", |body| {
             *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(OCTET_STRING, b"text");
         }),
         attack("BMPString of an odd length", |body| {
@@ -253,7 +255,7 @@ pub(crate) fn structures() -> Vec<Attack> {
         attack("UniversalString beyond Unicode", |body| {
             *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(0x1c, &[0, 0x11, 0, 0]);
         }),
-        attack("key of no bits", |body| {
+        attack("empty public key", |body| {
             *body.at(&[PUBLIC_KEY, 1]) = Node::new(BIT_STRING, &[0]);
         }),
         attack("point that is not on its curve", |body| {
@@ -300,7 +302,7 @@ fn rights(root: &Node) -> Vec<Attack> {
     let key = root.clone().at(&[PUBLIC_KEY]).clone();
     let key_identifier = extension_of(root, KEY_IDENTIFIER);
     vec![
-        attack("authority", |body| {
+        attack("CA", |body| {
             set_extension(body, &[19], true, &[0x30, 3, 1, 1, 0xff]);
         }),
         attack("keyCertSign", |body| {
@@ -317,13 +319,13 @@ fn rights(root: &Node) -> Vec<Attack> {
                 b"\x30\x0a\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x09",
             );
         }),
-        attack("Netscape authority for TLS", |body| {
+        attack("Netscape CA for TLS", |body| {
             netscape(body, &[3, 2, 2, 4]);
         }),
-        attack("Netscape authority for e-mail", |body| {
+        attack("Netscape CA for e-mail", |body| {
             netscape(body, &[3, 2, 1, 2]);
         }),
-        attack("Netscape authority for code", |body| {
+        attack("Netscape CA for code", |body| {
             netscape(body, &[3, 2, 0, 1]);
         }),
         attack("subject of the issuer", move |body| {
@@ -339,7 +341,7 @@ fn rights(root: &Node) -> Vec<Attack> {
 }
 
 fn extensions() -> Vec<Attack> {
-    // The extension's last arc, whether it is critical, and a value that it never has.
+    // The extension's last arc, whether it is critical, and a value that must be rejected.
     let values: [(&str, &[u8], bool, &[u8]); 16] = [
         ("explicit cA FALSE", &[19], true, &[0x30, 3, 1, 1, 0]),
         ("path length of a leaf", &[19], true, &[0x30, 3, 2, 1, 0]),
@@ -365,7 +367,12 @@ fn extensions() -> Vec<Attack> {
             b"\x30\x03\x82\x01a\x30\x03\x82\x01b",
         ),
         ("empty key identifier", &[14], false, &[4, 0]),
-        ("distribution points of no point", &[31], false, &[0x30, 0]),
+        (
+            "empty list of distribution points",
+            &[31],
+            false,
+            &[0x30, 0],
+        ),
         (
             "policy without an identifier",
             &[32],
@@ -373,7 +380,7 @@ fn extensions() -> Vec<Attack> {
             &[0x30, 2, 0x30, 0],
         ),
         (
-            "policy constraints of a negative count",
+            "policy constraints with a negative count",
             &[36],
             false,
             &[0x30, 3, 0x80, 1, 0xff],
@@ -390,7 +397,12 @@ fn extensions() -> Vec<Attack> {
             false,
             b"\x30\x0a\xa1\x08\x30\x06\x87\x04\x0a\x00\x00\x00",
         ),
-        ("unknown extension of no DER", &[99], false, b"\x30\x05text"),
+        (
+            "unknown extension that is not DER",
+            &[99],
+            false,
+            b"\x30\x05text",
+        ),
         ("unknown critical extension", &[99], true, &[5, 0]),
     ];
     let mut attacks: Vec<Attack> = values
@@ -401,7 +413,7 @@ fn extensions() -> Vec<Attack> {
             })
         })
         .collect();
-    attacks.push(attack("extension twice", |body| {
+    attacks.push(attack("duplicate extension", |body| {
         let extension = body.at(&[EXTENSIONS, 0, 0]).clone();
         body.at(&[EXTENSIONS, 0]).nodes().push(extension);
     }));
@@ -410,7 +422,7 @@ fn extensions() -> Vec<Attack> {
         extension.nodes().insert(1, Node::new(BOOLEAN, &[0]));
     }));
     attacks.push(attack(
-        "basic constraints of an authority with a padded arc",
+        "basic constraints of a CA with a padded arc",
         |body| {
             let mut extension = find_extension(body, &[19]).unwrap().clone();
             *extension.at(&[0]) = Node::new(OBJECT_IDENTIFIER, &[0x55, 0x1d, 0x80, 19]);

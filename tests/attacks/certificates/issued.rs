@@ -91,7 +91,7 @@ fn well_formed() -> Vec<Attack> {
         (name.to_owned(), Box::new(change))
     };
     vec![
-        ("as it is".to_owned(), Box::new(|_: &mut Node| {})),
+        ("unchanged".to_owned(), Box::new(|_: &mut Node| {})),
         text("UTF8String", 0x0c, "größer".as_bytes()),
         text("PrintableString", 0x13, b"a (b) '+,-./:=?"),
         text("TeletexString", 0x14, b"gr\xf6\xdfer"),
@@ -165,8 +165,8 @@ fn body(version: &Value) -> Node {
     Node::parse(&certificate(version)).at(&[0]).clone()
 }
 
-/// Returns the plugin's note about signing the changed body, and the certificate. The body must start in the second of
-/// the call, so a call that spans two seconds is repeated.
+/// Returns the plugin's note about signing the changed body, and the certificate. The body's validity must start in the
+/// second of the call, so a call that spans two seconds is repeated.
 async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (String, Vec<u8>) {
     for _ in 0..ATTEMPTS_MAX {
         let mut body = body.clone();
@@ -189,7 +189,7 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
             return (note.to_owned(), bytes(value["secret"].as_str().unwrap()));
         }
     }
-    panic!("no call was made within one second");
+    panic!("no call started and ended in the same second");
 }
 
 fn utc_time(time: DateTime<Utc>) -> Vec<u8> {
@@ -203,7 +203,7 @@ fn bytes(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Requires that the same server still serves.
+/// Requires that the server still generates credentials, and that nothing has panicked.
 pub(crate) async fn assert_alive(server: &Server) {
     server
         .generate("/alive", "password", json!({}))

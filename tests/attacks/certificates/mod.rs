@@ -24,12 +24,12 @@ use tempfile::TempDir;
 use issued::assert_alive;
 use tree::{BIT_STRING, Node, SEQUENCE};
 
-/// The minimum number of mutants, and of accepted mutants, so that something is verified.
+/// The minimum number of mutants, and of accepted mutants: with fewer, the test would verify too little.
 const MUTANTS_MIN: usize = 567;
 const ACCEPTED_MIN: usize = 100;
 
 #[tokio::test]
-async fn openssl_reads_set_certificates_and_verifies_signed_ones() {
+async fn openssl_reads_stored_certificates_and_verifies_signed_ones() {
     if !is_available("openssl") {
         return;
     }
@@ -57,7 +57,7 @@ struct Accepted<'a> {
     generated: Option<String>,
 }
 
-/// Sets a mutant and uses it in every way, without a server error.
+/// Sets a mutant, generates a certificate with it as the CA, and regenerates it. Requires status 200 or 400 each time.
 async fn set<'a>(
     server: &Server,
     number: usize,
@@ -98,7 +98,7 @@ async fn set<'a>(
     Some(Accepted { mutant, generated })
 }
 
-/// Checks that OpenSSL parses all of them completely.
+/// Checks that OpenSSL parses all accepted and generated certificates completely.
 fn assert_readable(accepted: &[Accepted<'_>]) {
     let certificates = accepted.iter().flat_map(|one| {
         let generated = one.generated.iter().map(move |generated| (one, generated));
@@ -182,7 +182,7 @@ fn assert_verified(accepted: &[Accepted<'_>]) {
     assert!(verified >= ACCEPTED_MIN, "{verified}");
 }
 
-/// OpenSSL's messages about a CA that excludes itself.
+/// OpenSSL's errors for a CA certificate that does not allow signing.
 const DISTRUSTED: [&str; 2] = [
     "invalid CA certificate",
     "key usage does not include certificate signing",
@@ -277,7 +277,7 @@ async fn a_malformed_stored_ca_is_reported_and_does_not_sign() {
             refused.error().contains(&format!("malformed {part}")),
             "{refused:?}"
         );
-        // Stored by a release with fewer checks.
+        // A release with fewer checks could have stored this value.
         server.set(&name, "json", value).await.expect(200);
         server
             .run_sql("update credential set credential_type = 'certificate' where credential_type = 'json'")
@@ -324,7 +324,7 @@ fn with_one_byte_changed(certificate: &[u8], count: usize) -> Vec<Mutant> {
     mutants.collect()
 }
 
-/// Returns the certificate with one malformed element, signed again with its own key.
+/// Returns copies of the certificate, each with one malformed element and signed again with its own key.
 fn malformed_mutants(certificate: &[u8], key: &str) -> Vec<Mutant> {
     let certificate = Node::parse(certificate);
     let body = certificate.clone().at(&[0]).clone();
@@ -338,7 +338,7 @@ fn malformed_mutants(certificate: &[u8], key: &str) -> Vec<Mutant> {
     mutants.collect()
 }
 
-/// Returns the certificate with another body.
+/// Returns the certificate with another body, signed with this key.
 fn signed_again(certificate: &Node, body: &Node, key: &str) -> Vec<u8> {
     let key = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).unwrap();
     let algorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;

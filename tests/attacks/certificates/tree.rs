@@ -15,7 +15,7 @@ pub(crate) struct Node {
 #[derive(Clone)]
 pub(crate) enum Content {
     Bytes(Vec<u8>),
-    /// Bytes, such as the count of unused bits, and elements.
+    /// Leading bytes, such as the count of unused bits, and the inner elements.
     Nodes(Vec<u8>, Vec<Node>),
 }
 
@@ -168,7 +168,7 @@ fn parse_all(mut bytes: &[u8]) -> Option<Vec<Node>> {
     bytes.is_empty().then_some(nodes)
 }
 
-/// Parses elements, including those in the octets of an extension and in the bits of a key.
+/// Parses elements, including the elements in the octets of an extension and in the bits of a key.
 fn parse_content(tag: u8, content: &[u8]) -> Option<Content> {
     let within = |before: &[u8], inner: &[u8]| {
         let nodes = parse_all(inner).filter(|nodes| nodes.len() == 1)?;
@@ -185,7 +185,7 @@ fn parse_content(tag: u8, content: &[u8]) -> Option<Content> {
     Some(found.unwrap_or_else(|| Content::Bytes(content.to_vec())))
 }
 
-/// Returns the certificate of a version, DER.
+/// Returns the certificate of a version as DER.
 pub(crate) fn certificate(version: &Value) -> Vec<u8> {
     let pem = version["value"]["certificate"].as_str().unwrap();
     CertificateDer::from_pem_slice(pem.as_bytes())

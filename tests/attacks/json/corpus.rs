@@ -1,9 +1,9 @@
 //! Hostile JSON.
 
-/// A key whose text `serde_json` parses again.
+/// A key that makes `serde_json` parse its string value as JSON.
 pub(crate) const RAW_VALUE_KEY: &str = "$serde_json::private::RawValue";
 
-/// The same key with another spelling.
+/// The same key with escaped characters.
 pub(crate) const ESCAPED_RAW_VALUE_KEY: &str = r"\u0024serde_json::private::Raw\u0056alue";
 
 /// A text that replaces a JSON value.
@@ -32,7 +32,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Returns the end of the error for a body that contains the input at this depth; `None` if it is valid there.
+    /// Returns a part of the error for a body that contains the input at this depth; `None` if it is valid there.
     pub(crate) fn error(self, levels_around: usize) -> Option<&'static str> {
         match self {
             Self::Depth(levels) if levels + levels_around > DEPTH_MAX => {
@@ -41,7 +41,7 @@ impl Fault {
             Self::Depth(_) | Self::None => None,
             Self::DuplicateKey => Some("duplicate key"),
             Self::Malformed => Some("malformed"),
-            // Some are also nested too deep, which may be detected first.
+            // Some of these inputs are also nested too deep. Both errors contain this text.
             Self::ReservedKey => Some("the request body"),
         }
     }
@@ -67,7 +67,7 @@ pub(crate) fn short_inputs() -> Vec<Input> {
     inputs
 }
 
-/// Base64 within the maximum size of a request's head.
+/// The maximum size of an input that fits in a request's head as Base64.
 const SHORT_BYTES_MAX: usize = 46_000;
 
 /// Returns nested arrays and objects.
@@ -102,11 +102,11 @@ fn deep() -> Vec<Input> {
         .collect()
 }
 
-/// Returns a text that is parsed again this many times, with this many levels each time.
+/// Wraps a number this many times: each time as JSON text in a string under the key, within this many levels of arrays.
 pub(crate) fn magic_text(key: &str, times: usize, levels: usize) -> String {
     let mut text = "1".to_owned();
     for _ in 0..times {
-        // Nested escapes grow by the same length each time.
+        // With these escapes, the length grows by a constant per level. With plain backslashes, it would double.
         let escaped = text.replace('\\', r"\u005c").replace('"', r"\u0022");
         let object = format!(r#"{{"{key}":"{escaped}"}}"#);
         text = format!("{}{object}{}", "[".repeat(levels), "]".repeat(levels));

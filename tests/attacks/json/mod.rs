@@ -131,7 +131,7 @@ pub(crate) const BODIES: [Body; 21] = [
 
 pub(crate) const DATA: &str = "/api/v1/data";
 
-/// A server whose certificate `/root` can be attacked, and the id of that certificate.
+/// Starts a server with a CA `/root`. Returns it with the id of the CA.
 pub(crate) async fn attacked() -> (Server, String) {
     let server = Server::start().await;
     let root = json!({"is_ca": true, "common_name": "root", "key_length": 2048});
@@ -159,7 +159,7 @@ pub(crate) fn filled(body: &str, text: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn no_json_in_a_body_ends_the_server() {
+async fn no_json_in_a_body_crashes_the_server() {
     let (server, certificate_id) = attacked().await;
     for (index, input) in inputs().iter().enumerate() {
         for (endpoint, (method, path, body, levels_around)) in BODIES.iter().enumerate() {
@@ -210,7 +210,7 @@ async fn a_value_of_the_maximum_depth_is_stored_and_read() {
 }
 
 #[tokio::test]
-async fn no_key_smuggles_another_type_than_is_written() {
+async fn a_reserved_key_does_not_change_the_type_of_its_object() {
     let server = Server::start().await;
     let smuggled = |json: &str| {
         let text = json!(json);
@@ -264,7 +264,6 @@ async fn no_key_smuggles_another_type_than_is_written() {
     assert!(server.versions("/s").await.is_empty());
 }
 
-/// The errors for bodies never repeat their contents.
 #[tokio::test]
 async fn no_error_repeats_a_value() {
     let server = Server::start().await;
@@ -286,11 +285,11 @@ async fn no_error_repeats_a_value() {
 }
 
 /// Returns whether an input is invalid at any depth.
-pub(crate) fn is_wrong_anywhere(input: &Input) -> bool {
+pub(crate) fn is_invalid_at_any_depth(input: &Input) -> bool {
     !matches!(input.fault, Fault::None) && input.fault.error(0).is_some()
 }
 
-/// Returns one input per fault, and the largest inputs. A test starts a process for each.
+/// Returns one input per fault, and the largest inputs: few, because tests start a process for each.
 fn chosen() -> Vec<Input> {
     let mut inputs = inputs();
     inputs.reverse();
@@ -301,17 +300,17 @@ fn chosen() -> Vec<Input> {
 
 /// Asserts that the program exited without a signal and without a panic.
 #[track_caller]
-fn assert_ended(run: &Commanded, attack: &str) {
+fn assert_exited(run: &Commanded, attack: &str) {
     assert!(
         run.status.is_some(),
-        "{attack} ended the program: {}",
+        "{attack} killed the program: {}",
         run.errors
     );
     assert!(!run.errors.contains("panicked"), "{attack}: {}", run.errors);
 }
 
 #[test]
-fn no_response_ends_the_client() {
+fn no_response_crashes_the_client() {
     let response: Arc<Mutex<Vec<u8>>> = Arc::default();
     let sent = Arc::clone(&response);
     let stub = Stub::start(move |_, _, _| Reply::bytes(&sent.lock().unwrap()));
@@ -327,7 +326,7 @@ fn no_response_ends_the_client() {
             ),
         ] {
             *response.lock().unwrap() = filled(body, &input.text);
-            assert_ended(
+            assert_exited(
                 &shell.run(arguments),
                 &format!("{arguments:?} with {}", input.what),
             );
@@ -336,7 +335,7 @@ fn no_response_ends_the_client() {
 }
 
 #[test]
-fn no_file_ends_the_client() {
+fn no_file_crashes_the_client() {
     let shell = Stub::start(|_, _, _| Reply::new(200, "{}")).shell();
     let entry = r#"{"credentials":[{"name":"/a","type":"json","value":{"a":@}}]}"#;
     for input in chosen() {
@@ -348,9 +347,9 @@ fn no_file_ends_the_client() {
         ] {
             fs::write(shell.file(file), filled(body, &input.text)).unwrap();
             let run = shell.run(&["import", file, "--dry-run"]);
-            assert_ended(&run, &format!("import of {file} with {}", input.what));
+            assert_exited(&run, &format!("import of {file} with {}", input.what));
             let run = shell.run(&["interpolate", file]);
-            assert_ended(&run, &format!("interpolate of {file} with {}", input.what));
+            assert_exited(&run, &format!("interpolate of {file} with {}", input.what));
         }
     }
 }
@@ -384,6 +383,6 @@ fn no_yaml_crashes_or_hangs_the_client() {
         ),
     ] {
         fs::write(shell.file("a.yml"), text).unwrap();
-        assert_ended(&shell.run(&["import", "a.yml", "--dry-run"]), what);
+        assert_exited(&shell.run(&["import", "a.yml", "--dry-run"]), what);
     }
 }

@@ -20,7 +20,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number below this one, or 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         let bound = u64::try_from(bound.max(1)).unwrap();
         usize::try_from(self.next() % bound).unwrap()
@@ -85,7 +85,7 @@ impl Random {
     }
 }
 
-/// The duration of a test.
+/// The rounds of a test: a fixed number, or until a time.
 pub(super) struct Rounds {
     pub(super) seed: u64,
     number: usize,
@@ -94,7 +94,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Creates a number of rounds, or the duration from the environment.
+    /// Limits the rounds to `count`, or to the duration in `KEYWRIGHT_TEST_MUTATION_SECONDS`.
     pub(super) fn new(seed: u64, count: usize) -> Self {
         let number = |name: &str| env::var(name).ok().map(|text| text.parse().unwrap());
         let seconds = number("KEYWRIGHT_TEST_MUTATION_SECONDS");
@@ -109,7 +109,7 @@ impl Rounds {
     /// Returns the number of the next round, if any. Each round has its own random numbers, so that it can be repeated
     /// alone.
     pub(super) fn next(&mut self) -> Option<(usize, Random)> {
-        let goes_on = match self.until {
+        let is_next = match self.until {
             Some(until) => Instant::now() < until,
             None => self.number < self.count,
         };
@@ -119,10 +119,10 @@ impl Rounds {
             ^ u64::try_from(number)
                 .unwrap()
                 .wrapping_mul(0xd134_2543_de82_ef95);
-        if !goes_on {
+        if !is_next {
             println!("{number} rounds from the seed {}", self.seed);
         }
-        goes_on.then(|| (number, Random::new(seed)))
+        is_next.then(|| (number, Random::new(seed)))
     }
 }
 

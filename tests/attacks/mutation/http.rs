@@ -34,7 +34,7 @@ const HTTP_WORDS: [&[u8]; 22] = [
 ];
 
 #[tokio::test]
-async fn mutated_requests_of_http_1() {
+async fn mutated_http_1_requests_cause_no_server_error() {
     let server = Server::start().await;
     let body = r#"{"name":"/a","type":"value","value":"v"}"#;
     let head = |line: &str| {
@@ -71,7 +71,7 @@ async fn mutated_requests_of_http_1() {
 }
 
 #[tokio::test]
-async fn mutated_frames_of_http_2() {
+async fn mutated_http_2_frames_cause_no_server_error() {
     let server = Server::start().await;
     let valid = frames(server.token());
     attack(&server, Rounds::new(6, 400), "h2", |random| {
@@ -116,7 +116,7 @@ async fn attack(
                 scope.spawn(move || exchange(connection, bytes, protocol, *round));
             }
         });
-        let attack = format!("a round from {first} on over {protocol}");
+        let attack = format!("the rounds from {first} over {protocol}");
         assert_runs(server, &attack);
         if first % ROUNDS_BETWEEN_CHECKS < CONNECTIONS {
             assert_alive(server, &attack).await;
@@ -141,7 +141,7 @@ fn exchange(connection: RawConnection, bytes: &[u8], protocol: &str, round: usiz
     };
     assert!(
         !is_fault,
-        "round {round}: {} was answered with {}",
+        "round {round}: the response to {} is {}",
         bytes.escape_ascii(),
         received.escape_ascii()
     );
@@ -160,7 +160,7 @@ fn has_status_500(mut received: &[u8]) -> bool {
     false
 }
 
-/// Returns a frame (RFC 9113, section 4.1), possibly with a wrong length.
+/// A frame (RFC 9113, section 4.1), possibly with a wrong length.
 #[derive(Clone)]
 struct Frame {
     length: Option<usize>,
@@ -192,7 +192,7 @@ impl Frame {
     }
 }
 
-/// Returns a connection with three requests: a read, a write, and a body in two frames.
+/// Returns the frames of a connection with three requests: a read, a write, and a body in two frames.
 fn frames(token: &str) -> Vec<Frame> {
     let body = br#"{"name":"/a","type":"value","value":"v"}"#;
     let get = head(0x82, "/api/v1/data?path=/", token);

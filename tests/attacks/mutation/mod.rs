@@ -76,13 +76,13 @@ const VALUES: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn mutated_bodies() {
+async fn mutated_bodies_cause_no_server_error() {
     let (server, certificate_id) = attacked().await;
     let magic = magic_text(RAW_VALUE_KEY, 120, 125);
     let values = [&VALUES[..], &[&magic]].concat();
     let mut rounds = Rounds::new(1, 1_500);
     while let Some((round, mut random)) = rounds.next() {
-        // Read-only mode would end the test.
+        // The last body enables read-only mode, in which no further mutation would be stored.
         let (method, path, body, _) = random.pick(&BODIES[..BODIES.len() - 1]);
         let body = filled(body, random.pick(&values).as_bytes());
         let body = random.mutated(&body, &JSON_WORDS);
@@ -96,7 +96,7 @@ async fn mutated_bodies() {
 }
 
 #[tokio::test]
-async fn mutated_tokens() {
+async fn mutated_tokens_cause_no_server_error() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let (header, claims) = (mint.header().to_string(), mint.claims().to_string());
@@ -184,7 +184,7 @@ const TARGET_WORDS: [&[u8]; 18] = [
 ];
 
 #[tokio::test]
-async fn mutated_paths_and_queries() {
+async fn mutated_paths_and_queries_cause_no_server_error() {
     let server = Server::start().await;
     server
         .set("/a/b", "json", json!({"a": 1}))
@@ -264,7 +264,7 @@ const PEM_WORDS: [&[u8]; 6] = [
 ];
 
 #[tokio::test]
-async fn mutated_certificates() {
+async fn mutated_certificates_cause_no_server_error() {
     let server = Server::start().await;
     let root = json!({"is_ca": true, "common_name": "root"});
     let root = server

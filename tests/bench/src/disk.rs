@@ -51,11 +51,11 @@ impl Disk {
         ]
     }
 
-    /// The number of completed flushes of all these processes.
+    /// The number of completed flushes of all processes with this environment.
     pub(crate) fn flushes(&self) -> Outcome<u64> {
         let count = fs::read(self.count())?;
         let count = count.try_into();
-        let count = count.map_err(|_| "the count of flushes is no unsigned long")?;
+        let count = count.map_err(|_| "the count of flushes is not an unsigned long")?;
         Ok(u64::from_ne_bytes(count))
     }
 

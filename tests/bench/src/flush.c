@@ -1,6 +1,6 @@
 /*
- * Loaded before the C library of a process (LD_PRELOAD), this counts its flushes to the disk, and has each take longer, as on a disk
- * that is slower: FLUSH_COUNT_FILE is the file with the count, FLUSH_LONGER_MICROS how much longer.
+ * Loaded into a process with LD_PRELOAD, this library counts the process's flushes to disk and delays each of them, as on a
+ * slower disk. FLUSH_COUNT_FILE names the file with the count, FLUSH_LONGER_MICROS is the delay in microseconds.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

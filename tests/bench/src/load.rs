@@ -25,9 +25,9 @@ pub(crate) type MakeRequest = fn(usize, usize) -> Request;
 /// The pace of requests.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace {
-    /// By this many clients at once, each on its own connection with one request after the other.
+    /// This many concurrent clients, each with its own connection and one request at a time.
     Clients(usize),
-    /// On one connection, at this rate.
+    /// One connection, at this rate.
     PerSecond(u32),
 }
 
@@ -116,7 +116,7 @@ pub(crate) async fn round(
             for _ in 0..clients {
                 connections.push(Connection::open(&side.address).await?);
             }
-            let requests = send_at_once(connections, request);
+            let requests = send_concurrently(connections, request);
             measured(side.process_id, Some(disk), requests).await
         }
         Pace::PerSecond(per_second) => thread::scope(|scope| {
@@ -135,7 +135,10 @@ pub(crate) async fn round(
     }
 }
 
-async fn send_at_once(connections: Vec<Connection>, request: MakeRequest) -> Outcome<Vec<f64>> {
+async fn send_concurrently(
+    connections: Vec<Connection>,
+    request: MakeRequest,
+) -> Outcome<Vec<f64>> {
     let end = Instant::now() + ROUND_DURATION;
     let clients = connections
         .into_iter()

@@ -1,11 +1,11 @@
 //! Measurements of the real server, each compared with a reference in the same run.
 //!
 //! `keywright-bench` runs all of them; `keywright-bench NAME ...` runs the named ones. Numbers among the names are the
-//! sizes of stores, as in `keywright-bench scale 1000 100000 1000000`. Files with the extension `wasm` are components, as
-//! in `keywright-bench plugins uuid.wasm totp.wasm`. With `--other
-//! PROGRAM`, the measurements of requests alternate between the server of this build and that program. Both sides of a
-//! comparison alternate, round by round, so that they run under the same conditions; a figure is the median of its rounds
-//! unless its row states otherwise. Slow results are not failures: each table states the goals and whether they were met.
+//! sizes of stores, as in `keywright-bench scale 1000 100000 1000000`. Files with the extension `wasm` are components,
+//! as in `keywright-bench plugins uuid.wasm totp.wasm`. With `--other PROGRAM`, the measurements of requests alternate
+//! between the server of this build and that program. Both sides of a comparison alternate, round by round, so that
+//! they run under the same conditions; a figure is the median of its rounds unless its row states otherwise. Slow
+//! results are not failures: each table states the goals and whether they were met.
 //!
 //! To add a measurement: write it in `measurements`, and name it in [`MEASUREMENTS`].
 
@@ -63,22 +63,24 @@ fn measure(arguments: &[String]) -> Outcome<()> {
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         let known: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
         return Err(format!(
-            "there is no measurement {unknown}; there are: {}",
+            "unknown measurement {unknown}; the measurements are: {}",
             known.join(", ")
         )
         .into());
     }
     if given.other.is_some()
-        && let Some(name) = names.iter().find(|name| !requests::is_one(name))
+        && let Some(name) = names
+            .iter()
+            .find(|name| !requests::is_request_measurement(name))
     {
         return Err(format!("{name} does not compare two builds").into());
     }
     if cfg!(debug_assertions) {
-        println!("This is no release build: its figures say little.");
+        println!("This is a debug build: its figures are not meaningful.");
     }
     for (name, measurement) in MEASUREMENTS {
         let is_selected = if names.is_empty() {
-            given.other.is_none() || requests::is_one(name)
+            given.other.is_none() || requests::is_request_measurement(name)
         } else {
             names.iter().any(|wanted| *wanted == name)
         };

@@ -42,7 +42,7 @@ pub(crate) fn load(
     runtime
         .generators()
         .generator(&credential_type)
-        .ok_or_else(|| format!("there is no generator of {name}").into())
+        .ok_or_else(|| format!("no generator of {name} was loaded").into())
 }
 
 /// Loads a shipped generator in the same way.
@@ -73,7 +73,6 @@ pub(crate) fn config(component: &Path, grants: Vec<Grant>) -> PluginConfig {
 pub(crate) struct RepeatableRandom(Arc<Mutex<ChaCha12Rng>>);
 
 impl RepeatableRandom {
-    /// A stream.
     pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(ChaCha12Rng::seed_from_u64(0))))
     }

@@ -20,7 +20,7 @@ pub(crate) struct Usage {
 pub(crate) struct ThreadUsages(BTreeMap<OsString, Usage>);
 
 impl ThreadUsages {
-    /// Reads the usage of all live threads. Its precision is a nanosecond, where `/proc/PID/stat` has clock ticks.
+    /// Reads the usage of all live threads, with a resolution of a nanosecond; `/proc/PID/stat` only counts clock ticks.
     pub(crate) fn of(process_id: u32) -> Outcome<Self> {
         let mut threads = BTreeMap::new();
         for thread in fs::read_dir(format!("/proc/{process_id}/task"))? {

@@ -1,6 +1,6 @@
-//! Servers that reads by name are compared with, on the same TLS stack as the real server: a bare handler that returns fixed bytes,
-//! and [`Floor`], a minimal server that performs every step of a read by name and nothing else: the lowest cost that the real
-//! server can reach.
+//! Reference servers for the cost of reads by name, with the TLS stack of the real server. One is a bare handler that
+//! returns fixed bytes. The other, [`Floor`], performs every step of a read by name and nothing else, which is the lowest
+//! cost that the real server can reach.
 
 use std::{
     cell::RefCell,

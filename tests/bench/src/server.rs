@@ -1,4 +1,4 @@
-//! The real server, as the measurements start it, and their client: HTTP/1.1 over TLS with keep-alive.
+//! Starts the real server for the measurements, and provides their client: HTTP/1.1 over TLS with keep-alive.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::statistics::Outcome;
 
-/// Starts a server with an empty database and the log as operators have it.
+/// Starts a server with an empty database and the log level that operators use.
 pub(crate) async fn start() -> Outcome<Server> {
     Ok(Server::start_in(directory()?, &options()).await)
 }
@@ -69,7 +69,7 @@ pub(crate) const VALUE_BYTES: usize = 1_024;
 /// The name of the credential that is read.
 pub(crate) const READ_NAME: &str = "/bench/read";
 
-/// The path that reads it.
+/// The path that reads this credential.
 pub(crate) const READ: &str = "/api/v1/data?name=/bench/read&current=true";
 
 /// The address of a server, and a token for it.
@@ -89,7 +89,6 @@ impl ServerAddress {
     }
 }
 
-/// A request.
 pub(crate) struct Request {
     method: Method,
     path: String,
@@ -136,10 +135,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Opens a connection. Its own task drives it and ends with it.
+    /// Opens a connection, driven by a task that ends when the connection closes.
     ///
     /// # Errors
-    /// Returns an error if there is no server, or if it does not present the certificate of the tests.
+    /// Returns an error if no server listens, or if its certificate is not from the CA of the tests.
     pub(crate) async fn open(address: &ServerAddress) -> Outcome<Self> {
         let stream = TcpStream::connect(address.socket).await?;
         stream.set_nodelay(true)?;
@@ -153,7 +152,7 @@ impl Connection {
         })
     }
 
-    /// Returns whether the server has not closed the connection.
+    /// Returns whether the connection is open.
     pub(crate) fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }

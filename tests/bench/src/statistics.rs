@@ -15,7 +15,6 @@ impl Sample {
         Self(figures)
     }
 
-    /// The median.
     pub(crate) fn median(&self) -> f64 {
         self.percentile(50)
     }
@@ -26,8 +25,9 @@ impl Sample {
         self.0.get(rank - 1).copied().unwrap_or(f64::NAN)
     }
 
-    /// The probability that a figure of this sample exceeds one of the other, ties counted half: 0.5 when they do not differ.
-    /// The effect size of Mann and Whitney's U test, U / (m n). Not a number when there are no figures.
+    /// The probability that a figure of this sample exceeds a figure of the other sample. Ties count half, so the
+    /// probability is 0.5 for equal samples. This is the effect size U / (m n) of the Mann-Whitney U test. NaN without
+    /// values.
     pub(crate) fn exceeds(&self, other: &Self) -> f64 {
         let below = |figure: f64| other.0.partition_point(|&of_other| of_other < figure);
         let up_to = |figure: f64| other.0.partition_point(|&of_other| of_other <= figure);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn exceedance_is_the_share_of_larger_pairs() {
+    fn exceeds_counts_larger_pairs_and_half_of_ties() {
         let sample = |figures: &[f64]| Sample::new(figures.to_vec());
         for (one, other, expected) in [
             (&[1.0, 2.0, 3.0][..], &[1.0, 2.0, 3.0][..], 0.5),

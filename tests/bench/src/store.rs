@@ -105,7 +105,7 @@ const POSTGRES_SETTINGS: &str = "shared_buffers = 2GB\n";
 /// A server with a filled store.
 pub(crate) struct Store {
     server: Server,
-    /// The number of credentials, up to the remainder of one batch.
+    /// The requested number of credentials; the real number differs slightly.
     size: usize,
     /// The folders, each of which has [`FOLDER_SIZE`] credentials.
     folders: usize,
@@ -140,7 +140,7 @@ impl Store {
                 count,
             )?;
         }
-        // The database does this itself within a minute.
+        // PostgreSQL does this itself within a minute.
         if matches!(engine, Engine::Postgres(_)) {
             database.run(store.server.directory(), "vacuum (analyze)")?;
         }
@@ -177,7 +177,8 @@ impl Store {
         word(number.wrapping_mul(FOLDER_STEP) % self.folders)
     }
 
-    /// Copies the first credential to the names that begin with this SQL text, with numbers up to, and without, the last.
+    /// Copies the first credential to names that start with `beginning`, an SQL expression, and have the numbers
+    /// `from..to`.
     fn copy(
         &self,
         database: &Database<'_>,
@@ -247,7 +248,7 @@ fn folder_name(number: &str, folders: usize) -> String {
     format!("'/director/' || {word} || '/'")
 }
 
-/// The word of a folder, as in [`folder_name`]. Neighbours have little in common.
+/// The word of a folder, as in [`folder_name`]. The words of successive folders have little in common.
 fn word(folder: usize) -> String {
     let mixed = folder * WORD_FACTOR % WORDS;
     let letters = (0..WORD_LENGTH).map(|position| {
@@ -289,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_folder_has_a_distinct_word_that_sql_finds() {
+    fn each_folder_has_a_distinct_word_equal_in_rust_and_sql() {
         let folders = 20_000;
         let words: HashSet<String> = (0..folders).map(word).collect();
         assert_eq!(words.len(), folders);

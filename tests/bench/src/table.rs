@@ -32,13 +32,13 @@ impl Table {
             "flushes",
             "p50 µs",
             "p99 µs",
-            "aims",
+            "goals",
         ];
         Self::new(title, &columns)
     }
 
     /// Adds a row to a table of costs.
-    pub(crate) fn cost(&mut self, what: &str, server: &str, cost: &Cost, aims: &[String]) {
+    pub(crate) fn cost(&mut self, what: &str, server: &str, cost: &Cost, goals: &[String]) {
         let times = cost.times();
         self.row([
             what.to_owned(),
@@ -49,10 +49,10 @@ impl Table {
             format!("{:.2}", cost.flushes()),
             format!("{:.0}", times.median()),
             format!("{:.0}", times.percentile(99)),
-            if aims.is_empty() {
-                no_aim()
+            if goals.is_empty() {
+                no_goal()
             } else {
-                aims.join("; ")
+                goals.join("; ")
             },
         ]);
     }
@@ -93,9 +93,9 @@ impl fmt::Display for Table {
     }
 }
 
-/// The goal for a figure.
+/// The threshold that a figure must meet.
 #[derive(Clone, Copy)]
-pub(crate) enum Aim {
+pub(crate) enum Threshold {
     /// At least this.
     AtLeast(f64),
     /// At most this.
@@ -106,7 +106,7 @@ pub(crate) enum Aim {
     Within(f64, f64),
 }
 
-impl Aim {
+impl Threshold {
     /// The goal, and whether a figure meets it.
     pub(crate) fn verdict(self, figure: f64) -> String {
         let (words, is_met) = match self {
@@ -123,7 +123,7 @@ impl Aim {
 }
 
 /// The cell of a row without a goal.
-pub(crate) fn no_aim() -> String {
+pub(crate) fn no_goal() -> String {
     "-".to_owned()
 }
 
@@ -139,11 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_at_its_bound_meets_all_goals_but_below() {
-        assert_eq!(Aim::AtLeast(0.5).verdict(0.5), ">= 0.5: met");
-        assert_eq!(Aim::AtMost(3.0).verdict(3.0), "<= 3: met");
-        assert_eq!(Aim::Below(1.0).verdict(1.0), "< 1: NOT MET");
-        assert_eq!(Aim::Within(0.5, 1.0).verdict(0.5), "0.5 to 1: met");
-        assert_eq!(Aim::Within(0.5, 1.0).verdict(1.1), "0.5 to 1: NOT MET");
+    fn a_figure_at_its_bound_meets_all_goals_except_below() {
+        assert_eq!(Threshold::AtLeast(0.5).verdict(0.5), ">= 0.5: met");
+        assert_eq!(Threshold::AtMost(3.0).verdict(3.0), "<= 3: met");
+        assert_eq!(Threshold::Below(1.0).verdict(1.0), "< 1: NOT MET");
+        assert_eq!(Threshold::Within(0.5, 1.0).verdict(0.5), "0.5 to 1: met");
+        assert_eq!(
+            Threshold::Within(0.5, 1.0).verdict(1.1),
+            "0.5 to 1: NOT MET"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The verbs of certificates; rotations have files of their own.
+//! The `certificates` commands and `bulk-regenerate`; `certificates rotate` has its own files.
 
 mod rotate;
 mod rotate_failures;
@@ -48,7 +48,7 @@ async fn summary(server: &Server, name: &str) -> Value {
 const QUICK_KEY: &str = "ecdsa-p256";
 
 #[tokio::test]
-async fn a_pipe_gets_the_certificates_of_the_api_or_not_found() {
+async fn list_prints_json_in_a_pipe_and_fails_for_an_absent_name() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -64,7 +64,7 @@ async fn a_pipe_gets_the_certificates_of_the_api_or_not_found() {
 }
 
 #[tokio::test]
-async fn a_terminal_gets_a_row_per_certificate() {
+async fn list_prints_a_row_per_certificate_on_a_terminal() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -92,7 +92,7 @@ fn ids(versions: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn all_or_only_current_versions_are_listed_in_order() {
+async fn versions_prints_all_or_only_current_versions_in_order() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     server.regenerate("/root").await.expect(200);
@@ -102,15 +102,15 @@ async fn all_or_only_current_versions_are_listed_in_order() {
     let listed = json_of(shell.run(&["certificates", "versions", "/root"]));
     let listed = listed.as_array().unwrap();
     assert_eq!(ids(listed), ids(&all));
-    let in_use = json_of(shell.run(&["certificates", "versions", "/root", "--current"]));
-    let in_use = in_use.as_array().unwrap();
-    assert_eq!(ids(in_use), ids(&current(&server, "/root").await));
-    assert_eq!(in_use[0]["transitional"], false);
-    assert_eq!(in_use[1]["transitional"], true);
+    let current_versions = json_of(shell.run(&["certificates", "versions", "/root", "--current"]));
+    let current_versions = current_versions.as_array().unwrap();
+    assert_eq!(ids(current_versions), ids(&current(&server, "/root").await));
+    assert_eq!(current_versions[0]["transitional"], false);
+    assert_eq!(current_versions[1]["transitional"], true);
 }
 
 #[tokio::test]
-async fn certificates_are_shown_without_private_keys() {
+async fn versions_prints_no_private_keys() {
     let server = Server::start().await;
     let root = authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
@@ -136,7 +136,7 @@ async fn certificates_are_shown_without_private_keys() {
 }
 
 #[tokio::test]
-async fn a_terminal_gets_a_row_with_flags_per_version() {
+async fn versions_prints_a_row_with_flags_on_a_terminal() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     server.regenerate_as_transitional("/root").await.expect(200);
@@ -163,7 +163,7 @@ async fn flagged(server: &Server) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_flag_moves_to_a_version_to_the_latest_and_is_cleared() {
+async fn transitional_moves_or_clears_the_flag() {
     let server = Server::start().await;
     let old = authority(&server, "/root", None).await["id"].clone();
     let new = server.regenerate("/root").await.expect(200).json()["id"].clone();
@@ -194,7 +194,7 @@ async fn the_flag_moves_to_a_version_to_the_latest_and_is_cleared() {
 }
 
 #[tokio::test]
-async fn exactly_one_valid_target_is_required() {
+async fn transitional_requires_exactly_one_valid_target() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
@@ -215,7 +215,7 @@ async fn exactly_one_valid_target_is_required() {
 }
 
 #[tokio::test]
-async fn a_new_version_is_generated_and_shown() {
+async fn regenerate_prints_the_new_version() {
     let server = Server::start().await;
     let root = authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
@@ -233,7 +233,7 @@ async fn a_new_version_is_generated_and_shown() {
 }
 
 #[tokio::test]
-async fn options_change_key_length_and_duration() {
+async fn regenerate_options_change_key_length_and_duration() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "root", "is_ca": true});
     server
@@ -280,7 +280,7 @@ async fn a_transitional_ca_version_signs_only_if_allowed() {
 }
 
 #[tokio::test]
-async fn everything_or_nothing_below_a_ca_is_regenerated_and_listed() {
+async fn bulk_regenerate_lists_all_certificates_below_a_ca() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/inner", Some("/root")).await;
@@ -298,12 +298,15 @@ async fn everything_or_nothing_below_a_ca_is_regenerated_and_listed() {
     );
     authority(&server, "/alone", None).await;
     let run = shell.run(&["bulk-regenerate", "/alone"]).expect(0);
-    assert!(run.errors.contains("/alone signed nothing"), "{run:?}");
+    assert!(
+        run.errors.contains("The CA /alone signed no credentials."),
+        "{run:?}"
+    );
     assert_eq!(json_of(run), json!({"regenerated_credentials": []}));
 }
 
 #[tokio::test]
-async fn missing_write_permission_on_one_changes_nothing() {
+async fn bulk_regenerate_changes_nothing_if_a_permission_is_missing() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -317,7 +320,7 @@ async fn missing_write_permission_on_one_changes_nothing() {
 }
 
 #[tokio::test]
-async fn values_of_a_plugin_are_found_but_need_another_plugin() {
+async fn values_of_the_current_plugin_are_found_but_not_regenerated() {
     let server = Server::start().await;
     for name in ["/a/one", "/a/two", "/b"] {
         server
@@ -351,7 +354,7 @@ async fn values_of_a_plugin_are_found_but_need_another_plugin() {
 }
 
 #[test]
-fn either_a_ca_or_a_plugin_is_required() {
+fn bulk_regenerate_requires_either_a_ca_or_a_plugin() {
     let shell = Shell::new();
     for wrong in [
         &["bulk-regenerate"][..],

@@ -67,7 +67,7 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
         assert_eq!(status(&shell)["next"], Value::Null);
         let start = Deployment::current_state(&server, &shell).await;
         let mut before = Deployment::current_state(&server, &shell).await;
-        for (step, stage, next, trusted_count, by_start) in [
+        for (step, stage, next, trusted_count, connects_at_start) in [
             ("introduce", "introduced", json!("switch"), 2, true),
             ("switch", "switched", json!("renew"), 2, true),
             ("renew", "renewed", json!("retire"), 2, false),
@@ -84,7 +84,11 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
             now.assert_connects_with(&before, step);
             assert_eq!(now.trusted_count(), trusted_count, "{step}");
             // A client that only trusts the old version fails only after the next deployment.
-            assert_eq!(connects(&now.presented, &start.trusted), by_start, "{step}");
+            assert_eq!(
+                connects(&now.presented, &start.trusted),
+                connects_at_start,
+                "{step}"
+            );
             let status = status(&shell);
             for field in ["stage", "next", "signing_version", "transitional_version"] {
                 assert_eq!(status[field], shown[field], "{step}");
@@ -137,7 +141,7 @@ async fn a_rotation_resumes_after_an_interruption_at_any_question() {
 }
 
 #[tokio::test]
-async fn a_terminal_asks_before_each_step_and_says_what_to_do() {
+async fn each_step_is_explained_and_confirmed_on_a_terminal() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["certificates", "rotate", "root"]);
@@ -191,7 +195,7 @@ async fn declining_a_step_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_step_taken_by_someone_else_at_the_prompt_is_not_repeated() {
+async fn a_step_taken_by_another_client_at_the_prompt_is_not_repeated() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);

@@ -17,7 +17,7 @@ struct Step {
 
 /// A server with one CA, `/root`, which signed nothing, and this result of the first step.
 fn server(first: Step) -> Stub {
-    // Newest first: `t` is transitional, `s` is not.
+    // A letter per version, newest first: `t` is transitional, `s` is not.
     let versions = Arc::new(Mutex::new("s".to_owned()));
     Stub::start(move |request, before, _| {
         let mut versions = versions.lock().unwrap();
@@ -44,7 +44,7 @@ fn server(first: Step) -> Stub {
         let body = match (status, request.line.as_str()) {
             (200, INTRODUCE) => version(0, true),
             (200, _) => json!([]),
-            _ => json!({"error": "it was not done, or it was"}),
+            _ => json!({"error": "the result of the step is unknown"}),
         };
         Reply::new(status, &body.to_string())
     })
@@ -128,7 +128,7 @@ fn a_step_without_effect_fails_with_the_status_of_its_request() {
 }
 
 #[test]
-fn a_successful_step_without_effect_ends_the_run() {
+fn a_successful_response_without_effect_is_an_error() {
     for pace in ["--yes", "--next"] {
         let stub = server(Step {
             is_done: false,

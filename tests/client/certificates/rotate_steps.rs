@@ -1,5 +1,5 @@
-//! The steps of `keywright certificates rotate`: which credentials below a CA it regenerates, how many steps it takes, and when it
-//! refuses.
+//! The steps of `keywright certificates rotate`: which credentials below a CA it regenerates, how many steps it takes, and
+//! when it refuses.
 
 use std::{
     fs,
@@ -44,7 +44,7 @@ async fn certificates_below_a_regenerated_one_stay_outstanding() {
 }
 
 #[tokio::test]
-async fn a_chain_of_three_is_regenerated_up_to_the_new_version() {
+async fn all_certificates_below_a_rotated_ca_are_regenerated() {
     let server = server_with_tree().await;
     let output = rotate(&Shell::of(&server), "/root", &["--yes"]);
     let names = json!(["/inner", "/leaf", "/other"]);
@@ -133,7 +133,7 @@ async fn yes_takes_all_remaining_steps_from_any_stage() {
 }
 
 #[tokio::test]
-async fn resume_continues_a_rotation_but_starts_none() {
+async fn resume_continues_a_rotation_but_does_not_start_one() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     for arguments in [&["--resume", "--yes"], &["--resume", "--next"]] {
@@ -230,7 +230,7 @@ async fn an_unwritable_bundle_stops_the_run_before_a_step() {
 }
 
 #[tokio::test]
-async fn a_bundle_behind_a_link_is_replaced_and_the_link_stays() {
+async fn a_bundle_behind_a_symbolic_link_is_replaced() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     fs::create_dir(shell.file("far")).unwrap();

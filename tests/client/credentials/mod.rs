@@ -1,4 +1,4 @@
-//! The verbs of credentials: `get`, `find` and `delete`. Those that add versions are in `write.rs`.
+//! The commands `get`, `find` and `delete`. The commands that add versions are in `write.rs`.
 
 mod write;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_pipe_gets_the_active_version_its_raw_value_or_a_field() {
+async fn get_prints_the_active_version_its_raw_value_or_a_field() {
     let server = Server::start().await;
     server.set("/a", "password", json!("old")).await.expect(200);
     let set = server.set("/a", "password", json!("new")).await.expect(200);
@@ -51,7 +51,7 @@ async fn a_pipe_gets_the_active_version_its_raw_value_or_a_field() {
 }
 
 #[tokio::test]
-async fn certificates_are_shown_with_all_fields_of_the_api() {
+async fn get_prints_all_fields_of_a_certificate() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "root", "is_ca": true});
     let made = server.generate("/ca", "certificate", parameters).await;
@@ -71,7 +71,7 @@ async fn certificates_are_shown_with_all_fields_of_the_api() {
 }
 
 #[tokio::test]
-async fn versions_are_read_by_id_by_count_or_all() {
+async fn get_reads_a_version_by_id_or_several_versions() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for value in ["one", "two", "three"] {
@@ -104,7 +104,7 @@ async fn versions_are_read_by_id_by_count_or_all() {
 }
 
 #[tokio::test]
-async fn a_file_pipe_or_link_target_gets_only_the_value() {
+async fn get_writes_only_the_value_to_a_file_pipe_or_link_target() {
     let server = Server::start().await;
     server
         .set("/a", "password", json!("s3cret"))
@@ -158,7 +158,7 @@ async fn a_file_pipe_or_link_target_gets_only_the_value() {
 }
 
 #[tokio::test]
-async fn credentials_are_found_by_path_by_name_or_all() {
+async fn find_lists_credentials_below_a_path_by_name_or_all() {
     let server = Server::start().await;
     for name in ["/a/one", "/a/two", "/b/ONE"] {
         server.set(name, "value", json!("v")).await.expect(200);
@@ -193,7 +193,7 @@ async fn credentials_are_found_by_path_by_name_or_all() {
 }
 
 #[tokio::test]
-async fn certificates_are_found_by_their_own_or_their_cas_expiry() {
+async fn find_lists_certificates_by_their_own_or_their_cas_expiry() {
     let server = Server::start().await;
     let authority = json!({"common_name": "ca", "is_ca": true, "duration": 30});
     server
@@ -291,7 +291,10 @@ async fn deleting_continues_after_a_failure_and_reports_it() {
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
     let run = shell.run(&["delete", "--path", "/a", "--yes"]).expect(3);
     assert!(run.errors.contains("/a/one: "), "{run:?}");
-    assert!(run.errors.contains("deleted: 1, failed: 1"), "{run:?}");
+    assert!(
+        run.errors.contains("Deleted 1 credential, 1 failed."),
+        "{run:?}"
+    );
     assert_eq!(names(&shell), "/ab\n/a/one\n");
 }
 
@@ -315,7 +318,7 @@ fn an_interrupted_deletion_reports_its_counts() {
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(130), "{screen}");
     assert!(
-        screen.contains("deleted: 1, failed: 0, not attempted: 2"),
+        screen.contains("Deleted 1 credential, 0 failed, 2 not attempted."),
         "{screen}"
     );
 }
@@ -333,7 +336,7 @@ fn a_401_ends_the_deletion_with_its_counts() {
     let run = stub.shell().run(&arguments).expect(5);
     assert!(
         run.errors
-            .contains("deleted: 1, failed: 1, not attempted: 2"),
+            .contains("Deleted 1 credential, 1 failed, 2 not attempted."),
         "{run:?}"
     );
     assert_eq!(stub.lines().len(), 3);
@@ -357,7 +360,7 @@ fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
         let arguments = ["delete", "--path", "/a", "--yes"];
         let run = stub.shell().run(&arguments).expect(status);
         let counts = format!(
-            "deleted: 0, failed: {failed}, already deleted: {}",
+            "Deleted 0 credentials, {failed} failed, {} already deleted.",
             2 - failed
         );
         assert!(run.errors.contains(&counts), "{run:?}");
@@ -371,15 +374,22 @@ fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
     });
     let arguments = ["delete", "--path", "/a", "--yes"];
     let run = stub.shell().run(&arguments).expect(3);
-    assert!(run.errors.contains("deleted: 0, failed: 1"), "{run:?}");
+    assert!(
+        run.errors.contains("Deleted 0 credentials, 1 failed."),
+        "{run:?}"
+    );
 }
 
 #[test]
-fn three_consecutive_losses_end_the_deletion() {
+fn three_consecutive_lost_connections_end_the_deletion() {
     for (lost, status, counts) in [
-        (&[2][..], 3, "deleted: 5, failed: 1"),
-        (&[1, 2, 4, 5], 3, "deleted: 2, failed: 4"),
-        (&[2, 3, 4], 6, "deleted: 1, failed: 3, not attempted: 2"),
+        (&[2][..], 3, "Deleted 5 credentials, 1 failed."),
+        (&[1, 2, 4, 5], 3, "Deleted 2 credentials, 4 failed."),
+        (
+            &[2, 3, 4],
+            6,
+            "Deleted 1 credential, 3 failed, 2 not attempted.",
+        ),
     ] {
         let stub = Stub::start(move |request, _, _| {
             if request.line.starts_with("GET") {

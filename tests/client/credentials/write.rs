@@ -1,4 +1,4 @@
-//! The verbs that add versions: `set`, `generate` and `regenerate`.
+//! The commands that add versions: `set`, `generate` and `regenerate`.
 
 use std::fs;
 
@@ -128,16 +128,16 @@ async fn standard_input_is_accepted_for_one_field_only() {
     for (fields, named) in [
         (
             &["--private-key", "-", "--public-key", "-"][..],
-            "private_key, public_key",
+            "private_key and public_key",
         ),
-        (&["--ca", "-", "--certificate", "-"], "ca, certificate"),
+        (&["--ca", "-", "--certificate", "-"], "ca and certificate"),
         (
             &["--username", "-", "--private-key", "-"],
-            "private_key, password",
+            "private_key and password",
         ),
         (
             &["--username", "me", "--certificate", "-"],
-            "certificate, password",
+            "certificate and password",
         ),
     ] {
         let arguments = [&["set", "/a", "--type", "other"][..], fields].concat();
@@ -154,11 +154,11 @@ async fn standard_input_is_accepted_for_one_field_only() {
 }
 
 #[tokio::test]
-async fn every_verb_stores_metadata_verbatim() {
+async fn each_command_that_writes_stores_metadata_verbatim() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let metadata = r#"{"z":123456789012345678901234567890,"a":1.10}"#;
-    let kept = |arguments: &[&str]| {
+    let assert_stored_verbatim = |arguments: &[&str]| {
         let arguments = [arguments, &["--metadata", metadata]].concat();
         let run = shell.run(&arguments).expect(0);
         let compact: String = run.output.split_whitespace().collect();
@@ -167,9 +167,9 @@ async fn every_verb_stores_metadata_verbatim() {
             "{run:#?}"
         );
     };
-    kept(&["set", "/a", "--type", "value", "--value", "v"]);
-    kept(&["generate", "/b", "--type", "password"]);
-    kept(&["regenerate", "/b"]);
+    assert_stored_verbatim(&["set", "/a", "--type", "value", "--value", "v"]);
+    assert_stored_verbatim(&["generate", "/b", "--type", "password"]);
+    assert_stored_verbatim(&["regenerate", "/b"]);
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn values_are_read_from_files_and_arguments() {
 }
 
 #[tokio::test]
-async fn the_mode_decides_about_an_existing_credential() {
+async fn the_mode_determines_whether_generate_adds_a_version() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let id = |more: &[&str]| {
@@ -292,7 +292,7 @@ async fn each_type_has_options_for_its_parameters() {
 }
 
 #[tokio::test]
-async fn a_terminal_gets_a_table_with_the_value() {
+async fn generate_prints_a_table_on_a_terminal() {
     let server = Server::start().await;
     let arguments = ["generate", "/a", "-t", "password", "--length", "20"];
     let shell = Shell::of(&server).variable("NO_COLOR", "1");
@@ -309,7 +309,7 @@ async fn a_terminal_gets_a_table_with_the_value() {
     assert_eq!(field("value"), value.as_str(), "{screen}");
 }
 
-/// A server with a type of a plugin.
+/// A server with a plugin for the type `pin`.
 fn server_with_pins() -> Stub {
     Stub::start(|request, _, _| match request.line.as_str() {
         "GET /api/v1/types" => {
@@ -387,7 +387,7 @@ fn parameters_that_violate_the_schema_are_not_sent() {
 }
 
 #[test]
-fn parameters_are_sent_unchecked_without_a_description() {
+fn parameters_are_sent_unchecked_if_the_server_lists_no_types() {
     let stub = Stub::start(|request, _, _| match request.line.as_str() {
         "GET /api/v1/types" => Reply::new(404, "{\"error\":\"no such path\"}"),
         _ => Reply::new(200, VERSION),
@@ -401,7 +401,7 @@ fn parameters_are_sent_unchecked_without_a_description() {
 }
 
 #[tokio::test]
-async fn a_version_with_the_same_parameters_and_metadata_is_added() {
+async fn regenerate_adds_a_version_with_the_same_parameters() {
     let server = Server::start().await;
     let parameters = json!({"length": 12});
     server

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::session;
 use crate::fixtures::versions;
 
-/// A provider at the root of a stub, next to the API.
+/// Returns the responses of an API and of a provider at the root of a stub; `None` for the token endpoint and for unknown
+/// paths. `changes` replaces fields of the discovery document.
 pub(super) fn openid(request: &ReceivedRequest, url: &str, changes: &Value) -> Option<Reply> {
     let body = match request.line.as_str() {
         "GET /info" => json!({"auth-server": {"url": format!("{url}/")}, "app": {"name": "x"}}),
@@ -87,7 +88,7 @@ fn a_secret_is_sent_in_the_header_and_then_in_the_form() {
             .map(|request| {
                 let begins = "grant_type=client_credentials&scope=x+y&audience=z";
                 assert!(request.body.starts_with(begins), "{request:?}");
-                // a%3Ab:s+%25%26 in base64, in the lower case of heads.
+                // a%3Ab:s+%25%26 in base64, in lower case like the recorded head.
                 let basic = "authorization: basic ysuzqwi6cyslmjulmjy=";
                 if request.head.contains(basic) {
                     assert!(!request.body.contains("client_id"), "{request:?}");
@@ -145,7 +146,7 @@ fn no_secret_is_sent_if_the_document_is_malformed() {
 }
 
 #[test]
-fn a_document_at_the_host_is_found_too() {
+fn a_discovery_document_at_the_root_of_the_host_is_found() {
     let stub = Stub::start(|request, _, url| match request.line.as_str() {
         "GET /info" => {
             let info = json!({"auth-server": {"url": format!("{url}/a/b")}});
@@ -205,7 +206,7 @@ fn renewal_and_logout_use_the_logins_client_and_resource() {
 }
 
 #[test]
-fn a_login_whose_token_the_server_refuses_is_kept_with_a_warning() {
+fn a_login_with_a_token_that_the_server_refuses_is_kept() {
     let stub = Stub::start(|request, _, url| match request.line.as_str() {
         "GET /version" => Reply::new(401, r#"{"error":"invalid_token"}"#),
         _ => openid(request, url, &json!({})).unwrap_or_else(tokens),
@@ -215,7 +216,7 @@ fn a_login_whose_token_the_server_refuses_is_kept_with_a_warning() {
     let run = shell.run_with(&login, "secret").expect(5);
     let words = "logged in, but the server refuses the token: invalid_token; check";
     assert!(run.errors.contains(words), "{run:?}");
-    assert!(!run.errors.contains("logged in to"), "{run:?}");
+    assert!(!run.errors.contains("Logged in to"), "{run:?}");
     assert_eq!(session(&shell).unwrap()["access_token"], "access");
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     discovery::{openid, requests_at, shell},
-    keep, keep_text, provider, session,
+    provider, session, write_session, write_session_text,
 };
 
 #[tokio::test]
@@ -261,11 +261,11 @@ async fn a_logout_revokes_the_login_and_reports_the_server() {
     let login = ["login", "--username", "developer"];
     shell.run_with(&login, "developer-password").expect(0);
     let shell = shell.variable("NO_COLOR", "1");
-    let message = format!("logged out of {}\n", server.base_url());
+    let message = format!("Logged out of {}.\n", server.base_url());
     assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), message));
     assert!(session(&shell).is_none());
     shell.run(&["find"]).expect(5);
-    let none = "not logged in\n".to_owned();
+    let none = "You are not logged in.\n".to_owned();
     assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), none));
 }
 
@@ -278,7 +278,7 @@ fn the_session_is_deleted_even_if_the_provider_is_down() {
         "server": format!("https://127.0.0.1:{}", port.number()), "ca_cert": [shell.file("ca.pem")],
         "access_token": token("old"), "refresh_token": "refresh",
     });
-    keep(&shell, &kept);
+    write_session(&shell, &kept);
     let run = shell.run(&["logout"]).expect(3);
     assert!(run.errors.contains("can't be reached"), "{run:?}");
     assert!(session(&shell).is_none());
@@ -326,7 +326,7 @@ fn an_expired_token_is_renewed_once_for_the_logout() {
         if let Some(refresh_token) = refresh_token {
             kept["refresh_token"] = json!(refresh_token);
         }
-        keep(&shell, &kept);
+        write_session(&shell, &kept);
         shell.run(&["logout"]).expect(status);
         assert!(session(&shell).is_none());
         let requests = stub.requests().into_iter().filter_map(|request| {
@@ -361,14 +361,14 @@ async fn a_malformed_session_prevents_neither_logout_nor_login() {
         b"hunter2 \xff",
     ] {
         let shell = Shell::at(&server);
-        keep_text(&shell, text);
+        write_session_text(&shell, text);
         let run = shell.run(&["find"]).expect(1);
         assert!(run.errors.contains("log in again"), "{run:?}");
         assert!(!run.errors.contains("hunter2"), "{run:?}");
         let run = shell.run(&["logout"]).expect(3);
         assert!(run.errors.contains("could not be revoked"), "{run:?}");
         assert!(!shell.file(".config/keywright/session.json").exists());
-        keep_text(&shell, text);
+        write_session_text(&shell, text);
         let login = ["login", "--username", "developer"];
         shell.run_with(&login, "developer-password").expect(0);
         shell.run(&["find"]).expect(0);
@@ -384,7 +384,7 @@ fn a_clients_login_is_revoked_only_with_its_secret() {
             Some("ci"),
             200,
             Some("token=access&token_type_hint=access_token"),
-            "logged out of",
+            "Logged out of",
         ),
         (
             Some("ci"),
@@ -417,7 +417,7 @@ fn a_clients_login_is_revoked_only_with_its_secret() {
             revocation,
             "{id:?}"
         );
-        // ci:secret in base64, in the lower case of heads.
+        // ci:secret in base64, in lower case like the recorded head.
         let with_secret = |request: &ReceivedRequest| request.head.contains("basic y2k6c2vjcmv0");
         assert!(requests.iter().all(with_secret), "{requests:?}");
     }

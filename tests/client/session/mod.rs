@@ -21,12 +21,12 @@ fn session(shell: &Shell) -> Option<Value> {
 }
 
 /// Stores a session, as `keywright login` does.
-fn keep(shell: &Shell, session: &Value) {
-    keep_text(shell, session.to_string().as_bytes());
+fn write_session(shell: &Shell, session: &Value) {
+    write_session_text(shell, session.to_string().as_bytes());
 }
 
 /// Overwrites the stored session with a text.
-fn keep_text(shell: &Shell, text: &[u8]) {
+fn write_session_text(shell: &Shell, text: &[u8]) {
     let folder = shell.file(".config/keywright");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("session.json");
@@ -55,7 +55,7 @@ fn provider(request: &ReceivedRequest, before: usize, url: &str) -> Option<Reply
 const EXPIRED: &str = "{\"error\":\"access_token_expired\",\"error_description\":\"it has\"}";
 
 #[tokio::test]
-async fn settings_are_read_from_the_platforms_or_a_named_folder() {
+async fn settings_are_read_from_the_default_or_a_named_folder() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::new()

@@ -7,7 +7,7 @@ use keywright_harness::{Reply, Server, Shell, Stub, key_file, mint::Mint};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{EXPIRED, keep, provider, session};
+use super::{EXPIRED, provider, session, write_session};
 use crate::fixtures::{self, VERSION, listing, password_for, versions};
 
 #[tokio::test]
@@ -62,7 +62,7 @@ fn a_renewed_token_does_not_overwrite_a_changed_session() {
             "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
             "access_token": "expired", "refresh_token": "refresh",
         });
-        keep(&shell, &session_before);
+        write_session(&shell, &session_before);
         shell.run(&["get", "/a"]).expect(0);
         assert_eq!(session(&shell), replacement(&stub.url()));
     }
@@ -126,7 +126,7 @@ fn an_expired_token_without_renewal_suggests_a_login() {
     let kept = json!({
         "server": stub.url(), "ca_cert": [shell.file("ca.pem")], "access_token": "expired",
     });
-    keep(&shell, &kept);
+    write_session(&shell, &kept);
     let run = shell.run(&["get", "/a"]).expect(5);
     assert!(run.errors.contains("has expired") && run.errors.contains("keywright login"));
     assert_eq!(stub.lines().len(), 1);
@@ -172,7 +172,7 @@ fn anonymous(stub: &Stub) -> Shell {
 }
 
 #[test]
-fn a_failing_provider_is_retried_and_has_status_6() {
+fn an_unavailable_provider_is_retried_and_exits_with_status_6() {
     for (failing, status) in [
         ("GET /uaa/.well-known/openid-configuration", 503),
         ("POST /uaa/oauth/token", 500),
@@ -219,7 +219,7 @@ fn a_briefly_unavailable_provider_is_retried() {
 }
 
 #[test]
-fn an_unreachable_provider_is_retried_and_has_status_6() {
+fn an_unreachable_provider_is_retried_and_exits_with_status_6() {
     let stub = Stub::start(|_, _, _| {
         Reply::new(
             200,
@@ -244,14 +244,14 @@ fn a_failed_renewal_keeps_the_session() {
         "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
         "access_token": "expired", "refresh_token": "refresh",
     });
-    keep(&shell, &kept);
+    write_session(&shell, &kept);
     let run = shell.run(&["get", "/a"]).expect(6);
     assert!(!run.errors.contains("has expired"), "{run:?}");
     assert_eq!(session(&shell), Some(kept));
 }
 
 #[test]
-fn bulk_verbs_stop_with_status_6_if_the_provider_is_down() {
+fn bulk_commands_exit_with_status_6_if_the_provider_is_down() {
     for (arguments, responded, not_tried) in [
         (
             &["import", "file", "--parallel", "1"][..],
@@ -261,7 +261,7 @@ fn bulk_verbs_stop_with_status_6_if_the_provider_is_down() {
         (
             &["delete", "--path", "/a", "--yes"],
             "DELETE",
-            "deleted: 1, failed: 1, not attempted: 2",
+            "Deleted 1 credential, 1 failed, 2 not attempted.",
         ),
         (
             &[
@@ -308,7 +308,11 @@ fn bulk_verbs_stop_with_status_6_if_the_provider_is_down() {
             let lines = lines.iter().filter(|line| line.starts_with(begins));
             lines.filter(|line| !line.contains("path=")).count()
         };
-        assert_eq!(count("POST"), 3, "once, and then twice in vain: {lines:?}");
+        assert_eq!(
+            count("POST"),
+            3,
+            "one success, then two failed attempts: {lines:?}"
+        );
         assert_eq!(count(&format!("{responded} /api")), 2, "{lines:?}");
     }
 }

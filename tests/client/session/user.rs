@@ -117,14 +117,14 @@ set -eu
 printf %s "$1" >"$HOME/page"
 state=$(sed 's/.*[?&]state=\([^&]*\).*/\1/' <<<"$1")
 port=$(sed 's/.*127\.0\.0\.1%3A\([0-9]*\)%2Fcallback.*/\1/' <<<"$1")
-ask() {{
+request() {{
     exec 3<>"/dev/tcp/127.0.0.1/$port"
     printf 'GET /callback?%s HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n' "$1" >&3
     cat <&3
 }}
-ask "code=forged&state=forged" >"$HOME/forged"
+request "code=forged&state=forged" >"$HOME/forged"
 parameters='{parameters}'
-ask "${{parameters//STATE/$state}}" >"$HOME/seen"
+request "${{parameters//STATE/$state}}" >"$HOME/seen"
 "#
     );
     let file = shell.file("browser");
@@ -133,7 +133,7 @@ ask "${{parameters//STATE/$state}}" >"$HOME/seen"
     file.display().to_string()
 }
 
-/// The parameters of the page that the browser was given.
+/// The parameters of the page that the browser opened.
 fn page(shell: &Shell) -> Vec<(String, String)> {
     let page = fs::read_to_string(shell.file("page")).unwrap();
     let (_, query) = page.split_once('?').unwrap();
@@ -144,7 +144,7 @@ fn page(shell: &Shell) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_code_from_the_browser_requires_this_runs_verifier() {
+fn the_code_from_the_browser_is_exchanged_with_the_verifier() {
     let stub =
         Stub::start(|request, _, url| openid(request, url, &json!({})).unwrap_or_else(tokens));
     let shell = shell(&stub);
@@ -192,7 +192,7 @@ fn the_code_from_the_browser_requires_this_runs_verifier() {
 }
 
 #[test]
-fn a_refusal_or_another_issuer_exchanges_no_code() {
+fn no_code_is_exchanged_after_a_refusal_or_from_another_issuer() {
     for (parameters, words) in [
         (
             "error=access_denied&error_description=not+today&state=STATE&iss=ISSUER",
@@ -202,14 +202,14 @@ fn a_refusal_or_another_issuer_exchanges_no_code() {
             "error=access_denied&state=STATE&iss=ISSUER",
             "access_denied",
         ),
-        ("code=c&state=STATE", "iss is missing or different"),
+        ("code=c&state=STATE", "is missing or names another provider"),
         (
             "code=c&state=STATE&iss=https://evil.example",
-            "iss is missing or different",
+            "is missing or names another provider",
         ),
         (
             "code=c&state=STATE&iss=ISSUER/",
-            "iss is missing or different",
+            "is missing or names another provider",
         ),
     ] {
         let stub =

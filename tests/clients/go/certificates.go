@@ -11,7 +11,7 @@ import (
 	"code.cloudfoundry.org/credhub-cli/credhub/credentials/values"
 )
 
-// certificates generates a CA and a certificate, regenerates what the CA signed, and sets a certificate.
+// certificates generates a CA and a certificate, regenerates the certificates below the CA, and sets a certificate.
 func certificates(calls *calls) {
 	client := calls.client
 	ca := call(calls, "GenerateCertificate", func() (library.Certificate, error) {
@@ -61,7 +61,7 @@ func certificates(calls *calls) {
 // expectChain exits if the certificate does not chain to its CA.
 func expectChain(value values.Certificate) {
 	roots := x509.NewCertPool()
-	expect(roots.AppendCertsFromPEM([]byte(value.Ca)), "the CA is no PEM certificate")
+	expect(roots.AppendCertsFromPEM([]byte(value.Ca)), "the CA is not a PEM certificate")
 	block, _ := pem.Decode([]byte(value.Certificate))
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	expect(err == nil, "%v", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/go-version"
 )
 
-// operations calls what concerns the server as a whole.
+// operations calls the methods that concern the server as a whole.
 func operations(calls *calls) {
 	client := calls.client
 	calls.record("Client")
@@ -69,7 +69,7 @@ func credentials(calls *calls) {
 	interpolation(calls)
 }
 
-// generated has the server generate credentials of the types that have no CA.
+// generated generates credentials of the types without a CA.
 func generated(calls *calls) {
 	client := calls.client
 	password := call(calls, "GeneratePassword", func() (library.Password, error) {
@@ -114,7 +114,7 @@ func generated(calls *calls) {
 	regenerated := call(calls, "Regenerate", func() (library.Credential, error) {
 		return client.Regenerate("/go/generated/password")
 	})
-	expect(regenerated.Id != password.Id && len(regenerated.Value.(string)) == 40, "it was not regenerated")
+	expect(regenerated.Id != password.Id && len(regenerated.Value.(string)) == 40, "the password was not regenerated")
 }
 
 // interpolation replaces a reference in service bindings.

@@ -3,7 +3,7 @@
 //	go-client SERVER CA_FILE secret CLIENT_ID CLIENT_SECRET
 //	go-client SERVER CA_FILE certificate CERTIFICATE_FILE KEY_FILE
 //
-// It prints a line for each call. If a call fails, or returns something else than expected, it exits with status 1.
+// It prints a line for each call. If a call fails, or returns an unexpected result, it exits with status 1.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	calls.expectAll()
 }
 
-// options reads how to reach the server and how to authenticate.
+// options returns the trusted CA and the authentication from the arguments.
 func options(arguments []string) []credhub.Option {
 	caFile, method, first, second := arguments[0], arguments[1], arguments[2], arguments[3]
 	ca, err := os.ReadFile(caFile)

@@ -8,7 +8,7 @@ import (
 	library "code.cloudfoundry.org/credhub-cli/credhub/permissions"
 )
 
-// actor gets permissions and loses them.
+// actor is granted permissions, which are then deleted.
 const actor = "uaa-client:another"
 
 // permissionsV2 adds, reads, changes and deletes a permission.
@@ -54,8 +54,8 @@ func permissionsV1(calls *calls, old *credhub.CredHub) {
 	listed := call(calls, "GetPermissions", func() ([]library.V1_Permission, error) {
 		return calls.client.GetPermissions("/go/json")
 	})
-	isThere := slices.ContainsFunc(listed, func(permission library.V1_Permission) bool {
+	isListed := slices.ContainsFunc(listed, func(permission library.V1_Permission) bool {
 		return permission.Actor == actor && slices.Equal(permission.Operations, []string{"read"})
 	})
-	expect(isThere, "%+v", listed)
+	expect(isListed, "%+v", listed)
 }

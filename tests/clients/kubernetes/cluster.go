@@ -122,7 +122,7 @@ func (cluster *cluster) checkNamespaces() error {
 		keys = append(keys, client.ObjectKeyFromObject(externalSecret))
 	}
 	for _, key := range keys {
-		// Cluster-wide objects have none.
+		// Cluster-wide objects have no namespace.
 		if key.Namespace != "" && !cluster.namespaces[key.Namespace] {
 			return fmt.Errorf("%s: there is no such namespace", key)
 		}

@@ -1,5 +1,5 @@
-// Logs a user in as a person with a browser does: `node browser.mjs USER PAGE`. Follows redirections, and sends each form on
-// its way with the user's name where a name is asked for. Prints the text of the last page.
+// A scripted browser for logins: `node browser.mjs USER PAGE`. Follows redirections, and submits each form, with the user's
+// name in the login field. Prints the text of the last page.
 
 const [user, page] = process.argv.slice(2);
 
@@ -53,5 +53,5 @@ for (let step = 0; step < STEPS_MAX; step += 1) {
   url = new URL(next.action, url);
   response = await request(url, { method: 'POST', body: next.fields });
 }
-console.error(`no end after ${STEPS_MAX} steps at ${url}`);
+console.error(`the login is not complete after ${STEPS_MAX} steps, at ${url}`);
 process.exit(1);

@@ -1,5 +1,6 @@
-// An identity provider for tests, on a free port of 127.0.0.1: `node provider.mjs MODULES ALGORITHM CERTIFICATE KEY`, where MODULES
-// is the folder `node_modules`. Prints its address once it listens. Users choose their id: it is the name that they log in with.
+// An identity provider for tests, on a free port of 127.0.0.1: `node provider.mjs MODULES ALGORITHM CERTIFICATE KEY`, where
+// MODULES is the folder `node_modules`. Prints its address once it listens. Users choose their id: it is the name that they
+// log in with.
 
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -13,7 +13,7 @@ use wit_component::DecodedWasm;
 
 use super::{Workshop, words};
 
-/// The languages of projects, each with its required programs, of which one is enough.
+/// Each language of projects, with the programs that can build it. One of them is enough.
 const LANGUAGES: [(&str, &[&str]); 5] = [
     ("rust", &["cargo"]),
     ("c", &["zig", "python-zig", "clang"]),
@@ -22,7 +22,8 @@ const LANGUAGES: [(&str, &[&str]); 5] = [
     ("go", &["go"]),
 ];
 
-/// The language whose interpreter takes the longest to compile. So it is not tested in a server here, but in `../examples/`.
+/// The language whose interpreter takes the longest to compile. So `../examples.rs` tests it in a server, and this module
+/// does not.
 const SLOWEST: &str = "python";
 
 impl Workshop {
@@ -60,7 +61,7 @@ async fn new_project_can_be_built_tested_and_served() {
     let mut options = Options::default().without_plugins();
     let mut types = Vec::new();
     for (language, programs) in LANGUAGES {
-        if !is_there(programs) {
+        if !is_installed(programs) {
             let programs = programs.join(" or ");
             tell(&format!("skipped: {language}: {programs} is missing"));
             continue;
@@ -150,7 +151,7 @@ fn folder_with_no_project_or_two_is_rejected() {
 }
 
 #[test]
-fn missing_tool_is_reported_with_installation() {
+fn missing_tool_is_reported_with_installation_instructions() {
     let workshop = Workshop::with(&[]);
     for (language, tool, remedy) in [
         ("rust", "cargo is missing", "https://rustup.rs"),
@@ -181,9 +182,9 @@ fn missing_tool_is_reported_with_installation() {
     }
 }
 
-/// If the compiler lacks the target, only that is reported.
+/// If the compiler lacks the target, only the missing target is reported.
 #[test]
-fn missing_target_is_reported_with_installation() {
+fn missing_target_is_reported_with_installation_instructions() {
     let workshop = Workshop::with(&[]);
     workshop
         .plugin(&["new", "token", "--lang", "rust"])
@@ -209,7 +210,7 @@ fn compiler_errors_are_printed() {
         ("rust", &["cargo"][..], "src/lib.rs"),
         ("c", LANGUAGES[1].1, "plugin.c"),
     ] {
-        if !is_there(programs) {
+        if !is_installed(programs) {
             continue;
         }
         let name = format!("wrong-{language}");
@@ -260,7 +261,7 @@ fn errors_in_the_project_are_reported() {
 fn imports(component: &Path) -> Vec<String> {
     let bytes = fs::read(component).unwrap();
     let DecodedWasm::Component(resolve, world) = wit_component::decode(&bytes).unwrap() else {
-        unreachable!("{component:?} is no component");
+        unreachable!("{component:?} is not a component");
     };
     let imports = resolve.worlds[world].imports.iter();
     let with_functions = imports.filter(|(_, item)| match item {
@@ -278,25 +279,25 @@ fn imports(component: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Writes a program in another process. If this process opened the file for writing, children of other threads could inherit it, and
-/// the program could not be run (ETXTBSY).
+/// Writes a program in another process. If this process opened the file for writing, children of other threads could
+/// inherit it, and the program could not be run (ETXTBSY).
 fn executable(file: &Path, script: &str) {
     let arguments = ["-m", "755", "/dev/stdin", file.to_str().unwrap()];
     Program::run("install", &arguments, script).expect_success();
 }
 
 /// Returns whether one of these programs is installed. In CI it must be.
-fn is_there(programs: &[&str]) -> bool {
-    let is_there = program_folders().any(|folder| {
+fn is_installed(programs: &[&str]) -> bool {
+    let is_installed = program_folders().any(|folder| {
         programs
             .iter()
             .any(|program| folder.join(program).is_file())
     });
     assert!(
-        is_there || env::var_os("CI").is_none(),
+        is_installed || env::var_os("CI").is_none(),
         "{programs:?}: one of them is required in CI"
     );
-    is_there
+    is_installed
 }
 
 /// Returns the search path: the toolchains that `cargo xtask` installs, then the `PATH`.
@@ -318,7 +319,7 @@ fn output_lists_the_next_commands_in_each_language() {
         ("go", "cd in-go"),
     ] {
         let name = format!("in-{language}");
-        let begun = workshop
+        let created = workshop
             .plugin(&["new", &name, "--lang", language])
             .expect(0);
         for expected in [
@@ -327,7 +328,10 @@ fn output_lists_the_next_commands_in_each_language() {
             "keywright plugin build",
             &format!("keywright plugin test {name}.wasm"),
         ] {
-            assert!(begun.output.contains(expected), "{expected}: {begun:#?}");
+            assert!(
+                created.output.contains(expected),
+                "{expected}: {created:#?}"
+            );
         }
         let folder = workshop.0.path().join(&name);
         let readme = fs::read_to_string(folder.join("README.md")).unwrap();

@@ -65,7 +65,7 @@ fn every_kind_of_weak_randomness_is_detected() {
 }
 
 #[test]
-fn other_faults_are_detected() {
+fn faults_other_than_weak_randomness_are_detected() {
     let workshop = Workshop::with(&["hostile"]);
     // The plugin accepts every parameter.
     let unknown = "a parameter that it does not know is refused";
@@ -229,7 +229,7 @@ fn test_prints_notes_and_bench_does_not() {
         let errors = workshop.plugin(&arguments).expect(status).errors;
         errors.matches(NOTED).count()
     };
-    // One per value that is validated. The test fails because unknown parameters are not rejected.
+    // One note per validated value. `plugin test` fails because the plugin accepts unknown parameters.
     assert_eq!(notes(&["test", "hostile.wasm"], 3), 20);
     assert_eq!(notes(&["bench", "hostile.wasm", "--calls", "2"], 0), 0);
 }

@@ -10,7 +10,7 @@ use reqwest::{Method, header};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Unique texts that only occur where the server repeats its input.
+/// Unique texts. Output can only contain them if the server repeats its input.
 #[derive(Default)]
 struct Canaries {
     planted: Vec<(String, String)>,
@@ -63,19 +63,16 @@ impl Canaries {
     }
 }
 
-/// Asserts that no canary is in the log, the audit trail or a database file, while the server runs and after its end. The
-/// trail and the files must contain this marker, which proves that the search works.
-async fn assert_left_nowhere(server: Server, canaries: &Canaries, marker: &str) {
+/// Asserts that no canary is in the log, the audit trail or a database file, while the server runs and after it has
+/// stopped. The trail and the files must contain this marker, which proves that the search works.
+async fn assert_absent_from_files(server: Server, canaries: &Canaries, marker: &str) {
     assert!(
         database(server.directory()).contains(marker),
-        "the search looks in the wrong files"
+        "the search covers the wrong files"
     );
     assert!(server.log().contains("keywright"), "the log is empty");
     let trail = server.audit_trail();
-    assert!(
-        trail.contains(marker),
-        "the search looks in the wrong trail"
-    );
+    assert!(trail.contains(marker), "the search covers the wrong trail");
     canaries.assert_absent("the audit trail", &trail);
     canaries.assert_absent("the log", &server.whole_log().await);
     canaries.assert_absent("the open database", &database(server.directory()));
@@ -129,7 +126,7 @@ async fn tokens_are_in_no_log_or_database_file() {
             canaries.assert_absent(name, text);
         }
     }
-    assert_left_nowhere(server, &canaries, "/marker/value").await;
+    assert_absent_from_files(server, &canaries, "/marker/value").await;
 }
 
 #[tokio::test]
@@ -194,7 +191,7 @@ password = "{password}"
             canaries.assert_absent("a response", &response.body);
         }
     }
-    assert_left_nowhere(server, &canaries, "/marker/value").await;
+    assert_absent_from_files(server, &canaries, "/marker/value").await;
 }
 
 #[tokio::test]
@@ -251,7 +248,7 @@ async fn metrics_contain_no_secret_name_or_actor() {
     canaries.watch("the actor", "developer");
 
     let scrape = server.scrape().await;
-    // Without these the search would be meaningless.
+    // These texts show that the search covers all metrics.
     for marker in [
         "unmatched",
         "keywright_certificates",
@@ -263,7 +260,7 @@ async fn metrics_contain_no_secret_name_or_actor() {
 }
 
 /// Sends bodies that must be rejected with a 4xx status, and searches each response for the canaries.
-async fn assert_refused_in_silence(
+async fn assert_rejected_without_repeating(
     method: Method,
     path: &str,
     bodies: impl Fn(&str) -> Vec<Value>,
@@ -290,12 +287,12 @@ async fn assert_refused_in_silence(
         );
         canaries.assert_absent(&format!("the response to {body}"), &response.error());
     }
-    assert_left_nowhere(server, &canaries, "/marker/value").await;
+    assert_absent_from_files(server, &canaries, "/marker/value").await;
 }
 
 #[tokio::test]
 async fn rejected_set_repeats_no_secret() {
-    assert_refused_in_silence(Method::PUT, "/api/v1/data", |canary| {
+    assert_rejected_without_repeating(Method::PUT, "/api/v1/data", |canary| {
         let long = canary.repeat(2_000);
         let set = |credential_type: &str, value: Value| {
             json!({"name": "/a", "type": credential_type, "value": value})
@@ -345,7 +342,7 @@ async fn rejected_set_repeats_no_secret() {
 
 #[tokio::test]
 async fn rejected_generate_repeats_no_secret() {
-    assert_refused_in_silence(Method::POST, "/api/v1/data", |canary| {
+    assert_rejected_without_repeating(Method::POST, "/api/v1/data", |canary| {
         let long = canary.repeat(2_000);
         let with = |credential_type: &str, parameters: Value| {
             json!({"name": "/a", "type": credential_type, "parameters": parameters})
@@ -384,7 +381,7 @@ async fn rejected_generate_repeats_no_secret() {
 
 #[tokio::test]
 async fn rejected_regenerate_repeats_no_secret() {
-    assert_refused_in_silence(Method::POST, "/api/v1/regenerate", |canary| {
+    assert_rejected_without_repeating(Method::POST, "/api/v1/regenerate", |canary| {
         vec![
             json!(format!("{{\"name\":\"/a\",\"metadata\":\"{canary}")),
             json!({"name": "/nowhere", "metadata": canary}),
@@ -399,7 +396,7 @@ async fn rejected_regenerate_repeats_no_secret() {
 
 #[tokio::test]
 async fn rejected_interpolate_repeats_no_secret() {
-    assert_refused_in_silence(Method::POST, "/api/v1/interpolate", |canary| {
+    assert_rejected_without_repeating(Method::POST, "/api/v1/interpolate", |canary| {
         let binding = |reference: &str| {
             json!({canary: [{canary: canary, "credentials": {"store-ref": reference, "b": canary}}]})
         };

@@ -1,12 +1,12 @@
-//! Values that callers set, values that the server generates, and their metadata; and the audit trail in both formats,
-//! after requests of every kind.
+//! Values that are set or generated, their metadata and interpolated documents occur in no log or database file. Requests
+//! of every kind leave no secret in the audit trail, in either format.
 
 use keywright_harness::{Options, Server};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Canaries, assert_left_nowhere};
+use super::{Canaries, assert_absent_from_files};
 
 /// Returns a certificate whose subject is a canary, with its key.
 fn certificate(common_name: &str) -> (String, String) {
@@ -66,10 +66,10 @@ async fn set_values_are_in_no_log_or_database_file() {
             "metadata": {metadata_key: canaries.plant("metadata")},
         });
         let version = server.put("/api/v1/data", body).await.expect(200).json();
-        canaries.watch_made("a user that was set", &version["value"]);
+        canaries.watch_made("a set value", &version["value"]);
     }
     read_everything(&server, "/marker").await;
-    assert_left_nowhere(server, &canaries, "/marker/value").await;
+    assert_absent_from_files(server, &canaries, "/marker/value").await;
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn generated_values_are_in_no_log_or_database_file() {
         .json();
     canaries.watch_made("a leaf", &leaf["value"]);
     read_everything(&server, "/marker").await;
-    assert_left_nowhere(server, &canaries, "/marker/password").await;
+    assert_absent_from_files(server, &canaries, "/marker/password").await;
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn interpolated_documents_are_in_no_log_or_database_file() {
         "{}",
         response.body
     );
-    assert_left_nowhere(server, &canaries, "/marker/json").await;
+    assert_absent_from_files(server, &canaries, "/marker/json").await;
 }
 
 /// Reads all versions of all credentials with every endpoint.
@@ -182,7 +182,7 @@ async fn read_everything(server: &Server, path: &str) {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_the_audit_trail_in_either_form() {
+async fn no_secret_is_in_the_audit_trail_in_either_format() {
     for format in ["json", "cef"] {
         let section = format!(
             "[audit]\nsink = \"file\"\nfile = \"audit.log\"\nformat = \"{format}\"\n\
@@ -196,11 +196,11 @@ async fn no_secret_is_in_the_audit_trail_in_either_form() {
         send_values(&server, &mut canaries).await;
         send_parameters(&server, &mut canaries).await;
         send_elsewhere(&server, &mut canaries).await;
-        assert_left_nowhere(server, &canaries, "/marker/value").await;
+        assert_absent_from_files(server, &canaries, "/marker/value").await;
     }
 }
 
-/// Values of every type, in requests that succeed and in requests that fail.
+/// Sends values of every type, in requests that succeed and in requests that fail.
 async fn send_values(server: &Server, canaries: &mut Canaries) {
     for (credential_type, fields) in [
         ("value", &[][..]),
@@ -244,10 +244,10 @@ async fn send_values(server: &Server, canaries: &mut Canaries) {
         .await
         .expect(200)
         .json();
-    canaries.watch_made("an authority", &made["value"]);
+    canaries.watch_made("a CA", &made["value"]);
 }
 
-/// Sends parameters and metadata to generate and regenerate.
+/// Sends canaries in requests that generate credentials, regenerate credentials or interpolate a document.
 async fn send_parameters(server: &Server, canaries: &mut Canaries) {
     for (credential_type, parameters) in [
         ("user", json!({"username": canaries.plant("a username")})),
@@ -301,7 +301,10 @@ async fn send_elsewhere(server: &Server, canaries: &mut Canaries) {
             "/api/v1/certificates?name=/marker/root&x={}",
             canaries.plant("a query of certificates")
         ),
-        format!("/nowhere?y={}", canaries.plant("a query of nothing")),
+        format!(
+            "/nowhere?y={}",
+            canaries.plant("a query of an unknown path")
+        ),
     ] {
         let request = server
             .authorized(Method::GET, &path)

@@ -16,7 +16,8 @@ use super::{Workshop, assert_refused, manifest, path, protected};
 /// The largest manifest, in bytes.
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 
-/// A registry's responses to requests for the manifest and the component. The reference always has the digest of the correct manifest.
+/// A registry's responses to requests for the manifest and the component. The reference always has the digest of the
+/// correct manifest.
 struct Case {
     manifest: fn(&str, &ReceivedRequest, &str) -> Reply,
     component: fn(&ReceivedRequest) -> Reply,
@@ -25,22 +26,22 @@ struct Case {
 
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-fn sound_manifest(manifest: &str, _: &ReceivedRequest, _: &str) -> Reply {
+fn correct_manifest(manifest: &str, _: &ReceivedRequest, _: &str) -> Reply {
     Reply::new(200, manifest)
 }
 
-fn sound_component(_: &ReceivedRequest) -> Reply {
+fn correct_component(_: &ReceivedRequest) -> Reply {
     Reply::bytes(COMPONENT)
 }
 
 const CASES: [Case; 13] = [
     Case {
         manifest: |manifest, _, _| Reply::new(200, &manifest.replace("wasm", "wasn")),
-        component: sound_component,
+        component: correct_component,
         expected: "the manifest has the digest sha256:",
     },
     Case {
-        manifest: sound_manifest,
+        manifest: correct_manifest,
         component: |_| Reply::bytes(b"\0asm\x0d\0\x01\x01"),
         expected: "the component has the digest sha256:",
     },
@@ -49,7 +50,7 @@ const CASES: [Case; 13] = [
             let blanks = " ".repeat(MANIFEST_BYTES_MAX + 1 - manifest.len());
             Reply::new(200, &format!("{manifest}{blanks}"))
         },
-        component: sound_component,
+        component: correct_component,
         expected: "the manifest is larger than 262144 bytes",
     },
     Case {
@@ -57,28 +58,28 @@ const CASES: [Case; 13] = [
             let blanks = " ".repeat(MANIFEST_BYTES_MAX - manifest.len());
             Reply::new(200, &format!("{manifest}{blanks}"))
         },
-        component: sound_component,
+        component: correct_component,
         // A manifest of the maximum size, but not the requested manifest.
         expected: "the manifest has the digest sha256:",
     },
     Case {
         manifest: |manifest, _, _| Reply::endless(manifest),
-        component: sound_component,
+        component: correct_component,
         expected: "the manifest is larger than 262144 bytes",
     },
     Case {
-        manifest: sound_manifest,
+        manifest: correct_manifest,
         component: |_| Reply::bytes(b"\0asm\x0d\0\x01\0\0"),
         expected: "the component is larger than 8 bytes",
     },
     Case {
-        manifest: sound_manifest,
+        manifest: correct_manifest,
         component: |_| Reply::endless("\0asm"),
         expected: "the component is larger than 8 bytes",
     },
     Case {
         manifest: |_, _, _| Reply::lost(),
-        component: sound_component,
+        component: correct_component,
         expected: "the registry does not respond",
     },
     Case {
@@ -86,7 +87,7 @@ const CASES: [Case; 13] = [
             let path = request.line.replace("GET ", "");
             Reply::new(307, "").header("Location", &format!("{url}{path}"))
         },
-        component: sound_component,
+        component: correct_component,
         expected: "more than 5 redirects",
     },
     Case {
@@ -94,7 +95,7 @@ const CASES: [Case; 13] = [
             let elsewhere = url.replace("https://", "http://");
             Reply::new(307, "").header("Location", &elsewhere)
         },
-        component: sound_component,
+        component: correct_component,
         expected: "a redirect from https to another scheme",
     },
     Case {
@@ -103,12 +104,12 @@ const CASES: [Case; 13] = [
                 r#"{"errors": [{"code": "UNKNOWN", "message": "out\nlevel=ERROR of order"}]}"#;
             Reply::new(500, message)
         },
-        component: sound_component,
+        component: correct_component,
         expected: "with status 500, message \"UNKNOWN out level=ERROR of order\"",
     },
     Case {
         manifest: |_, _, _| Reply::new(401, "").header("WWW-Authenticate", "Negotiate"),
-        component: sound_component,
+        component: correct_component,
         expected: "an unsupported kind of authentication",
     },
     Case {
@@ -117,16 +118,16 @@ const CASES: [Case; 13] = [
             let challenge = format!("Bearer realm=\"{realm}/token\"");
             Reply::new(401, "").header("WWW-Authenticate", &challenge)
         },
-        component: sound_component,
+        component: correct_component,
         expected: "its token server does not use https",
     },
 ];
 
 /// Sends nothing, so only this case exceeds the time limit.
 const HANGING: Case = Case {
-    manifest: sound_manifest,
+    manifest: correct_manifest,
     component: |_| Reply::hanging(),
-    expected: "it took longer than 2 s",
+    expected: "the transfer took longer than 2 s",
 };
 
 #[test]
@@ -158,7 +159,7 @@ fn assert_is_reported(case: &Case, fetch_seconds_max: u32) {
         .extra(&limits)
         .extra(&protected(&host, ""));
     assert_refused(&options, &["the plugin plain", &host, case.expected]);
-    assert!(workshop.kept("").is_empty(), "{}", case.expected);
+    assert!(workshop.pulled_files("").is_empty(), "{}", case.expected);
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn descriptor_with_a_wrong_size_is_rejected() {
             .extra(&protected(&host, ""));
         let expected = format!("has 8 bytes, but its descriptor states {false_size}");
         assert_refused(&options, &["the plugin plain", &host, &expected]);
-        assert!(workshop.kept("").is_empty());
+        assert!(workshop.pulled_files("").is_empty());
     }
 }
 
@@ -256,14 +257,14 @@ fn redirect_target_does_not_get_the_password() {
             Reply::new(307, "").header("Location", &format!("{elsewhere}/blob"))
         });
         let host = registry.url().replace("https://", "");
-        let password = with_password(&workshop);
+        let password = password_file(&workshop);
         let login = format!("user = \"ada\"\npassword_file = \"{password}\"");
         let options = workshop
             .options(&format!("oci://{host}/plain@{reference_digest}"), "")
             .extra(&protected(&host, &login));
         assert_refused(&options, &["the plugin plain", REFUSED]);
         assert_eq!(stranger.lines(), ["GET /blob"], "{challenge}");
-        assert_learned_nothing(stranger.requests().iter().map(|request| &request.head));
+        assert_no_credentials(stranger.requests().iter().map(|request| &request.head));
     }
 }
 
@@ -295,7 +296,7 @@ fn upload_target_does_not_get_the_password() {
         let lines = stranger.lines();
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].starts_with("PUT /upload?session=1"), "{lines:?}");
-        assert_learned_nothing(stranger.requests().iter().map(|request| &request.head));
+        assert_no_credentials(stranger.requests().iter().map(|request| &request.head));
     }
 }
 
@@ -309,7 +310,7 @@ fn plain_http_registry_needs_token_server_on_its_host() {
     let registry = |realm: String| {
         PlainStub::start(Ipv4Addr::LOCALHOST, move |head| {
             if head.contains("authorization: bearer granted-token") {
-                taken(head)
+                accepted(head)
             } else {
                 let challenge = format!("WWW-Authenticate: Bearer realm=\"{realm}/token\"\r\n");
                 (401, challenge, "")
@@ -333,7 +334,7 @@ fn loopback_registry_bypasses_proxies() {
     let proxy = PlainStub::start(Ipv4Addr::LOCALHOST, |_| (502, String::new(), ""));
     let registry = PlainStub::start(Ipv4Addr::LOCALHOST, |head| {
         if head.contains("authorization: basic ") {
-            taken(head)
+            accepted(head)
         } else {
             (
                 401,
@@ -365,14 +366,14 @@ fn stranger(challenge: &'static str) -> Stub {
 }
 
 /// Returns the response of a registry that has every blob and accepts every manifest.
-fn taken(head: &str) -> (u16, String, &'static str) {
+fn accepted(head: &str) -> (u16, String, &'static str) {
     let status = if head.starts_with("put ") { 201 } else { 200 };
     (status, String::new(), "")
 }
 
 /// Pushes as a user with a password.
 fn push(workshop: &Workshop, host: &str, more: &[&str], variables: &[(&str, &str)]) -> Commanded {
-    let (password, target) = (with_password(workshop), format!("oci://{host}/plain:1"));
+    let (password, target) = (password_file(workshop), format!("oci://{host}/plain:1"));
     let login = ["--user", "ada", "--password-file", &password];
     let what = ["plugin", "push", "plain.wasm", &target];
     let arguments = [&what[..], &login, more].concat();
@@ -380,14 +381,14 @@ fn push(workshop: &Workshop, host: &str, more: &[&str], variables: &[(&str, &str
 }
 
 /// Writes a file with the user's password.
-fn with_password(workshop: &Workshop) -> String {
+fn password_file(workshop: &Workshop) -> String {
     let file = workshop.path("password");
     fs::write(&file, "hunter2").unwrap();
     file.to_str().unwrap().to_owned()
 }
 
 #[track_caller]
-fn assert_learned_nothing<'a>(heads: impl Iterator<Item = &'a String>) {
+fn assert_no_credentials<'a>(heads: impl Iterator<Item = &'a String>) {
     for head in heads {
         assert!(!head.contains("authorization"), "{head}");
     }
@@ -408,7 +409,7 @@ impl PlainStub {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let heads = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&heads);
+        let recorded = Arc::clone(&heads);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let mut request = BufReader::new(stream);
@@ -421,7 +422,7 @@ impl PlainStub {
                     .map_or(0, |length| length.parse().unwrap());
                 let _ = request.read_exact(&mut vec![0; length]);
                 let (status, lines, body) = response(&head);
-                kept.lock().unwrap().push(head);
+                recorded.lock().unwrap().push(head);
                 let length = body.len();
                 let _ = write!(
                     request.get_mut(),

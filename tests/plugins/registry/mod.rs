@@ -83,8 +83,8 @@ impl Workshop {
             )
     }
 
-    /// Returns the cached files of registries whose names end like this.
-    fn kept(&self, end: &str) -> Vec<PathBuf> {
+    /// Returns the pulled files in the cache whose names end like this.
+    fn pulled_files(&self, end: &str) -> Vec<PathBuf> {
         let files = fs::read_dir(self.path("cache/registry"))
             .into_iter()
             .flatten();
@@ -182,9 +182,9 @@ async fn cached_component_works_without_its_registry() {
     drop(server);
 
     // Cached files are not trusted: a modified component or manifest is pulled again.
-    let kept = workshop.kept(".wasm");
-    assert_eq!(kept.len(), 1);
-    fs::write(&kept[0], b"\0asm\x0d\0\x01\0").unwrap();
+    let cached = workshop.pulled_files(".wasm");
+    assert_eq!(cached.len(), 1);
+    fs::write(&cached[0], b"\0asm\x0d\0\x01\0").unwrap();
     let away = [
         "the plugin plain",
         &reference,
@@ -194,12 +194,12 @@ async fn cached_component_works_without_its_registry() {
     assert!(refusal.contains("pulling it again"), "{refusal}");
     registry.start_again();
     drop(Server::start_with(&options).await);
-    let mended = fs::read(&workshop.kept(".wasm")[0]).unwrap();
+    let restored = fs::read(&workshop.pulled_files(".wasm")[0]).unwrap();
     assert_eq!(
-        digest(&mended),
+        digest(&restored),
         format!("sha256:{}", workshop.digest("plain.wasm"))
     );
-    let manifest = &workshop.kept(".manifest.json")[0];
+    let manifest = &workshop.pulled_files(".manifest.json")[0];
     let changed = fs::read_to_string(manifest)
         .unwrap()
         .replace("wasm", "wasn");
@@ -247,7 +247,7 @@ async fn sighup_pulls_another_digest() {
         workshop.digest("other")
     );
 
-    // The first one is cached.
+    // The first component is still cached.
     let expected = server
         .reload_plugins(&workshop.options(&references[0], ""))
         .await;
@@ -302,7 +302,7 @@ async fn component_is_pulled_up_to_the_size_limit() {
     };
     let expected = format!("the component is larger than {} bytes", bytes - 1);
     assert_refused(&limited(bytes - 1), &[&expected]);
-    assert_eq!(workshop.kept("").len(), 0);
+    assert_eq!(workshop.pulled_files("").len(), 0);
     drop(Server::start_with(&limited(bytes)).await);
 }
 
@@ -437,7 +437,7 @@ async fn unused_files_are_removed_and_loaded_ones_stay() {
     let other = Server::start_with(&others).await;
     let is_loaded = |path: &PathBuf| path.extension() != Some("entropy-lock".as_ref());
     let loaded: BTreeSet<PathBuf> = workshop.cached().into_iter().filter(is_loaded).collect();
-    assert!(!workshop.kept("").is_empty());
+    assert!(!workshop.pulled_files("").is_empty());
 
     let unrelated = "f".repeat(64);
     for name in [

@@ -40,7 +40,7 @@ async fn registry_component_needs_the_minisign_signature() {
     let unsigned = workshop.pushed(&registry, "plain.wasm", "unsigned");
     let missing = [
         "the plugin plain",
-        "it is not signed",
+        "the component is not signed",
         ".minisig in its repository",
     ];
     assert_refused(&by_minisign(&workshop, &unsigned, &key), &missing);
@@ -58,13 +58,13 @@ async fn registry_component_needs_the_minisign_signature() {
     registry.stop();
     drop(Server::start_in(folder, &options).await);
     assert_refused(&by_minisign(&workshop, &reference, &other), &refused);
-    let kept = &workshop.kept(".minisig")[0];
-    let signature = fs::read_to_string(kept).unwrap();
-    fs::write(kept, signature.replace("timestamp", "Timestamp")).unwrap();
+    let cached = &workshop.pulled_files(".minisig")[0];
+    let signature = fs::read_to_string(cached).unwrap();
+    fs::write(cached, signature.replace("timestamp", "Timestamp")).unwrap();
     assert_refused(&options, &["its signature does not match"]);
-    fs::write(kept, "nonsense").unwrap();
+    fs::write(cached, "nonsense").unwrap();
     assert_refused(&options, &["its signature is malformed"]);
-    fs::remove_file(kept).unwrap();
+    fs::remove_file(cached).unwrap();
     assert_refused(&options, &["the registry does not respond"]);
     registry.start_again();
     drop(Server::start_with(&options).await);
@@ -111,17 +111,20 @@ async fn file_needs_the_minisign_signature() {
     );
     let file = workshop.path("plain.wasm");
     let signed = |key: &str| by_minisign(&workshop, path(&file), key);
-    assert_refused(&signed(&key), &["it is not signed", "plain.wasm.minisig"]);
+    assert_refused(
+        &signed(&key),
+        &["the component is not signed", "plain.wasm.minisig"],
+    );
     workshop.minisign("ours", "plain.wasm");
     assert_refused(&signed(&other), &["by another key than the configured one"]);
     let server = Server::start_with(&signed(&key)).await;
     assert_generates(&server, "/a").await;
 
     let signature = workshop.path("plain.wasm.minisig");
-    let sound = fs::read(&signature).unwrap();
+    let valid = fs::read(&signature).unwrap();
     fs::write(&signature, vec![b'a'; 16 * 1024 + 1]).unwrap();
     assert_refused(&signed(&key), &["its signature can't be read", "too large"]);
-    fs::write(&signature, sound).unwrap();
+    fs::write(&signature, valid).unwrap();
     workshop.build("plain.wasm");
     assert_refused(&signed(&key), &["its signature does not match"]);
     assert_refused(&signed("RWQ"), &["must be a minisign public key"]);
@@ -141,7 +144,7 @@ async fn registry_component_needs_the_cosign_signature() {
     let options = by_cosign(&workshop, &reference, "ours.pub");
     let missing = [
         "the plugin plain",
-        "it is not signed",
+        "the component is not signed",
         ".sig in its repository",
     ];
     assert_refused(&options, &missing);

@@ -29,7 +29,7 @@ while read -r command rest; do
     certificate) echo "$rest" | tr '|' '\n' >"$folder/data/server.crt" ;;
     key) (umask 077 && echo "$rest" | tr '|' '\n' >"$folder/data/server.key") ;;
     listen)
-        # From now on on a port of the loopback address, alone with TLS and a password.
+        # Makes the server listen on a port of the loopback address, only with TLS and a password.
         cat >>"$folder/data/postgresql.conf" <<SETTINGS
 listen_addresses = '127.0.0.1'
 port = $rest

@@ -41,8 +41,8 @@ pub struct PostgresServer {
     reserved: OnceLock<TcpSocket>,
 }
 
-/// Returns the server that all tests of this process share, each with its own database. Returns `None`, and prints so, if
-/// PostgreSQL is not installed; in CI it panics.
+/// Returns the server that all tests of this process share, each with its own database. If PostgreSQL is not installed,
+/// returns `None` and prints a message, or panics in CI.
 pub fn shared() -> Option<&'static PostgresServer> {
     static SHARED: OnceLock<Option<PostgresServer>> = OnceLock::new();
     SHARED.get_or_init(PostgresServer::start).as_ref()
@@ -54,8 +54,8 @@ impl PostgresServer {
         Self::start_with("", &[])
     }
 
-    /// Starts a server that flushes each commit to the disk, for measurements, with additional configuration lines and environment
-    /// variables. Returns `None` if PostgreSQL is not installed.
+    /// Starts a server that flushes each commit to the disk, for measurements, with additional configuration lines and
+    /// environment variables. Returns `None` if PostgreSQL is not installed.
     pub fn start_durable(settings: &str, environment: &[(&'static str, String)]) -> Option<Self> {
         let settings = format!("fsync = on\nfull_page_writes = on\n{settings}");
         Self::start_with(&settings, environment)
@@ -99,7 +99,8 @@ impl PostgresServer {
         self.run(database_name(url), sql)
     }
 
-    /// Dumps a database, which may be in use, and restores it to a new one, as an operator does. Returns the URL of the new one.
+    /// Dumps a database, which may be in use, and restores it to a new database, as an operator does. Returns the new
+    /// database's URL.
     pub fn dump_and_restore(&self, url: &str) -> String {
         let copy = self.new_database();
         let mut dump = Command::new(self.programs.join("pg_dump"))
@@ -206,7 +207,8 @@ impl Keeper {
         } else {
             Command::new("sh")
         };
-        // A collation other than by bytes, if a whole server can have one, because code must not rely on any collation.
+        // Uses a collation other than by bytes, if the version supports one for a whole server, because code must not rely
+        // on a collation.
         let locale = if version >= ICU_VERSION_MIN {
             "--locale-provider=icu --icu-locale=en-US"
         } else {

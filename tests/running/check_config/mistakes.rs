@@ -33,7 +33,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "tls/server-key.pem",
         "tls/other-signing-key.pem",
-        "server.tls.private_key: using it for the certificate",
+        "server.tls.private_key: does not match server.tls.certificate",
     ),
     (
         "#: client_authorities =",
@@ -43,7 +43,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[storage]\nfile",
         "[storage]\n#",
-        "storage: storage needs either file",
+        "storage: exactly one of storage.file (SQLite) and storage.url (PostgreSQL) must be set",
     ),
     (
         "lib/keywright/keywright.db",
@@ -93,7 +93,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "active = true",
         "active = false",
-        "encryption.keys: one encryption key must be active, and none is",
+        "encryption.keys: no encryption key is active",
     ),
     (
         "url = \"https://uaa",
@@ -174,12 +174,12 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[[encryption.keys]]",
         "[[encryption.keys]]\nprovider = \"raw\"\nfile = \"same.key\"\n[[encryption.keys]]",
-        "encryption.keys: the encryption keys 1 and 2, counted from 1",
+        "encryption.keys: the encryption keys 1 and 2 are the same",
     ),
     (
         "[[encryption.keys]]",
         "[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\n[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\n[[encryption.keys]]",
-        "encryption.keys: the encryption keys 1 and 2, counted from 1",
+        "encryption.keys: the encryption keys 1 and 2 are the same",
     ),
     (
         "[[encryption.keys]]",

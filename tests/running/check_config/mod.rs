@@ -220,7 +220,7 @@ fn invalid_toml_is_reported_by_line_without_its_content() {
 }
 
 #[test]
-fn the_database_is_connected_only_on_request() {
+fn check_config_connects_to_the_database_only_on_request() {
     let layout = Layout::new();
     let database = layout.path("var/lib/keywright/keywright.db");
     fs::write(&database, "this is not a database").unwrap();
@@ -334,13 +334,13 @@ async fn components_in_the_plugin_cache_are_not_compiled() {
     // Another server has compiled the plugins under the same key.
     drop(Server::start().await);
     let layout = Layout::new();
-    assert_eq!(checked_quickly(&layout).status, None);
+    assert_eq!(checked_without_compiling(&layout).status, None);
     layout.write_configuration(&with_compiled_plugins(&layout));
-    checked_quickly(&layout).expect(0);
+    checked_without_compiling(&layout).expect(0);
 }
 
 #[test]
-fn nothing_is_compiled_while_there_are_errors() {
+fn plugins_are_not_compiled_if_there_are_errors() {
     let layout = Layout::new();
     let text = layout.example();
     for (from, to, setting) in [
@@ -348,7 +348,7 @@ fn nothing_is_compiled_while_there_are_errors() {
         ("ssh.wasm", "absent.wasm", "generators.ssh.component"),
     ] {
         layout.write_configuration(&text.replacen(from, to, 1));
-        let checked = checked_quickly(&layout).expect(1);
+        let checked = checked_without_compiling(&layout).expect(1);
         let output = &checked.output;
         assert!(output.contains(&format!("\n{setting}: ")), "{output}");
         assert!(output.contains("warning: plugins: were not compiled"));
@@ -356,7 +356,7 @@ fn nothing_is_compiled_while_there_are_errors() {
 }
 
 /// Checks the configuration with too little processor time to compile the plugins.
-fn checked_quickly(layout: &Layout) -> Commanded {
+fn checked_without_compiling(layout: &Layout) -> Commanded {
     let file = layout.configuration();
     let arguments = ["check-config", file.to_str().unwrap()];
     run_program_with_processor_seconds(COMPILING_SECONDS_MIN, layout.root(), &arguments)

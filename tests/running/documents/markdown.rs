@@ -216,7 +216,7 @@ fn are_as_shown(shown: &[String], written: &[String]) -> bool {
     match (shown, written) {
         ([], []) => true,
         ([any, shown @ ..], _) if any == ANY => {
-            (0..=written.len()).any(|left_out| are_as_shown(shown, &written[left_out..]))
+            (0..=written.len()).any(|omitted| are_as_shown(shown, &written[omitted..]))
         }
         ([first, shown @ ..], [line, written @ ..]) => {
             line_is_as_shown(first, line) && are_as_shown(shown, written)
@@ -308,7 +308,7 @@ fn only_variable_text_may_differ() {
         "2027-01-01T00:00:00Z",
         "91E55t96Jmkz3AAA",
     );
-    for (written, is_so) in [
+    for (written, is_match) in [
         (other, true),
         (shown.replace(id, "none"), false),
         (shown.replace("Lk8x", ""), false),
@@ -316,13 +316,13 @@ fn only_variable_text_may_differ() {
         (format!("{shown}\nmore"), false),
         (String::new(), false),
     ] {
-        assert_eq!(is_as_shown(&shown, &written), is_so, "{written}");
+        assert_eq!(is_as_shown(&shown, &written), is_match, "{written}");
     }
 }
 
 #[test]
 fn omitted_text_matches_anything() {
-    for (shown, written, is_so) in [
+    for (shown, written, is_match) in [
         ("a…", "abc", true),
         ("a…c", "abc", true),
         ("a…c", "abcd", false),
@@ -334,7 +334,7 @@ fn omitted_text_matches_anything() {
         ("…", "", true),
         ("", "a", false),
     ] {
-        assert_eq!(is_as_shown(shown, written), is_so, "{shown} {written}");
+        assert_eq!(is_as_shown(shown, written), is_match, "{shown} {written}");
     }
     assert!(has_line_as_shown(
         "is … here",

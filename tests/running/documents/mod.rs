@@ -41,7 +41,7 @@ fn the_page_on_the_audit_trail_is_correct() {
 }
 
 #[test]
-fn the_page_on_back_ups_is_correct() {
+fn the_page_on_backups_is_correct() {
     replay("host/docs/operating/backup.md");
 }
 
@@ -150,8 +150,8 @@ fn links_in_the_documents_are_valid() {
                 workspace().join(&document).with_file_name("").join(file)
             };
             assert!(file.exists(), "{document}: {target}");
-            let is_there = heading.is_empty() || anchors(&file).contains(heading);
-            assert!(is_there, "{document}: {target}");
+            let exists = heading.is_empty() || anchors(&file).contains(heading);
+            assert!(exists, "{document}: {target}");
         }
     }
     assert!(links > 100, "{links}");

@@ -51,7 +51,7 @@ struct Sandbox {
 }
 
 impl Sandbox {
-    /// `None` if a required program is not installed, which is printed.
+    /// Returns `None` and prints a message if a required program is not installed.
     fn prepare(root: &Path, kind: &str) -> Option<Self> {
         if kind == AUTHORS && !has_programs_of_authors() {
             return None;
@@ -105,7 +105,7 @@ impl Sandbox {
         let written = self.root.join("written");
         let written = written.display();
         for (number, step) in session.steps.iter().enumerate() {
-            let command = self.here(&step.command);
+            let command = self.localized(&step.command);
             // Writing to a string does not fail.
             let _ = writeln!(program, "{{\n{command}\n}} >{written}/{number} 2>&1");
             let _ = writeln!(program, "ended $? {written}/{number}");
@@ -146,16 +146,16 @@ impl Sandbox {
         if status.trim() != "0" {
             return Some(format!("{ENDED} {:?} after\n{written}", status.trim()));
         }
-        let expected = self.here(step.expected.as_deref()?);
-        let is_so = is_as_shown(&expected, &written);
-        (!is_so).then(|| format!("shown:\n{expected}written:\n{written}"))
+        let expected = self.localized(step.expected.as_deref()?);
+        let is_match = is_as_shown(&expected, &written);
+        (!is_match).then(|| format!("shown:\n{expected}written:\n{written}"))
     }
 
     /// Replaces addresses and folders of the document.
-    fn here(&self, text: &str) -> String {
+    fn localized(&self, text: &str) -> String {
         let names = self.names.iter();
-        names.fold(text.to_owned(), |text, (there, here)| {
-            text.replace(there, here)
+        names.fold(text.to_owned(), |text, (name, replacement)| {
+            text.replace(name, replacement)
         })
     }
 
@@ -194,8 +194,8 @@ fn names(root: &Path, ports: &Ports) -> Vec<(String, String)> {
         ("registry.example", &ports.second),
     ];
     let addresses = addresses.map(|(name, port)| {
-        let here = format!("127.0.0.1:{}", port.number());
-        (name.to_owned(), here)
+        let local = format!("127.0.0.1:{}", port.number());
+        (name.to_owned(), local)
     });
     let root = root.join("root");
     let root = root.display();
@@ -211,7 +211,7 @@ fn names(root: &Path, ports: &Ports) -> Vec<(String, String)> {
     addresses.into_iter().chain(folders).collect()
 }
 
-/// The database addresses in the documents, and their replacements: shell text.
+/// The database addresses in the documents, and their replacements as shell text.
 fn database_names(url: &str) -> Vec<(String, String)> {
     let escaped = url.replace('&', "\\&");
     let Some((_, server)) = escaped.split_once('?') else {
@@ -243,4 +243,4 @@ const AUTHORS: &str = "authors";
 const SECONDS_MAX: &str = "1800";
 
 /// The marker of a failed command.
-const ENDED: &str = "ended with the status";
+const ENDED: &str = "exited with status";

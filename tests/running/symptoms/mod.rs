@@ -20,7 +20,7 @@ use request::nothing_provokes;
 #[tokio::test(flavor = "multi_thread")]
 async fn start_up_errors_match_the_guide() {
     for symptom in symptoms("## The server does not start") {
-        symptom.must_be_in(&provoke_start_error(&symptom.text).await);
+        symptom.assert_is_in(&provoke_start_error(&symptom.text).await);
     }
 }
 
@@ -34,14 +34,14 @@ async fn error_responses_match_the_guide() {
             "{}: {response:?}",
             symptom.text
         );
-        symptom.must_be_in(&response.body);
+        symptom.assert_is_in(&response.body);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_warnings_match_the_guide() {
     for symptom in symptoms("## Warnings in the log") {
-        symptom.must_be_in(&provoke_warning(&symptom.text).await);
+        symptom.assert_is_in(&provoke_warning(&symptom.text).await);
     }
 }
 
@@ -55,7 +55,7 @@ async fn command_line_errors_match_the_guide() {
             "{}: {ended:?}",
             symptom.text
         );
-        symptom.must_be_in(&ended.errors);
+        symptom.assert_is_in(&ended.errors);
     }
 }
 
@@ -68,7 +68,7 @@ struct Symptom {
 }
 
 impl Symptom {
-    fn must_be_in(&self, seen: &str) {
+    fn assert_is_in(&self, seen: &str) {
         assert!(has_line_as_shown(&self.text, seen), "{}: {seen}", self.text);
     }
 }
@@ -109,11 +109,11 @@ async fn provoke_start_error(text: &str) -> String {
     match text {
         "there is no such setting" => checked("connections_max", "conections_max"),
         "there is no folder …" => checked("lib/keywright/keywright.db", "lib/absent/keywright.db"),
-        "using it for the certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
+        "does not match server.tls.certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
         "unknown environment variable …" => {
             Server::refusal(&plain.environment("KEYWRIGHT_PORT", "tcp://127.0.0.1:8844"))
         }
-        "one encryption key must be active, and none is" => {
+        "no encryption key is active; set active = true on exactly one key" => {
             Server::refusal(&plain.encryption(&key_section("")))
         }
         "the active encryption key has no record in the database, and encryption.key_creation_enabled is false" => {
@@ -135,7 +135,7 @@ async fn provoke_start_error(text: &str) -> String {
             fs::write(&file, "this is not a database").unwrap();
             Server::refusal(&plain.storage(&format!("file = \"{}\"", file.display())))
         }
-        "is missing or empty, though a server has used it before" => without_its_database(),
+        "is missing or empty, though a server has used it before" => with_missing_database(),
         "the development identity provider can't be served on …" => {
             Server::refusal(&plain.environment("KEYWRIGHT_SERVER__LISTEN", "0.0.0.0:0"))
         }
@@ -148,7 +148,7 @@ async fn provoke_start_error(text: &str) -> String {
         "the file does not exist; build the component or correct the path" => {
             with_password_plugin("component = \"/absent/password.wasm\"")
         }
-        "it has no digest, and what a tag names can change" => {
+        "it has no digest, and a tag can be moved to another manifest" => {
             with_password_plugin("component = \"oci://127.0.0.1:1/password:1.0.0\"")
         }
         "the registry does not respond" => {
@@ -156,7 +156,7 @@ async fn provoke_start_error(text: &str) -> String {
             let component = format!("oci://127.0.0.1:1/password@sha256:{digest}");
             with_password_plugin(&format!("component = \"{component}\""))
         }
-        "it is not signed: there is no …" => with_signed_password_plugin(None),
+        "the component is not signed: …" => with_signed_password_plugin(None),
         "its signature is by another key than the configured one" => {
             with_signed_password_plugin(Some(SIGNATURE_OF_ANOTHER))
         }
@@ -173,7 +173,7 @@ async fn provoke_start_error(text: &str) -> String {
             with_guest("careless", "settings = { breaks = \"constant\" }")
         }
         "it derives its values from its parameters alone" => with_guest("hostile", ""),
-        "values are stored, and none of the configured encryption keys is the key of any of them; they need the keys …" => {
+        "no configured encryption key can decrypt any of the stored values; they need the keys …" => {
             with_another_key().await
         }
         "a newer version of the server is needed" => on_a_newer_schema().await,
@@ -244,7 +244,7 @@ async fn with_another_key() -> String {
         configuration.replace(&own, &other.display().to_string()),
     )
     .unwrap();
-    served(directory.path())
+    start_error(directory.path())
 }
 
 async fn on_a_newer_schema() -> String {
@@ -256,11 +256,11 @@ async fn on_a_newer_schema() -> String {
          values (8001, 'later', true, '', 0), (8002, 'drop salt needs 8001', true, '', 0)",
     )
     .await;
-    served(directory.path())
+    start_error(directory.path())
 }
 
 /// Returns the error of a server that does not start in this folder.
-fn served(directory: &std::path::Path) -> String {
+fn start_error(directory: &std::path::Path) -> String {
     let ended = run_command(directory, &["serve"]).expect(1);
     ended.output + &ended.errors
 }
@@ -276,7 +276,7 @@ trusted comment: timestamp:1795337464	file:g	hashed\n\
 BaIBDj4m6ynBUQO4+K89ryxpF/u/QspLotmxwCXLkoVIj0FiDaQHR3ZC3pTx8HicYEydm6u5n+Qf8sO0BkOjAQ==\n";
 
 /// Returns the error of a server whose database is missing although its marker exists.
-fn without_its_database() -> String {
+fn with_missing_database() -> String {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("moved.db");
     fs::write(file.with_extension("db.created"), "").unwrap();
@@ -289,7 +289,7 @@ async fn provoke_warning(text: &str) -> String {
     let plain = Options::default().without_plugins();
     let options = match text {
         "could not reload the TLS files: new connections use the previous ones" => {
-            return after_the_authorities_went().await;
+            return after_removing_the_cas().await;
         }
         "could not reload the plugins: calls use the previous plugins" => {
             let server = Server::start_with(&plain).await;
@@ -307,7 +307,7 @@ async fn provoke_warning(text: &str) -> String {
                 .encryption(&format!("[[encryption.keys]]\n{own}\n[[encryption.keys]]\n{other}\n"))
                 .environment("OTHER_KEY", &STANDARD.encode([1; 32]))
         }
-        "no caller can be the actor …" => plain.extra(
+        "authorization.permissions names …, but no caller can log in as this actor" => plain.extra(
             "[[authorization.permissions]]\npath = \"/*\"\nactors = [\"admin\"]\noperations = [\"read\"]\n",
         ),
         "permissions are not enforced: every authenticated caller may do everything" => {
@@ -343,7 +343,7 @@ async fn after_a_short_key() -> String {
     server.log()
 }
 
-async fn after_the_authorities_went() -> String {
+async fn after_removing_the_cas() -> String {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("clients.pem");
     fs::copy(key_file("ca.pem"), &file).unwrap();
@@ -402,7 +402,7 @@ async fn provoke_client_error(text: &str) -> Commanded {
         "… must contain an access token: …" => {
             Shell::at(&server).variable("KEYWRIGHT_TOKEN", "two words")
         }
-        "the identity provider does not support this: its discovery document has no …"
+        "the identity provider does not support this operation: its discovery document has no …"
         | "the login was not completed in time; log in again" => {
             let shell = Shell::at(&server);
             let login = move || shell.run(&["login", "--device"]);

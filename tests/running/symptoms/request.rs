@@ -32,18 +32,18 @@ pub(super) async fn provoke(text: &str) -> Response {
             with_a_plugin_that_traps().await
         }
         "the response is too large: …" => with_unread_responses(17, 0).await,
-        "the responses to this caller take more memory than allowed; …" => {
+        "the responses to this caller exceed its memory limit; …" => {
             with_unread_responses(16, 0).await
         }
-        "the response needs more memory than is free at present; try again later" => {
+        "the server has too little free memory for the response; try again later" => {
             with_unread_responses(16, 3).await
         }
         "too many plugin calls are waiting" => with_a_full_queue().await,
-        text => of_one_server(text).await,
+        text => provoke_on_a_default_server(text).await,
     }
 }
 
-async fn of_one_server(text: &str) -> Response {
+async fn provoke_on_a_default_server(text: &str) -> Response {
     let server = Server::start().await;
     server.set("/a", "password", json!("p")).await.expect(200);
     let app = server.as_client("app").await;
@@ -80,7 +80,7 @@ async fn of_one_server(text: &str) -> Response {
         "the caller may not read the mode from another machine: …" => {
             from_elsewhere(&server, &app).await
         }
-        "the actor has this permission already" => {
+        "the actor already has this permission" => {
             server.grant("/a", app.actor(), &["read"]).await;
             let body = json!({"path": "/a", "actor": app.actor(), "operations": ["write"]});
             server.post("/api/v2/permissions", body).await
@@ -146,16 +146,16 @@ async fn from_elsewhere(server: &Server, caller: &Caller) -> Response {
 
 /// Calls a server with a certificate signed by its CA.
 async fn with_certificate(usage: &str, unit: &str) -> Response {
-    let maker = Server::start().await;
+    let issuer = Server::start().await;
     let parameters = json!({"common_name": "clients", "is_ca": true});
-    let authority = maker.generate("/clients", "certificate", parameters).await;
+    let authority = issuer.generate("/clients", "certificate", parameters).await;
     let parameters = json!({
         "common_name": "instance",
         "ca": "/clients",
         "organization_unit": unit,
         "extended_key_usage": [usage],
     });
-    let certificate = maker.generate("/app", "certificate", parameters).await;
+    let certificate = issuer.generate("/app", "certificate", parameters).await;
     let [authority, certificate] =
         [authority, certificate].map(|made| made.expect(200).json()["value"].clone());
     let folder = TempDir::new().unwrap();
@@ -169,8 +169,8 @@ async fn with_certificate(usage: &str, unit: &str) -> Response {
 }
 
 async fn without_provider() -> Response {
-    let maker = Server::start().await;
-    let token = maker.token().to_owned();
+    let issuer = Server::start().await;
+    let token = issuer.token().to_owned();
     let options = Options::default().identity_provider("https://127.0.0.1:1/uaa");
     let server = Server::start_with(&options).await;
     present(&server, &token).await
@@ -194,7 +194,7 @@ async fn beyond_the_rate() -> Response {
             return response;
         }
     }
-    panic!("{REQUESTS_MAX} requests were answered");
+    panic!("none of {REQUESTS_MAX} requests was rejected");
 }
 
 /// Returns the first error of a reader that does not receive its large responses, on a server where others do the same.
@@ -228,7 +228,7 @@ async fn with_unread_responses(versions: usize, others: usize) -> Response {
 
 async fn without_database() -> Response {
     let Some(postgres) = PostgresServer::start() else {
-        // Reported as not testable.
+        // PostgreSQL is not installed, which has been printed.
         return Response {
             status: 503,
             body: "the storage failed".to_owned(),

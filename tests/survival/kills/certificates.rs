@@ -53,7 +53,7 @@ fn rotate_root(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     Step::Write(with_children(owned, request))
 }
 
-/// Each certificate of the root CA gets another version, with the same certificate and key.
+/// Expects another version of each certificate that the root CA signed, with the same certificate and key.
 fn with_children(owned: &Owned<'_>, mut request: Request) -> Request {
     for (last, signer) in SIGNED {
         let name = owned.name(last);
@@ -79,7 +79,7 @@ fn regenerate_as_transitional(owned: &Owned<'_>, name: &str) -> Request {
     let version = json!({"type": "certificate", "name": name, "transitional": true});
     to_certificate(Method::POST, name, "regenerate", body)
         .adds(owned, name, version)
-        .responses(name)
+        .responds_with_newest(name)
 }
 
 /// Moves the flag to the version with this id, or removes it.
@@ -127,7 +127,7 @@ fn set(owned: &Owned<'_>, name: &str, value: &Value) -> Request {
     let version = json!({"type": "certificate", "name": name, "value": value});
     Request::new(Method::PUT, "/api/v1/data", version.clone())
         .adds(owned, name, version)
-        .responses(name)
+        .responds_with_newest(name)
 }
 
 fn add_version(owned: &Owned<'_>, name: &str, value: &Value, is_transitional: bool) -> Request {
@@ -137,24 +137,25 @@ fn add_version(owned: &Owned<'_>, name: &str, value: &Value, is_transitional: bo
     });
     to_certificate(Method::POST, name, "versions", body)
         .adds(owned, name, version)
-        .responses(name)
+        .responds_with_newest(name)
 }
 
 fn regenerate_authority(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     let name = owned.name([ROOT, MIDDLE].choose(choices).unwrap());
-    shortened(owned, &name).unwrap_or_else(|| Step::Write(owned.regenerate(&name, "certificate")))
+    delete_if_many(owned, &name)
+        .unwrap_or_else(|| Step::Write(owned.regenerate(&name, "certificate")))
 }
 
 fn change_leaf(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     let last = LEAVES.choose(choices).unwrap();
     let name = owned.name(last);
-    if let Some(step) = shortened(owned, &name) {
+    if let Some(step) = delete_if_many(owned, &name) {
         return step;
     }
-    let is_there = !owned.versions(&name).is_empty();
+    let exists = !owned.versions(&name).is_empty();
     Step::Write(match choices.random_range(0..4) {
-        0 if is_there => Request::delete(&name),
-        1 if is_there => owned.regenerate(&name, "certificate"),
+        0 if exists => Request::delete(&name),
+        1 if exists => owned.regenerate(&name, "certificate"),
         _ => generate(owned, last),
     })
 }
@@ -175,7 +176,7 @@ fn generate(owned: &Owned<'_>, last: &str) -> Request {
     let version = json!({"type": "certificate", "name": name, "generated": true});
     Request::new(Method::POST, "/api/v1/data", body)
         .adds(owned, &name, version)
-        .responses(&name)
+        .responds_with_newest(&name)
 }
 
 fn bulk_regenerate(owned: &Owned<'_>, authority: &str) -> Request {
@@ -196,7 +197,7 @@ fn bulk_regenerate(owned: &Owned<'_>, authority: &str) -> Request {
 }
 
 /// Deletes a version if there are many; the root CA, whose flag may move, is handled separately.
-fn shortened(owned: &Owned<'_>, name: &str) -> Option<Step> {
+fn delete_if_many(owned: &Owned<'_>, name: &str) -> Option<Step> {
     let versions = owned.versions(name);
     if versions.len() <= VERSIONS_MAX {
         return None;
@@ -218,12 +219,12 @@ fn delete_version(owned: &Owned<'_>, name: &str, location: usize) -> Request {
     request
 }
 
-/// Returns the version to delete: the transitional one, or else the second newest.
+/// Returns the position of the version to delete: the transitional version, or else the second newest.
 fn deletable(versions: &[Value]) -> usize {
     versions.iter().position(is_transitional).unwrap_or(1)
 }
 
-/// Creates a request to a path below a certificate's.
+/// Creates a request to a path below the path of a certificate.
 fn to_certificate(method: Method, name: &str, below: &str, body: Value) -> Request {
     let path = format!("/api/v1/certificates/{CERTIFICATE_ID}/{below}");
     let mut request = Request::new(method, path, body);
@@ -235,7 +236,8 @@ fn is_transitional(version: &Value) -> bool {
     version["transitional"] == true
 }
 
-/// Returns the ids of all versions, if they are known: those generated along with others are not returned.
+/// Returns the ids of all versions. Returns `None` if an id is unknown, because the response to the request that added the
+/// version did not contain it.
 fn ids(versions: &[Value]) -> Option<Vec<&str>> {
     versions
         .iter()
@@ -249,7 +251,7 @@ const MIDDLE: &str = "middle";
 /// A certificate that was set, and that no stored CA signed.
 const SET_CERTIFICATE: &str = "brought";
 
-/// A certificate that is not a CA.
+/// The certificates that are not CAs.
 const LEAVES: [&str; 3] = ["leaf", "below-one", "below-two"];
 
 /// The certificates signed by a CA, and the CA.

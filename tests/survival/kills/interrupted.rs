@@ -10,16 +10,16 @@ use super::store::{Engine, Seed, Store};
 
 #[tokio::test]
 async fn a_store_survives_kills_during_its_first_start_on_sqlite() {
-    start_again(Engine::Sqlite).await;
+    survive_killed_starts(Engine::Sqlite).await;
 }
 
 #[tokio::test]
 async fn a_store_survives_kills_during_its_first_start_on_postgres() {
-    start_again(Engine::Postgres).await;
+    survive_killed_starts(Engine::Postgres).await;
 }
 
 /// Creates stores whose first servers are killed at times spread over the duration of start-up.
-async fn start_again(engine: Engine) {
+async fn survive_killed_starts(engine: Engine) {
     let Some(mut store) = Store::new(engine) else {
         return;
     };
@@ -61,7 +61,7 @@ async fn a_killed_backup_leaves_no_incomplete_target() {
     let begun = Instant::now();
     run_command(source, &arguments).expect(0);
     let needed = begun.elapsed();
-    let expected = counted(source).await;
+    let expected = version_count(source).await;
     let configuration = fs::read(source.join("keywright.toml")).unwrap();
     fs::write(folder.path().join("keywright.toml"), configuration).unwrap();
     let mut finished = 0;
@@ -72,13 +72,13 @@ async fn a_killed_backup_leaves_no_incomplete_target() {
         if target.exists() {
             finished += 1;
             run_command(folder.path(), &["check"]).expect(0);
-            assert_eq!(counted(folder.path()).await, expected);
+            assert_eq!(version_count(folder.path()).await, expected);
         }
     }
-    println!("a back-up takes {needed:?}; of {KILLS} that were killed, {finished} were there");
+    println!("a backup takes {needed:?}; {finished} of {KILLS} killed backups were complete");
     fs::remove_file(&target).unwrap_or_default();
     run_command(source, &arguments).expect(0);
-    assert_eq!(counted(folder.path()).await, expected);
+    assert_eq!(version_count(folder.path()).await, expected);
     run_command(source, &["check"]).expect(0);
 }
 
@@ -91,7 +91,7 @@ async fn fill(server: &Server) {
 }
 
 /// Returns the number of versions in the database in a folder.
-async fn counted(directory: &Path) -> String {
+async fn version_count(directory: &Path) -> String {
     run_sql(directory, "select count(*) from credential_version").await
 }
 

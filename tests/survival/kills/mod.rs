@@ -31,7 +31,7 @@ use serde_json::Value;
 
 use shared::Shared;
 use store::{Engine, Seed, Store};
-use worker::{Fate, Worker};
+use worker::{RoundEvents, Worker};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acknowledged_writes_survive_a_hundred_kills_on_sqlite() {
@@ -98,32 +98,32 @@ impl Run {
         if self.choices.random_ratio(1, 4) {
             self.shared.delete(&caller).await;
         }
-        let fate = Arc::new(Fate::default());
+        let events = Arc::new(RoundEvents::default());
         let workers = std::mem::take(&mut self.workers);
-        let at_work: Vec<_> = workers
+        let tasks: Vec<_> = workers
             .into_iter()
             .map(|mut worker| {
-                let (caller, fate) = (caller.clone(), Arc::clone(&fate));
+                let (caller, events) = (caller.clone(), Arc::clone(&events));
                 tokio::spawn(async move {
-                    worker.work(&caller, &fate).await;
+                    worker.work(&caller, &events).await;
                     worker
                 })
             })
             .collect();
         // Each kill comes after writes, even on the slowest machine.
-        while fate.writes() < WRITES_MIN && at_work.iter().all(|worker| !worker.is_finished()) {
+        while events.writes() < WRITES_MIN && tasks.iter().all(|worker| !worker.is_finished()) {
             tokio::time::sleep(POLL).await;
         }
         let load_ms = self.choices.random_range(LOAD_MS);
         tokio::time::sleep(Duration::from_millis(load_ms)).await;
         if is_crash {
-            fate.take_database();
+            events.stop_database();
             self.store.crash_database();
             self.store.start_database();
         }
-        fate.kill();
+        events.kill();
         self.store.kill(server).await;
-        for worker in at_work {
+        for worker in tasks {
             let worker = worker.await;
             self.workers
                 .push(worker.unwrap_or_else(|cause| panic!("round {round}: {cause}")));

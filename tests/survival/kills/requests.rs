@@ -71,7 +71,7 @@ impl Request {
     }
 
     /// Expects the newest version of this credential as the response.
-    pub(super) fn responses(mut self, name: &str) -> Self {
+    pub(super) fn responds_with_newest(mut self, name: &str) -> Self {
         self.responded = Some(Location::Credential(name.to_owned()));
         self
     }
@@ -87,7 +87,7 @@ impl Request {
         format!("{} {} {body}", self.method, self.path)
     }
 
-    /// Sends the request; `None` if the server was gone before it responded.
+    /// Sends the request; `None` if the server was killed before it responded.
     pub(super) async fn send(&self, caller: &Caller) -> Option<Response> {
         let mut path = self.path.clone();
         if let Some(name) = &self.certificate {
@@ -130,7 +130,7 @@ impl Owned<'_> {
         let version = json!({"type": credential_type, "name": name});
         Request::new(Method::POST, "/api/v1/regenerate", json!({"name": name}))
             .adds(self, name, version)
-            .responses(name)
+            .responds_with_newest(name)
     }
 }
 
@@ -158,7 +158,7 @@ pub(super) enum Location {
 pub(super) type Records = BTreeMap<Location, Vec<Value>>;
 
 impl Location {
-    /// Reads the records at a location; `None` if the server or its database is gone.
+    /// Reads the records at a location; `None` if the server or its database was killed.
     pub(super) async fn read(&self, caller: &Caller) -> Option<Vec<Value>> {
         let path = match self {
             Self::Credential(name) => format!("/api/v1/data?name={name}"),
@@ -183,20 +183,22 @@ impl Location {
 }
 
 /// Returns whether these are exactly the expected records, in this order.
-pub(super) fn are(expected: &[Value], actual: &[Value]) -> bool {
+pub(super) fn records_match(expected: &[Value], actual: &[Value]) -> bool {
     expected.len() == actual.len()
         && expected
             .iter()
             .zip(actual)
-            .all(|(expected, actual)| is(expected, actual))
+            .all(|(expected, actual)| record_matches(expected, actual))
 }
 
 /// Returns whether a record matches, as far as the expectation is known: an object must have all known fields.
-pub(super) fn is(expected: &Value, actual: &Value) -> bool {
+pub(super) fn record_matches(expected: &Value, actual: &Value) -> bool {
     match (expected, actual) {
-        (Value::Object(expected), Value::Object(actual)) => expected
-            .iter()
-            .all(|(name, value)| actual.get(name).is_some_and(|field| is(value, field))),
+        (Value::Object(expected), Value::Object(actual)) => expected.iter().all(|(name, value)| {
+            actual
+                .get(name)
+                .is_some_and(|field| record_matches(value, field))
+        }),
         _ => expected == actual,
     }
 }
@@ -239,7 +241,7 @@ fn set(owned: &Owned<'_>, choices: &mut ChaCha12Rng, name: &str, credential_type
         json!({"type": credential_type, "name": name, "value": value, "metadata": metadata});
     Request::new(Method::PUT, "/api/v1/data", version.clone())
         .adds(owned, name, version)
-        .responses(name)
+        .responds_with_newest(name)
 }
 
 fn generate(
@@ -254,10 +256,10 @@ fn generate(
     let parameters = json!({"length": choices.random_range(20..23)});
     let body =
         json!({"name": name, "type": credential_type, "mode": mode, "parameters": parameters});
-    let mut request = Request::new(Method::POST, "/api/v1/data", body).responses(name);
-    let is_there = !owned.versions(name).is_empty();
-    request.may_keep = is_there && mode != "overwrite";
-    if is_there && mode == "no-overwrite" {
+    let mut request = Request::new(Method::POST, "/api/v1/data", body).responds_with_newest(name);
+    let exists = !owned.versions(name).is_empty();
+    request.may_keep = exists && mode != "overwrite";
+    if exists && mode == "no-overwrite" {
         return request;
     }
     request.adds(owned, name, json!({"type": credential_type, "name": name}))
@@ -279,7 +281,8 @@ fn short(text: &str) -> &str {
     &text[..text.len().min(50)]
 }
 
-/// A worker's credentials of these types. Generated credentials are never set, so they can always be regenerated.
+/// The last parts of the names of a worker's credentials, with their types. Generated credentials are never set, so they
+/// can always be regenerated.
 const CREDENTIALS: [(&str, &str); 8] = [
     ("value", "value"),
     ("json", "json"),
@@ -315,12 +318,12 @@ pub(super) fn next_for_permissions(owned: &Owned<'_>, choices: &mut ChaCha12Rng)
     };
     match permission["uuid"].as_str() {
         Some(id) => Step::Write(change(choices, location.clone(), id, operations)),
-        // It was added with others, by a response without ids.
+        // The permission was added together with others, by a response without ids.
         None => Step::Read(location),
     }
 }
 
-/// Adds all of them with one request.
+/// Adds a permission for each actor with one request.
 fn add_all(path: &str, operations: &[&str]) -> Request {
     let grants =
         ACTORS.map(|actor| json!({"actor": actor, "path": path, "operations": operations}));
@@ -378,5 +381,5 @@ const OPERATIONS: [&[&str]; 3] = [
     &["write", "delete", "read_acl"],
 ];
 
-/// The paths below a worker's own. None encloses another, because operations that are already granted can't be added.
+/// The paths below a worker's folder. They do not overlap, because operations that are already granted can't be added.
 const PATHS: [&str; 2] = ["value", "json/*"];

@@ -7,7 +7,7 @@ use rand::{Rng, RngExt, rngs::ChaCha12Rng};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::requests::{Location, is};
+use super::requests::{Location, record_matches};
 
 /// A worker's write to a shared credential.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct SharedWrite {
     worker: usize,
     method: Method,
     body: Value,
-    /// The version in the response; `None` if the server was gone before.
+    /// The version in the response; `None` if the server was killed before it responded.
     pub(super) response: Option<Value>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn next(worker: usize, choices: &mut ChaCha12Rng) -> SharedWrite {
 }
 
 impl SharedWrite {
-    /// Sends the write; `None` if the server was gone before it responded.
+    /// Sends the write; `None` if the server was killed before it responded.
     pub(super) async fn send(&self, caller: &Caller) -> Option<Response> {
         let request = caller.request(self.method.clone(), "/api/v1/data");
         Response::try_to(request.body(self.body.to_string()))
@@ -84,8 +84,8 @@ impl Shared {
     }
 }
 
-/// Checks that the existing versions are preceded by each returned version, in order per worker, and otherwise only by
-/// requested versions without a response.
+/// Checks that the existing versions are unchanged. The added versions must be the returned versions, in the order of each
+/// worker, and otherwise only requested versions without a response.
 fn verify_set(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
     let added = actual.len().checked_sub(before.len());
     let (added, old) =
@@ -109,7 +109,7 @@ fn verify_set(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
     for write in writes.iter().filter(|write| write.response.is_none()) {
         if let Some(location) = unexplained
             .iter()
-            .position(|version| is(&write.body, version))
+            .position(|version| record_matches(&write.body, version))
         {
             unexplained.remove(location);
         }

@@ -29,7 +29,7 @@ pub(super) enum Engine {
 }
 
 impl Store {
-    /// Creates an empty store; `None` if the engine is not installed, which is printed.
+    /// Creates an empty store. Returns `None` and prints a message if the engine is not installed.
     pub(super) fn new(engine: Engine) -> Option<Self> {
         let database = match engine {
             Engine::Sqlite => None,
@@ -99,13 +99,13 @@ impl Store {
         run_command(self.directory(), &["check"]).expect(0);
     }
 
-    /// Waits until the database has noticed that the server is gone: its last commands may still run.
+    /// Waits until the database has closed the connections of the killed server, whose last commands may still run.
     async fn settle(&self) {
         let Some(database) = &self.database else {
             return;
         };
         while database.server.run_at(&database.url, OTHER_CONNECTIONS) != "0" {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(POLL).await;
         }
     }
 }
@@ -120,6 +120,9 @@ impl Database {
     }
 }
 
+/// The interval between queries of the other connections.
+const POLL: Duration = Duration::from_millis(2);
+
 /// Counts the other connections to a database.
 const OTHER_CONNECTIONS: &str = "select count(*) from pg_stat_activity \
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'";
@@ -129,7 +132,7 @@ const OTHER_CONNECTIONS: &str = "select count(*) from pg_stat_activity \
 pub(super) struct Seed(u64);
 
 impl Seed {
-    /// Uses `KEYWRIGHT_TEST_SEED`, or a new seed. It is printed, and shown if the test fails.
+    /// Uses `KEYWRIGHT_TEST_SEED`, or a new seed. Prints the seed, which the test harness shows if the test fails.
     pub(super) fn of_this_run() -> Self {
         let seed = variable("KEYWRIGHT_TEST_SEED").unwrap_or_else(|| rand::rng().next_u64());
         println!("KEYWRIGHT_TEST_SEED={seed}");

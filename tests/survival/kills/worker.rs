@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     certificates,
-    requests::{self, Location, Owned, Records, Request, Step, are, at, is},
+    requests::{self, Location, Owned, Records, Request, Step, at, record_matches, records_match},
     shared::{self, SharedWrite},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Worker {
     choices: ChaCha12Rng,
     /// The expected records, as far as they are known.
     records: Records,
-    /// The locations changed since they were last read from a restarted server.
+    /// The locations that have changed since the worker last read them from a restarted server.
     touched: BTreeSet<Location>,
     /// The request that may or may not have taken effect.
     in_progress: Option<Request>,
@@ -36,34 +36,34 @@ pub(super) struct Worker {
 /// The outcomes of requests that were in progress at a kill.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Interrupted {
-    /// The number that took effect.
+    /// The number of requests that took effect.
     pub(super) done: usize,
-    /// The number that did not.
+    /// The number of requests that did not take effect.
     pub(super) undone: usize,
 }
 
 /// The events of a round.
 #[derive(Debug, Default)]
-pub(super) struct Fate {
+pub(super) struct RoundEvents {
     is_killed: AtomicBool,
     is_without_database: AtomicBool,
     /// The number of acknowledged writes.
     writes: AtomicUsize,
 }
 
-impl Fate {
+impl RoundEvents {
     /// Returns the number of acknowledged writes so far.
     pub(super) fn writes(&self) -> usize {
         self.writes.load(Ordering::SeqCst)
     }
 
-    /// Requests may fail from now on.
+    /// Records that the server is about to be killed: requests may fail from now on.
     pub(super) fn kill(&self) {
         self.is_killed.store(true, Ordering::SeqCst);
     }
 
-    /// Requests may get status 503 from now on.
-    pub(super) fn take_database(&self) {
+    /// Records that the database is about to be killed: requests may get status 503 from now on.
+    pub(super) fn stop_database(&self) {
         self.is_without_database.store(true, Ordering::SeqCst);
     }
 
@@ -91,19 +91,19 @@ impl Worker {
         }
     }
 
-    /// Writes and reads until the server is gone.
-    pub(super) async fn work(&mut self, caller: &Caller, fate: &Fate) {
-        while self.act(caller, fate).await.is_some() {}
-        let is_expected = fate.is_killed() || fate.is_without_database();
+    /// Writes and reads until the server or its database is killed.
+    pub(super) async fn work(&mut self, caller: &Caller, events: &RoundEvents) {
+        while self.act(caller, events).await.is_some() {}
+        let is_expected = events.is_killed() || events.is_without_database();
         let in_progress = self.in_progress.as_ref().map(Request::summary);
         assert!(
             is_expected,
-            "nothing was killed, and this failed: {in_progress:?}"
+            "this request failed, although nothing was killed: {in_progress:?}"
         );
     }
 
-    /// Does one step; `None` if the server or its database is gone.
-    async fn act(&mut self, caller: &Caller, fate: &Fate) -> Option<()> {
+    /// Does one step; `None` if the server or its database was killed.
+    async fn act(&mut self, caller: &Caller, events: &RoundEvents) -> Option<()> {
         let owned = Owned {
             number: self.number,
             records: &self.records,
@@ -120,7 +120,7 @@ impl Worker {
         };
         match step {
             Step::Read(location) => self.read_and_verify(caller, location).await,
-            Step::Write(request) => self.write(caller, fate, request).await,
+            Step::Write(request) => self.write(caller, events, request).await,
         }
     }
 
@@ -129,17 +129,22 @@ impl Worker {
         let actual = location.read(caller).await?;
         let expected = at(&self.records, &location);
         assert!(
-            are(expected, &actual),
-            "{location:?}: {expected:#?} is {actual:#?}"
+            records_match(expected, &actual),
+            "{location:?}: expected {expected:#?}, found {actual:#?}"
         );
         self.records.insert(location, actual);
         Some(())
     }
 
-    async fn write(&mut self, caller: &Caller, fate: &Fate, request: Request) -> Option<()> {
+    async fn write(
+        &mut self,
+        caller: &Caller,
+        events: &RoundEvents,
+        request: Request,
+    ) -> Option<()> {
         let request = self.in_progress.insert(request);
         let response = request.send(caller).await?;
-        if response.status == 503 && fate.is_without_database() {
+        if response.status == 503 && events.is_without_database() {
             return None;
         }
         if response.status == 503 && request.may_be_refused {
@@ -152,7 +157,7 @@ impl Worker {
             "{summary}: {response:?}"
         );
         self.acknowledge(&response);
-        fate.writes.fetch_add(1, Ordering::SeqCst);
+        events.writes.fetch_add(1, Ordering::SeqCst);
         Some(())
     }
 
@@ -166,13 +171,16 @@ impl Worker {
             let before = at(&self.records, &location).first();
             if request.may_keep && before.is_some_and(|before| before["id"] == stored["id"]) {
                 let before = before.unwrap();
-                assert!(is(before, &stored), "{before:#?} was kept as {stored:#?}");
+                assert!(
+                    record_matches(before, &stored),
+                    "expected {before:#?} to be kept, but the response is {stored:#?}"
+                );
                 return;
             }
             let newest = &mut changes.get_mut(&location).unwrap()[0];
             assert!(
-                is(newest, &stored),
-                "{newest:#?} was answered as {stored:#?}"
+                record_matches(newest, &stored),
+                "expected {newest:#?}, but the response is {stored:#?}"
             );
             *newest = stored;
         }
@@ -221,20 +229,20 @@ impl Worker {
             let expected = at(&self.records, location);
             let may_differ = changes.is_some_and(|changes| changes.contains_key(location));
             assert!(
-                may_differ || are(expected, read),
-                "{location:?}: {expected:#?} is {read:#?}"
+                may_differ || records_match(expected, read),
+                "{location:?}: expected {expected:#?}, found {read:#?}"
             );
         }
         if let Some(changes) = changes {
             let is_undone = changes
                 .keys()
-                .all(|location| are(at(&self.records, location), &actual[location]));
+                .all(|location| records_match(at(&self.records, location), &actual[location]));
             let is_done = changes
                 .iter()
-                .all(|(location, changed)| are(changed, &actual[location]));
+                .all(|(location, changed)| records_match(changed, &actual[location]));
             assert!(
                 is_done || is_undone,
-                "{} was done by half: {actual:#?}",
+                "{} took effect partially: {actual:#?}",
                 in_progress.unwrap().summary()
             );
             // If nothing was to change, both outcomes look the same.
@@ -245,7 +253,7 @@ impl Worker {
         self.verify_found(caller).await;
     }
 
-    /// Asserts that a search finds exactly its credentials.
+    /// Asserts that a search finds exactly this worker's credentials.
     async fn verify_found(&self, caller: &Caller) {
         let response = caller
             .get(&format!("/api/v1/data?path=/{}", self.number))
@@ -280,5 +288,5 @@ fn request_id(response: &Response) -> String {
     response.header("x-request-id").unwrap().to_owned()
 }
 
-/// The fields in responses to requests that generate certificates.
+/// The fields that occur only in responses to requests that generate certificates.
 const ISSUANCE_FIELDS: [&str; 3] = ["duration_overridden", "duration_used", "key_length"];

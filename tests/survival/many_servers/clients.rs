@@ -72,7 +72,7 @@ async fn prepared(server: &Arc<Server>, start: Instant) -> Vec<Call> {
     first.into_calls()
 }
 
-/// Runs until this time, and on a busy machine until all clients together have done enough.
+/// Sends random requests until this time, or later until all clients together have made enough calls.
 async fn work(mut recorder: Recorder, ends: Instant, calls: Arc<AtomicUsize>) -> Vec<Call> {
     let mut seen: Option<(&str, Id)> = None;
     while calls.fetch_add(1, Ordering::Relaxed) < ENOUGH || Instant::now() < ends {
@@ -210,7 +210,7 @@ impl Recorder {
     pub(super) async fn set_password(&mut self, name: &str, value: &str) {
         let body = json!({"name": name, "type": "password", "value": value});
         let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
-        self.ask(
+        self.record(
             name,
             Action::Set,
             Method::PUT,
@@ -255,7 +255,7 @@ impl Recorder {
         let body = json!({"name": name, "type": credential_type, "mode": word, "parameters": parameters_json});
         let action = Action::Generate { mode, parameters };
         let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
-        self.ask(name, action, Method::POST, DATA_PATH, Some(body), outcome)
+        self.record(name, action, Method::POST, DATA_PATH, Some(body), outcome)
             .await;
     }
 
@@ -263,13 +263,13 @@ impl Recorder {
         let path = "/api/v1/regenerate";
         let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
         let body = Some(json!({"name": name}));
-        self.ask(name, Action::Regenerate, Method::POST, path, body, outcome)
+        self.record(name, Action::Regenerate, Method::POST, path, body, outcome)
             .await;
     }
 
     pub(super) async fn delete(&mut self, name: &str) {
         let path = format!("{DATA_PATH}?name={name}");
-        self.ask(name, Action::Delete, Method::DELETE, &path, None, |_| {
+        self.record(name, Action::Delete, Method::DELETE, &path, None, |_| {
             Outcome::Done
         })
         .await;
@@ -283,7 +283,7 @@ impl Recorder {
             Outcome::Versions(data.as_array().unwrap().iter().map(seen).collect())
         };
         match self
-            .ask(name, Action::Read, Method::GET, &path, None, outcome)
+            .record(name, Action::Read, Method::GET, &path, None, outcome)
             .await
         {
             Outcome::Versions(seen) => seen.iter().map(|seen| seen.id).collect(),
@@ -295,7 +295,7 @@ impl Recorder {
         let path = format!("{DATA_PATH}/{}", Uuid::from_u128(id));
         let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
         let action = Action::ReadVersion(id);
-        self.ask(name, action, Method::GET, &path, None, outcome)
+        self.record(name, action, Method::GET, &path, None, outcome)
             .await;
     }
 
@@ -309,7 +309,7 @@ impl Recorder {
         };
         let action = Action::ReadCertificate;
         match self
-            .ask(name, action, Method::GET, &path, None, outcome)
+            .record(name, action, Method::GET, &path, None, outcome)
             .await
         {
             Outcome::Certificate(id, seen) => Some((id, seen.iter().map(|seen| seen.id).collect())),
@@ -325,7 +325,7 @@ impl Recorder {
         let action = Action::RegenerateAsTransitional { credential };
         let body = Some(json!({"set_as_transitional": true}));
         let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
-        self.ask(name, action, Method::POST, &path, body, outcome)
+        self.record(name, action, Method::POST, &path, body, outcome)
             .await;
     }
 
@@ -336,7 +336,7 @@ impl Recorder {
         );
         let action = Action::MoveTransitional { credential, to };
         let body = Some(json!({"version": to.map(Uuid::from_u128)}));
-        self.ask(name, action, Method::PUT, &path, body, |_| Outcome::Done)
+        self.record(name, action, Method::PUT, &path, body, |_| Outcome::Done)
             .await;
     }
 
@@ -347,11 +347,11 @@ impl Recorder {
             credential,
             version,
         };
-        self.ask(name, action, Method::DELETE, &path, None, |_| Outcome::Done)
+        self.record(name, action, Method::DELETE, &path, None, |_| Outcome::Done)
             .await;
     }
 
-    /// Regenerates everything that a CA signed: one call for each leaf known to be affected.
+    /// Regenerates all certificates that a CA signed. Records one call for each of these leaves.
     pub(super) async fn regenerate_in_bulk(&mut self, authority: &str, leaves: &[&str]) {
         let begun = self.start.elapsed();
         let body = json!({"signed_by": authority});
@@ -383,7 +383,7 @@ impl Recorder {
         }
     }
 
-    async fn ask(
+    async fn record(
         &mut self,
         name: &str,
         action: Action,
@@ -438,15 +438,15 @@ impl Recorder {
     }
 }
 
-/// Returns whether a server rejected a request without effect, because of conflicting requests: there is nothing to
-/// explain.
+/// Returns whether a server rejected a request without effect because of conflicting requests. Such requests are not part
+/// of the history.
 fn is_not_done(response: &Response) -> bool {
     let reasons = ["other requests changed the credential", "too many bulk"];
     response.status == 503 && reasons.iter().any(|reason| response.body.contains(reason))
 }
 
 fn seen(version: &Value) -> Seen {
-    // A password shows the requested length; a certificate's parameters are always the same.
+    // The length of a password is its parameter; the parameters of a certificate are always the same.
     let length = version["value"].as_str().map_or(0, str::len);
     let is_shown = !version["value"].is_null();
     Seen {

@@ -20,20 +20,20 @@ const SECONDS: u64 = 20;
 const SECONDS_ON_A_FILE: u64 = 6;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_servers_on_one_postgresql_break_no_rule() {
+async fn three_servers_on_one_postgresql_respond_like_one_server() {
     let Some(postgres) = keywright_test_postgres::shared() else {
         return;
     };
     let storage = format!("url = \"{}\"", postgres.new_database());
-    assert_no_rule_is_broken(&storage, seconds(SECONDS)).await;
+    assert_responses_like_one_server(&storage, seconds(SECONDS)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_processes_on_one_file_break_no_rule() {
-    assert_no_rule_is_broken("file = \"keywright.db\"", seconds(SECONDS_ON_A_FILE)).await;
+async fn three_processes_on_one_file_respond_like_one_server() {
+    assert_responses_like_one_server("file = \"keywright.db\"", seconds(SECONDS_ON_A_FILE)).await;
 }
 
-async fn assert_no_rule_is_broken(storage: &str, duration: Duration) {
+async fn assert_responses_like_one_server(storage: &str, duration: Duration) {
     let options = Options::default().storage(storage).watched();
     let servers = three_servers(&options).await;
     let history = run_clients(&servers, duration).await;
@@ -42,11 +42,14 @@ async fn assert_no_rule_is_broken(storage: &str, duration: Duration) {
     let responded = history
         .iter()
         .filter(|call| call.outcome != Outcome::Unknown);
-    assert!(responded.count() > CALLS_MIN, "too little was done");
+    assert!(
+        responded.count() > CALLS_MIN,
+        "too few calls have a clear outcome"
+    );
     let found = findings(&history);
     let broken = found.violations;
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
-    // Undecided names prove nothing, neither for nor against the servers.
+    // Undecided names neither prove nor disprove that the servers follow the rules, so the test fails.
     let undecided = found.undecided;
     assert!(undecided.is_empty(), "{}", undecided.join("\n\n"));
 }
@@ -69,7 +72,7 @@ async fn transactions_retried(servers: &[Arc<Server>]) -> f64 {
     retried
 }
 
-/// Writes past the test harness, which hides the output of passing tests.
+/// Bypasses the test harness, which captures the output of passing tests.
 fn print(history: &[Call], retried: f64) {
     let unknown = history
         .iter()
@@ -187,7 +190,7 @@ async fn conflicting_writers_get_no_errors() {
     let retried = transactions_retried(&servers).await;
     let _ = writeln!(
         std::io::stderr(),
-        "{} writes; {retried} transactions done again",
+        "{} writes; {retried} transactions retried",
         statuses.len()
     );
     assert!(statuses.iter().all(|&status| status == 200), "{statuses:?}");
@@ -219,7 +222,7 @@ async fn five_servers_start_at_once_on_an_empty_postgresql() {
     let url = postgres.new_database();
     // Each server issues its own tokens with the same key, so that no server waits for another.
     let options = Options::default().storage(&format!("url = \"{url}\""));
-    assert_all_come_up(&options).await;
+    assert_all_start(&options).await;
     assert_one_schema(postgres, &url);
 }
 
@@ -228,18 +231,18 @@ async fn five_servers_start_at_once_on_a_missing_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shared.db");
     let options = Options::default().storage(&format!("file = \"{}\"", file.display()));
-    assert_all_come_up(&options).await;
+    assert_all_start(&options).await;
 }
 
 /// Starts servers with separate folders and the same database.
-async fn assert_all_come_up(options: &Options) {
+async fn assert_all_start(options: &Options) {
     let start = || Server::start_with(options);
     let servers: [Server; SERVERS] =
         tokio::join!(start(), start(), start(), start(), start()).into();
     for (number, server) in servers.iter().enumerate() {
         let name = format!("/{number}");
         let set = server.set(&name, "value", "v".into()).await.expect(200);
-        // All servers agree on one record of the new key.
+        // All servers use the same record of the new encryption key.
         for reader in &servers {
             assert_eq!(reader.versions(&name).await, [set.json()]);
         }

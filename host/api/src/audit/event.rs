@@ -191,7 +191,7 @@ fn is_control(character: char) -> bool {
         )
 }
 
-/// Events are reports, not alarms.
+/// The lowest severity, because events are not alarms.
 const SEVERITY: &str = "0";
 
 #[cfg(test)]
@@ -242,11 +242,11 @@ mod tests {
 
     #[test]
     fn control_and_invisible_characters_are_recognized() {
-        let acting =
+        let recognized =
             "\0\u{7f}\u{85}\u{61c}\u{200b}\u{200f}\u{2028}\u{202e}\u{2060}\u{2069}\u{feff}";
-        assert!(acting.chars().all(is_control));
-        let read = "a ä\u{200a}\u{2010}\u{2027}\u{202f}\u{205f}\u{206a}\u{fefe}\u{10348}";
-        assert!(!read.chars().any(is_control));
+        assert!(recognized.chars().all(is_control));
+        let ordinary = "a ä\u{200a}\u{2010}\u{2027}\u{202f}\u{205f}\u{206a}\u{fefe}\u{10348}";
+        assert!(!ordinary.chars().any(is_control));
     }
 
     fn json_line(event: &Event<'_>) -> String {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_request_its_fields_are_null() {
+    fn an_event_without_a_request_has_null_request_fields() {
         let event: Value = serde_json::from_str(&json_line(&example_without_a_request())).unwrap();
         for field in ["method", "request", "source", "peer"] {
             assert_eq!(event.get(field), Some(&Value::Null), "{field}");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_ends_a_line() {
+    fn control_characters_are_escaped_in_json() {
         let actor = "a\nb\r\u{0}\u{7f}\u{85}\u{9b}\u{2028}\u{2029}\"\\ä";
         let event = Event { actor, ..example() };
         let line = json_line(&event);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_request_the_action_is_the_name() {
+    fn a_cef_event_without_a_request_is_named_after_its_action() {
         let line = cef_line(&example_without_a_request());
         let header = "|DELETE_BY_RETENTION|DELETE_BY_RETENTION|0|rt=";
         assert!(line.contains(header), "{line}");

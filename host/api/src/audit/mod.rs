@@ -39,7 +39,7 @@ use crate::{request::OriginalTarget, response::ApiError, route::RequestContext};
 use request::{RequestFacts, lines, logged_target, source};
 use writer::UnwrittenError;
 
-/// Actions of endpoints with two actions.
+/// The second actions of endpoints with two actions. The route declares the first.
 pub(crate) mod actions {
     /// A search, at the path for reading.
     pub(crate) const FIND: &str = "FIND";

@@ -171,7 +171,7 @@ fn address(text: &str) -> Option<IpAddr> {
     ip.ok().map(|ip| ip.to_canonical())
 }
 
-/// Truncates a text to a limit in bytes, and marks it as truncated.
+/// Truncates a text to a limit in bytes. A truncated text ends with an ellipsis, which does not count towards the limit.
 fn truncated(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max {
         return Cow::Borrowed(text);
@@ -207,7 +207,7 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Maximum length of a path, and of a path with its query, in bytes: a name of 255 characters fits in any encoding.
 const REQUEST_BYTES_MAX: usize = 2_048;
 
-/// Maximum length of a truncated path or request, with its mark.
+/// Maximum length of a path and query, including the ellipsis, in bytes.
 const ADDRESS_BYTES_MAX: usize = REQUEST_BYTES_MAX + "…".len();
 
 /// Maximum length of a path, and of a path with its query, in all events of a request except the first, in bytes: a request may
@@ -223,7 +223,7 @@ const TEXT_BYTES_MAX: usize = 1_024;
 /// Maximum size of details, in bytes of JSON.
 const DETAILS_BYTES_MAX: usize = 4_096;
 
-/// The usual maximum size of a line, in bytes.
+/// The typical maximum size of a line, in bytes.
 const LINE_BYTES: usize = 768;
 
 #[cfg(test)]
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_beyond_the_limit_are_cut_between_characters() {
+    fn texts_beyond_the_limit_are_truncated_between_characters() {
         for (text, bytes_max, expected) in [
             ("abcd", 4, "abcd"),
             ("abcde", 4, "abcd…"),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn every_documented_parameter_is_known() {
+    fn every_documented_query_parameter_is_audited() {
         for parameter in routes()
             .iter()
             .flat_map(|route| route.description().parameters)
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_parameters_are_shown() {
+    fn only_known_query_parameters_are_audited() {
         for (uri, expected) in [
             ("/a", "/a"),
             ("/a?", "/a"),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_address_is_cut() {
+    fn a_long_target_is_truncated() {
         let long = |length: usize| format!("/a?name={}", "b".repeat(length - "/a?name=".len()));
         let fitting = long(REQUEST_BYTES_MAX);
         assert_eq!(logged_target(&fitting.parse().unwrap()), fitting);

@@ -1,6 +1,6 @@
 //! Audit events of deletions by retention.
 //!
-//! Such an event has no request: no method, address, source or peer. The request id is the id of the run. The event is written
+//! Such an event has no request: no method, path, source or peer. The request id is the id of the run. The event is written
 //! before the version is deleted, so that no event is ever missing. If the version is not deleted after all, a second event with
 //! another status reports it.
 
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_caller_can_be_the_actor() {
+    fn no_caller_can_have_the_actor_of_retention() {
         let actor = keywright_core::permission::Actor::parse(ACTOR);
         assert!(!actor.is_ok_and(|actor| actor.can_log_in()));
     }

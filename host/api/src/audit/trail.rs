@@ -65,7 +65,7 @@ pub enum OnAuditFailure {
     Continue,
 }
 
-/// The audit trail. [`AuditTrail::close`] ends it.
+/// The audit trail. Call [`AuditTrail::close`] before the process exits.
 pub struct AuditTrail {
     pub(super) settings: AuditSettings,
     pub(super) clock: Arc<dyn Clock>,
@@ -121,7 +121,7 @@ impl AuditTrail {
         self.settings.on_failure == OnAuditFailure::Refuse && self.is_failing()
     }
 
-    /// Writes the queued events, and ends the trail.
+    /// Writes the queued events, and stops the trail's thread.
     pub async fn close(&self) {
         self.shared.queue().is_closed = true;
         self.shared.wake.notify_one();
@@ -147,7 +147,8 @@ impl AuditTrail {
             return Ok(());
         }
         let time_max = self.settings.write_time_max.min(PROBE_TIME_MAX);
-        self.written(self.put(&[], 0), time_max).await
+        self.wait_until_written(self.enqueue(&[], 0), time_max)
+            .await
     }
 
     pub(super) fn is_failing(&self) -> bool {
@@ -156,17 +157,22 @@ impl AuditTrail {
 
     /// Writes events. They are queued before the first `await`, so that they are not lost if the caller stops waiting.
     pub(super) async fn write(&self, lines: &[u8], event_count: u64) -> Result<(), UnwrittenError> {
-        let waiting = self.put(lines, event_count);
-        self.written(waiting, self.settings.write_time_max).await
+        let waiting = self.enqueue(lines, event_count);
+        self.wait_until_written(waiting, self.settings.write_time_max)
+            .await
     }
 
     /// Queues events without waiting for them to be written.
     pub(super) fn write_later(&self, lines: &[u8], event_count: u64) {
-        drop(self.put(lines, event_count));
+        drop(self.enqueue(lines, event_count));
         self.shared.leave_to_thread();
     }
 
-    fn put(&self, lines: &[u8], event_count: u64) -> oneshot::Receiver<Result<(), UnwrittenError>> {
+    fn enqueue(
+        &self,
+        lines: &[u8],
+        event_count: u64,
+    ) -> oneshot::Receiver<Result<(), UnwrittenError>> {
         let (sender, receiver) = oneshot::channel();
         let mut queue = self.shared.queue();
         if queue.is_closed || !queue.has_room(lines.len(), self.settings.unwritten_bytes_max) {
@@ -188,7 +194,7 @@ impl AuditTrail {
         receiver
     }
 
-    async fn written(
+    async fn wait_until_written(
         &self,
         waiting: oneshot::Receiver<Result<(), UnwrittenError>>,
         time_max: Duration,

@@ -1,9 +1,9 @@
 //! The queue of audit events, and the sink to which requests and the trail's own thread write it.
 //!
 //! The trail's thread writes the events that requests leave to it, and watches appends by requests. An append blocks the
-//! request's runtime thread. Only one runtime thread polls the network, and the append may block this thread. So while an append
-//! takes long, the trail's thread spawns empty tasks from outside the runtime. Each wakes another runtime thread, which then
-//! polls the network.
+//! request's runtime thread. Only one runtime thread polls the network, and the append may block this thread. So during a
+//! long append, the trail's thread spawns empty tasks from outside the runtime. Each task wakes another runtime thread, which
+//! then polls the network.
 
 use std::{
     io, mem,
@@ -79,7 +79,7 @@ pub(super) struct Queue {
     /// When the last append started. The thread sets it to `None` when it finds no write in progress.
     append_started: Option<Instant>,
     /// Whether the thread must write the queue.
-    is_thread_wanted: bool,
+    is_left_to_thread: bool,
     pub(super) must_reopen: bool,
     pub(super) is_closed: bool,
 }
@@ -94,7 +94,7 @@ impl Queue {
 
     /// Returns whether the thread has work to do.
     fn is_for_thread(&self) -> bool {
-        self.is_thread_wanted || self.must_reopen || self.is_closed
+        self.is_left_to_thread || self.must_reopen || self.is_closed
     }
 }
 
@@ -117,7 +117,7 @@ impl Shared {
     }
 
     pub(super) fn leave_to_thread(&self) {
-        self.queue().is_thread_wanted = true;
+        self.queue().is_left_to_thread = true;
         self.wake.notify_one();
     }
 
@@ -137,13 +137,13 @@ impl Shared {
     /// Writes the whole queue with one call, or leaves it to the thread if another write is in progress.
     fn write(&self, mut queue: MutexGuard<'_, Queue>) {
         let Some(mut sink) = queue.sink.take() else {
-            queue.is_thread_wanted = true;
+            queue.is_left_to_thread = true;
             return;
         };
         let mut lines = mem::take(&mut queue.lines);
         let waiting = mem::take(&mut queue.waiting);
         let must_reopen = mem::take(&mut queue.must_reopen);
-        queue.is_thread_wanted = false;
+        queue.is_left_to_thread = false;
         queue.bytes_taken = lines.len();
         queue.append_started = Some(Instant::now());
         drop(queue);
@@ -229,7 +229,7 @@ pub(super) fn start_thread(
 
 fn write_until_closed(shared: &Shared, write_time_max: Duration) {
     loop {
-        let queue = next(shared, write_time_max);
+        let queue = wait_for_work(shared, write_time_max);
         let is_closed = queue.is_closed;
         shared.write(queue);
         if is_closed {
@@ -243,7 +243,7 @@ fn write_until_closed(shared: &Shared, write_time_max: Duration) {
 
 /// Waits until the thread has work to do and no write is in progress. While the sink is failing, also returns from time to
 /// time to retry it.
-fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
+fn wait_for_work(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
     let mut queue = shared.queue();
     loop {
         let is_free = queue.sink.is_some();
@@ -268,12 +268,12 @@ fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
             if is_retried && queue.sink.is_some() {
                 return queue;
             }
-            watch(shared, &mut queue, write_time_max);
+            check_blocked_append(shared, &mut queue, write_time_max);
         }
     }
 }
 
-fn watch(shared: &Shared, queue: &mut Queue, write_time_max: Duration) {
+fn check_blocked_append(shared: &Shared, queue: &mut Queue, write_time_max: Duration) {
     if queue.sink.is_some() {
         queue.append_started = None;
         return;
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_count_until_they_are_written() {
+    fn unwritten_lines_count_towards_the_queue_limit() {
         let (begun, appends) = mpsc::channel();
         let (outcome, outcomes) = mpsc::channel();
         let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);

@@ -93,8 +93,8 @@ impl IntoResponse for ClientCertificateError {
             Self::Ambiguous => "the client certificate contains more than one identity",
             Self::Expired => "the client certificate has expired since the connection was opened",
             Self::NoIdentity => {
-                "the client certificate provides no valid identity: one of its organization units must be app: and a version 4 \
-                 UUID in lower case"
+                "the client certificate provides no valid identity: one of its organizational units must be app: followed by a \
+                 version 4 UUID in lower case"
             }
             Self::Purpose => {
                 "the client certificate is not meant for client use: its extended key usage must include client \
@@ -117,7 +117,7 @@ impl ClientCertificateError {
     }
 }
 
-/// An `x` is a digit; other characters are literal.
+/// An `x` is a hexadecimal digit in lower case; other characters are literal.
 const UUID_FORM: &[u8; 36] = b"xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
 
 #[cfg(test)]

@@ -60,7 +60,9 @@ pub enum IdentityProviderError {
     #[error("malformed PEM in the certificates trusted for the identity provider")]
     CertificatesMalformed(#[source] reqwest::Error),
     /// There are no trusted certificates.
-    #[error("no PEM certificates in the file of certificates trusted for the identity provider")]
+    #[error(
+        "the file of certificates trusted for the identity provider contains no PEM certificate"
+    )]
     CertificatesMissing,
     /// The client could not be created.
     #[error("could not create the client for the identity provider")]
@@ -185,7 +187,7 @@ enum DocumentError {
     #[error("the document is larger than {DOCUMENT_BYTES_MAX} bytes")]
     TooLarge,
     #[error("the request to the provider failed")]
-    Unanswered(#[from] reqwest::Error),
+    RequestFailed(#[from] reqwest::Error),
 }
 
 #[derive(Deserialize)]
@@ -267,7 +269,7 @@ impl PublishedKeys {
                     "length of the modulus must be between 2048 and 8192 bits",
                 ),
                 Err(VerificationKeyError::Malformed) => {
-                    usable.ignore(published.kid.as_deref(), "not a public key");
+                    usable.ignore(published.kid.as_deref(), "malformed public key");
                 }
             }
         }
@@ -299,8 +301,8 @@ impl PublishedKey {
     /// Returns whether the key may verify tokens. `alg`, `use` and `key_ops` are optional, but must match.
     fn is_for_tokens(&self) -> bool {
         let agrees = |algorithm: SignatureAlgorithm| {
-            let named = self.alg.as_deref();
-            named.is_none_or(|named| named == algorithm.name())
+            let declared = self.alg.as_deref();
+            declared.is_none_or(|declared| declared == algorithm.name())
         };
         let key_use = self.key_use.as_deref();
         let operations = self.key_ops.as_ref();
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn trusted_certificates_must_be_certificates() {
+    fn invalid_trusted_certificates_are_rejected() {
         for pem in [
             "",
             "x",
@@ -444,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn signing_keys_of_the_two_types_are_used() {
+    fn only_signing_keys_for_rs256_and_es256_are_used() {
         for (key, changes, is_used, is_logged) in [
             (rsa_key(256), json!({}), true, false),
             (

@@ -40,20 +40,19 @@ use provider_keys::ProviderKeys;
 use token::SignedToken;
 use trusted_keys::{TokenDigest, TrustedKeys};
 
-/// Authenticates the caller of a request, and records it in the request's span.
+/// Authenticates the caller of a request.
 pub(crate) async fn authenticate(
     api: &Api,
     connection: Option<&Connection>,
     headers: &HeaderMap,
 ) -> Result<(Caller, Arc<ResponseReservation>), Response> {
     if api.credentials.store.clock.now() < DateTime::UNIX_EPOCH {
-        // Neither a token nor a certificate can be verified, and no version has such a time.
+        // Neither a token nor a certificate can be verified, and versions have no creation times before 1970.
         let error = "the server's clock is before 1970; set the clock of its machine";
         tracing::error!("{error}");
         return Err(ApiError::unavailable(error, CLOCK_RETRY_AFTER).into_response());
     }
     let identity = identify(api, connection, headers).await?;
-    tracing::Span::current().record("actor", identity.actor.as_str());
     let memory = Arc::new(api.response_memory.begin(identity.actor.as_str()));
     let caller = Caller::new(identity.actor, identity.authentication);
     Ok((caller.with_response(Arc::clone(&memory)), memory))
@@ -140,7 +139,7 @@ impl TokenVerifier {
         }
     }
 
-    /// Creates a verifier with a key of this process.
+    /// Creates a verifier with one parsed key.
     pub(crate) fn with_key(
         key: VerificationKey,
         issuer: &str,
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn no_header_and_other_schemes_are_no_credentials() {
+    fn missing_headers_and_other_schemes_count_as_absent() {
         for values in [&[][..], &["Basic dTpw"], &["Bearers a"], &[""]] {
             let headers = headers(values);
             assert_eq!(

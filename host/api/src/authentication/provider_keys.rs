@@ -111,8 +111,8 @@ impl ProviderKeys {
     /// fails.
     async fn fetch(&self, attempts_seen: u64) {
         let mut last_attempt = self.last_attempt.lock().await;
-        let is_tried = self.attempts.load(Ordering::Acquire) != attempts_seen;
-        if is_tried || self.is_too_soon(*last_attempt) {
+        let was_fetched_since = self.attempts.load(Ordering::Acquire) != attempts_seen;
+        if was_fetched_since || self.is_too_soon(*last_attempt) {
             return;
         }
         let fetched = self.provider.keys().await;
@@ -274,19 +274,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unchanged_keys_stay_and_are_tried_only_once() {
+    async fn an_unchanged_key_set_is_kept_and_checked_only_once() {
         let provided = provided_by(false, 0, UNLIMITED);
         let (keys, _) = provided.keys.for_token(any).await.unwrap();
-        let trials = AtomicUsize::new(0);
+        let checks = AtomicUsize::new(0);
         let not_signed = |_: &TrustedKeys| {
-            trials.fetch_add(1, Ordering::SeqCst);
+            checks.fetch_add(1, Ordering::SeqCst);
             None
         };
         let (again, is_signed) = provided.keys.for_token(not_signed).await.unwrap();
         assert_eq!(provided.fetches(), 2);
         assert!(Arc::ptr_eq(&keys, &again));
         assert!(!is_signed);
-        assert_eq!(trials.load(Ordering::SeqCst), 1);
+        assert_eq!(checks.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]

@@ -71,7 +71,6 @@ impl<'a> SignedToken<'a> {
         })
     }
 
-    /// Returns the key that the header refers to.
     pub(super) fn key_reference(&self) -> KeyReference<'_> {
         KeyReference {
             id: self.key_id.as_deref(),
@@ -142,7 +141,7 @@ const TYPES: [&str; 4] = ["JWT", "application/jwt", "at+jwt", "application/at+jw
 /// The claims of a token with a valid signature.
 pub(super) struct Claims(Map<String, Value>);
 
-/// The verified properties of a token. From then on, its validity depends only on the time.
+/// The verified properties of a token. After this verification, its validity depends only on the time.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedToken {
     identity: Identity,
@@ -152,7 +151,6 @@ pub(super) struct CheckedToken {
 }
 
 impl Claims {
-    /// Creates claims from a token's payload.
     pub(super) fn new(payload: Map<String, Value>) -> Self {
         Self(payload)
     }
@@ -204,8 +202,8 @@ impl Claims {
             (Some(Value::String(scopes)), ScopeForm::Text) => scopes.split(' ').collect(),
             (Some(_), _) => return Err(malformed()),
         };
-        let is_there = |required: &String| scopes.contains(&required.as_str());
-        Ok(rules.scopes_required.iter().all(is_there))
+        let is_present = |required: &String| scopes.contains(&required.as_str());
+        Ok(rules.scopes_required.iter().all(is_present))
     }
 
     fn actor(&self, rules: &TokenRules) -> Result<Actor, TokenError> {
@@ -298,7 +296,6 @@ impl CheckedToken {
         Ok(self.identity.clone())
     }
 
-    /// Returns whether the token has expired.
     pub(super) fn is_expired_at(&self, now: DateTime<Utc>) -> bool {
         now.timestamp().saturating_sub(self.expires_at_seconds) > SKEW_SECONDS_MAX
     }

@@ -247,8 +247,8 @@ impl GrantTypeSettings {
         {
             return Err(TokenRulesError::GrantTypeAmbiguous(ambiguous.clone()));
         }
-        let names_nobody = self.of_clients.is_empty() && self.of_users.is_empty();
-        if names_nobody && self.when_absent == WhenAbsent::Refused {
+        let has_no_grant_types = self.of_clients.is_empty() && self.of_users.is_empty();
+        if has_no_grant_types && self.when_absent == WhenAbsent::Refused {
             return Err(TokenRulesError::GrantTypesMissing);
         }
         Ok(())

@@ -111,8 +111,8 @@ impl TrustedKeys {
         Ok(identity)
     }
 
-    /// Returns the keys that may have signed a token. A key without an id matches any token, and a token without one matches any
-    /// key with its algorithm.
+    /// Returns the keys that may have signed a token. A key without an id matches any token with its algorithm, and a token without
+    /// a key id matches any key with its algorithm.
     fn candidates(&self, reference: KeyReference<'_>) -> impl Iterator<Item = &TrustedKey> {
         self.keys.iter().filter(move |trusted| {
             let is_named = match (trusted.id.as_deref(), reference.id) {

@@ -116,7 +116,6 @@ impl VerificationKey {
         Self::p256(&point)
     }
 
-    /// Returns the algorithm.
     pub(super) fn algorithm(&self) -> SignatureAlgorithm {
         self.algorithm
     }

@@ -1,7 +1,7 @@
 //! Schemas of bodies that depend on the credential type, and example versions.
 
 #![expect(clippy::indexing_slicing, reason = "indexing creates missing keys")]
-use super::schemas::{LenientBoolean, Metadata, Name, known};
+use super::schemas::{LenientBoolean, Metadata, Name, specified_types};
 use crate::response::VersionBody;
 use keywright_core::credential::CredentialType;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -18,7 +18,7 @@ impl JsonSchema for Version {
 
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
         let mut version = VersionBody::json_schema(schemas);
-        let by_type: Vec<_> = known()
+        let by_type: Vec<_> = specified_types()
             .map(|known| {
                 let mut then = json!({"properties": {"value": known.value(schemas)}});
                 if known.name == CredentialType::CERTIFICATE {
@@ -52,7 +52,7 @@ impl JsonSchema for SetBody {
     }
 
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
-        let mut forms: Vec<_> = known()
+        let mut forms: Vec<_> = specified_types()
             .map(|known| {
                 let value = match known.name.as_str() {
                     CredentialType::CERTIFICATE => schemas.subschema_for::<SetCertificate>().into(),
@@ -67,7 +67,8 @@ impl JsonSchema for SetBody {
                 )
             })
             .collect();
-        let value = json!({"description": "See the schema of the type."});
+        let value =
+            json!({"description": "The schema depends on the type: see `GET /api/v1/types`."});
         forms.push(form(
             OTHER,
             other_type(),
@@ -92,7 +93,7 @@ impl JsonSchema for SetCertificate {
         let ignored = json!({"description": "Ignored."});
         json_schema!({
             "type": "object",
-            "description": "At least one of the four strings is required; `ca` and `ca_name` are mutually exclusive. Empty strings count as absent.",
+            "description": "At least one of `ca`, `ca_name`, `certificate` and `private_key` is required; `ca` and `ca_name` are mutually exclusive. Empty strings count as absent.",
             "properties": {
                 "ca": text("The certificate of the signing CA, PEM."),
                 "ca_name": text("The name of the stored CA that signed the certificate."),
@@ -118,7 +119,7 @@ impl JsonSchema for GenerateBody {
 
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
         let mut forms = Vec::new();
-        for known in known() {
+        for known in specified_types() {
             let Some(parameters) = known.parameters(schemas) else {
                 continue;
             };
@@ -131,7 +132,7 @@ impl JsonSchema for GenerateBody {
             };
             let mut fields = vec![("parameters", parameters)];
             if known.name == CredentialType::USER {
-                fields.push(("value", former_username()));
+                fields.push(("value", deprecated_user_value()));
             }
             forms.push(generate_form(
                 &known.name,
@@ -143,7 +144,7 @@ impl JsonSchema for GenerateBody {
         }
         let parameters = json!({
             "type": ["object", "null"],
-            "description": "See `GET /api/v1/types`.",
+            "description": "The schema depends on the type: see `GET /api/v1/types`.",
         });
         forms.push(generate_form(
             OTHER,
@@ -183,12 +184,13 @@ fn generate_form(
     let mode = json!({
         "enum": ["converge", "no-overwrite", "overwrite", null],
         "default": "converge",
-        "description": "When to add a version to an existing credential: `converge` if the parameters differ, `no-overwrite` never, `overwrite` always.",
+        "description": "Whether to add a version if the credential exists. `converge` adds one only if the parameters differ or the signing CA has another active certificate. `no-overwrite` keeps the existing version. `overwrite` always adds one.",
     });
     let mut overwrite = json!({"anyOf": [LenientBoolean::json_schema(schemas), {"type": "null"}]});
     overwrite["deprecated"] = json!(true);
-    overwrite["description"] =
-        json!("Equivalent to the mode `overwrite` or `no-overwrite`. Ignored if `mode` is given.");
+    overwrite["description"] = json!(
+        "`true` is equivalent to the mode `overwrite`, `false` to the mode `no-overwrite`. Ignored if `mode` is given."
+    );
     let fields = fields
         .into_iter()
         .chain([("mode", mode), ("overwrite", overwrite)]);
@@ -235,8 +237,8 @@ fn other_type() -> Value {
 
 const OTHER: &str = "another type";
 
-/// Returns the schema of the deprecated field `value` of a user. The username is now a parameter.
-fn former_username() -> Value {
+/// Returns the schema of the deprecated field `value` in requests to generate a user. The username is now a parameter.
+fn deprecated_user_value() -> Value {
     json!({
         "type": ["object", "null"],
         "deprecated": true,

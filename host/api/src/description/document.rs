@@ -10,7 +10,6 @@ use super::operation::{
 };
 use crate::{Access, Information, Route, response::FailureBody, routes};
 
-/// Returns the description.
 pub(super) fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
@@ -93,9 +92,9 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     if route.access() == Access::Open {
         operation["security"] = json!([]);
     }
-    let of_path = variables(route.path()).map(of_path);
-    let of_query = description.parameters.iter().map(of_query);
-    let parameters: Vec<_> = of_path.chain(of_query).collect();
+    let in_path = variables(route.path()).map(path_parameter);
+    let in_query = description.parameters.iter().map(query_parameter);
+    let parameters: Vec<_> = in_path.chain(in_query).collect();
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
     }
@@ -155,7 +154,7 @@ fn media(schema: &Schema, examples: &[Example]) -> Value {
     media
 }
 
-fn of_query(parameter: &Parameter) -> Value {
+fn query_parameter(parameter: &Parameter) -> Value {
     let mut description = json!({
         "name": parameter.name,
         "in": "query",
@@ -176,13 +175,13 @@ fn variables(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Describes a variable segment; all of them are ids.
-fn of_path(name: &str) -> Value {
+fn path_parameter(name: &str) -> Value {
     let text = match name {
         "certificate_id" => {
             "The id of a certificate from `GET /api/v1/certificates`; not the id of a version."
         }
         "permission_id" => "The id of a permission.",
-        _ => "The id of a version.",
+        _ => "The id of a credential version.",
     };
     json!({
         "name": name,
@@ -199,7 +198,7 @@ fn security_schemes() -> Value {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "An access token from the identity provider returned by `GET /info`, signed with RS256 or ES256. It needs the scopes `credhub.read` and `credhub.write`, unless the server is configured otherwise.",
+            "description": "An access token from the identity provider whose URL `GET /info` returns, signed with RS256 or ES256. By default, it needs the scopes `credhub.read` and `credhub.write`.",
         },
         "clientCertificate": {
             "type": "mutualTLS",
@@ -208,20 +207,20 @@ fn security_schemes() -> Value {
     })
 }
 
-/// Returns the error responses of an operation by status: the shared responses that apply to it, and its own. A shared
-/// response without additional conditions is a reference.
+/// Returns the error responses of an operation by status: the shared responses that apply to it, and its own. A shared response
+/// is a reference, unless the operation has a condition of its own for this status.
 fn failures(description: &Description, access: Access) -> Vec<(u16, Value)> {
-    let is_shared = |failure: &&Shared| match failure.of {
-        Of::Everything => true,
-        Of::Known => access != Access::Open,
-        Of::Bodies => description.body.is_some(),
+    let is_shared = |failure: &&Shared| match failure.applies_to {
+        AppliesTo::AllRoutes => true,
+        AppliesTo::AuthenticatedRoutes => access != Access::Open,
+        AppliesTo::Bodies => description.body.is_some(),
     };
     let shared: Vec<_> = SHARED.iter().filter(is_shared).collect();
     let mut statuses: Vec<_> = shared.iter().map(|failure| failure.status).collect();
     statuses.extend(description.failures.iter().map(|failure| failure.status));
     statuses.sort_unstable();
     statuses.dedup();
-    let of = |status: u16| {
+    let response_of = |status: u16| {
         let shared = shared.iter().find(|failure| failure.status == status);
         let own = description.failures.iter();
         let own: Vec<_> = own.filter(|failure| failure.status == status).collect();
@@ -234,7 +233,7 @@ fn failures(description: &Description, access: Access) -> Vec<(u16, Value)> {
     };
     statuses
         .into_iter()
-        .map(|status| (status, of(status)))
+        .map(|status| (status, response_of(status)))
         .collect()
 }
 
@@ -311,27 +310,25 @@ Keywright stores and generates credentials: passwords, users, certificates and C
 configured generators.
 
 Requests need an access token or a client certificate, except where the operation lists no security. Permissions determine what \
-a caller may do. The response for a credential that the caller may not read is the same as for one that does not exist.
+a caller may do. The response for a credential that the caller may not read is the same as for a missing credential.
 
 Paths may end with a slash. A method that a path does not support gets status 404 without a body. HEAD is supported wherever GET \
 is, except in read-only mode. Unknown query parameters are ignored; repeated ones get status 400. Bodies with unknown or \
-duplicate fields are rejected. Booleans and whole numbers may also be strings; string parameters may also be numbers or \
-booleans. Times are UTC, in whole seconds.";
+duplicate fields are rejected. A boolean or a whole number in a body may also be sent as a string, and a string parameter of a \
+credential also as a number or a boolean. Times are UTC, in whole seconds.";
 
 /// An error response of several routes.
 struct Shared {
     name: &'static str,
     status: u16,
-    of: Of,
+    applies_to: AppliesTo,
     when: &'static str,
 }
 
 /// The routes with an error response.
-enum Of {
-    /// All routes.
-    Everything,
-    /// Routes that require authentication.
-    Known,
+enum AppliesTo {
+    AllRoutes,
+    AuthenticatedRoutes,
     /// Routes with a request body.
     Bodies,
 }
@@ -340,61 +337,61 @@ const SHARED: [Shared; 10] = [
     Shared {
         name: "BodyRefused",
         status: 400,
-        of: Of::Bodies,
+        applies_to: AppliesTo::Bodies,
         when: "The body is malformed or does not match the schema, or its media type is not JSON.",
     },
     Shared {
         name: "Unauthenticated",
         status: 401,
-        of: Of::Known,
+        applies_to: AppliesTo::AuthenticatedRoutes,
         when: "The request has neither a valid access token nor a valid client certificate. The error for an expired token is `access_token_expired`.",
     },
     Shared {
         name: "Forbidden",
         status: 403,
-        of: Of::Known,
-        when: "The access token lacks a scope.",
+        applies_to: AppliesTo::AuthenticatedRoutes,
+        when: "The access token lacks a required scope.",
     },
     Shared {
         name: "BodyTooSlow",
         status: 408,
-        of: Of::Bodies,
+        applies_to: AppliesTo::Bodies,
         when: "The body took too long to arrive.",
     },
     Shared {
         name: "TooLarge",
         status: 413,
-        of: Of::Bodies,
+        applies_to: AppliesTo::Bodies,
         when: "The body is too large.",
     },
     Shared {
         name: "UriTooLong",
         status: 414,
-        of: Of::Everything,
+        applies_to: AppliesTo::AllRoutes,
         when: "The path and query are too long.",
     },
     Shared {
         name: "TooManyRequests",
         status: 429,
-        of: Of::Known,
+        applies_to: AppliesTo::AuthenticatedRoutes,
         when: "The caller has too many requests in progress, or exceeds its request rate.",
     },
     Shared {
         name: "HeadTooLarge",
         status: 431,
-        of: Of::Everything,
+        applies_to: AppliesTo::AllRoutes,
         when: "The request has too many header fields, or they are too large.",
     },
     Shared {
         name: "InternalError",
         status: 500,
-        of: Of::Everything,
+        applies_to: AppliesTo::AllRoutes,
         when: "Internal error. The server logs the cause with the request's id.",
     },
     Shared {
         name: "Unavailable",
         status: 503,
-        of: Of::Known,
+        applies_to: AppliesTo::AuthenticatedRoutes,
         when: "The database or another dependency is unavailable, the server has too many requests in progress, or it is in read-only mode and the request could write.",
     },
 ];
@@ -439,7 +436,7 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
         "the request body took too long to arrive",
         None,
     ),
-    (409, "exists", "the actor has this permission already", None),
+    (409, "exists", "the actor already has this permission", None),
     (
         413,
         "too-large",

@@ -1,8 +1,8 @@
 //! The API's description (`OpenAPI` 3.1), generated from the code, and the HTML reference rendered from it.
 //!
 //! Each route declares its description next to its handler, so no route lacks one. The schemas of bodies come from the types
-//! that the handlers read and render. The schemas of specified types come from the shipped plugins; `GET /api/v1/types`
-//! returns other types, because the description is public and must not reveal the server's configuration. So all servers of a
+//! that the handlers read and render. The schemas of specified types come from the shipped plugins. Other types are only in
+//! `GET /api/v1/types`, because the description is public and must not reveal the server's configuration. So all servers of a
 //! release return the same description, and a golden file contains it.
 //!
 //! The reference is HTML without scripts, because browsers may send credentials to the server.

@@ -95,7 +95,6 @@ impl Description {
         Self { text, ..self }
     }
 
-    /// Marks the operation as deprecated.
     pub(crate) fn deprecated(self) -> Self {
         Self {
             is_deprecated: true,
@@ -103,7 +102,6 @@ impl Description {
         }
     }
 
-    /// Adds a query parameter.
     pub(crate) fn parameter(mut self, parameter: Parameter) -> Self {
         self.parameters.push(parameter);
         self
@@ -130,7 +128,6 @@ impl Description {
         }
     }
 
-    /// Adds an example of the request body.
     pub(crate) fn request_example(mut self, name: &'static str, value: Value) -> Self {
         if let Some(body) = &mut self.body {
             body.examples.push(Example { name, value });
@@ -162,7 +159,6 @@ impl Description {
         self
     }
 
-    /// Adds a response without a body.
     pub(crate) fn empty_response(mut self, status: u16, text: &'static str) -> Self {
         self.responses.push(Response {
             status,
@@ -173,7 +169,7 @@ impl Description {
     }
 
     /// Adds an example of the last response.
-    pub(crate) fn responded(mut self, name: &'static str, value: Value) -> Self {
+    pub(crate) fn response_example(mut self, name: &'static str, value: Value) -> Self {
         let last = self.responses.last_mut();
         if let Some(content) = last.and_then(|response| response.content.as_mut()) {
             content.examples.push(Example { name, value });
@@ -216,8 +212,7 @@ impl Parameter {
         }
     }
 
-    /// Sets the example value.
-    pub(crate) fn like(self, example: impl Into<Value>) -> Self {
+    pub(crate) fn example(self, example: impl Into<Value>) -> Self {
         Self {
             example: Some(example.into()),
             ..self

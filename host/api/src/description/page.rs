@@ -9,7 +9,6 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Map, Value};
 
-/// Renders a description.
 pub(super) fn page(document: &Value) -> String {
     let info = &document["info"];
     let title = text(&info["title"]);

@@ -137,13 +137,13 @@ impl LenientBoolean {
 }
 
 /// A specified type, with its schemas as JSON text.
-pub(super) struct Known {
+pub(super) struct SpecifiedType {
     pub(super) name: String,
     parameters: Option<Cow<'static, str>>,
     value: Cow<'static, str>,
 }
 
-impl Known {
+impl SpecifiedType {
     /// Returns a reference to the schema of the parameters.
     pub(super) fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
         let mut schema = read(self.parameters.as_deref()?);
@@ -158,17 +158,21 @@ impl Known {
 }
 
 /// Returns the specified types: types without a plugin, and types of the shipped plugins.
-pub(super) fn known() -> impl Iterator<Item = Known> {
-    let set_only = KnownType::set_only().into_iter().map(|known| Known {
-        name: known.name,
-        parameters: None,
-        value: known.value_schema.into(),
-    });
-    let shipped = SHIPPED.into_iter().map(|(name, parameters, value)| Known {
-        name: name.to_owned(),
-        parameters: Some(parameters.into()),
-        value: value.into(),
-    });
+pub(super) fn specified_types() -> impl Iterator<Item = SpecifiedType> {
+    let set_only = KnownType::set_only()
+        .into_iter()
+        .map(|known| SpecifiedType {
+            name: known.name,
+            parameters: None,
+            value: known.value_schema.into(),
+        });
+    let shipped = SHIPPED
+        .into_iter()
+        .map(|(name, parameters, value)| SpecifiedType {
+            name: name.to_owned(),
+            parameters: Some(parameters.into()),
+            value: value.into(),
+        });
     set_only.chain(shipped)
 }
 
@@ -181,7 +185,7 @@ fn named(
 ) -> Value {
     let (first, rest) = credential_type.split_at(1);
     let name = format!("{}{rest}{suffix}", first.to_ascii_uppercase());
-    as_described(&mut schema);
+    convert_for_description(&mut schema);
     schemas.definitions_mut().insert(name.clone(), schema);
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
@@ -228,7 +232,7 @@ fn accept_converted_scalars(schema: &mut Value) {
 
 /// Converts a plugin's schema for the description: removes properties that callers can't send, and marks secrets with the format
 /// `password`, because `writeOnly` in `OpenAPI` means that a property is never returned.
-fn as_described(schema: &mut Value) {
+fn convert_for_description(schema: &mut Value) {
     let Value::Object(fields) = schema else {
         return;
     };
@@ -238,7 +242,7 @@ fn as_described(schema: &mut Value) {
     }
     if let Some(Value::Object(properties)) = fields.get_mut("properties") {
         properties.retain(|_, property| property.get("readOnly") != Some(&Value::Bool(true)));
-        properties.values_mut().for_each(as_described);
+        properties.values_mut().for_each(convert_for_description);
     }
 }
 

@@ -71,7 +71,7 @@ fn the_golden_file_matches_the_code() {
 }
 
 #[test]
-fn schemas_of_names_and_paths_accept_what_the_server_accepts() {
+fn the_schemas_of_names_and_paths_match_the_parsers() {
     let document = document::document();
     let schema = |name: &str| {
         let reference = json!({"$ref": format!("#/components/schemas/{name}")});
@@ -109,7 +109,7 @@ fn strings_like_paths() -> Vec<String> {
 }
 
 #[test]
-fn exactly_the_routes_are_described() {
+fn the_description_contains_exactly_the_routes() {
     let document = document::document();
     let described: BTreeSet<_> = operations(&document).into_keys().collect();
     let mounted: BTreeSet<_> = routes()
@@ -141,7 +141,7 @@ fn only_open_operations_need_no_authentication() {
 }
 
 #[test]
-fn every_response_has_its_body_and_its_request_id() {
+fn every_response_has_a_body_and_a_request_id() {
     let document = document::document();
     for ((path, method), operation) in operations(&document) {
         for (status, response) in operation["responses"].as_object().unwrap() {
@@ -180,7 +180,7 @@ fn every_reference_resolves_and_every_schema_is_used() {
     {
         let reference = format!("#/components/schemas/{name}");
         assert!(references.contains(reference.as_str()), "{name}");
-        // A number would mean that two types have the same name.
+        // schemars appends a number if two types have the same name.
         assert!(
             !name.ends_with(|last: char| last.is_ascii_digit()),
             "{name}"

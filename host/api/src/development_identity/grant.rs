@@ -31,7 +31,8 @@ pub(super) struct Provider {
 pub struct DevelopmentClient {
     /// Its name.
     pub id: String,
-    /// Its secret. Programs on users' own machines have an empty one, and should then not have [`Grant::ClientCredentials`].
+    /// Its secret. Empty for programs on users' machines, which can't keep a secret; do not combine an empty secret with
+    /// [`Grant::ClientCredentials`].
     pub secret: Secret,
     /// The grant types it may use.
     pub grants: Vec<Grant>,
@@ -98,9 +99,9 @@ pub(super) enum TokenGrantError {
     GrantUnknown,
     #[error("the refresh token is invalid, expired or revoked")]
     RefreshTokenWrong,
-    #[error("a parameter is missing or repeated")]
+    #[error("the request must be a URL-encoded form without missing or repeated parameters")]
     RequestMalformed,
-    #[error("the client or the user has none of the requested scopes")]
+    #[error("none of the requested scopes is allowed")]
     ScopesNotAllowed,
     #[error("could not sign the token")]
     SigningFailed,
@@ -158,11 +159,12 @@ impl Provider {
     /// Revokes the login of a token, which may have expired. Returns false if the token is not from this issuer, or the id belongs
     /// to another login.
     pub(super) fn revoke(&self, token: &str, token_id: &str) -> bool {
-        let shown = self
+        let presented = self
             .signer
             .read::<SessionClaims>(token)
             .and_then(|claims| Session::of_token_id(&claims.jti));
-        let Some(session) = shown.filter(|shown| Session::of_token_id(token_id) == Some(*shown))
+        let Some(session) =
+            presented.filter(|presented| Session::of_token_id(token_id) == Some(*presented))
         else {
             return false;
         };
@@ -172,7 +174,7 @@ impl Provider {
             .map(|client| client.refresh_token_lifetime)
             .max();
         let now = self.clock.now();
-        let ends_at_seconds = later(now, longest.unwrap_or_default());
+        let ends_at_seconds = seconds_after(now, longest.unwrap_or_default());
         self.revoked
             .revoke(session.0, ends_at_seconds, now.timestamp());
         true
@@ -234,7 +236,7 @@ impl Provider {
             jti: session.access_token_id(),
             sub: user_id.as_deref().unwrap_or(&client.id),
             iat: now.timestamp(),
-            exp: later(now, client.access_token_lifetime),
+            exp: seconds_after(now, client.access_token_lifetime),
             aud: [&client.id],
             grant_type: if user.is_some() {
                 "password"
@@ -269,7 +271,7 @@ impl Provider {
         let claims = RefreshClaims {
             jti: session.refresh_token_id(),
             iat: now.timestamp(),
-            exp: later(now, client.refresh_token_lifetime),
+            exp: seconds_after(now, client.refresh_token_lifetime),
             client_id: client.id.clone(),
             user_id: user.id,
             token_use: REFRESH_USE.to_owned(),
@@ -315,7 +317,7 @@ fn is_same_secret(one: &Secret, other: &Secret) -> bool {
 }
 
 /// Adds a number of seconds to a time, and returns seconds since 1970.
-fn later(now: DateTime<Utc>, lifetime: Duration) -> i64 {
+fn seconds_after(now: DateTime<Utc>, lifetime: Duration) -> i64 {
     let lifetime_seconds = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
     now.timestamp().saturating_add(lifetime_seconds)
 }

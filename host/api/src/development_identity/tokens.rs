@@ -132,12 +132,10 @@ impl TokenSigner {
         })
     }
 
-    /// Returns the issuer of the tokens.
     pub(super) fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// Returns the public key.
     pub(super) fn verification_key(&self) -> &VerificationKey {
         &self.verification_key
     }
@@ -154,7 +152,6 @@ impl TokenSigner {
         }]})
     }
 
-    /// Signs claims.
     pub(super) fn sign<T: Serialize>(
         &self,
         claims: &T,

@@ -23,12 +23,10 @@ pub(crate) enum BodyError {
     /// A field has the wrong type.
     #[error("{field} must be {expected}")]
     FieldMalformed {
-        /// The field's name.
         field: &'static str,
         /// The expected type, with its article.
         expected: &'static str,
     },
-    /// A required field is missing.
     #[error("{0} is required")]
     FieldMissing(&'static str),
     /// The operations of a permission are missing, or have the wrong type.
@@ -42,7 +40,6 @@ pub(crate) enum BodyError {
     /// Arrays and objects are nested too deep.
     #[error("the request body is nested too deep; at most {DEPTH_MAX} levels are allowed")]
     TooDeep,
-    /// The body has an unknown field.
     #[error("the request has the unknown field {0}")]
     UnknownField(String),
 }
@@ -310,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_the_wrong_type_are_named() {
+    fn errors_name_fields_of_the_wrong_type() {
         let refused = object(r#"{"name":1}"#).take_text("name").unwrap_err();
         assert_eq!(refused.to_string(), "name must be a string");
         for json in [r#"{"p":[]}"#, r#"{"p":"x"}"#, r#"{"p":true}"#] {

@@ -2,9 +2,9 @@
 //!
 //! Authentication, authorization, logs and routing all use the normal form, so no two rules can interpret a path differently.
 //! Segments contain only unreserved characters (letters, digits and `-`, `.`, `_`, `~`: RFC 3986, section 2.3), because no path
-//! of the API needs others. A path with any other character, plain or encoded, has no normal form and gets status 404: an
-//! encoded slash, backslash, percent sign, semicolon or control character, an incomplete encoding, and bytes beyond ASCII. So
-//! nothing can be decoded twice.
+//! of the API needs others. A path with any other character, plain or encoded, has no normal form and gets status 404. This
+//! includes encoded slashes, backslashes, percent signs, semicolons and control characters, incomplete encodings, and bytes
+//! beyond ASCII. So no path can be decoded twice.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use axum::http::{Request, Uri, uri::PathAndQuery};
 /// replaced with a target that matches no route.
 pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
     if let Some(target) = normal_target(request.uri()) {
-        let has_no_normal_path = target == nowhere();
+        let has_no_normal_path = target == unroutable_target();
         let original = std::mem::replace(request.uri_mut(), target);
         if has_no_normal_path {
             request.extensions_mut().insert(OriginalTarget(original));
@@ -32,8 +32,8 @@ pub(crate) struct OriginalTarget(pub(crate) Uri);
 fn normal_target(target: &Uri) -> Option<Uri> {
     match normal_path(target.path()) {
         Some(Cow::Borrowed(_)) => None,
-        Some(Cow::Owned(path)) => Some(with_path(target, path).unwrap_or_else(nowhere)),
-        None => Some(nowhere()),
+        Some(Cow::Owned(path)) => Some(with_path(target, path).unwrap_or_else(unroutable_target)),
+        None => Some(unroutable_target()),
     }
 }
 
@@ -115,11 +115,11 @@ fn with_path(target: &Uri, mut path: String) -> Option<Uri> {
 }
 
 /// Returns a target that matches no route: routes start with a slash.
-fn nowhere() -> Uri {
+fn unroutable_target() -> Uri {
     Uri::from_static("*")
 }
 
-/// Maximum length of a path, in bytes. The longest path of the API has about 250 if each byte is percent-encoded.
+/// Maximum length of a path, in bytes. The longest path of the API has about 250 bytes if each byte is percent-encoded.
 const PATH_BYTES_MAX: usize = 2_048;
 
 #[cfg(test)]

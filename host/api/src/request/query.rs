@@ -10,13 +10,10 @@ pub(crate) struct QueryParameters {
 /// A query is invalid. Messages are for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryError {
-    /// Two parameters that exclude each other were given.
     #[error("only one of the parameters {0} and {1} may be given")]
     Exclusive(&'static str, &'static str),
-    /// A parameter is malformed.
     #[error("the parameter {parameter} must be {expected}")]
     Malformed {
-        /// The parameter.
         parameter: &'static str,
         /// The expected type, with its article.
         expected: &'static str,
@@ -27,7 +24,6 @@ pub(crate) enum QueryError {
     /// A required parameter is absent or empty.
     #[error("the parameter {0} is required")]
     Missing(&'static str),
-    /// A parameter is repeated.
     #[error("the parameter {0} may be given only once")]
     Repeated(&'static str),
 }
@@ -66,13 +62,13 @@ impl QueryParameters {
 
     /// Returns the value of a required, non-empty parameter.
     pub(crate) fn required(&self, parameter: &'static str) -> Result<&str, QueryError> {
-        self.filled_text(parameter)?
+        self.non_empty_text(parameter)?
             .ok_or(QueryError::Missing(parameter))
     }
 
-    /// Returns a boolean parameter: a word in any case, or a digit. An empty value counts as absent.
+    /// Returns a boolean parameter: `true` or `false` in any case, `1` or `0`. An empty value counts as absent.
     pub(crate) fn boolean(&self, parameter: &'static str) -> Result<Option<bool>, QueryError> {
-        let Some(text) = self.filled_text(parameter)? else {
+        let Some(text) = self.non_empty_text(parameter)? else {
             return Ok(None);
         };
         match text.to_ascii_lowercase().as_str() {
@@ -87,7 +83,7 @@ impl QueryParameters {
 
     /// Returns an integer parameter. An empty value counts as absent.
     pub(crate) fn integer(&self, parameter: &'static str) -> Result<Option<i64>, QueryError> {
-        self.filled_text(parameter)?
+        self.non_empty_text(parameter)?
             .map(str::parse)
             .transpose()
             .map_err(|_| QueryError::Malformed {
@@ -96,7 +92,7 @@ impl QueryParameters {
             })
     }
 
-    fn filled_text(&self, parameter: &'static str) -> Result<Option<&str>, QueryError> {
+    fn non_empty_text(&self, parameter: &'static str) -> Result<Option<&str>, QueryError> {
         Ok(self.text(parameter)?.filter(|text| !text.is_empty()))
     }
 }
@@ -125,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_is_present_but_not_sufficient() {
+    fn an_empty_value_is_present_but_missing_if_required() {
         for encoded in ["path=", "path"] {
             assert_eq!(query(encoded).text("path"), Ok(Some("")), "{encoded}");
             assert_eq!(
@@ -143,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_that_do_not_parse_are_named() {
+    fn errors_name_malformed_parameters() {
         for text in ["abc", "1.5", " 1", "99999999999999999999"] {
             let refused = query(&format!("versions={text}")).integer("versions");
             assert_eq!(
@@ -164,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_scalar_is_absent() {
+    fn an_empty_boolean_or_integer_counts_as_absent() {
         let query = query("current=&versions");
         assert_eq!(query.boolean("current"), Ok(None));
         assert_eq!(query.integer("versions"), Ok(None));

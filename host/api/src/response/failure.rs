@@ -35,7 +35,6 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    /// Creates a failure with a status and a message.
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self {
             status,
@@ -107,7 +106,7 @@ impl ApiError {
             cause: Some(Box::new(cause)),
             ..Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the response could not be written",
+                "the server failed to render the response",
             )
         }
     }
@@ -116,7 +115,7 @@ impl ApiError {
     pub(crate) fn unrendered() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the response could not be written",
+            "the server failed to render the response",
         )
     }
 
@@ -154,7 +153,6 @@ impl ApiError {
         .caused_by(failure)
     }
 
-    /// Returns the status of the response.
     #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
@@ -287,13 +285,17 @@ impl Endpoint {
     }
 }
 
-/// Returns the messages of an error and its causes.
+/// Returns the messages of an error and its causes. Omits a cause whose message the previous message already ends with, as in
+/// errors of sqlx.
 #[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
     let mut chain = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let _ = write!(chain, ": {error}");
+        let message = error.to_string();
+        if !chain.ends_with(&message) {
+            let _ = write!(chain, ": {message}");
+        }
         cause = error.source();
     }
     chain
@@ -458,6 +460,24 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn an_error_chain_repeats_no_cause() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}")]
+        struct OuterError(&'static str, #[source] std::str::ParseBoolError);
+
+        for text in [
+            "reading",
+            "reading: provided string was not `true` or `false`",
+        ] {
+            let outer = OuterError(text, "".parse::<bool>().unwrap_err());
+            assert_eq!(
+                error_chain(&outer),
+                "reading: provided string was not `true` or `false`"
+            );
+        }
+    }
 
     fn refused(endpoint: Endpoint, failure: Failure) -> u16 {
         ApiError::of(failure, endpoint).status.as_u16()

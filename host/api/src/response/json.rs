@@ -59,8 +59,8 @@ pub(crate) async fn rendered_versions(
     rendered_list(caller, versions, bytes, render).await
 }
 
-/// Renders a response with a list of about `bytes` bytes. A large list is rendered on a blocking thread. The thread holds the
-/// caller, and so the memory reserved for the response, because the thread continues if the client disconnects.
+/// Renders a response with a list of about `bytes` bytes. A large list is rendered on a blocking thread, which continues if
+/// the client disconnects. So the thread holds the caller, and with it the memory reserved for the response.
 ///
 /// # Errors
 /// The error of `render`, or 500 if it panics.
@@ -128,7 +128,7 @@ pub(crate) struct VersionBody<'a> {
     /// The value; its schema depends on the type.
     #[schemars(with = "Value")]
     value: &'a RawValue,
-    /// For certificates: whether this version is transitional: trusted, but not signing.
+    /// For certificates: whether this version is transitional (trusted, but not used to sign).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     transitional: Option<bool>,
@@ -209,7 +209,7 @@ fn raw(json: &str) -> Result<&RawValue, Failure> {
     keywright_json::raw(json).map_err(|_| Failure::StoredValueMalformed)
 }
 
-/// The size above which a response is large, in bytes.
+/// Maximum size of a response that is rendered on the request's own thread, in bytes.
 const LARGE_RESPONSE_BYTES: usize = 256 * 1024;
 
 /// The approximate size of an entry of a list without its value, in bytes.

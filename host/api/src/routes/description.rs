@@ -29,7 +29,6 @@ fn describe_openapi() -> Description {
         .response::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
 }
 
-/// Responds with the description.
 async fn openapi() -> impl IntoResponse {
     ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
 }
@@ -38,10 +37,9 @@ fn describe_reference() -> Description {
     let summary = "Returns the API reference, for people";
     Description::new("getReference", Tag::Operations, summary)
         .text("The page has no scripts and loads no other resources.")
-        .response_in::<String>(200, "The description as a page.", "text/html")
+        .response_in::<String>(200, "The reference, as HTML.", "text/html")
 }
 
-/// Responds with the page.
 async fn reference() -> impl IntoResponse {
     let headers: [(HeaderName, &'static str); 3] = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),

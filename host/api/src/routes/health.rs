@@ -53,12 +53,11 @@ fn describe() -> Description {
         "Returns whether the server is healthy",
     )
     .response::<HealthBody>(200, "The server is healthy.")
-    .responded("up", serde_json::json!({"status": "UP"}))
+    .response_example("up", serde_json::json!({"status": "UP"}))
     .response::<HealthBody>(503, down)
-    .responded("down", serde_json::json!({"status": "DOWN"}))
+    .response_example("down", serde_json::json!({"status": "DOWN"}))
 }
 
-/// Responds with UP if the server is healthy, and with DOWN otherwise.
 async fn handler(State(api): State<Arc<Api>>) -> Response {
     api.health.response().await
 }
@@ -102,7 +101,7 @@ impl HealthCheck {
         )
     }
 
-    /// Returns the result of a ping that completed after this call.
+    /// Waits for a ping that completes after this call, and returns its result.
     async fn ping(&self) -> bool {
         let called = Instant::now();
         let mut last_ping = self.last_ping.lock().await;

@@ -26,14 +26,16 @@ pub(crate) fn route() -> Route {
 
 fn describe() -> Description {
     let value = json!({"host": "db.example", "port": 5432});
-    Description::new("interpolate", Tag::Interpolation, "Resolves the references in a document")
-        .text("The document is any JSON object. If a field `credentials` is an object whose only field is `credhub-ref`, \
-            `credhub_ref` or `store-ref` (the server's configuration may name others), it is replaced with the value of the referenced \
-            credential, which must be of type json. Available in read-only mode.")
+    Description::new("interpolate", Tag::Interpolation, "Resolves credential references in service bindings")
+        .text("The document is a JSON object. Its arrays may contain service bindings: objects with a field `credentials`. \
+            If `credentials` contains a reference, the whole object is replaced with the value of the referenced credential, which must be of type json. \
+            A reference is a string such as `((/demo/database))` in a field `credhub-ref`, `credhub_ref` or `store-ref`. \
+            The server's configuration may specify other fields.\n\n\
+            This operation is also available in read-only mode.")
         .body::<Map<String, Value>>()
         .request_example("binding", json!({"services": [{"label": "db", "credentials": {"credhub-ref": "((/demo/database))"}}]}))
         .response::<Map<String, Value>>(200, "The document with its references resolved, otherwise unchanged.")
-        .responded("binding", json!({"services": [{"label": "db", "credentials": value}]}))
+        .response_example("binding", json!({"services": [{"label": "db", "credentials": value}]}))
         .error(400, "The document is malformed, or refers to a credential of another type.")
         .error(404, "A referenced credential does not exist, or the caller may not read it.")
         .error(413, "The referenced values are too large.")

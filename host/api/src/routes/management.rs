@@ -36,11 +36,10 @@ fn describe_get() -> Description {
         "Returns whether the server is in read-only mode",
     )
     .response::<ManagementResponse>(200, "The mode.")
-    .responded("writing", json!({"read_only_mode": false}))
-    .error(403, NOT_A_MANAGER)
+    .response_example("writing", json!({"read_only_mode": false}))
+    .error(403, MAY_NOT_READ_MODE)
 }
 
-/// Responds with the mode.
 async fn get(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     mode(api.server_mode.read_only().is_on())
 }
@@ -66,16 +65,15 @@ impl ManagementRequest {
 
 fn describe_set() -> Description {
     Description::new("setServerMode", Tag::Operations, "Switches read-only mode on or off")
-        .text("The mode applies only to this process, and is off when it starts. Writes in progress are completed.")
+        .text("The mode applies only to this server process, and is off when the process starts. Writes in progress are completed.")
         .body::<ManagementRequest>()
         .request_example("read-only", json!({"read_only_mode": true}))
         .response::<ManagementResponse>(200, "The new mode.")
-        .responded("read-only", json!({"read_only_mode": true}))
-        .error(403, NOT_A_SWITCHER)
+        .response_example("read-only", json!({"read_only_mode": true}))
+        .error(403, MAY_NOT_SWITCH_MODE)
         .error(422, "The body has an unknown field.")
 }
 
-/// Switches the mode and responds with the new one.
 async fn set(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -86,7 +84,11 @@ async fn set(
     let details = json!({"read_only_mode": request.is_read_only});
     caller.trail().tell_details(details);
     api.server_mode.read_only().switch(request.is_read_only);
-    tracing::warn!(read_only_mode = request.is_read_only, "switched the mode");
+    tracing::warn!(
+        actor = caller.actor().as_str(),
+        read_only_mode = request.is_read_only,
+        "switched the mode"
+    );
     mode(request.is_read_only)
 }
 
@@ -104,7 +106,7 @@ fn mode(is_on: bool) -> Result<Response, ApiError> {
 }
 
 /// The condition of status 403 when reading the mode.
-const NOT_A_MANAGER: &str = "The caller is on another machine, and not in `management.actors`.";
+const MAY_NOT_READ_MODE: &str = "The caller is on another machine, and not in `management.actors`.";
 
 /// The condition of status 403 when switching the mode.
-const NOT_A_SWITCHER: &str = "The caller is not in `management.actors`.";
+const MAY_NOT_SWITCH_MODE: &str = "The caller is not in `management.actors`.";

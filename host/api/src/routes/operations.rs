@@ -58,9 +58,9 @@ fn describe_info() -> Description {
     )
     .response::<InfoResponse<'_>>(
         200,
-        "The URL of the identity provider, and the name of the service.",
+        "The URL of the identity provider, and the configured name of this service.",
     )
-    .responded(
+    .response_example(
         "development",
         json!({
             "auth-server": {"url": "https://127.0.0.1:8844/identity"},
@@ -69,7 +69,6 @@ fn describe_info() -> Description {
     )
 }
 
-/// Responds with the URL of the identity provider and the name of the service.
 async fn info(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     rendered(&InfoResponse {
         identity_provider: IdentityProviderBody {
@@ -93,12 +92,11 @@ fn describe_version() -> Description {
         Tag::Operations,
         "Returns the API level",
     )
-    .text("Clients derive the supported features from it. The version of the server is in the header `Server`.")
-    .response::<VersionResponse<'_>>(200, "The level.")
-    .responded("version", json!({"version": "2.15.0"}))
+    .text("The API level is the version of the CredHub API that this server supports. Clients use it to select features. The header `Server` contains the version of Keywright.")
+    .response::<VersionResponse<'_>>(200, "The API level.")
+    .response_example("version", json!({"version": "2.15.0"}))
 }
 
-/// Responds with the API level.
 async fn version(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     rendered(&VersionResponse {
         version: &api.information.api_level,
@@ -112,7 +110,7 @@ struct KeyUsageResponse {
     active_key: u64,
     /// The number of versions encrypted with other configured keys.
     inactive_keys: u64,
-    /// The number of versions encrypted with unknown keys. They can't be read.
+    /// The number of versions encrypted with keys that are not configured. These versions can't be read.
     unknown_keys: u64,
 }
 
@@ -127,16 +125,16 @@ impl From<KeyUsage> for KeyUsageResponse {
 }
 
 fn describe_key_usage() -> Description {
-    let summary = "Counts the stored versions by encryption key";
+    let summary = "Counts the stored credential versions by encryption key";
     Description::new("getKeyUsage", Tag::Operations, summary)
-        .response::<KeyUsageResponse>(200, "The counts.")
-        .responded(
+        .text("A rotation of the encryption key is complete when no version is encrypted with the old key.")
+        .response::<KeyUsageResponse>(200, "The number of versions encrypted with the active key, with inactive keys, and with unknown keys.")
+        .response_example(
             "active",
             json!({"active_key": 8, "inactive_keys": 0, "unknown_keys": 0}),
         )
 }
 
-/// Responds with the numbers of versions encrypted with the active key, inactive keys and unknown keys.
 async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     let usage = api.encryption_keys.usage().await?;
     rendered(&KeyUsageResponse::from(usage))

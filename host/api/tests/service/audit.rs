@@ -57,7 +57,7 @@ pub(crate) fn fields<'a>(events: &'a [Value], field: &str) -> Vec<&'a Value> {
 /// Polls a future once; it must still be pending.
 pub(crate) async fn begin(mut future: std::pin::Pin<&mut impl Future>) {
     let is_pending = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending()));
-    assert!(is_pending.await, "it ended");
+    assert!(is_pending.await, "the future is complete");
 }
 
 /// Returns the result of a future that does not wait.
@@ -65,7 +65,7 @@ async fn at_once<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(outcome) => Poll::Ready(outcome),
-        Poll::Pending => panic!("it waits"),
+        Poll::Pending => panic!("the future is pending"),
     })
     .await
 }
@@ -180,7 +180,7 @@ async fn lines_already_written_are_not_written_again() {
 }
 
 #[tokio::test]
-async fn a_sink_that_times_out_counts_as_broken() {
+async fn a_sink_that_times_out_counts_as_failing() {
     let (service, trail, sink) = audited(AuditSettings {
         write_time_max: Duration::from_millis(20),
         ..settings(OnAuditFailure::Refuse)
@@ -226,7 +226,7 @@ async fn events_after_closing_are_counted_as_lost() {
 }
 
 #[tokio::test]
-async fn events_beyond_the_buffer_are_lost_and_counted() {
+async fn events_beyond_the_queue_limit_are_lost_and_counted() {
     let (service, _, sink) = audited(settings(OnAuditFailure::Continue));
     service.get("/api/v1/data?name=/a").await;
     let line_bytes = sink.events()[0].to_string().len() + 1;
@@ -246,7 +246,7 @@ async fn events_beyond_the_buffer_are_lost_and_counted() {
 }
 
 #[tokio::test]
-async fn one_request_alone_may_exceed_the_buffer_limit() {
+async fn one_request_alone_may_exceed_the_queue_limit() {
     let (service, trail, sink) = audited(AuditSettings {
         unwritten_bytes_max: 1,
         ..settings(OnAuditFailure::Refuse)
@@ -373,7 +373,7 @@ fn outcomes(sink: &MemorySink) -> Vec<(u64, Option<String>)> {
 }
 
 #[tokio::test]
-async fn an_undone_deletion_has_an_event_with_the_reason() {
+async fn a_deletion_that_was_not_done_has_an_event_with_the_reason() {
     let (trail, sink) = trail(OnAuditFailure::Refuse);
     let credential = credential();
     let version_ids = [Uuid::from_u128(7)];

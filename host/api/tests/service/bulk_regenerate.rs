@@ -16,7 +16,7 @@ async fn bulk_regenerate(service: &Service) -> Response {
 }
 
 #[tokio::test]
-async fn everything_below_a_ca_is_named_once_in_order() {
+async fn credentials_below_a_ca_are_regenerated_and_listed_once() {
     let service = Service::new();
     for (name, signed_by) in [
         ("/root", "/root"),
@@ -37,7 +37,7 @@ async fn everything_below_a_ca_is_named_once_in_order() {
 }
 
 #[tokio::test]
-async fn at_most_the_limit_is_regenerated() {
+async fn bulk_regeneration_has_a_limit() {
     let service = Service::new();
     service.memory.store_signed("/root", "/root");
     let count = BULK_CERTIFICATES_MAX as usize;
@@ -59,7 +59,7 @@ async fn at_most_the_limit_is_regenerated() {
 }
 
 #[tokio::test]
-async fn values_generated_by_a_plugin_have_the_same_limit() {
+async fn regeneration_by_plugin_has_the_limit_of_bulk_regeneration() {
     let service = Service::new();
     let count = BULK_CERTIFICATES_MAX as usize;
     for number in 0..=count {
@@ -103,7 +103,7 @@ async fn a_failed_regeneration_is_named_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_step_of_a_rotation_has_the_same_limit() {
+async fn a_rotation_step_has_the_limit_of_bulk_regeneration() {
     let service = Service::with_certificate_settings(CertificateSettings {
         concatenates_authorities: true,
         ..CertificateSettings::default()

@@ -1,4 +1,5 @@
-//! Certificates, and CAs that get another version while they sign: cases that cannot be provoked or observed from outside.
+//! Certificates, and CAs that get another version while they sign. Tests against a running server can't provoke or observe these
+//! cases.
 
 use std::sync::atomic::Ordering;
 
@@ -146,7 +147,7 @@ async fn an_unavailable_database_is_503_everywhere() {
     let root = Certificate::set(&service, "/root", &json!({"certificate": "one"})).await;
     service
         .memory
-        .is_away
+        .is_unavailable
         .store(true, std::sync::atomic::Ordering::SeqCst);
     let new = json!({"value": {"certificate": "x"}});
     for (method, below, body) in [
@@ -250,7 +251,7 @@ fn assert_status(response: &Response, status: u16) {
 }
 
 #[tokio::test]
-async fn reading_a_ca_does_not_read_what_it_signed() {
+async fn a_refused_bulk_regeneration_reads_no_signed_credentials() {
     let service = Service::new();
     service.memory.store_signed("/ca", "/ca");
     service.memory.store_signed("/leaf", "/ca");
@@ -275,7 +276,7 @@ async fn reading_a_ca_does_not_read_what_it_signed() {
     assert_eq!(service.memory.reads(), reads);
 }
 
-/// Requests for which one version of a CA signs, or that return the signing version.
+/// Requests whose result depends on the signing version of a CA.
 fn requests(leaf_id: &str) -> [(&'static str, String, Value); 6] {
     let certificate = json!({"certificate": "x", "ca_name": "/root"});
     [

@@ -33,7 +33,7 @@ pub(crate) async fn check(
 }
 
 #[tokio::test]
-async fn each_error_in_a_set_has_its_status() {
+async fn each_error_in_a_set_request_has_its_status() {
     let service = Service::new();
     let long = "x".repeat(7_000);
     for (body, status, named) in [
@@ -149,7 +149,7 @@ async fn any_configured_type_is_set_and_generated() {
 }
 
 #[tokio::test]
-async fn each_error_in_a_generate_has_its_status() {
+async fn each_error_in_a_generate_request_has_its_status() {
     let service = Service::new();
     let long = "x".repeat(7_000);
     for (body, status, named) in [
@@ -286,7 +286,7 @@ async fn the_mode_decides_whether_a_version_is_added() {
 }
 
 #[tokio::test]
-async fn the_user_name_of_the_value_wins_unless_it_is_empty() {
+async fn a_username_in_the_value_overrides_the_parameter() {
     let service = Service::new();
     for (fields, username) in [
         (json!({"value": {"username": "v"}}), json!("v")),
@@ -343,7 +343,7 @@ async fn a_recreated_credential_gets_no_version_of_the_old_one() {
 }
 
 #[tokio::test]
-async fn each_error_in_a_regenerate_has_its_status() {
+async fn each_error_in_a_regenerate_request_has_its_status() {
     let service = Service::new();
     let set = json!({"name": "/s", "type": "password", "value": "x"});
     check(&service, "PUT", DATA, set, 200).await;
@@ -373,7 +373,7 @@ async fn each_error_in_a_regenerate_has_its_status() {
     }
 }
 
-/// A CA that the plugin must not use.
+/// Returns a service with the CAs `/root` and `/dev`.
 async fn service_with_root() -> Service {
     let service = Service::new();
     let value = json!({"certificate": "root", "private_key": "k"});

@@ -22,7 +22,7 @@ use crate::harness::{LIMITS, NOW_SECONDS, Service};
 #[tokio::test]
 async fn without_its_database_the_server_reports_down() {
     let service = Service::new();
-    service.memory.is_away.store(true, Ordering::SeqCst);
+    service.memory.is_unavailable.store(true, Ordering::SeqCst);
     let health = service.get_as("/health", None).await;
     assert_eq!(health.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(health.text, r#"{"status":"DOWN"}"#);
@@ -107,7 +107,7 @@ async fn without_a_resolver_interpolation_is_not_implemented() {
 }
 
 #[tokio::test]
-async fn a_clock_before_1970_is_503_and_no_panic() {
+async fn requests_get_503_if_the_clock_is_before_1970() {
     let service = Service::new();
     for (seconds, status) in [
         (-1, StatusCode::SERVICE_UNAVAILABLE),
@@ -127,7 +127,7 @@ async fn a_clock_before_1970_is_503_and_no_panic() {
 }
 
 #[tokio::test]
-async fn a_list_past_the_limit_is_refused_and_a_part_of_it_is_not() {
+async fn only_lists_past_the_limit_are_refused() {
     let service = Service::new();
     for number in 0..LISTED {
         let folder = if number == 0 { "few" } else { "many" };
@@ -176,7 +176,7 @@ fn large_lists_are_rendered_on_threads_for_blocking_work() {
 }
 
 #[tokio::test]
-async fn versions_past_the_limit_are_refused_and_fewer_are_not() {
+async fn only_versions_past_the_limit_are_refused() {
     let service = Service::new();
     let value = "v".repeat(60_000);
     for _ in 0..20 {
@@ -205,7 +205,7 @@ async fn versions_past_the_limit_are_refused_and_fewer_are_not() {
 }
 
 #[tokio::test]
-async fn large_request_bodies_share_the_memory_of_responses_and_small_ones_do_not() {
+async fn only_large_request_bodies_count_as_response_memory() {
     let service = Service::new();
     let arrived = Bytes::from(vec![b' '; 600_000]);
     let body = stream::iter([Ok::<_, Infallible>(arrived)]).chain(stream::pending());
@@ -233,5 +233,5 @@ async fn large_request_bodies_share_the_memory_of_responses_and_small_ones_do_no
     assert_eq!(large.status, StatusCode::OK);
 }
 
-/// More than the maximum size of a response.
+/// The number of credentials in a list that exceeds the maximum size of a response.
 const LISTED: usize = 4_500;

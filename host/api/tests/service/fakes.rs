@@ -110,7 +110,7 @@ fn identity() -> PluginIdentity {
 
 fn description() -> GeneratorDescription {
     GeneratorDescription {
-        summary: "What it was given.".to_owned(),
+        summary: "Echoes the parameters.".to_owned(),
         parameters_schema: r#"{"type": "object"}"#.to_owned(),
         value_schema: "{ }".to_owned(),
     }
@@ -294,7 +294,7 @@ impl Certificates for CredulousCertificates {
     }
 }
 
-/// Never called to sign.
+/// An issuer that can't sign.
 struct IdleIssuer;
 
 impl CertificateIssuer for IdleIssuer {
@@ -315,7 +315,7 @@ impl CertificateIssuer for IdleIssuer {
     }
 
     fn sign_certificate(&self, _: &[u8]) -> Result<Vec<u8>, SigningError> {
-        Err(SigningError("nothing is signed here"))
+        Err(SigningError("this issuer can't sign"))
     }
 
     fn signed(&self) -> Option<CertificateFacts> {
@@ -389,7 +389,7 @@ struct State {
 }
 
 impl MemorySink {
-    /// A sink that requests write to themselves.
+    /// A sink that requests write to on their own threads.
     pub(crate) fn prompt() -> Self {
         Self {
             is_prompt: true,

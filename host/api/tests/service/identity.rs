@@ -61,7 +61,7 @@ async fn a_client_may_use_basic_authentication() {
 }
 
 #[tokio::test]
-async fn a_user_stays_logged_in_by_the_refresh_token() {
+async fn a_refresh_token_extends_a_login_until_it_expires() {
     let service = Service::new();
     let login = granted(&service, PASSWORD_FORM).await;
     service.clock.0.fetch_add(700, Ordering::SeqCst);

@@ -1,9 +1,9 @@
-//! The whole service, from the request to the response, over ports that keep everything in memory.
+//! The whole service, from the request to the response, with ports that store everything in memory.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that meets what it does not expect should end there"
+    reason = "a test stops at the first unexpected result"
 )]
 
 mod audit;

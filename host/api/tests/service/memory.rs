@@ -31,8 +31,8 @@ use uuid::Uuid;
 #[derive(Default)]
 pub(crate) struct Memory {
     versions: Mutex<Vec<StoredVersion>>,
-    /// Whether it never responds.
-    pub(crate) is_away: AtomicBool,
+    /// Whether the database is unavailable.
+    pub(crate) is_unavailable: AtomicBool,
     /// Whether adding a version succeeds without a response.
     pub(crate) is_stalled_after_append: AtomicBool,
     /// Whether adding many versions always conflicts with other writers.
@@ -41,7 +41,7 @@ pub(crate) struct Memory {
     pub(crate) is_recreated_before_append: AtomicBool,
     /// Whether everything is deleted just before a version is added.
     pub(crate) is_deleted_before_append: AtomicBool,
-    /// How many more times `/root` gets another version just before a version is added.
+    /// The remaining number of times that `/root` gets another version just before a version is added.
     pub(crate) root_replaced_before_append: AtomicUsize,
     /// The number of pings.
     pub(crate) pings: AtomicUsize,
@@ -155,7 +155,7 @@ impl CredentialRepository for Memory {
         _: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryError> {
-        let newest = signed_by(self.answering()?, signers, count_max);
+        let newest = signed_by(self.newest_first_uncounted()?, signers, count_max);
         Ok(newest.into_iter().map(signed_name).collect())
     }
 
@@ -390,7 +390,7 @@ impl CredentialRepository for Memory {
     async fn ping(&self) -> Result<(), RepositoryError> {
         self.pings.fetch_add(1, Ordering::SeqCst);
         tokio::task::yield_now().await;
-        self.answering().map(|_| ())
+        self.newest_first_uncounted().map(|_| ())
     }
 }
 

@@ -145,7 +145,7 @@ async fn reaching_a_limit_is_not_logged_as_an_error() {
 #[tokio::test]
 async fn a_failure_of_the_server_is_logged_once_with_its_cause() {
     let service = Service::new();
-    service.memory.is_away.store(true, Ordering::SeqCst);
+    service.memory.is_unavailable.store(true, Ordering::SeqCst);
     let (log, _guard) = LogCapture::begin();
     service.get("/api/v1/data?name=a").await;
     let log = log.text();
@@ -156,7 +156,7 @@ async fn a_failure_of_the_server_is_logged_once_with_its_cause() {
     );
 }
 
-/// Records one metric.
+/// Returns one metric.
 struct OneMeasurement;
 
 #[async_trait]
@@ -196,7 +196,7 @@ async fn a_server_without_its_database_is_down_but_has_metrics() {
         (StatusCode::OK, r#"{"status":"UP"}"#)
     );
     assert_eq!(media_type, "application/json;charset=UTF-8");
-    memory.is_away.store(true, Ordering::SeqCst);
+    memory.is_unavailable.store(true, Ordering::SeqCst);
     let (status, _, body) = response(&router, "GET", "/health").await;
     assert_eq!(
         (status, body.as_str()),

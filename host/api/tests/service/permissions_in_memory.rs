@@ -1,4 +1,4 @@
-//! A permission repository in memory, and reads of the repository in memory together with it.
+//! A permission repository in memory, and reads from it together with the credential repository in memory.
 
 use std::sync::{
     Arc, Mutex,
@@ -64,7 +64,7 @@ impl PermissionsInMemory {
         Some(permissions.remove(position))
     }
 
-    fn others_first(&self, id: Uuid) {
+    fn delete_concurrently(&self, id: Uuid) {
         if self.is_deleted_before_change.load(Ordering::SeqCst) {
             self.removed(|permission| permission.id == id);
         }
@@ -85,7 +85,7 @@ impl PermissionRepository for PermissionsInMemory {
         )
     }
 
-    /// Contains no credentials.
+    /// Returns no name, because this repository contains no credentials.
     async fn of_actor_on_name(
         &self,
         actor: &Actor,
@@ -130,8 +130,8 @@ impl PermissionRepository for PermissionsInMemory {
 
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError> {
         let paths = [grant.path.clone()];
-        let is_there = !self.of_actor_on(&grant.actor, &paths).await?.is_empty();
-        Ok((!is_there).then(|| self.granted(grant.clone())))
+        let exists = !self.of_actor_on(&grant.actor, &paths).await?.is_empty();
+        Ok((!exists).then(|| self.granted(grant.clone())))
     }
 
     async fn replace_operations(
@@ -139,7 +139,7 @@ impl PermissionRepository for PermissionsInMemory {
         id: Uuid,
         operations: Operations,
     ) -> Result<Option<Permission>, RepositoryError> {
-        self.others_first(id);
+        self.delete_concurrently(id);
         let mut permissions = self.permissions.lock().unwrap();
         let existing = permissions
             .iter_mut()
@@ -151,7 +151,7 @@ impl PermissionRepository for PermissionsInMemory {
     }
 
     async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError> {
-        self.others_first(id);
+        self.delete_concurrently(id);
         Ok(self.removed(|permission| permission.id == id))
     }
 

@@ -15,7 +15,7 @@ struct Probe {
     method: &'static str,
     /// The route's path in the list.
     route: &'static str,
-    /// The path with its parameters, and the query.
+    /// The path with ids for its variable segments, and the query.
     target: String,
     body: Value,
 }
@@ -44,7 +44,7 @@ async fn every_route_has_a_request_in_this_test() {
     for route in routes() {
         assert!(
             probes.iter().any(|probe| probe.is_for(&route)),
-            "{} {} is mounted, and not tried here",
+            "{} {} has no request in this test",
             route.method(),
             route.path()
         );
@@ -52,7 +52,7 @@ async fn every_route_has_a_request_in_this_test() {
     for probe in probes {
         assert!(
             routes().iter().any(|route| probe.is_for(route)),
-            "{} {} is tried here, and not mounted",
+            "{} {} is not a route",
             probe.method,
             probe.route
         );
@@ -75,9 +75,9 @@ async fn without_credentials_only_open_routes_respond() {
     let before = everything(&service).await;
     for (route, probe) in with_routes(&probes) {
         let response = probe.send(&service, None).await;
-        let is_let_in = response.status != 401;
+        let is_allowed = response.status != 401;
         assert_eq!(
-            is_let_in,
+            is_allowed,
             route.access() == Access::Open,
             "{}",
             describe(probe)
@@ -95,7 +95,7 @@ async fn without_a_permission_nothing_is_disclosed_or_changed() {
         let reads = service.memory.reads();
         let response = probe.send(&service, Some(stranger())).await;
         if matches!(route.access(), Access::Permission(_)) {
-            // The duration of further reads would reveal what exists.
+            // The duration of further reads would reveal which credentials exist.
             let what = "has read more than names";
             assert_eq!(service.memory.reads(), reads, "{} {what}", describe(probe));
         }
@@ -270,7 +270,7 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
     (service, probes)
 }
 
-/// Requests about the permission with this id, which is another actor's.
+/// Requests about the permission with this id, which belongs to another actor.
 fn permission_requests(id: &str) -> Vec<(&'static str, &'static str, String, Value)> {
     let by_path = format!("{PERMISSIONS}?path={GUARDED}&actor=someone");
     let explain = format!("{EXPLAIN}?path={GUARDED}&actor=someone&operation=read");
@@ -334,7 +334,7 @@ fn stranger() -> String {
     format!("Bearer {}", trusted_key().sign(&claims))
 }
 
-/// Returns whether it is an object whose only field is an empty list.
+/// Returns whether a response is an object whose only field is an empty list.
 fn is_empty(response: &Response) -> bool {
     let json: Value = serde_json::from_str(&response.text).unwrap_or_default();
     let fields = json.as_object();
@@ -375,7 +375,7 @@ const AVAILABLE: [(Method, &str); 2] = [
 ];
 
 #[tokio::test]
-async fn all_writes_are_rejected_and_reads_are_unchanged() {
+async fn read_only_mode_rejects_writes_and_does_not_change_reads() {
     let service = Service::new();
     for route in paths() {
         for method in [
@@ -413,7 +413,7 @@ async fn all_writes_are_rejected_and_reads_are_unchanged() {
 }
 
 #[tokio::test]
-async fn options_is_refused_at_every_route() {
+async fn read_only_mode_refuses_options_at_every_route() {
     let service = Service::new();
     switch(&service, true).await;
     for route in paths() {

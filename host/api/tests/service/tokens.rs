@@ -263,7 +263,7 @@ fn service(url: String, trusted_certificates_pem: Option<String>) -> Service {
 }
 
 #[tokio::test]
-async fn published_keys_check_tokens() {
+async fn tokens_are_verified_with_published_keys() {
     let (url, certificate) = serve().await;
     let service = service(url, Some(certificate));
     let token = trusted_key().sign(&good_claims());
@@ -277,7 +277,7 @@ async fn published_keys_check_tokens() {
 }
 
 #[tokio::test]
-async fn an_absent_or_untrusted_provider_leaves_tokens_unchecked() {
+async fn without_a_trusted_provider_tokens_get_503() {
     let (url, _) = serve().await;
     let (_, other_certificate) = serve().await;
     for service in [

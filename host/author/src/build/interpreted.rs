@@ -91,13 +91,13 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildEr
     Ok(project.folder.join(built))
 }
 
-/// Renames the import of the random package back.
+/// Restores the name of the import that [`copy_renamed`] renamed.
 pub(super) fn with_randomness(component: Vec<u8>) -> Result<Vec<u8>, EncodingError> {
     let interface = |package| format!("{package}/random@");
     rename_import(component, &interface(RENAMED), &interface(RANDOM))
 }
 
-/// Copies WIT, renaming the random package.
+/// Copies WIT with another name for the random package, because `componentize-py --stub-wasi` stubs every WASI import.
 fn copy_renamed(from: &Path, to: &Path) -> Result<(), BuildError> {
     let failed = |cause| BuildError::file("list", from, cause);
     for entry in fs::read_dir(from).map_err(failed)? {

@@ -193,8 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn closing_leaves_randomness_as_the_only_wasi_import() {
-        let open = world(
+    fn stubbing_leaves_randomness_as_the_only_wasi_import() {
+        let importing = world(
             "package a:b;
              world w {
                  import wasi:cli/environment@0.2.12;
@@ -221,16 +221,19 @@ mod tests {
              }",
         );
         let abi = ManglingAndAbi::Legacy(LiftLowerAbi::Sync);
-        let module = dummy_module(&open.resolve, open.id, abi);
-        let component = component_of_bare_module(module, &open).unwrap();
+        let module = dummy_module(&importing.resolve, importing.id, abi);
+        let component = component_of_bare_module(module, &importing).unwrap();
         assert_eq!(imports(&component).len(), 6);
-        let closed = stub_wasi_imports(component).unwrap();
-        assert_eq!(imports(&closed), ["wasi:random/random@0.2.12", "a:b/other"]);
-        // There is nothing left to close.
-        assert_eq!(stub_wasi_imports(closed.clone()).unwrap(), closed);
+        let stubbed = stub_wasi_imports(component).unwrap();
+        assert_eq!(
+            imports(&stubbed),
+            ["wasi:random/random@0.2.12", "a:b/other"]
+        );
+        // No import is left to stub.
+        assert_eq!(stub_wasi_imports(stubbed.clone()).unwrap(), stubbed);
         assert!(stub_wasi_imports(b"\0asm".to_vec()).is_err());
 
-        let renamed = rename_import(closed, "a:b/other", "b:c/another").unwrap();
+        let renamed = rename_import(stubbed, "a:b/other", "b:c/another").unwrap();
         assert_eq!(
             imports(&renamed),
             ["wasi:random/random@0.2.12", "b:c/another"]

@@ -7,8 +7,8 @@
 //! |---|---|---|
 //! | [`NotBegun`](Stage::NotBegun) | no version is transitional | [`Introduce`](Step::Introduce) |
 //! | [`Introduced`](Stage::Introduced) | the latest version is transitional, so an older version signs | [`Switch`](Step::Switch) |
-//! | [`Switched`](Stage::Switched) | a version older than the signing version is transitional, and certificates in use are signed by it | [`Renew`](Step::Renew) |
-//! | [`Renewed`](Stage::Renewed) | the same, but no certificate in use is signed by it | [`Retire`](Step::Retire) |
+//! | [`Switched`](Stage::Switched) | a version older than the signing version is transitional, and it signed certificates in use | [`Renew`](Step::Renew) |
+//! | [`Renewed`](Stage::Renewed) | the same, but the transitional version signed no certificate in use | [`Retire`](Step::Retire) |
 //!
 //! After the last step, no version is transitional, so the stage is [`NotBegun`](Stage::NotBegun) again.
 
@@ -48,7 +48,7 @@ impl Stage {
         }
     }
 
-    /// Whether a rotation at this stage has completed the step.
+    /// Returns whether a rotation at this stage has completed the step.
     #[must_use]
     pub fn has_completed(self, step: Step) -> bool {
         match step {
@@ -99,8 +99,8 @@ pub struct Rotation {
     pub signing_version: String,
     /// The id of the transitional version.
     pub transitional_version: Option<String>,
-    /// The names of certificates in use, and of other credentials with a certificate, that the signing version did not sign,
-    /// directly or through another CA. Only determined after [`Step::Switch`].
+    /// The names of credentials whose certificate in use was not signed by the signing version, directly or through another CA.
+    /// Determined only at [`Stage::Switched`]; otherwise empty.
     pub outstanding: Vec<String>,
     /// The PEM certificates of the active and the transitional version, which clients must trust at this stage.
     pub trusted: String,
@@ -241,8 +241,8 @@ fn certificate(version: &CredentialVersion) -> String {
     format!("{}\n", certificate.trim())
 }
 
-/// Returns the credentials below a CA whose active certificate the active version of their own CA did not sign. Omits everything
-/// below such a credential, because it is regenerated together with it.
+/// Returns the credentials below a CA whose active certificate was not signed by the active version of their own CA. Omits the
+/// credentials below an outstanding CA, because they are regenerated together with it.
 async fn outstanding(
     client: &Client,
     root: CertificateSummary,
@@ -282,7 +282,7 @@ async fn outstanding(
     Ok(found)
 }
 
-/// Returns the credentials of other types whose certificate the active version of the CA did not sign.
+/// Returns the credentials of other types whose certificate was not signed by the active version of the CA.
 async fn outstanding_issued(
     client: &Client,
     authority: &CertificateSummary,
@@ -311,7 +311,7 @@ async fn outstanding_issued(
     Ok(found)
 }
 
-/// Whether the recorded issuer has this certificate. `known` caches the results by version.
+/// Returns whether the recorded issuer has this certificate. `known` caches the results by version.
 async fn is_issued_by(
     client: &Client,
     record: &IssuedRecord,

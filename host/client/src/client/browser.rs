@@ -105,17 +105,18 @@ fn check_issuer(endpoints: &Endpoints, named: Option<&str>) -> Result<(), Error>
         Ok(())
     } else {
         Err(Error::LoginDenied(
-            "the response in the browser is not from this identity provider: its parameter iss is missing or different"
+            "the parameter iss in the browser's redirection is missing or names another provider"
                 .to_owned(),
         ))
     }
 }
 
-/// 32 random bytes in base64url: 43 characters, as RFC 7636 recommends for a code verifier.
+/// Returns 32 random bytes in base64url: 43 characters, as RFC 7636 recommends for a code verifier.
 fn random() -> Result<Secret, Error> {
     let mut bytes = [0; 32];
-    rand::fill(&mut bytes)
-        .map_err(|_| Error::Configuration("the system has no randomness".to_owned()))?;
+    rand::fill(&mut bytes).map_err(|_| {
+        Error::Configuration("the system's random number generator failed".to_owned())
+    })?;
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
 }
 
@@ -138,13 +139,13 @@ impl Redirect {
         })
     }
 
-    /// The address to which the provider redirects the browser.
+    /// Returns the address to which the provider redirects the browser.
     fn uri(&self) -> io::Result<String> {
         let port = self.listener.local_addr()?.port();
         Ok(format!("http://127.0.0.1:{port}{PATH}"))
     }
 
-    /// Waits for the redirection, and returns its parameters once the browser has its page. `None` after `wait_max`.
+    /// Waits for the redirection, and returns its parameters once the browser has received the page. `None` after `wait_max`.
     ///
     /// Requests without the right `state` get 404 and don't end the wait: any local program can send them.
     async fn response(self, wait_max: Duration) -> io::Result<Option<RedirectResponse>> {
@@ -169,7 +170,8 @@ impl Redirect {
 }
 
 impl RedirectResponse {
-    /// Reads the query of a request. `None` unless it has this `state` and names no parameter twice.
+    /// Parses the query of a request. `None` if `state` differs, if a parameter is duplicate, or if both `code` and `error` are
+    /// missing.
     fn of_query(query: &str, state: &str) -> Option<Self> {
         let parameters: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
             .into_owned()
@@ -183,7 +185,7 @@ impl RedirectResponse {
         (is_for_this_login && is_response && names.iter().all(is_single)).then_some(response)
     }
 
-    /// A parameter.
+    /// Returns the value of a parameter.
     fn get(&self, name: &str) -> Option<&str> {
         let mut parameters = self.0.iter();
         let found = parameters.find(|(have, _)| have == name);
@@ -191,7 +193,7 @@ impl RedirectResponse {
     }
 }
 
-/// Serves one request of a connection, and returns the redirection if it was one.
+/// Serves one request of a connection. If it is the redirection, returns its parameters.
 async fn serve(stream: TcpStream, state: Arc<str>) -> Option<RedirectResponse> {
     let received = Mutex::new(None);
     let service = service_fn(|request: Request<Incoming>| {
@@ -269,7 +271,7 @@ mod tests {
     use super::*;
 
     /// Sends a request and returns the response.
-    async fn ask(uri: &str, request: &str) -> String {
+    async fn send(uri: &str, request: &str) -> String {
         let authority = uri.strip_prefix("http://").unwrap();
         let (authority, _) = authority.split_once('/').unwrap();
         let mut stream = TcpStream::connect(authority).await.unwrap();
@@ -307,7 +309,7 @@ mod tests {
             (get(&too_long), "431"),
             (get("/callback?code=c%20d&state=s&iss=x"), "200"),
         ] {
-            let response = ask(&uri, &request).await;
+            let response = send(&uri, &request).await;
             let line = response.lines().next().unwrap_or_default();
             assert!(line.contains(status), "{request}: {response}");
         }
@@ -318,11 +320,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_page_loads_nothing_and_says_where_to_go() {
+    async fn the_page_loads_no_resources_and_names_the_next_step() {
         let redirect = Redirect::listen("s".to_owned()).await.unwrap();
         let uri = redirect.uri().unwrap();
         let waiting = tokio::spawn(redirect.response(Duration::from_mins(1)));
-        let response = ask(&uri, &get("/callback?error=access_denied&state=s")).await;
+        let response = send(&uri, &get("/callback?error=access_denied&state=s")).await;
         assert!(response.contains("return to the terminal"), "{response}");
         assert!(response.contains("default-src 'none'"), "{response}");
         assert!(response.contains("no-store"), "{response}");
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_connections_do_not_keep_the_redirection_waiting() {
+    async fn idle_connections_do_not_delay_the_redirection() {
         let redirect = Redirect::listen("s".to_owned()).await.unwrap();
         let uri = redirect.uri().unwrap();
         let address = redirect.listener.local_addr().unwrap();
@@ -340,12 +342,12 @@ mod tests {
         for _ in 1..CONNECTIONS_MAX {
             idle.push(TcpStream::connect(address).await.unwrap());
         }
-        ask(&uri, &get("/callback?code=c&state=s")).await;
+        send(&uri, &get("/callback?code=c&state=s")).await;
         assert!(waiting.await.unwrap().unwrap().is_some());
     }
 
     #[tokio::test]
-    async fn one_connection_too_many_waits_until_another_has_ended() {
+    async fn connections_above_the_limit_wait_until_another_closes() {
         let redirect = Redirect::listen("s".to_owned()).await.unwrap();
         let uri = redirect.uri().unwrap();
         let address = redirect.listener.local_addr().unwrap();
@@ -355,11 +357,11 @@ mod tests {
             idle.push(TcpStream::connect(address).await.unwrap());
         }
         let redirection = get("/callback?code=c&state=s");
-        let asking = tokio::spawn(async move { ask(&uri, &redirection).await });
+        let pending = tokio::spawn(async move { send(&uri, &redirection).await });
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert!(!asking.is_finished());
+        assert!(!pending.is_finished());
         idle.pop();
-        assert!(asking.await.unwrap().contains("200 OK"));
+        assert!(pending.await.unwrap().contains("200 OK"));
         assert!(waiting.await.unwrap().unwrap().is_some());
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Endpoints {
     pub(super) revocation: Revocation,
     /// The methods to send a client's secret, in the order of attempts.
     pub(super) secret_methods: Vec<SecretMethod>,
-    /// Whether the provider speaks UAA's form of OAuth 2.0: public clients send an empty secret.
+    /// Whether the provider implements UAA's variant of OAuth 2.0, in which public clients send an empty secret.
     pub(super) is_uaa: bool,
     /// Whether each authorization response names the issuer (RFC 9207).
     pub(super) names_issuer: bool,
@@ -43,7 +43,7 @@ pub(super) enum Revocation {
 }
 
 impl Endpoints {
-    /// UAA's endpoints, for a provider without a discovery document.
+    /// Returns UAA's endpoints, for a provider without a usable discovery document.
     pub(super) fn of_uaa(url: &str) -> Self {
         Self {
             issuer: None,
@@ -74,13 +74,13 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Checks the document of the provider at this address.
+    /// Checks the document of the provider at this address, and returns its endpoints.
     pub(super) fn endpoints(self, url: &str) -> Result<Endpoints, String> {
         let uaa_token_endpoint = format!("{url}/oauth/token");
         let is_issuer = transport::address(&self.issuer).is_ok_and(|issuer| issuer.as_str() == url);
         let is_uaa = self.issuer == uaa_token_endpoint;
         if !is_issuer && !is_uaa {
-            // The issuer of a UAA is configured apart from its address. No field of its document is needed.
+            // The configured issuer of a UAA can differ from its address. Its endpoints are fixed, so its document is not needed.
             if self.token_endpoint.as_ref() == Some(&uaa_token_endpoint) {
                 return Ok(Endpoints::of_uaa(url));
             }
@@ -124,7 +124,7 @@ impl Document {
     }
 }
 
-/// The supported ways to send a secret. `client_secret_basic` is the default (RFC 8414, section 2).
+/// Returns the supported methods to send a secret. `client_secret_basic` is the default (RFC 8414, section 2).
 fn secret_methods(supported: Option<&[String]>) -> Vec<SecretMethod> {
     let Some(supported) = supported else {
         return vec![SecretMethod::Basic];
@@ -139,7 +139,7 @@ fn secret_methods(supported: Option<&[String]>) -> Vec<SecretMethod> {
     .collect()
 }
 
-/// The addresses at which a provider may publish its document.
+/// Returns the addresses at which a provider may publish its document.
 pub(super) fn document_urls(url: &str) -> Vec<String> {
     let mut urls = vec![format!("{url}/.well-known/openid-configuration")];
     if let Ok(mut inserted) = Url::parse(url) {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_is_the_default_for_secrets_and_is_tried_first() {
+    fn client_secret_basic_is_the_default_and_is_tried_first() {
         use SecretMethod::{Basic, Post};
         for (supported, expected) in [
             (Value::Null, &[Basic][..]),

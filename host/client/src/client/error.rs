@@ -72,7 +72,9 @@ pub enum Error {
     },
     /// The identity provider does not support this kind of login or revocation. Contains the missing field of its discovery
     /// document.
-    #[error("the identity provider does not support this: its discovery document has no {0}")]
+    #[error(
+        "the identity provider does not support this operation: its discovery document has no {0}"
+    )]
     GrantUnsupported(&'static str),
     /// The login was refused on the identity provider's pages.
     #[error("the identity provider refuses the login: {0}")]
@@ -87,7 +89,7 @@ pub enum Error {
     #[error("the trusted CA certificates are not PEM certificates")]
     AuthoritiesMalformed,
     /// The client certificate or its key is malformed.
-    #[error("the client certificate and key are not a PEM certificate and its private key")]
+    #[error("the client certificate or its private key is not valid PEM")]
     ClientCertificateMalformed,
     /// The client can't be created.
     #[error("can't create the client: {0}")]
@@ -119,20 +121,20 @@ impl Error {
         }
     }
 
-    /// Whether the requested object does not exist or is hidden from the caller.
+    /// Returns whether the requested object does not exist or is hidden from the caller.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404)
     }
 
-    /// Whether the API itself reports that the object does not exist or is hidden: a 404 with the API's error body. Other 404s may
-    /// come from a proxy.
+    /// Returns whether the API itself reports that the object does not exist or is hidden: a 404 with the API's error body.
+    /// Other 404s may come from a proxy.
     #[must_use]
     pub fn is_api_not_found(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404 && !refusal.error.is_empty())
     }
 
-    /// Whether the caller is not authenticated or not authorized.
+    /// Returns whether the caller is not authenticated or not authorized.
     #[must_use]
     pub fn is_not_allowed(&self) -> bool {
         match self {
@@ -148,7 +150,7 @@ impl Error {
         }
     }
 
-    /// Whether the server or the identity provider is unreachable or unavailable.
+    /// Returns whether the server or the identity provider is unreachable or unavailable.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
@@ -158,7 +160,8 @@ impl Error {
         }
     }
 
-    /// Returns a copy of the error if [`Error::is_unavailable`] returns `true`, for all callers that wait for the same request.
+    /// Returns a copy of the error if [`Error::is_unavailable`] returns `true`. The copy is returned to the callers that wait
+    /// for the same request.
     pub(super) fn outage(&self) -> Option<Self> {
         match self {
             Self::Refused(refusal) if refusal.status == 503 => Some(Self::Refused(refusal.clone())),
@@ -192,7 +195,7 @@ impl From<Refusal> for Error {
 /// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[error("{}", self.words())]
+#[error("{}", self.message())]
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
@@ -213,7 +216,7 @@ impl Refusal {
         }
     }
 
-    fn words(&self) -> String {
+    fn message(&self) -> String {
         let Self {
             status,
             error,

@@ -105,7 +105,7 @@ impl LoginOptions {
 }
 
 impl Tokens {
-    /// Tokens that were issued before.
+    /// Creates the tokens of an earlier login.
     #[must_use]
     pub fn new(access_token: Secret, refresh_token: Option<Secret>) -> Self {
         Self {

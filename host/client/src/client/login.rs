@@ -19,8 +19,8 @@ use crate::Secret;
 /// A receiver of new tokens.
 pub(super) type OnNewTokens = Box<dyn Fn(&Tokens) + Send + Sync>;
 
-/// The tokens of a client, and the grant to request them. A client without both sends no token: it has a client certificate, or
-/// only sends requests that need no authentication.
+/// The tokens of a client, and the grant to request them. With neither tokens nor a grant, the client sends no token: it has a
+/// client certificate, or only sends requests that need no authentication.
 pub(super) struct Login {
     grant: Option<Grant>,
     /// The source of the token, or `None` if a login issued it.
@@ -88,7 +88,7 @@ impl Login {
         revoke(provider, &fresh, grant).await
     }
 
-    /// Returns the access token, if requests need one.
+    /// Returns the access token. Requests tokens if there are none yet. `None` if there is no grant either.
     pub(super) async fn access_token(
         &self,
         provider: &IdentityProvider<'_>,
@@ -104,7 +104,8 @@ impl Login {
         }
     }
 
-    /// Replaces an expired access token, using the refresh token or else the grant, unless another request already has.
+    /// Replaces an expired access token, unless another request has already replaced it. Uses the refresh token or, if that
+    /// fails, the grant.
     pub(super) async fn renew(
         &self,
         provider: &IdentityProvider<'_>,

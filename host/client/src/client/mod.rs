@@ -24,7 +24,7 @@ pub use wait::Wait;
 use grant::OnUserAction;
 use login::{Login, OnNewTokens};
 use provider::IdentityProvider;
-use transport::{Response, Transport, send_with_retries};
+use transport::{Response, Transport, build_error, send_with_retries};
 use wait::{OnWait, RETRIES_DEFAULT, Waits};
 
 /// A client of one server. Cloning is cheap; clones share connections and login.
@@ -207,7 +207,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Names the file or variable that the token comes from, for the error when it has expired.
+    /// Sets the name of the file or variable that contains the token, for the error message when the token has expired.
     pub fn token_source(mut self, source: String) -> Self {
         self.token_source = Some(source);
         self
@@ -263,7 +263,7 @@ impl ClientBuilder {
         }
         let http = http
             .build()
-            .map_err(|cause| Error::Configuration(cause.to_string()))?;
+            .map_err(|cause| Error::Configuration(build_error(&cause)))?;
         let shared = Shared {
             transport: Transport::new(http, &self.server)?,
             login: Login::new(

@@ -65,7 +65,7 @@ impl Call {
         }
     }
 
-    /// Whether a retry after this error has no side effects: the request was not sent, or it only reads.
+    /// Returns whether a retry after this error has no side effects: the request was not sent, or it only reads.
     fn may_be_retried_after(&self, error: &Error) -> bool {
         let Error::Unreachable { loss, .. } = error else {
             return false;
@@ -180,7 +180,7 @@ impl Response {
         self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
     }
 
-    /// Whether the access token has expired, according to the error code. The status does not matter.
+    /// Returns whether the access token has expired, according to the error code. The status does not matter.
     pub(super) fn reports_expired_token(&self) -> bool {
         self.status >= 400 && Refusal::read(self.status, &self.body).error == "access_token_expired"
     }
@@ -225,7 +225,7 @@ where
 
 /// Validates and normalizes an https address, without a trailing slash.
 pub(crate) fn address(text: &str) -> Result<String, Error> {
-    // Checked first: the error about a malformed address repeats it, with any password.
+    // Checked first, because the error about a malformed address contains the address, and with it any password.
     if text.contains('@') {
         return Err(Error::AddressNamesUser);
     }
@@ -291,7 +291,7 @@ fn loss(cause: &reqwest::Error) -> Loss {
     }
 }
 
-/// Whether the TLS handshake or session failed on either side.
+/// Returns whether the TLS handshake or session failed on either side.
 fn is_tls_error(error: &(dyn StdError + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -306,6 +306,19 @@ fn is_tls_error(error: &(dyn StdError + 'static)) -> bool {
         );
     }
     false
+}
+
+/// Returns the reason why the HTTP client can't be built. Omits the message of the outer error, which is always `builder error`.
+pub(super) fn build_error(error: &reqwest::Error) -> String {
+    let Some(cause) = error.source() else {
+        return error.to_string();
+    };
+    match cause.downcast_ref::<rustls::Error>() {
+        Some(rustls::Error::InconsistentKeys(_)) => {
+            "the private key does not match the client certificate".to_owned()
+        }
+        _ => causes(cause),
+    }
 }
 
 /// Joins the messages of an error and its causes, without repetitions.

@@ -20,7 +20,7 @@ pub struct BulkRegenerate {
     /// SHA-256 of a plugin's component, as shown by `types` and `sha256sum`.
     #[arg(long, value_name = "DIGEST", conflicts_with = "authority")]
     generated_by: Option<String>,
-    /// Path to limit the plugin's credentials to.
+    /// Path below which to regenerate the plugin's credentials. Default: all.
     #[arg(long, value_name = "PATH", conflicts_with = "authority")]
     path: Option<String>,
     /// Only list the credentials to regenerate.
@@ -61,11 +61,11 @@ impl BulkRegenerate {
 
     fn none_found(&self) -> String {
         match (&self.authority, &self.path) {
-            (Some(authority), _) => format!("{authority} signed nothing"),
+            (Some(authority), _) => format!("The CA {authority} signed no credentials."),
             (None, Some(path)) => {
-                format!("the plugin generated nothing below {path}")
+                format!("The plugin generated no credentials below {path}.")
             }
-            (None, None) => "the plugin generated nothing".to_owned(),
+            (None, None) => "The plugin generated no credentials.".to_owned(),
         }
     }
 }
@@ -104,7 +104,7 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "List what a plugin generated",
+        does: "List the credentials that a plugin generated",
         line: "keywright bulk-regenerate --dry-run --generated-by sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
         before: &[],
     },

@@ -12,8 +12,8 @@ use crate::{
 
 /// Delete a credential, or all credentials below a path.
 ///
-/// Deletes all versions. With `--path`, asks for confirmation, continues after a failure, and reports each one. The exit status
-/// is 3 if a deletion failed or you did not confirm.
+/// Deletes all versions. With `--path`, prompts for confirmation, continues after a failure, and reports each failure. The exit
+/// status is 3 if a deletion failed or you did not confirm.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Delete {
@@ -34,7 +34,7 @@ impl Verb for Delete {
         match (self.name, self.path) {
             (Some(name), _) => {
                 client.delete_credential(&name).await?;
-                output::note(&format!("deleted {name}"));
+                output::note(&format!("Deleted {name}."));
                 Ok(Completion::Full)
             }
             (None, Some(path)) => delete_below(&client, &path, self.yes).await,
@@ -54,7 +54,7 @@ async fn delete_below(
         return Err(Failure::NotFound(format!("no credentials below {path:?}")));
     }
     if !is_confirmed && !confirm(path, &names).await? {
-        output::note("deleted nothing");
+        output::note("Deleted nothing.");
         return Ok(Completion::Partial);
     }
     let losses = Losses::default();
@@ -97,7 +97,10 @@ async fn confirm(path: &str, names: &[String]) -> Result<bool, Failure> {
     if count > NAMES_SHOWN_MAX {
         output::note(&format!("  and {} more", count - NAMES_SHOWN_MAX));
     }
-    let question = format!("Delete {count} credentials below {path:?} with all versions?");
+    let question = format!(
+        "Delete {} below {path:?} with all versions?",
+        output::credentials(count)
+    );
     input::confirm(&question, "--yes").await
 }
 
@@ -106,7 +109,7 @@ struct Tally {
     total: usize,
     deleted: usize,
     /// The number of credentials that other clients deleted during the run.
-    gone: usize,
+    already_deleted: usize,
     failed: usize,
     /// Names for which the server responded with 404: another client deleted the credential, or the caller may not delete it.
     absent: Vec<String>,
@@ -117,20 +120,20 @@ impl Tally {
         Self {
             total,
             deleted: 0,
-            gone: 0,
+            already_deleted: 0,
             failed: 0,
             absent: Vec::new(),
         }
     }
 
-    /// Counts absent names that the server still lists as failed, and the others as gone.
+    /// Counts an absent name as failed if the server still lists it, and as already deleted otherwise.
     fn resolve_absent(&mut self, listed: &[String]) {
         for name in mem::take(&mut self.absent) {
             if listed.binary_search(&name).is_ok() {
                 self.failed += 1;
                 output::note(&format!("{name}: you are not allowed to delete it"));
             } else {
-                self.gone += 1;
+                self.already_deleted += 1;
             }
         }
     }
@@ -139,17 +142,19 @@ impl Tally {
 impl Drop for Tally {
     fn drop(&mut self) {
         let failed = self.failed + self.absent.len();
-        let mut counts = format!("deleted: {}, failed: {failed}", self.deleted);
-        let attempted = self.deleted + self.gone + failed;
+        let deleted = output::credentials(self.deleted);
+        let mut counts = format!("Deleted {deleted}, {failed} failed");
+        let attempted = self.deleted + self.already_deleted + failed;
         for (count, label) in [
-            (self.gone, "already deleted"),
+            (self.already_deleted, "already deleted"),
             (self.total.saturating_sub(attempted), "not attempted"),
         ] {
             if count > 0 {
                 // Writing to a string does not fail.
-                let _ = write!(counts, ", {label}: {count}");
+                let _ = write!(counts, ", {count} {label}");
             }
         }
+        counts.push('.');
         output::note(&counts);
     }
 }

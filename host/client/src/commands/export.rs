@@ -48,7 +48,7 @@ pub struct Export {
     /// Format of the file. Default: by `--output` or the file's extension, otherwise YAML.
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Report and skip credentials that can't be read, with exit status 3. Default: export nothing.
+    /// Report and skip credentials that can't be read, with exit status 3. Default: stop and export nothing.
     #[arg(long)]
     keep_going: bool,
     /// Number of concurrent requests.
@@ -89,7 +89,8 @@ impl Export {
         }
     }
 
-    /// Dropped before it completes, it leaves no file, and truncated output that no parser accepts as a complete export.
+    /// Exports the credentials. If the future is dropped before it completes, no file appears, and standard output ends with text
+    /// that no parser accepts.
     async fn export(&self, client: &Client, format: Format) -> Result<Summary, Failure> {
         let begin_file = |file: &PathBuf| NewFile::begin(file, self.force);
         let file = self.file.as_ref().map(begin_file).transpose()?;
@@ -192,7 +193,9 @@ impl Reading<'_> {
                 );
             } else {
                 self.summary.deleted_meanwhile += 1;
-                self.note(&format!("skipped {name}: deleted during the export"));
+                self.note(&format!(
+                    "Skipped {name}: it was deleted during the export."
+                ));
             }
         }
         if let Err(error) = listed {
@@ -210,14 +213,14 @@ impl Reading<'_> {
     fn note_unnamed_signer(&self, name: &str, signer: &Signer) {
         let reason = match signer {
             Signer::PreviousVersion(authority) => {
-                format!("was not signed by the active version of {authority}")
+                format!("it was not signed by the active version of {authority}")
             }
             Signer::Hidden(authority) => {
-                format!("was signed by {authority}, which does not exist or is hidden from you")
+                format!("it was signed by {authority}, which does not exist or is hidden from you")
             }
         };
         self.note(&format!(
-            "{name} {reason}: exported with `ca` instead of `ca_name`; it can't be regenerated after an import"
+            "Exported {name} with `ca` instead of `ca_name`: {reason}. It can't be regenerated after an import."
         ));
     }
 
@@ -243,7 +246,8 @@ impl Summary {
             deleted_meanwhile,
             without_ca_name,
         } = self;
-        let mut counts = format!("exported {exported} credentials, {failed} failed");
+        let exported = output::credentials(*exported);
+        let mut counts = format!("Exported {exported}, {failed} failed");
         for (count, label) in [
             (deleted_meanwhile, "deleted during the export"),
             (without_ca_name, "without ca_name"),
@@ -253,6 +257,7 @@ impl Summary {
                 let _ = write!(counts, ", {count} {label}");
             }
         }
+        counts.push('.');
         output::note(&counts);
     }
 }

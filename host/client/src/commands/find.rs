@@ -29,7 +29,7 @@ pub struct Find {
     /// Check the whole chain: a certificate is unusable once any CA above it has expired.
     #[arg(long, requires = "expires_within_days")]
     effective: bool,
-    /// SHA-256 of the component of the plugin that generated the value, as shown by `types` and `sha256sum`.
+    /// SHA-256 of the plugin component that generated the value, as shown by `types` and `sha256sum`.
     #[arg(long, value_name = "DIGEST", conflicts_with = "expires_within_days")]
     generated_by: Option<String>,
     /// Print only the names, one per line.

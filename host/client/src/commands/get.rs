@@ -107,7 +107,7 @@ impl Render for CredentialVersion {
     }
 }
 
-/// Several versions of one credential, with their values. The verbs of certificates use `PublicVersions` instead.
+/// Several versions of one credential, with their values. `keywright certificates` uses `PublicVersions` instead.
 impl Render for [CredentialVersion] {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         let versions: Vec<_> = self.iter().map(|version| version.whole.exposed()).collect();

@@ -9,8 +9,8 @@ use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 
 /// Set all credentials listed in a file.
 ///
-/// The file is YAML or JSON with a list `credentials` of name, type, value, and optional metadata, as `export` and other clients
-/// of this API write it. It is read completely before any credential is set. A certificate with `ca_name` is set after its CA,
+/// The file is YAML or JSON with a list `credentials` of name, type, value, and optional metadata, as `export` and other CredHub
+/// clients write it. It is read completely before any credential is set. A certificate with `ca_name` is set after its CA,
 /// regardless of their order in the file.
 ///
 /// The import reports each failure and continues, even after a lost connection. It stops when the server is unreachable several
@@ -18,7 +18,8 @@ use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 /// or skips them with `--skip-unchanged`.
 ///
 /// Where a string is required, an unquoted scalar such as `007`, `yes` or `2026-11-22` is a string. In values of type json, the
-/// YAML 1.2 core schema applies. `password_hash` and `public_key_fingerprint` are omitted: the server computes them.
+/// YAML 1.2 core schema applies. `password_hash` and `public_key_fingerprint` are ignored: the server computes a new hash, and
+/// set keys have no fingerprint.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Import {

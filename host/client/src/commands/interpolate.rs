@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Interpolate {
-    /// File with the document. Default, and `-`: standard input.
+    /// File with the document; `-` for standard input, which is the default.
     #[arg(value_name = "DOCUMENT", value_hint = ValueHint::FilePath)]
     document: Option<PathBuf>,
     /// File to write, with mode 0600, instead of standard output.

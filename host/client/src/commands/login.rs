@@ -100,7 +100,7 @@ impl Verb for Login {
         if let Some(cause) = refused {
             return Err(Failure::TokenRefused(cause));
         }
-        output::note(&format!("logged in to {}", client.server()));
+        output::note(&format!("Logged in to {}.", client.server()));
         Ok(Completion::Full)
     }
 }
@@ -210,7 +210,7 @@ fn show_action(action: &UserAction) {
                 "Open {page} on any device and enter the code {code}"
             ));
             if let Some(page) = page_with_code {
-                output::note(&format!("or open {page}"));
+                output::note(&format!("Or open {page}"));
             }
             let minutes = expires_in.as_secs().div_ceil(60);
             output::note(&format!("The code expires in {minutes} min."));
@@ -259,30 +259,30 @@ impl Verb for Logout {
         if settings.malformed_session.is_some() {
             StoredSession::delete(&settings.directory)?;
             output::note(
-                "deleted a malformed session; its login could not be revoked at the identity provider",
+                "Deleted a malformed session. Its login could not be revoked at the identity provider.",
             );
             return Ok(Completion::Partial);
         }
         let Some(session) = &settings.session else {
-            output::note("not logged in");
+            output::note("You are not logged in.");
             return Ok(Completion::Full);
         };
         let revoked = revoke(settings, session).await;
         session.delete_unless_replaced(&settings.directory)?;
         match revoked {
             Ok(()) => {
-                output::note(&format!("logged out of {}", session.server));
+                output::note(&format!("Logged out of {}.", session.server));
                 Ok(Completion::Full)
             }
             Err(Failure::Client(Error::ClientSecretMissing)) => {
                 output::note(
-                    "deleted the stored session; its access token stays valid until it expires, because revoking it needs the client's secret",
+                    "Deleted the stored session. Its access token stays valid until it expires, because revoking it requires the client's secret.",
                 );
                 Ok(Completion::Full)
             }
             Err(cause) => {
                 output::note(&format!(
-                    "deleted the stored session, but could not revoke the login: {cause}"
+                    "Deleted the stored session, but could not revoke the login: {cause}."
                 ));
                 Ok(Completion::Partial)
             }

@@ -79,7 +79,7 @@ impl Command {
                 runtime.shutdown_background();
                 outcome
             }
-            Err(cause) => Err(Failure::Other(format!("starting: {cause}"))),
+            Err(cause) => Err(Failure::Other(format!("starting the runtime: {cause}"))),
         };
         match outcome {
             Ok(outcome) => outcome.status(),

@@ -42,8 +42,8 @@ impl Render for crate::KeyUsage {
 
 /// Show or switch the server's read-only mode.
 ///
-/// The mode applies only to the server that handles the request, and is off after a start. The server's configuration lists who
-/// may switch it.
+/// The mode applies only to the server that handles the request, and is off when that server starts. The server's configuration
+/// lists the actors that may switch it.
 #[derive(Debug, Args)]
 #[command(after_help = help(MANAGEMENT_EXAMPLES))]
 pub struct Management {

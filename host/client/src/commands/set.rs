@@ -113,8 +113,8 @@ impl Fields {
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "only one field can be read from standard input, not {}",
-            readers.join(", ")
+            "only one field can be read from standard input, but {} are",
+            readers.join(" and ")
         )))
     }
 

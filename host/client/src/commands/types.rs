@@ -14,8 +14,8 @@ use crate::{
 
 /// Show the server's credential types and their parameters.
 ///
-/// Pass any of the parameters to `generate` with `--param NAME=VALUE`, including those of types added by plugins. JSON and YAML
-/// output contains the complete JSON Schemas of parameters and values.
+/// Pass parameters to `generate` with `--param NAME=VALUE`, also for types that plugins add. JSON and YAML output contains the
+/// complete JSON Schemas of parameters and values.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Types {
@@ -169,14 +169,18 @@ fn fields(schema: &Value) -> Option<String> {
 fn bounds(schema: &Value) -> Option<String> {
     let range = |least: &str, most: &str, unit: &str| {
         let bound = |name| schema.get(name).filter(|bound| bound.is_number());
+        let plural = |count: &Value| {
+            let is_singular = unit.is_empty() || count.as_u64() == Some(1);
+            if is_singular { "" } else { "s" }
+        };
         match (bound(least), bound(most)) {
-            (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}")),
-            (Some(least), None) => Some(format!("at least {least}{unit}")),
-            (None, Some(most)) => Some(format!("at most {most}{unit}")),
+            (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}{}", plural(most))),
+            (Some(least), None) => Some(format!("at least {least}{unit}{}", plural(least))),
+            (None, Some(most)) => Some(format!("at most {most}{unit}{}", plural(most))),
             (None, None) => None,
         }
     };
-    range("minimum", "maximum", "").or_else(|| range("minLength", "maxLength", " characters"))
+    range("minimum", "maximum", "").or_else(|| range("minLength", "maxLength", " character"))
 }
 
 fn is_true(schema: &Value, annotation: &str) -> bool {
@@ -223,6 +227,10 @@ mod tests {
             (
                 json!({"type": ["string", "null"], "maxLength": 64}),
                 "string, at most 64 characters",
+            ),
+            (
+                json!({"type": "string", "minLength": 1}),
+                "string, at least 1 character",
             ),
             (
                 json!({"type": "number", "minimum": 0}),

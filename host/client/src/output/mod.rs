@@ -114,6 +114,14 @@ pub(crate) fn error(text: &str) {
     );
 }
 
+/// Returns a number of credentials, such as `1 credential`.
+pub(crate) fn credentials(count: usize) -> String {
+    match count {
+        1 => "1 credential".to_owned(),
+        many => format!("{many} credentials"),
+    }
+}
+
 /// The layout of data in table format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Table {

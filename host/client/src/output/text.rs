@@ -79,7 +79,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Escapes the same characters in JSON. The JSON value is unchanged, because such characters only occur in strings.
+/// Escapes the same characters as [`printable`], in JSON. The JSON value is unchanged, because the characters only occur in
+/// strings.
 pub(super) fn printable_json(json: &str) -> Cow<'_, str> {
     escaped(json, |escaped, character| {
         // Writing to a string does not fail.
@@ -106,7 +107,7 @@ fn is_harmless(character: char) -> bool {
     matches!(character, '\n' | '\t') || !(character.is_control() || controls_direction(character))
 }
 
-/// Whether the character controls the text direction (Unicode Standard Annex #9).
+/// Returns whether the character controls the text direction (Unicode Standard Annex #9).
 fn controls_direction(character: char) -> bool {
     matches!(
         character,
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_equals_a_json_librarys_but_numbers_stay_verbatim() {
+    fn indentation_matches_serde_json_and_keeps_numbers() {
         for json in [
             "1",
             "\"a\"",
@@ -154,6 +155,7 @@ mod tests {
             assert_eq!(printable(text), expected);
         }
     }
+
     #[test]
     fn escaped_json_has_the_same_value() {
         let texts = [

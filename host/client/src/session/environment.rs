@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_variables_and_those_of_the_server_are_ignored() {
+    fn empty_variables_and_server_variables_are_ignored() {
         let read = read(&[
             ("KEYWRIGHT_SERVER__LISTEN", "x"),
             ("KEYWRIGHT_CLIENT_SERVER", ""),

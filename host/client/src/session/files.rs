@@ -70,7 +70,7 @@ impl Directory {
         write_whole(&self.file(name), bytes, Readers::Owner)
     }
 
-    /// Whether group or others have any permission on a file in the folder.
+    /// Returns whether group or others have any permission on a file in the folder.
     fn is_open_to_others(&self, name: &str) -> bool {
         let metadata = fs::metadata(self.file(name));
         metadata.is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_files_have_mode_0600_even_if_replaced_ones_had_not() {
+    fn files_have_mode_0600_even_if_they_replace_others() {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::at(folder.path().join("a/keywright"));
         assert!(directory.read("session.json").unwrap().is_none());

@@ -11,7 +11,8 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use zeroize::Zeroizing;
 
-/// The output of an export. Dropped unfinished, it appends [`INCOMPLETE_MARK`], so that no parser accepts the incomplete export.
+/// The output of an export. If dropped before [`BackgroundWriter::finish`], it appends [`INCOMPLETE_MARK`], so that no parser
+/// accepts the incomplete export.
 pub(crate) struct BackgroundWriter {
     buffer: Zeroizing<Vec<u8>>,
     /// `None` once everything is written.

@@ -108,7 +108,7 @@ impl Entry {
         })
     }
 
-    /// Whether type, value and metadata are equal, regardless of the order of fields.
+    /// Returns whether type, value and metadata are equal, regardless of the order of fields.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let is_same = |one: &str, other: &str| match (Node::from_json(one), Node::from_json(other))
         {
@@ -182,7 +182,7 @@ impl Fields {
     }
 }
 
-/// Returns the value to set. Scalars stay verbatim where a string is required, and fields computed by the server are omitted.
+/// Returns the value to set. Scalars stay verbatim where a string is required, and [`IGNORED_VALUE_FIELDS`] are omitted.
 fn settable_value(credential_type: &str, value: Node) -> Result<Node, Reason> {
     match credential_type {
         "value" | "password" => {
@@ -195,7 +195,7 @@ fn settable_value(credential_type: &str, value: Node) -> Result<Node, Reason> {
             };
             let mut texts = Vec::with_capacity(fields.len());
             for (field, node) in fields {
-                if node.is_null() || COMPUTED_FIELDS.contains(&field.as_str()) {
+                if node.is_null() || IGNORED_VALUE_FIELDS.contains(&field.as_str()) {
                     continue;
                 }
                 let text = node.text().ok_or(FIELD_NOT_A_TEXT)?;
@@ -306,8 +306,8 @@ const METADATA_CHARACTERS_MAX: usize = 7_000;
 /// Fields of server responses that other clients may have left in the file.
 const IGNORED_FIELDS: [&str; 2] = ["id", "version_created_at"];
 
-/// Fields that the server computes.
-const COMPUTED_FIELDS: [&str; 2] = ["password_hash", "public_key_fingerprint"];
+/// Fields of a value that the server ignores: it computes a new hash, and set keys have no fingerprint.
+const IGNORED_VALUE_FIELDS: [&str; 2] = ["password_hash", "public_key_fingerprint"];
 
 const NOT_A_MAPPING: Reason = "entry must be a mapping with name, type and value";
 const UNKNOWN_FIELD: Reason = "unknown field; allowed fields are name, type, value and metadata";

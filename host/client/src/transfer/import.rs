@@ -42,7 +42,8 @@ pub(crate) enum ImportError {
     Broken(#[from] JoinError),
 }
 
-/// Reads the whole file, or standard input for `-`, before any credential is set, so that nothing of a malformed file is set.
+/// Reads the whole file, or standard input for `-`. Call it before any credential is set, so that a malformed file changes
+/// nothing.
 pub(crate) async fn scan(file: PathBuf, format: Option<Format>) -> Result<Listing, ImportError> {
     let listing = spawn_blocking(move || {
         let mut source = Source::open(&file, format)?;
@@ -282,7 +283,7 @@ impl Task {
         Ok(Success::Set)
     }
 
-    /// Whether an export of the stored credential would contain the same entry.
+    /// Returns whether an export of the stored credential would contain the same entry.
     async fn is_unchanged(&self) -> Result<bool, SetError> {
         let stored =
             StoredCredential::read(&self.client, &self.authorities, &self.entry.name).await;

@@ -61,7 +61,7 @@ impl Order {
         }
     }
 
-    /// Whether the file contains a certificate with this name.
+    /// Returns whether the file contains a certificate with this name.
     pub(crate) fn contains_certificate(&self, certificate: &str) -> bool {
         self.listed.contains(&self.hash(certificate))
     }
@@ -95,11 +95,11 @@ impl Order {
 
     /// Ends a pass, and returns whether another one is needed.
     pub(crate) fn end_pass(&mut self) -> bool {
-        let is_another = !self.deferred.is_empty();
+        let needs_another_pass = !self.deferred.is_empty();
         self.deferred.clear();
         self.is_last = !self.has_progressed;
         self.has_progressed = false;
-        is_another
+        needs_another_pass
     }
 
     fn waits_for_authority(&self, entry: &Entry, name: NameHash) -> bool {

@@ -1,6 +1,7 @@
 //! The progress bar of a transfer, and the report of an import.
 
 use std::{
+    fmt::Write,
     io::{self, IsTerminal},
     time::Duration,
 };
@@ -58,7 +59,7 @@ impl Drop for Progress {
     }
 }
 
-/// The running report of an import. Prints each failure at once and, if dropped unfinished, the counts.
+/// The running report of an import. Prints each failure immediately. If dropped before [`Report::finish`], prints the counts.
 pub(crate) struct Report {
     /// `None` once finished.
     summary: Option<Summary>,
@@ -158,15 +159,25 @@ impl Report {
 impl Drop for Report {
     fn drop(&mut self) {
         if let Some(summary) = self.end() {
-            let counts = summary.counts();
-            let counts = counts.map(|(name, count)| format!("{name}: {count}"));
-            let counts = counts.collect::<Vec<_>>().join(", ");
+            let counts = summary.sentence();
             self.progress.above(|| output::note(&counts));
         }
     }
 }
 
 impl Summary {
+    /// Returns the counts as a sentence.
+    fn sentence(&self) -> String {
+        let verb = if self.dry_run { "Could set" } else { "Set" };
+        let mut sentence = format!("{verb} {}", output::credentials(self.set));
+        for (name, count) in self.counts().skip(1) {
+            // Writing to a string does not fail.
+            let _ = write!(sentence, ", {count} {name}");
+        }
+        sentence.push('.');
+        sentence
+    }
+
     /// Returns the counts to show.
     fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let set = if self.dry_run { "could be set" } else { "set" };

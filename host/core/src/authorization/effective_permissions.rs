@@ -58,12 +58,12 @@ impl EffectivePermissions {
         Self { granted: None }
     }
 
-    /// Whether an operation is allowed on a name, or on the permissions of a path. All decisions go through this function.
+    /// Returns whether an operation is allowed on a name, or on the permissions of a path. All decisions go through this function.
     pub(crate) fn allow(&self, operation: Operation, name: &str) -> bool {
         self.granted.is_none() || self.allowing(operation, name).is_some()
     }
 
-    /// Whether an operation is allowed on any name at all.
+    /// Returns whether an operation is allowed on at least one name.
     pub(crate) fn allow_somewhere(&self, operation: Operation) -> bool {
         self.granted.as_ref().is_none_or(|granted| {
             let mut all = granted.all();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_allows_no_other() {
+    fn a_permission_allows_only_its_operations() {
         for granted in Operation::ALL {
             let effective = effective(&[("/*", granted)]);
             for requested in Operation::ALL {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_considered_permissions_are_the_deciding_ones() {
+    fn considered_permissions_include_the_allowing_permission() {
         let effective = effective(&[("/*", Operation::Read), ("/a/b", Operation::Write)]);
         for name in ["/a/b", "/a/*", "/a", "/*"] {
             let considered: Vec<_> = effective.considered(name).collect();

@@ -24,8 +24,9 @@
 //! There are three exceptions:
 //! - A missing write permission has its own result, [`Failure::WriteNotPermitted`]. It is the same for names that exist and for
 //!   names that don't, except that a name stored in another casing also needs the permission in that casing.
-//! - Writes by the id of a certificate reveal unknown ids, because ids can't be guessed.
-//! - A caller that may read a CA gets the names of everything that it signed, because a CA can't be replaced safely without them.
+//! - Writes by the id of a certificate reveal whether the id exists, because ids can't be guessed.
+//! - A caller that may read a CA gets the names of all credentials that this CA signed, because a CA can't be replaced safely
+//!   without them.
 
 mod caller;
 mod effective_permissions;
@@ -68,7 +69,7 @@ impl Authorization {
         }
     }
 
-    /// Whether permissions are enforced.
+    /// Returns whether permissions are enforced.
     #[must_use]
     pub fn is_enforced(&self) -> bool {
         self.is_enforced
@@ -119,8 +120,8 @@ impl Authorization {
         self.permit_exactly(caller, operation, &path.lookup()).await
     }
 
-    /// Permits an operation on a credential named by an id, with the stored casing of its name. `None` means that the id is
-    /// unknown. Refusing it takes as much work as refusing a credential that the caller may not access.
+    /// Permits an operation on a credential that the request identifies by an id. `stored` is its name, or `None` if the id is
+    /// unknown. Refusing an unknown id takes as much work as refusing a credential that the caller may not access.
     ///
     /// # Errors
     /// [`Failure::NotFound`] for `None`; otherwise as [`Authorization::permit`].
@@ -150,13 +151,16 @@ impl Authorization {
 
     /// Refuses an unknown id, after the same work as for any other refusal.
     pub(crate) async fn refuse_absent(&self, caller: &Caller) -> Failure {
-        match self.permissions_covering(caller, NAME_OF_NOTHING).await {
+        match self
+            .permissions_covering(caller, NAME_FOR_UNKNOWN_IDS)
+            .await
+        {
             Ok(_) => Failure::NotFound,
             Err(failure) => failure,
         }
     }
 
-    /// As [`Authorization::permit`] for [`Operation::Read`]. Also returns versions of the credential, possibly none, still
+    /// Like [`Authorization::permit`] for [`Operation::Read`], and also returns versions of the credential, possibly none, still
     /// encrypted.
     ///
     /// # Errors
@@ -201,7 +205,7 @@ impl Authorization {
         if !self.is_enforced {
             return Failure::NotFound;
         }
-        let name = LookupName::new(NAME_OF_NOTHING);
+        let name = LookupName::new(NAME_FOR_UNKNOWN_IDS);
         let read = self.read_if_permitted(caller, sources, &name, VersionKey::Id(id));
         read.await.err().unwrap_or(Failure::NotFound)
     }
@@ -316,4 +320,4 @@ impl ReadSources<'_> {
 const PATHS_AT_ONCE: usize = 64;
 
 /// The name looked up for an unknown id. No permission can cover it, because paths can't contain spaces.
-const NAME_OF_NOTHING: &str = "/ / / /";
+const NAME_FOR_UNKNOWN_IDS: &str = "/ / / /";

@@ -161,7 +161,7 @@ impl<'a> Permit<'a> {
 }
 
 impl EffectivePermissions {
-    /// As [`super::Authorization::permit`], but with these permissions, which must be the caller's.
+    /// Like [`super::Authorization::permit`], but with these permissions, which must be the caller's.
     pub(crate) fn permit<'a>(
         &self,
         caller: &'a Caller,

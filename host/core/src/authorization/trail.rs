@@ -90,7 +90,7 @@ impl Trail {
         self.account_mut().details = Some(details);
     }
 
-    /// Adds a resource unless the trail has this operation on this name. Returns its position.
+    /// Adds a resource unless the trail already contains this operation on this name. Returns its position.
     pub(super) fn push(&self, touched: Touched) -> Position {
         let mut entries = self.entries();
         let next = Position(entries.touched.len());
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_account_of_a_request_is_empty_until_it_is_recorded() {
+    fn audit_data_of_a_request_is_empty_until_recorded() {
         let trail = Trail::default();
         assert_eq!(trail.account(), Account::default());
         trail.tell_action("FIND");

@@ -67,7 +67,7 @@ pub enum Fault {
     },
     /// The record of this key could not be compared with the configured keys.
     #[error(
-        "encrypted with key {0}, and can't determine whether this key is configured: a key management plugin does not \
+        "encrypted with key {0}, but it is unknown whether this key is configured: a key management plugin does not \
          respond, or the key's record is unreadable"
     )]
     KeyNotCompared(Uuid),

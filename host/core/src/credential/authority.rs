@@ -231,6 +231,6 @@ impl VersionStore {
 pub(super) fn field_absent(field: &'static str) -> Failure {
     Failure::IssuerUnusable(CertificateError {
         field,
-        rule: "is absent".into(),
+        rule: "is missing".into(),
     })
 }

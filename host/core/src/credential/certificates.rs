@@ -121,7 +121,7 @@ pub struct CertificatesByDaysLeft {
 }
 
 impl CertificatesByDaysLeft {
-    /// Counts all certificates, including those in credentials of other types, with one query.
+    /// Counts all certificates, including certificates in credentials of other types, with one query.
     pub async fn count(
         repository: &dyn CredentialRepository,
         now: DateTime<Utc>,
@@ -231,7 +231,7 @@ impl Credentials {
         let versions = self
             .stored_for_response(caller, CredentialKey::Id(certificate_id), selection)
             .await?;
-        self.render_all(&permit, certificates_alone(versions)?)
+        self.render_all(&permit, require_certificate(versions)?)
             .await
     }
 
@@ -282,11 +282,11 @@ impl Credentials {
             .repository
             .versions_by_credential(certificate_id, selection)
             .await?;
-        certificates_alone(versions)
+        require_certificate(versions)
     }
 
     /// Returns the certificates that the caller may read and whose active version effectively expires within this many times
-    /// 24 hours, or already has, ordered by expiry. Sends no query if the caller may read no credential.
+    /// 24 hours, or has already expired, ordered by expiry. Sends no query if the caller may read no credential.
     ///
     /// A version's chain consists of the CA versions that actually signed, even if the CAs have newer versions. It ends at a
     /// self-signed certificate, at an unknown issuer, or at [`CHAIN_DEPTH_MAX`].
@@ -344,7 +344,7 @@ fn summary(
 }
 
 /// Returns the versions if there is at least one and the credential is a certificate.
-fn certificates_alone(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, Failure> {
+fn require_certificate(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, Failure> {
     match versions.first() {
         Some(version) if version.credential_type.is_certificate() => Ok(versions),
         _ => Err(Failure::NotFound),

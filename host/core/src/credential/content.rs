@@ -132,7 +132,7 @@ struct Plaintext<'a> {
 }
 
 /// Writes JSON into one buffer: a buffer that grows leaves parts of a secret in freed memory. `bytes_max` is the maximum size of
-/// its values, without a few keys.
+/// the JSON without its keys and punctuation.
 pub(super) fn to_secret(json: &impl Serialize, bytes_max: usize) -> Result<Secret, Failure> {
     let mut text = Vec::with_capacity(KEYS_BYTES_MAX + bytes_max);
     serde_json::to_writer(&mut text, json).map_err(|_| Failure::StoredValueMalformed)?;
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_counts_its_own_bytes_and_an_object_its_json() {
+    fn size_limit_applies_to_string_content_and_to_object_json() {
         let object_frame = json!({"a": ""}).to_string().len();
         for (value, fits) in [
             (json!("\"".repeat(VALUE_BYTES_MAX)), true),

@@ -90,7 +90,8 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// `None` if another writer came first. A value that can still be used stays in `unused_draft`.
+    /// Attempts to generate and add a version. Returns `None` if another writer came first. If the generated value can still be
+    /// used, `unused_draft` then contains it.
     async fn try_to_generate(
         &self,
         permitted: &Permitted<'_>,
@@ -307,7 +308,7 @@ async fn is_generated_from(
     }
     let stored = comparable_parameters(version, generator).await?;
     match &stored {
-        // The current plugin refuses them, so they match no request.
+        // The configured plugin refuses the stored parameters, so they match no request.
         None if version.content.parameters.is_some() => return Ok(false),
         Some(stored) if is_comparable(stored) => return Ok(is_satisfied(stored)),
         _ => {}

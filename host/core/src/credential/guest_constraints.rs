@@ -71,7 +71,7 @@ pub(super) async fn normalize(
     }
 }
 
-/// Returns recovered parameters, with the parameters that limit the issuer as they were stored.
+/// Returns recovered parameters in which stored values replace the parameters that limit the issuer.
 pub(super) fn as_stored(
     mut recovered: Parameters,
     stored: &Parameters,
@@ -159,12 +159,13 @@ impl Limits {
     }
 }
 
-/// A caller may send a flag as text, which is only converted if the plugin's schema declares a type.
+/// Returns whether a CA certificate is requested. Accepts the flag also as text, because the host converts text only if the
+/// plugin's schema declares a type.
 fn requests_authority(requested: &Parameters) -> bool {
     requested.is_true(IS_CA) || requested.text(IS_CA) == Some("true")
 }
 
-/// Returns the days that an issuer would apply; 0 if the duration is not a number.
+/// Returns the duration that an issuer would apply, in days; 0 if it is not a number.
 fn days(parameters: &Parameters) -> u64 {
     let duration = parameters.field(DURATION).and_then(Value::as_u64);
     duration.unwrap_or_default()

@@ -53,7 +53,7 @@ impl fmt::Display for CredentialName {
     }
 }
 
-/// A requested name with its leading slash. It is not checked, because no credential has a malformed name.
+/// A requested name with its leading slash. It is not checked: a malformed name matches no credential.
 #[derive(Clone, Debug)]
 pub struct LookupName {
     requested: String,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_allowed_character_is_allowed() {
+    fn all_allowed_characters_are_accepted() {
         assert!(CredentialName::parse("/aZ09_-/.:()[]").is_ok());
     }
 

@@ -63,7 +63,7 @@ impl Parameters {
         self
     }
 
-    /// Returns the parameters except those with these names.
+    /// Returns the parameters except parameters with these names.
     pub(crate) fn without(self, names: &[String]) -> Self {
         self.retain(|name| !names.iter().any(|without| without == name))
     }
@@ -71,7 +71,7 @@ impl Parameters {
     /// Returns whether a value generated with `self` satisfies `requested`.
     ///
     /// Parameters compare by value. A missing parameter equals null. The issuer's name compares case-insensitively, and a
-    /// missing name equals any, because a certificate that was set may not name its signer. Strings of the parameters in
+    /// missing name matches any name, because a certificate that was set may not name its signer. Strings of the parameters in
     /// `folded` compare case-insensitively and without leading and trailing whitespace.
     #[must_use]
     pub fn satisfies(
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn issuer_names_ignore_case_and_a_missing_name_equals_any() {
+    fn issuer_names_ignore_case_and_a_missing_name_matches_any() {
         let stored = parameters(json!({"ca": "/Root"}));
         for (requested, satisfied) in [
             (json!({"ca": "/root"}), true),

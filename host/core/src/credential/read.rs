@@ -72,9 +72,9 @@ impl Credentials {
     /// Returns a version by its id.
     ///
     /// # Errors
-    /// [`Failure::NotFound`], or if it can't be read or decrypted.
+    /// [`Failure::NotFound`] if there is no such version or the caller may not read it; or if it can't be read or decrypted.
     pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<CredentialVersion, Failure> {
-        // Reads only the name before the decision: the time to read the version would reveal that it exists.
+        // Reads only the name before the authorization: the time to read the version would reveal that it exists.
         let name = self.store.repository.name_of_version(id).await?;
         let (authorization, sources) = (&self.authorization, self.read_sources());
         let Some(name) = name.map(|name| name.lookup()) else {
@@ -132,8 +132,8 @@ impl Credentials {
             .await
     }
 
-    /// As [`Credentials::stored_for_response`], with the versions that [`first_of`] selects already read. Most credentials have
-    /// no more. If there are more, their size is looked up before they are read.
+    /// Like [`Credentials::stored_for_response`], after the versions that [`first_of`] selects have been read. Most credentials
+    /// have no more versions. If there are more, their size is looked up before they are read.
     async fn completed_for_response(
         &self,
         caller: &Caller,
@@ -164,8 +164,8 @@ impl Credentials {
             let bytes = rendered_bytes(size.ciphertext_bytes, size.count as usize);
             caller.reserve(bytes.saturating_sub(reserved_bytes))?;
             reserved_bytes = bytes.max(reserved_bytes);
-            // Versions may have been added since. If the limit then cut off the oldest, the result would be a state that never
-            // existed.
+            // Versions may have been added since the size was read. A limit of exactly this count would then cut off the oldest
+            // versions, and the result would be a state that never existed.
             let limit = size
                 .count
                 .saturating_add(VERSIONS_READ_FIRST)
@@ -220,7 +220,7 @@ impl Credentials {
     }
 
     /// Finds the credentials that the caller may read, newest first. With `expires_within_days`, only credentials of any
-    /// type with a certificate that expires within this many times 24 hours, or already has. Sends no query if the caller
+    /// type with a certificate that expires within this many times 24 hours, or has already expired. Sends no query if the caller
     /// may read no credential.
     pub async fn find(
         &self,
@@ -280,8 +280,8 @@ fn rendered_bytes(ciphertext_bytes: usize, count: usize) -> usize {
     ciphertext_bytes.saturating_add(count.saturating_mul(RENDERED_FRAME_BYTES))
 }
 
-/// The number of versions to read before their size is known. Each has a value of at most
-/// [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX), and little more.
+/// The number of versions to read before their size is known. A version is at most slightly larger than
+/// [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX).
 const VERSIONS_READ_FIRST: u32 = 16;
 
 /// The maximum number of bytes that a version adds to a response, without its value and metadata.

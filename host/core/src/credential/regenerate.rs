@@ -71,7 +71,7 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// `None` if the CA was changed concurrently.
+    /// Attempts to regenerate a credential. Returns `None` if the CA was changed concurrently.
     async fn try_to_regenerate(
         &self,
         caller: &Caller,
@@ -215,7 +215,7 @@ impl Credentials {
         caller: &Caller,
         regenerate: RegenerateCertificate,
     ) -> Result<Written, Failure> {
-        regenerate.check_alone()?;
+        regenerate.check_ranges()?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let written = self
                 .try_to_regenerate_certificate(caller, &regenerate)
@@ -227,7 +227,7 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// `None` if the CA was changed concurrently.
+    /// Attempts to regenerate a certificate. Returns `None` if the CA was changed concurrently.
     async fn try_to_regenerate_certificate(
         &self,
         caller: &Caller,
@@ -254,7 +254,7 @@ impl Credentials {
             .certificate_settings
             .apply(&base.stored.credential_type, parameters);
         let authority = match named_issuer(&effective.parameters, generator.as_ref()) {
-            // In this use case, the CA that signed before signs again without a permission on it.
+            // The same CA signs again. In this use case, the caller needs no permission on it.
             Some(name) => {
                 let permit = permit.extended_to(Operation::Read, &name);
                 let transitional_parent = regenerate.transitional_parent;
@@ -290,14 +290,14 @@ impl Credentials {
 fn parameters_outdated(generator: &dyn Generator, violation: &Violation) -> Failure {
     let PluginIdentity { name, version, .. } = generator.identity();
     Failure::NotRegeneratable(format!(
-        "the plugin {name} {version} does not accept its stored parameters: {violation}; generate it again in mode \
-         overwrite, with parameters that this version accepts"
+        "the plugin {name} {version} does not accept the stored parameters: {violation}; generate the credential \
+         again in mode overwrite, with parameters that the plugin accepts"
     ))
 }
 
 /// Returns the name of the credential that signed a version, or `None` if the version is self-signed.
 ///
-/// If an older version of the same credential signed, this is the version's own name.
+/// If an older version of the same credential signed it, returns the credential's own name.
 pub(super) fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
     let signer = version.signed_by.as_ref()?;
     let has_signed_itself = version
@@ -311,7 +311,7 @@ pub(super) fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
 impl RegenerateCertificate {
     /// Checks the caller's changes without the stored certificate. The plugin checks the key length, because the allowed
     /// lengths depend on the stored key's type.
-    fn check_alone(&self) -> Result<(), Failure> {
+    fn check_ranges(&self) -> Result<(), Failure> {
         for (field, value, max, rule) in [
             (
                 KEY_LENGTH,
@@ -351,7 +351,7 @@ async fn changed(
     if let Some(key_length) = regenerate.key_length {
         parameters.insert(KEY_LENGTH, key_length.into());
     }
-    // A certificate that was set keeps its duration, which is not passed to the plugin because a request may not have it.
+    // A certificate that was set may have a duration that is not allowed in a request. It is kept, and not passed to the plugin.
     let kept_duration = match regenerate.duration {
         Some(duration) => {
             parameters.insert(DURATION, duration.into());

@@ -23,7 +23,7 @@ impl Credentials {
         permit: &Permit<'_>,
         mut open: OpenVersion,
     ) -> Result<CredentialVersion, Failure> {
-        // Only in values of type certificate is `ca` known to be the CA certificate.
+        // Only values of type certificate are guaranteed to have the CA certificate in `ca`.
         if self.certificate_settings.concatenates_authorities
             && open.stored.credential_type.is_certificate()
             && let Some(trusted) = &open.content.trusted_ca

@@ -33,7 +33,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Deletes a credential with all its versions. Permissions on its name stay.
+    /// Deletes a credential with all its versions. Permissions on its name remain.
     ///
     /// # Errors
     /// [`Failure::NotFound`] if it does not exist.
@@ -42,8 +42,8 @@ impl Credentials {
             .authorization
             .permit(caller, Operation::Delete, name)
             .await?;
-        // A missing credential takes two reads and no transaction, the same as a credential in a casing that the caller may not
-        // delete.
+        // A missing credential takes two reads and no transaction. So does a credential that is stored in a casing that the
+        // caller may not delete: the duration does not reveal which of the two it is.
         let stored = self.store.repository.stored_name(name).await?;
         stored.ok_or(Failure::NotFound)?;
         let deleted = self.store.repository.delete(name).await?;

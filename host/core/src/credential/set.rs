@@ -90,7 +90,7 @@ impl Credentials {
         Ok(version.into_version(&permit))
     }
 
-    /// Checks the length of each key of an RSA key pair and returns the shortest, in bits. Other fields are not checked.
+    /// Checks the length of each key of an RSA key pair and returns the shortest length, in bits. Other fields are not checked.
     fn shortest_rsa_key(&self, value: &Secret) -> Result<Option<u32>, Failure> {
         let mut shortest: Option<u32> = None;
         for (name, key) in keywright_json::fields(value.expose()).unwrap_or_default() {
@@ -176,7 +176,7 @@ impl Credentials {
         checked.await?
     }
 
-    /// Permits the caller to use the CA in `ca_name`, if it names one.
+    /// Permits the caller to use the CA that `ca_name` names, if the field is present.
     pub(super) async fn permit_ca_name<'a>(
         &self,
         caller: &'a Caller,

@@ -90,7 +90,7 @@ impl fmt::Display for CredentialType {
     }
 }
 
-/// A text is not the name of a credential type.
+/// A malformed type name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a credential type must have 1 to {TYPE_CHARACTERS_MAX} characters of a-z, 0-9 and -, and start with a letter"

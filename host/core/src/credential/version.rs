@@ -1,4 +1,4 @@
-//! Versions: immutable stored values, encrypted and decrypted, with the metadata and the plugin that belong to them.
+//! Versions: immutable stored values with their metadata and plugin, in encrypted and in decrypted form.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -174,7 +174,7 @@ pub struct MetadataError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginDigest(String);
 
-/// A text is not a digest.
+/// A malformed digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest must be {EXPECTED}")]
 pub struct DigestError;
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn metadata_past_the_maximum_length_is_rejected() {
-        let around = 2;
-        let longest = "ä".repeat(METADATA_CHARACTERS_MAX - around);
+        let quotes = 2;
+        let longest = "ä".repeat(METADATA_CHARACTERS_MAX - quotes);
         let quoted = |text: &str| Secret::new(format!("\"{text}\""));
         let metadata = Metadata::parse(quoted(&longest)).unwrap();
         assert_eq!(metadata.json().expose(), quoted(&longest).expose());

@@ -35,7 +35,8 @@ pub(super) struct Draft {
     pub(super) name: CredentialName,
     pub(super) credential_type: CredentialType,
     pub(super) is_transitional: bool,
-    /// Whether the server generated it; `None` (unknown) for versions that are added unchanged.
+    /// Whether the server generated it; `None` (unknown) for versions that a caller adds by the
+    /// certificate's id.
     pub(super) is_generated: Option<bool>,
     pub(super) content: Content,
     pub(super) certificate: Option<CertificateFacts>,

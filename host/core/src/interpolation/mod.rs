@@ -118,8 +118,9 @@ impl Interpolation {
         Ok(opened)
     }
 
-    /// Returns the newest version of each of a few credentials that exist and whose stored names the caller may also read. Adds
-    /// the permissions for the stored names. Reserves memory for a document with their values, once per reference.
+    /// Returns the newest versions of the credentials that exist and whose stored names the caller may also read. Reads the
+    /// versions before their size is known, so it must only be called for a few names. Adds the permissions for the stored
+    /// names. Reserves memory for a document with the values, once per reference.
     async fn readable_versions(
         &self,
         caller: &Caller,
@@ -172,7 +173,7 @@ impl Interpolation {
         }
         let referenced = in_order.iter().filter_map(|name| sizes.get(name.folded()));
         let bytes = referenced.fold(0, |sum: usize, size| sum.saturating_add(*size));
-        // Larger sizes are refused below.
+        // `newest_by_folded_name` refuses larger sizes.
         caller.reserve(bytes.min(REFERENCED_BYTES_MAX))?;
         let is_readable = |name: &LookupName| sizes.contains_key(name.folded());
         Ok(names.into_iter().filter(is_readable).collect())
@@ -215,8 +216,8 @@ impl ReferencedSize {
 /// The maximum number of credentials per query.
 const NAMES_AT_ONCE: usize = 256;
 
-/// The maximum number of credentials whose newest versions are read before their size is known. Each has a value of at most
-/// [`VALUE_BYTES_MAX`](crate::credential::VALUE_BYTES_MAX), and little more.
+/// The maximum number of credentials whose newest versions are read before their size is known. A version is at most
+/// slightly larger than [`VALUE_BYTES_MAX`](crate::credential::VALUE_BYTES_MAX).
 const NAMES_READ_FIRST: usize = 16;
 
 /// The resolver returned a position that the document does not have, or overlapping positions.

@@ -56,7 +56,7 @@ impl Actor {
         Self(text.into())
     }
 
-    /// Returns the actor for a lookup. It is not checked, because no permission has a malformed actor.
+    /// Returns the actor for a lookup, without checking it. A malformed actor matches no permission.
     #[must_use]
     pub fn of_lookup(text: &str) -> Self {
         Self(text.into())
@@ -68,7 +68,7 @@ impl Actor {
         &self.0
     }
 
-    /// Returns whether a caller can be this actor: whether it is one of [`ACTOR_KINDS`] followed by an id. Permissions of
+    /// Returns whether a caller can log in as this actor: it must be one of [`ACTOR_KINDS`] followed by an id. Permissions of
     /// other actors have no effect.
     #[must_use]
     pub fn can_log_in(&self) -> bool {

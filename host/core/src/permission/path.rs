@@ -36,7 +36,7 @@ impl PermissionPath {
         Self(text)
     }
 
-    /// Returns the path for a lookup. It is not checked, because no permission has a malformed path.
+    /// Returns the path for a lookup, without checking it. A malformed path matches no permission.
     #[must_use]
     pub fn of_lookup(name: &LookupName) -> Self {
         Self(name.requested().to_owned())

@@ -53,7 +53,8 @@ pub struct Lease {
 /// - for each CA, the newest version of a credential that this CA signed
 #[async_trait]
 pub trait RetentionRepository: Send + Sync {
-    /// Searches the first credentials of a range, at most `count_max`, and returns those with versions beyond the threshold.
+    /// Searches the first credentials of a range, at most `count_max`, and returns the credentials among them that have versions
+    /// beyond the threshold.
     async fn page(
         &self,
         names: &NameRange,

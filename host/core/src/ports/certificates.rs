@@ -116,7 +116,7 @@ pub struct CertificateError {
 
 /// The rule that a leaf certificate violates if a CA certificate is required.
 pub const NOT_AN_AUTHORITY: &str =
-    "is not a certificate authority according to its basic constraints";
+    "is not a CA certificate: its basic constraints do not set the CA flag";
 
 /// A CA that signs for one call. Does not expose its private key.
 pub trait CertificateIssuer: Send + Sync {

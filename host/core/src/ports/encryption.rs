@@ -87,7 +87,7 @@ pub enum SealError {
     NotAuthentic,
     /// The active key has reached its limit of encryptions.
     #[error(
-        "the encryption key {0} has reached its limit of encrypted values, so nothing can be stored: activate a new key"
+        "the encryption key {0} has reached its limit of encryptions; activate a new key to store values"
     )]
     KeyExhausted(Uuid),
     /// No configured key has this id.

@@ -42,7 +42,7 @@ pub trait Generator: Send + Sync {
     /// and their faults count against this actor.
     fn for_actor(&self, actor: &Actor) -> Arc<dyn Generator>;
 
-    /// Returns the same generator for work of many calls. If the queue is full, its calls wait instead of failing. All such
+    /// Returns the same generator for bulk work. If the queue is full, its calls wait instead of failing. All such
     /// calls together occupy at most as many slots as there are threads.
     fn in_turn(&self) -> Arc<dyn Generator>;
 
@@ -68,8 +68,8 @@ pub trait Generator: Send + Sync {
     /// If the schema does not allow a parameter.
     fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginCallError>;
 
-    /// Returns the canonical form of parameters. The parameters are from a request, are canonical with changes, or were
-    /// stored with another release of the plugin.
+    /// Returns the canonical form of parameters. The parameters come from a request, are canonical parameters with
+    /// changes, or were stored by another release of the plugin.
     ///
     /// # Errors
     /// If the parameters break a rule, or the guest fails.
@@ -243,19 +243,19 @@ pub enum PluginFaultError {
     Trapped,
 }
 
-/// A violated rule.
+/// A violated rule. `Display` joins the field and the rule: "length must be at most 9".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The parameter or field that violates the rule; `None` if the violation concerns more than one.
     pub field: Option<String>,
-    /// The rule, as a message for the caller.
+    /// The rule, a predicate with the field as its subject: "must be at most 9".
     pub rule: String,
 }
 
 impl std::fmt::Display for Violation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.field {
-            Some(field) => write!(formatter, "{field}: {}", self.rule),
+            Some(field) => write!(formatter, "{field} {}", self.rule),
             None => formatter.write_str(&self.rule),
         }
     }

@@ -204,7 +204,7 @@ pub trait CredentialRepository: Send + Sync {
     async fn ping(&self) -> Result<(), RepositoryError>;
 }
 
-/// The number of times that [`CredentialRepository::certificates_by_expiry`] takes.
+/// The number of elements of `moments` in [`CredentialRepository::certificates_by_expiry`].
 pub const EXPIRY_MOMENTS: usize = 5;
 
 /// Versions of several credentials to add atomically, with the preconditions of the transaction.

@@ -2,8 +2,8 @@
 //!
 //! If the clock jumps forward, every version appears old, and a deleted version can't be restored. So each clock reading is
 //! compared with the monotonic time of this process since its last reading, and with the last recorded reading of any server.
-//! After a difference, no version is deleted by age until the clock has run steadily for [`CLOCK_SETTLING`], long enough for
-//! an operator to see the warning.
+//! If they differ, no version is deleted by age until the clock has run steadily for [`CLOCK_SETTLING`], long enough for an
+//! operator to see the warning.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -12,7 +12,8 @@ use crate::ports::ClockRecord;
 /// The clock readings of one process.
 #[derive(Debug, Default)]
 pub struct ClockWatch {
-    /// A clock reading and the uptime of the process at that time. Later differences accumulate against it.
+    /// A clock reading and the uptime of the process at that time. Later readings are compared with it, so that small differences
+    /// add up.
     reference: Option<(DateTime<Utc>, TimeDelta)>,
 }
 
@@ -101,7 +102,7 @@ mod tests {
             (jumping(YEAR, &[(30, 30 + YEAR)]), false),
             (jumping(YEAR, &evenly(21, YEAR)[..144]), false),
             (jumping(YEAR, &evenly(20, YEAR)), true),
-            // The clock may be correct again or not.
+            // The clock may or may not be correct again.
             (jumping(YEAR, &[(30, 30)]), false),
             // Small jumps add up.
             (vec![(0, 0), (10, 18), (20, 31)], false),

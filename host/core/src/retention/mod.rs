@@ -25,7 +25,7 @@ pub use policy::{
     RetentionPolicy, RetentionThreshold,
 };
 
-/// Deletes versions that no policy keeps.
+/// Deletes versions that exceed the limits of their policy and are not needed.
 #[derive(Clone)]
 pub struct Retention {
     /// The policies.
@@ -239,7 +239,7 @@ mod tests {
         /// The names in order, each with the sequences of its deletable versions.
         credentials: Mutex<Vec<(&'static str, Vec<i64>)>>,
         /// The sequences of versions that `delete_versions` skips.
-        stays: Vec<i64>,
+        skipped: Vec<i64>,
         is_unavailable: bool,
         is_trail_broken: bool,
         recorded: Mutex<Vec<String>>,
@@ -318,7 +318,7 @@ mod tests {
                 return Err(RepositoryError::Unavailable("connection refused".into()));
             }
             let sequence_of = |id: &Uuid| i64::try_from(id.as_u128()).unwrap();
-            let is_deleted = |id: &&Uuid| !self.stays.contains(&sequence_of(id));
+            let is_deleted = |id: &&Uuid| !self.skipped.contains(&sequence_of(id));
             let deleted: Vec<Uuid> = version_ids.iter().filter(is_deleted).copied().collect();
             let index = usize::try_from(credential_id.as_u128()).unwrap();
             let versions = &mut self.credentials.lock().unwrap()[index].1;
@@ -411,15 +411,15 @@ mod tests {
         {
             let mut world = world(&[("/a", 1..versions + 1)]);
             // The same run must not find a skipped version again.
-            world.stays = vec![1, batch];
-            let stays = world
-                .stays
+            world.skipped = vec![1, batch];
+            let skipped = world
+                .skipped
                 .iter()
-                .filter(|stays| **stays <= versions)
+                .filter(|skipped| **skipped <= versions)
                 .count();
             let world = Arc::new(world);
             let deleted = run(&retention(&world, &["/*"])).await.unwrap();
-            assert_eq!(deleted, versions.unsigned_abs() - stays as u64);
+            assert_eq!(deleted, versions.unsigned_abs() - skipped as u64);
             let recorded = world.recorded();
             let announced = recorded.iter().filter(|line| line.starts_with("announced"));
             assert_eq!(announced.count(), announcements, "{versions}");
@@ -450,9 +450,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn announcements_of_versions_that_stay_are_taken_back() {
+    async fn announced_versions_that_are_not_deleted_are_recorded() {
         let mut changed = world(&[("/a", 1..4)]);
-        changed.stays = vec![2];
+        changed.skipped = vec![2];
         let changed = Arc::new(changed);
         assert_eq!(run(&retention(&changed, &["/*"])).await.unwrap(), 2);
         assert_eq!(

@@ -32,17 +32,18 @@ pub struct RetentionLimits {
 }
 
 impl RetentionLimits {
-    /// Limits the number of versions, including the current one, and their age in days of 24 hours. `None` without a limit.
+    /// Limits the number of versions, including the current version, and their age in days of 24 hours. Returns `None` if both
+    /// limits are `None`.
     #[must_use]
     pub fn new(versions_max: Option<NonZeroU32>, age_days_max: Option<NonZeroU32>) -> Option<Self> {
-        let is_any_there = versions_max.is_some() || age_days_max.is_some();
-        is_any_there.then_some(Self {
+        let has_limit = versions_max.is_some() || age_days_max.is_some();
+        has_limit.then_some(Self {
             versions_max,
             age_days_max,
         })
     }
 
-    /// Returns the maximum number of versions per credential, including the current one.
+    /// Returns the maximum number of versions per credential, including the current version.
     #[must_use]
     pub fn versions_max(&self) -> Option<u32> {
         self.versions_max.map(NonZeroU32::get)
@@ -107,7 +108,7 @@ impl RetentionPolicies {
             return Err(DuplicatePathError(duplicate.path.to_string()));
         }
         Ok(Self {
-            stretches: cut(ranges),
+            stretches: divide(ranges),
         })
     }
 
@@ -177,7 +178,7 @@ fn following(name: &str) -> String {
 }
 
 /// Divides sorted ranges, which are pairwise disjoint or nested, into stretches, each with the policy of its innermost range.
-fn cut(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicyStretch> {
+fn divide(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicyStretch> {
     let mut stretches = Vec::new();
     let mut enclosing: Vec<(String, RetentionPolicy)> = Vec::new();
     let mut from = String::new();
@@ -235,7 +236,7 @@ mod tests {
     }
 
     /// Returns the paths of the policies whose stretches contain a name.
-    fn holding<'a>(policies: &'a RetentionPolicies, name: &str) -> Vec<&'a str> {
+    fn policies_covering<'a>(policies: &'a RetentionPolicies, name: &str) -> Vec<&'a str> {
         let folded = name.to_ascii_lowercase();
         let stretches = policies.stretches().iter();
         stretches
@@ -279,7 +280,7 @@ mod tests {
             ("/a/b/c/l", Some("/a/b/C/*")),
         ] {
             let expected: Vec<_> = path.into_iter().collect();
-            assert_eq!(holding(&policies, name), expected, "{name}");
+            assert_eq!(policies_covering(&policies, name), expected, "{name}");
         }
         let stretches = policies.stretches();
         let mut adjacent = stretches.iter().zip(stretches.iter().skip(1));
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_one_policy_whatever_its_casing() {
+    fn duplicate_paths_are_rejected_in_any_casing() {
         for (one, other) in [("/a/*", "/A/*"), ("/a", "/A"), ("/*", "*"), ("a", "/a")] {
             let refused = policies(&[(one, within(1)), ("/b", within(1)), (other, Kept::All)]);
             assert!(refused.is_err(), "{one} {other}");

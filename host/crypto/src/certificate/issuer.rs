@@ -186,7 +186,7 @@ const RULES: [Rule; 19] = [
         holds: is_no_longer_than_requested,
     },
     Rule {
-        message: "the public key must not be the issuer's own, in whatever form",
+        message: "the public key must not be the issuer's own, in any encoding",
         holds: has_public_key_of_its_own,
     },
     Rule {
@@ -202,12 +202,12 @@ const RULES: [Rule; 19] = [
         holds: has_known_critical_extensions,
     },
     Rule {
-        message: "the basic constraints must be there, and must assert an authority only if one was requested, \
-                critically",
+        message: "the basic constraints must be present; they may mark the certificate as a CA only if a CA was \
+                requested, and must then be critical",
         holds: has_requested_basic_constraints,
     },
     Rule {
-        message: "the authority key identifier must be the issuer's subject key identifier, and absent if it has none",
+        message: "the authority key identifier must be the issuer's subject key identifier, or absent if the issuer has none",
         holds: has_key_identifier_of_issuer,
     },
     Rule {
@@ -219,16 +219,16 @@ const RULES: [Rule; 19] = [
         holds: has_key_identifier_of_its_own,
     },
     Rule {
-        message: "the subject must not be the issuer's, unless an authority or this common name was requested",
+        message: "the subject must not be the issuer's, unless a CA or this common name was requested",
         holds: has_subject_of_its_own,
     },
     Rule {
-        message: "the key usage and extended key usage must not let the key sign certificates, revocation lists or OCSP \
-                responses that were not requested",
+        message: "the key usage and extended key usage must not allow the key to sign certificates, revocation lists or \
+                OCSP responses, unless this was requested",
         holds: has_requested_signing_usages,
     },
     Rule {
-        message: "the Netscape certificate type must not name an authority that was not requested",
+        message: "the Netscape certificate type must not mark the certificate as a CA, unless a CA was requested",
         holds: has_requested_netscape_type,
     },
 ];

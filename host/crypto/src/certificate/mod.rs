@@ -258,7 +258,7 @@ fn read_facts(certificate: &X509Certificate<'_>) -> Result<CertificateFacts, Cer
 }
 
 fn absent(field: &'static str) -> CertificateError {
-    refused(field, "is absent")
+    refused(field, "is missing")
 }
 
 fn refused(field: &'static str, rule: impl Into<Cow<'static, str>>) -> CertificateError {

@@ -162,7 +162,8 @@ fn rsa_key(key: &[u8]) -> Result<RsaPublicKey, Unverifiable> {
     RsaPublicKey::from_pkcs1_der(key).map_err(|_| Unverifiable::Key)
 }
 
-/// A curve, with the algorithm that verifies hashes with as many bits as the order of the curve (for P-521: as the longest hash).
+/// The algorithm that verifies signatures on a curve, and the hash whose length it expects: the length of the curve's order (for
+/// P-521, the longest hash).
 struct Curve {
     algorithm: &'static EcdsaVerificationAlgorithm,
     hash: &'static Algorithm,

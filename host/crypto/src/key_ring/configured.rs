@@ -51,7 +51,7 @@ pub struct RawKey(Zeroizing<[u8; KEY_BYTES]>);
 /// The key of a key management service that encrypts other keys.
 #[derive(Clone)]
 pub struct WrappingKey {
-    /// The address of the service. Services with the same address are the same.
+    /// The address of the service. Two services with the same address count as one service.
     pub source: String,
     /// The service.
     pub service: Arc<dyn KeyManagement>,
@@ -78,18 +78,18 @@ pub enum KeyRingError {
     )]
     IterationsOutOfRange,
     /// No key is active.
-    #[error("one encryption key must be active, and none is")]
+    #[error("no encryption key is active; set active = true on exactly one key")]
     NoActiveKey,
     /// A password is empty.
     #[error("an encryption password is empty")]
     PasswordEmpty,
     /// Two keys are the same.
     #[error(
-        "the encryption keys {0} and {1}, counted from 1 in the order of the configuration, are the same"
+        "the encryption keys {0} and {1} are the same (numbered from 1 in the order of the configuration)"
     )]
     SameKeyTwice(usize, usize),
     /// More than one key is active.
-    #[error("one encryption key must be active, and several are")]
+    #[error("several encryption keys are active; set active = true on exactly one key")]
     SeveralActiveKeys,
 }
 
@@ -201,7 +201,8 @@ impl KeySource {
         Ok(())
     }
 
-    /// Returns whether both sources are the same key. Not in constant time, because it compares only the operator's configuration.
+    /// Returns whether both sources provide the same key. Not in constant time, because it compares only the operator's
+    /// configuration.
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Password { password: one, .. }, Self::Password { password: two, .. }) => {

@@ -169,10 +169,10 @@ pub struct Recognition {
     recognized_indexes: BTreeSet<usize>,
 }
 
-/// No stored value can be decrypted. Lists the keys that the values need.
+/// No stored value can be decrypted. Contains the ids of the keys that the values need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "values are stored, and none of the configured encryption keys is the key of any of them; they need the keys {}",
+    "no configured encryption key can decrypt any of the stored values; they need the keys {}",
     .0.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
 )]
 pub struct NoMatchingKeyError(pub Vec<Uuid>);

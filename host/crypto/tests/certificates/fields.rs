@@ -131,13 +131,13 @@ fn structural_errors_name_the_field() {
             &lone,
             &leaf,
             false,
-            "ca is not a certificate authority according to its basic constraints",
+            "ca is not a CA certificate: its basic constraints do not set the CA flag",
         ),
         (
             &lone,
             &lone,
             true,
-            "ca_name is not a certificate authority according to its basic constraints",
+            "ca_name is not a CA certificate: its basic constraints do not set the CA flag",
         ),
     ] {
         let fields = CertificateFields {
@@ -270,7 +270,7 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
                 ..whole
             },
             Some(&issuer),
-            "certificate is absent",
+            "certificate is missing",
         ),
         (
             CertificateFields {
@@ -278,12 +278,12 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
                 ..whole
             },
             Some(&issuer),
-            "private_key is absent",
+            "private_key is missing",
         ),
         (
             CertificateFields { ca: None, ..whole },
             Some(&issuer),
-            "ca is absent",
+            "ca is missing",
         ),
         (
             CertificateFields {

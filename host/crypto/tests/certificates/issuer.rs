@@ -101,7 +101,7 @@ fn requested_key_usages_are_signed_for_leaves() {
         return;
     };
     let authority = openssl.authority(P256);
-    let asked_for = IssuanceRules {
+    let requested = IssuanceRules {
         signing_usages: SigningUsages {
             certificates: true,
             ..SigningUsages::default()
@@ -109,7 +109,7 @@ fn requested_key_usages_are_signed_for_leaves() {
         ..rules(false)
     };
     let issuer = X509Certificates
-        .issuer(&authority.certificate, &authority.private_key, asked_for)
+        .issuer(&authority.certificate, &authority.private_key, requested)
         .unwrap();
     let body = leaf(&openssl, issuer.as_ref()).with(Extension::new(KEY_USAGE, true, KEY_CERT_SIGN));
     let der = issuer.sign_certificate(&body.to_der()).unwrap();
@@ -218,7 +218,7 @@ fn issuer_needs_a_ca_certificate_and_its_key() {
         let created = X509Certificates.issuer(&certificate.certificate, &key.private_key, rules);
         created.err().unwrap().to_string()
     };
-    assert!(refused(&leaf, &leaf).starts_with("certificate is not a certificate authority"));
+    assert!(refused(&leaf, &leaf).starts_with("certificate is not a CA certificate"));
     assert_eq!(
         refused(&authority, &leaf),
         "private_key does not belong to certificate"

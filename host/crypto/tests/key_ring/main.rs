@@ -20,7 +20,7 @@ use keywright_crypto::{
 use uuid::Uuid;
 
 #[test]
-fn sealed_value_opens_only_at_its_place() {
+fn sealed_value_opens_only_for_its_name_and_version() {
     let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/Team/Key");
     let context = SealContext {

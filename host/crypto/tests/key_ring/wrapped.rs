@@ -18,20 +18,20 @@ use crate::{at, now, raw, secret, unlock};
 
 /// Wraps a key by prepending a byte, and removes it to unwrap.
 enum Service {
-    Marks(u8),
+    Prepends(u8),
     DoesNotRespond,
-    ForgetsKeys,
-    MakesMuch(usize),
+    UnwrapsToZeros,
+    WrapsToLength(usize),
 }
 
 #[async_trait]
 impl KeyManagement for Service {
     async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementError> {
         match self {
-            Self::Marks(mark) => Ok([&[*mark], key].concat()),
-            Self::DoesNotRespond => Err(away()),
-            Self::ForgetsKeys => Ok(vec![0; 40]),
-            Self::MakesMuch(bytes) => Ok(vec![0; *bytes]),
+            Self::Prepends(mark) => Ok([&[*mark], key].concat()),
+            Self::DoesNotRespond => Err(unavailable()),
+            Self::UnwrapsToZeros => Ok(vec![0; 40]),
+            Self::WrapsToLength(bytes) => Ok(vec![0; *bytes]),
         }
     }
 
@@ -40,11 +40,11 @@ impl KeyManagement for Service {
         wrapped_key: &[u8],
     ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementError> {
         match (self, wrapped_key) {
-            (Self::Marks(mark), [first, key @ ..]) if first == mark => {
+            (Self::Prepends(mark), [first, key @ ..]) if first == mark => {
                 Ok(Some(Zeroizing::new(key.to_vec())))
             }
-            (Self::DoesNotRespond, _) => Err(away()),
-            (Self::ForgetsKeys, _) => Ok(Some(Zeroizing::new(vec![0; 32]))),
+            (Self::DoesNotRespond, _) => Err(unavailable()),
+            (Self::UnwrapsToZeros, _) => Ok(Some(Zeroizing::new(vec![0; 32]))),
             _ => Ok(None),
         }
     }
@@ -52,7 +52,7 @@ impl KeyManagement for Service {
 
 #[test]
 fn wrapped_key_is_recognized_by_its_service() {
-    let first = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
+    let first = unlock(vec![wrapped(Service::Prepends(1), "one", true)], &[]);
     let record = first.added.unwrap();
     let KeyDerivation::Wrapped(wrapped_key) = &record.derivation else {
         unreachable!("the key is wrapped")
@@ -67,8 +67,8 @@ fn wrapped_key_is_recognized_by_its_service() {
 
     let configured = vec![
         raw(1, true),
-        wrapped(Service::Marks(2), "two", false),
-        wrapped(Service::Marks(1), "one", false),
+        wrapped(Service::Prepends(2), "two", false),
+        wrapped(Service::Prepends(1), "one", false),
     ];
     let again = unlock(configured, std::slice::from_ref(&record));
     assert_eq!(again.unrecognized, [1]);
@@ -81,20 +81,20 @@ fn wrapped_key_is_recognized_by_its_service() {
 
 #[test]
 fn wrapped_keys_do_not_repeat() {
-    let made = |_| unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]).added;
+    let made = |_| unlock(vec![wrapped(Service::Prepends(1), "one", true)], &[]).added;
     let [one, two] = [0, 1].map(made).map(Option::unwrap);
     assert_ne!(one.derivation, two.derivation);
 }
 
 #[test]
 fn failing_service_does_not_affect_other_records() {
-    let of_service = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
+    let of_service = unlock(vec![wrapped(Service::Prepends(1), "one", true)], &[]);
     let of_service = of_service.added.unwrap();
     let configured = ConfiguredKeys::new(vec![raw(1, true)]).unwrap();
     let of_raw = now(configured.new_record(Uuid::from_u128(70), at(9))).unwrap();
 
-    let away = wrapped(Service::DoesNotRespond, "one", false);
-    let configured = ConfiguredKeys::new(vec![raw(1, true), away]).unwrap();
+    let unavailable = wrapped(Service::DoesNotRespond, "one", false);
+    let configured = ConfiguredKeys::new(vec![raw(1, true), unavailable]).unwrap();
     let mut recognition = Recognition::default();
     let outcome = now(recognition.compare(&configured, &[of_service.clone(), of_raw.clone()]));
     assert!(matches!(outcome, Err(ComparisonError::KeyManagement(_))));
@@ -104,16 +104,16 @@ fn failing_service_does_not_affect_other_records() {
 
 #[test]
 fn failing_service_does_not_affect_later_keys() {
-    let of_one = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
+    let of_one = unlock(vec![wrapped(Service::Prepends(1), "one", true)], &[]);
     let of_one = KeyRecord {
         id: Uuid::from_u128(71),
         ..of_one.added.unwrap()
     };
-    let of_two = unlock(vec![wrapped(Service::Marks(2), "two", true)], &[]);
+    let of_two = unlock(vec![wrapped(Service::Prepends(2), "two", true)], &[]);
     let of_two = of_two.added.unwrap();
     let configured = ConfiguredKeys::new(vec![
         wrapped(Service::DoesNotRespond, "one", false),
-        wrapped(Service::Marks(2), "two", true),
+        wrapped(Service::Prepends(2), "two", true),
     ])
     .unwrap();
     let mut recognition = Recognition::default();
@@ -128,8 +128,8 @@ fn failing_service_does_not_affect_later_keys() {
 #[test]
 fn key_that_the_service_cannot_unwrap_gets_no_record() {
     for service in [
-        Service::ForgetsKeys,
-        Service::MakesMuch(WRAPPED_KEY_BYTES_MAX),
+        Service::UnwrapsToZeros,
+        Service::WrapsToLength(WRAPPED_KEY_BYTES_MAX),
     ] {
         let refused = refusal(service);
         assert!(
@@ -138,7 +138,7 @@ fn key_that_the_service_cannot_unwrap_gets_no_record() {
         );
         assert!(refused.to_string().contains("the service"), "{refused}");
     }
-    let refused = refusal(Service::MakesMuch(WRAPPED_KEY_BYTES_MAX + 1));
+    let refused = refusal(Service::WrapsToLength(WRAPPED_KEY_BYTES_MAX + 1));
     assert!(
         matches!(refused, RecordError::WrappedKeyTooLong(_)),
         "{refused:?}"
@@ -153,8 +153,8 @@ fn key_that_the_service_cannot_unwrap_gets_no_record() {
 #[test]
 fn keys_of_the_same_service_are_duplicates() {
     let keys = vec![
-        wrapped(Service::Marks(1), "one", true),
-        wrapped(Service::Marks(1), "one", false),
+        wrapped(Service::Prepends(1), "one", true),
+        wrapped(Service::Prepends(1), "one", false),
     ];
     let refused = ConfiguredKeys::new(keys).unwrap_err();
     assert_eq!(refused, KeyRingError::SameKeyTwice(1, 2));
@@ -177,7 +177,7 @@ fn wrapped(service: Service, source: &str, is_active: bool) -> ConfiguredKey {
     }
 }
 
-fn away() -> KeyManagementError {
-    let reason: Box<dyn std::error::Error + Send + Sync> = "it is away".into();
+fn unavailable() -> KeyManagementError {
+    let reason: Box<dyn std::error::Error + Send + Sync> = "it is unavailable".into();
     reason.into()
 }

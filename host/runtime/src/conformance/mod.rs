@@ -108,7 +108,7 @@ impl Effort {
         few: 256,
     };
 
-    /// Whether the full test fits, given the processor time of one call.
+    /// Returns whether the full test fits, given the processor time of one call.
     fn allows_all(self, call: Duration) -> bool {
         call.saturating_mul(VALUES_MAX + FLIPS_MAX) <= self.processor_time_max
     }

@@ -41,7 +41,7 @@ pub struct ConformanceReport {
 }
 
 impl ConformanceReport {
-    /// Whether all checks passed.
+    /// Returns whether all checks passed.
     #[must_use]
     pub fn is_passed(&self) -> bool {
         self.checks.iter().all(|check| check.fault.is_none())

@@ -109,7 +109,7 @@ impl ParametersSchema {
         &self.read_only
     }
 
-    /// Whether `after` has no read-only parameter that `before` lacks.
+    /// Returns whether `after` has no read-only parameter that `before` lacks.
     pub(crate) fn adds_no_read_only(&self, before: &Parameters, after: &Parameters) -> bool {
         self.read_only
             .iter()

@@ -28,7 +28,7 @@ impl ValueSchema {
         })
     }
 
-    /// Whether a value is valid.
+    /// Returns whether a value is valid.
     pub(crate) fn is_valid(&self, value: &Value) -> bool {
         self.checker.is_valid(value)
     }
@@ -351,7 +351,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"key": {"const": "k"}}});
         let schema = ValueSchema::parse(&schema.to_string()).unwrap();
         let violation = schema.violation(&json!({"key": "hunter2"})).unwrap();
-        assert_eq!(violation.to_string(), r#"key: must be "k""#);
+        assert_eq!(violation.to_string(), r#"key must be "k""#);
         assert!(schema.is_valid(&json!({"key": "k"})));
     }
 }

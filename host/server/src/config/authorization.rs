@@ -62,7 +62,7 @@ impl AuthorizationConfig {
                 if !grant.actor.can_log_in() {
                     let actor = grant.actor.as_str();
                     let what = format!(
-                        "no caller can be the actor {actor:?}, named for {}",
+                        "names {actor:?} on {}, but no caller can log in as this actor",
                         grant.path
                     );
                     findings.warning(format!("{setting}.actors"), what);

@@ -264,8 +264,12 @@ impl TlsConfig {
         }
         if let (Some(chain), Some(key)) = (chain, key) {
             let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
-            let certified = certified
-                .map_err(|cause| StartupError::while_doing("using it for the certificate", cause));
+            let certified = certified.map_err(|cause| match cause {
+                rustls::Error::InconsistentKeys(_) => {
+                    StartupError::new(format!("does not match {CERTIFICATE}"))
+                }
+                cause => StartupError::while_doing("using it with the certificate", cause),
+            });
             findings.ok_or_report(PRIVATE_KEY, certified);
         }
         let Some(file) = &self.client_authorities else {

@@ -90,7 +90,7 @@ impl StorageConfig {
                 wait_max,
             })),
             _ => Err(StartupError::new(
-                "storage needs either file, for SQLite, or url, for PostgreSQL",
+                "exactly one of storage.file (SQLite) and storage.url (PostgreSQL) must be set",
             )),
         }
     }

@@ -143,8 +143,11 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartupError> {
         .map_err(|cause| StartupError::while_doing("choosing TLS versions", cause))?
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
-        .map_err(|cause| {
-            StartupError::file("using the TLS certificate", &files.certificate, cause)
+        .map_err(|cause| match cause {
+            rustls::Error::InconsistentKeys(_) => {
+                StartupError::new("server.tls.private_key does not match server.tls.certificate")
+            }
+            cause => StartupError::file("using the TLS certificate", &files.certificate, cause),
         })?;
     server.time_provider = Arc::new(TimeFrom1970);
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

@@ -351,7 +351,7 @@ pub(crate) mod statements {
         from credential_name n where n.credential_sequence > $1 and n.credential_sequence <= $2
         order by n.credential_sequence limit $3";
 
-    /// SQLite: listing the rows of the index itself would read all words. This table of the index has one row for each.
+    /// SQLite: listing the rows of the index itself would read all words. This table of the index has one row for each name.
     pub(crate) const SQLITE_INDEXED_NAMES: &str = "
         select n.id as sequence, (select c.sequence from credential c where c.sequence = n.id) is not null as has_credential
         from credential_name_docsize n where n.id > $1 and n.id <= $2 order by n.id limit $3";

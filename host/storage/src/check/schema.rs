@@ -90,7 +90,7 @@ fn sqlite_compared(
             None => differences.push(format!("the {kind} {name} is missing")),
             Some(found) if !is_shadow_table(text) && words(found) != words(text) => {
                 differences.push(format!(
-                    "the {kind} {name} differs from the one that the migrations create"
+                    "the {kind} {name} differs from its definition in the migrations"
                 ));
             }
             Some(_) => {}
@@ -105,7 +105,7 @@ fn sqlite_compared(
     differences
 }
 
-/// Whether a table belongs to a full-text index. Its text differs between releases of SQLite.
+/// Returns whether a table belongs to a full-text index. Its text differs between releases of SQLite.
 fn is_shadow_table(text: &str) -> bool {
     text.starts_with(SHADOW_TABLE)
 }
@@ -116,7 +116,7 @@ fn words(text: &str) -> Vec<&str> {
 
 const TRIGGER: &str = "trigger";
 
-/// The beginning of the text of such a table.
+/// The beginning of the text of a shadow table.
 const SHADOW_TABLE: &str = "CREATE TABLE 'credential_name_";
 
 const POSTGRES_TRIGGER: &str = "trigger ";
@@ -125,11 +125,11 @@ const POSTGRES_SCHEMA: &str = include_str!("postgres_schema.txt");
 mod statements {
     //! The SQL. It reads the whole schema on purpose.
 
-    /// Without the objects that SQLite creates itself: its own tables, and indexes of constraints.
+    /// Excludes the objects that SQLite creates itself: its own tables, and indexes of constraints.
     pub(super) const SQLITE_OBJECTS: &str = "
         select type as kind, name, sql as text from sqlite_schema where sql is not null and name not like 'sqlite\\_%' escape '\\'";
 
-    /// Without texts that differ between releases of PostgreSQL: check constraints, and `not null` as a constraint.
+    /// Excludes texts that differ between releases of PostgreSQL: check constraints, and `not null` as a constraint.
     pub(super) const POSTGRES_OBJECTS: &str = "
         select concat('column ', table_name, '.', column_name, ' ', data_type,
             case is_nullable when 'NO' then ' not null' end, ' collate ' || collation_name) as line

@@ -5,14 +5,14 @@
 //! outcome that it would have alone:
 //!
 //! 1. *One at a time.* The thread owns the connection and runs each transaction from its first statement to its last. So each
-//!    sees the changes of those before it, as in transactions of their own.
+//!    transaction sees the changes of the earlier ones in its group, as if they were already committed.
 //! 2. *No response before the flush.* The caller gets the outcome when the group is committed, even for a transaction that
 //!    wrote nothing: its outcome may depend on the writes of others in the group.
 //! 3. *A failure undoes one transaction.* Each begins with a savepoint. No savepoint is released before the commit, so the last
-//!    one always belongs to the current transaction, and rolling back to it undoes that transaction alone. A transaction that
-//!    panics is undone likewise.
-//! 4. *A transaction runs to its end or not at all.* If its caller goes away before it begins, the thread skips it. If its
-//!    caller goes away later, the thread finishes it.
+//!    one always belongs to the current transaction, and rolling back to it undoes only that transaction. A transaction that
+//!    panics is undone in the same way.
+//! 4. *A transaction runs to its end or not at all.* If its caller is dropped before it begins, the thread skips it. If its
+//!    caller is dropped later, the thread finishes it.
 //! 5. *If the thread itself fails, nothing of the group is written.* If it can't begin, roll back or commit, all callers of the
 //!    group get an error, and the thread closes the connection, which rolls back; the next group gets a new one. This covers a
 //!    database that rolls back by itself, as SQLite may when the disk is full: the savepoints are gone too, so rolling back to
@@ -110,7 +110,7 @@ impl GroupCommit {
         F: Future<Output = Result<Ended<T>, RepositoryError>>,
     {
         let (response, outcome) = oneshot::channel();
-        let (queued, caller) = self.state.waiting.queued(field(work, response));
+        let (queued, caller) = self.state.waiting.queued(job(work, response));
         // If the thread has ended, there is no outcome.
         drop(self.queue.send(Message::Run(queued)));
         caller.outcome(outcome, self.wait_max).await?
@@ -128,7 +128,7 @@ impl GroupCommit {
         }
     }
 
-    /// Refuses new transactions, waits for those in the queue, for at most as long as their callers, and closes the connection.
+    /// Refuses new transactions, waits for queued transactions (at most as long as their callers wait), and closes the connection.
     pub(super) async fn close(&self) {
         let (closed, closing) = oneshot::channel();
         // If the thread has ended, there is nothing to close.
@@ -154,13 +154,13 @@ struct WriterThread {
 }
 
 enum Message {
-    Run(Queued<Field>),
+    Run(Queued<Job>),
     /// The last message. Its sender is dropped when the connection is closed.
     Close(oneshot::Sender<()>),
 }
 
 /// Runs a transaction, unless beginning it failed.
-type Field = Box<dyn FnOnce(Result<SharedConnection, GroupError>) -> (Completion, Response) + Send>;
+type Job = Box<dyn FnOnce(Result<SharedConnection, GroupError>) -> (Completion, Response) + Send>;
 
 /// Passes the outcome of a transaction to its caller, given the outcome of the commit.
 type Response = Box<dyn FnOnce(Result<(), GroupError>)>;
@@ -210,10 +210,10 @@ impl From<GroupError> for RepositoryError {
 struct UnfinishedError;
 
 /// Returns a closure that runs a transaction and sends its outcome.
-fn field<T, F>(
+fn job<T, F>(
     work: impl FnOnce(Transaction) -> F + Send + 'static,
     response: oneshot::Sender<Result<T, RepositoryError>>,
-) -> Field
+) -> Job
 where
     T: Send + 'static,
     F: Future<Output = Result<Ended<T>, RepositoryError>>,
@@ -296,13 +296,13 @@ impl WriterThread {
         self.state.is_open.store(false, Ordering::Relaxed);
     }
 
-    /// Runs the first transaction and those queued behind it, and commits them. After an error, the state of the connection is
-    /// unknown.
-    fn write(&mut self, group: &mut Group, first: Field) -> Result<(), GroupError> {
+    /// Runs the first transaction and the transactions queued behind it, and commits them. After an error, the state of the
+    /// connection is unknown.
+    fn write(&mut self, group: &mut Group, first: Job) -> Result<(), GroupError> {
         let mut next = Some(first);
-        while let Some(field) = next {
+        while let Some(job) = next {
             let begun = self.begin(group);
-            let (completion, response) = field(begun.clone());
+            let (completion, response) = job(begun.clone());
             group.responses.push(response);
             let connection = begun?;
             if completion == Completion::RollBack {
@@ -341,7 +341,7 @@ impl WriterThread {
     }
 
     /// Returns the next transaction, of this group if there is one. `None` if the group is complete or the queue is closed.
-    fn next(&mut self, mut group: Option<&mut Group>) -> Option<Field> {
+    fn next(&mut self, mut group: Option<&mut Group>) -> Option<Job> {
         while self.closing.is_none() {
             let message = match &mut group {
                 Some(group) => self.join(group),
@@ -349,8 +349,8 @@ impl WriterThread {
             };
             match message? {
                 Message::Run(queued) => {
-                    if let Some(field) = queued.begin() {
-                        return Some(field);
+                    if let Some(job) = queued.begin() {
+                        return Some(job);
                     }
                 }
                 Message::Close(closing) => self.closing = Some(closing),

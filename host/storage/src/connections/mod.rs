@@ -85,7 +85,7 @@ impl Connections {
     }
 
     /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off.
-    /// Few more rows are in memory than the receiver keeps.
+    /// Buffers only a few rows.
     pub(crate) async fn fetch_each(
         &self,
         statement: Statement,
@@ -141,7 +141,7 @@ impl Connections {
         }
     }
 
-    /// Refuses new check-outs, waits for connections in use, for at most as long as a caller waits for one, and closes all.
+    /// Refuses new check-outs, waits for connections in use (at most as long as a caller waits), and closes all connections.
     pub(crate) async fn close(&self) {
         match self {
             Self::Postgres(connections) => connections.close().await,
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Requires that a point read gets a connection, out of two, while more long reads want one than there are.
+    /// Asserts that a point read gets the second of two connections while a long read uses the first and two more are waiting.
     async fn point_reads_pass(connections: &Connections, long: &'static str) {
         let each = || connections.fetch_all(statement(long));
         let scanning = async {

@@ -1,4 +1,4 @@
-//! What the pools of both engines share: their occupancy, the limit on long reads, and queued work.
+//! Shared parts of the pools of both engines: their occupancy, the limit on long reads, and queued work.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -34,7 +34,7 @@ pub struct PoolOccupancy {
     pub waiting: usize,
 }
 
-/// The connections that long reads may use at a time. Point reads always find one of the others.
+/// The connections that long reads may use at a time. The others remain available to point reads.
 #[derive(Clone)]
 pub(super) struct LongReads {
     slots: Arc<Semaphore>,
@@ -69,17 +69,17 @@ impl LongReads {
     }
 }
 
-/// Queued work. Whichever of the consumer and the caller takes it first decides whether it runs. If either drops it before, it
-/// never begins.
+/// Queued work, shared by the consumer of the queue and the caller. The consumer takes it to run it; the caller takes it to give it
+/// up. Only the first of them succeeds. If either of them drops its handle first, the work never begins.
 pub(crate) struct Queued<W>(Shared<W>);
 
 /// The caller's handle to queued work.
 pub(crate) struct Caller<W>(Queued<W>);
 
-/// The work and its reference for the count. `None` once it is taken.
+/// The work, and its reference to the [`WaitCounter`]. `None` once the work is taken.
 type Shared<W> = Arc<Mutex<Option<(W, Arc<()>)>>>;
 
-/// Counts callers that wait, or queued work that has not begun, by its references.
+/// Counts waiting callers, or queued work that has not begun: each has a reference to the counter.
 #[derive(Default)]
 pub(crate) struct WaitCounter(Arc<()>);
 
@@ -136,5 +136,5 @@ impl<W> Drop for Queued<W> {
     }
 }
 
-/// One of this many connections may be used by a long read.
+/// Long reads may use the number of connections divided by this.
 const POOL_DIVISOR: usize = 2;

@@ -1,7 +1,7 @@
 //! Connections to a PostgreSQL server, and their pool.
 //!
 //! The pool replaces sqlx's own, which runs a health check on every returned connection. This pool checks a connection only if
-//! its last user went away early, if it was idle for a while, or if another connection was found dead since its last use. A
+//! its last use was cancelled, if it was idle for a while, or if another connection was found dead since its last use. A
 //! connection is retired at a maximum age, and when a write on any connection is refused: another server may be the primary by
 //! then.
 
@@ -125,8 +125,8 @@ impl PostgresConnections {
         .await
     }
 
-    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off. No
-    /// more rows are in memory than the receiver keeps.
+    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off. Does
+    /// not buffer rows.
     pub(crate) async fn fetch_each(
         &self,
         statement: Statement,
@@ -213,7 +213,7 @@ impl PostgresConnections {
         }
     }
 
-    /// Refuses new check-outs, waits for connections in use, for at most as long as a caller waits for one, and closes all.
+    /// Refuses new check-outs, waits for connections in use (at most as long as a caller waits), and closes all connections.
     pub(crate) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         if let Some(long_reads) = &self.long_reads {
@@ -504,7 +504,7 @@ pub(super) async fn within<T>(
         .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
-/// How long the pool waits for a connection whose last user went away before it opens another one instead.
+/// How long the pool waits for the rollback of a connection whose last use was cancelled. Then it opens another one instead.
 const ROLLBACK_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// The interval between checks for connections still in use.

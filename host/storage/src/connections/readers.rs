@@ -2,7 +2,7 @@
 //!
 //! A short read runs in place, on the caller's thread: reading a few rows by an index takes a few microseconds, less than
 //! handing the read to another thread. Every other read is long: it runs on a thread where it may block, and long reads together
-//! use a part of the connections.
+//! use only a part of the connections.
 
 use std::{
     mem,
@@ -193,7 +193,7 @@ impl SqliteReaders {
         }
     }
 
-    /// Refuses new check-outs, waits for connections in use, for at most as long as a read waits for one, and closes all.
+    /// Refuses new check-outs, waits for connections in use (at most as long as a read waits), and closes all connections.
     pub(crate) async fn close(&self) {
         let begun = Instant::now();
         self.shared.slots.close();
@@ -327,7 +327,7 @@ fn send_batches(
 const BATCH_ROWS: usize = 128;
 const BATCHES_AHEAD_MAX: usize = 2;
 
-/// The pause before a read of a locked file is retried.
+/// The pause before a retry of reading a locked file.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The interval between checks for connections still in use.

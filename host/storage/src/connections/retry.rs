@@ -32,8 +32,8 @@ impl<'r> Retries<'r> {
         }
     }
 
-    /// Returns whether to retry after this failure. If so, it first waits for the backoff. An operation that takes longer than
-    /// all retries may is retried once.
+    /// Returns whether to retry after this failure. If so, first waits for the backoff. The first retry is always allowed, even
+    /// if the operation took longer than `wait_max`.
     pub(super) async fn should_retry(&mut self, failure: &RepositoryError) -> bool {
         let is_in_time = !self.is_retried || self.begun.elapsed() < self.wait_max;
         let should_retry = is_conflict(failure) && is_in_time;
@@ -47,14 +47,14 @@ impl<'r> Retries<'r> {
     }
 }
 
-/// Random, so that two conflicting transactions do not collide again. It need not be unpredictable.
+/// Returns a random pause, so that two conflicting transactions do not conflict again. It need not be unpredictable.
 fn random_pause(pause_max: Duration) -> Duration {
     let random = RandomState::new().hash_one(());
     let microseconds_max = u64::try_from(pause_max.as_micros()).unwrap_or(u64::MAX);
     Duration::from_micros(random % microseconds_max.max(1))
 }
 
-/// The longest backoff before the first retry, and the limit that it doubles up to.
+/// The maximum backoff before the first retry. It doubles with each retry, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(64);
 

@@ -62,7 +62,7 @@ struct FileIdentity {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{} is not the file that this server opened: it was moved, deleted or replaced; put the file back, or restart the server \
-     to use the one that is there now",
+     to use the file that is now at this path",
     .path.display()
 )]
 struct FileDisplacedError {
@@ -92,7 +92,7 @@ impl SqliteFile {
     pub(super) fn connect(&self) -> sqlx::Result<SqliteConnection> {
         self.check()?;
         let connection = SqliteConnection::open(&self.settings)?;
-        // The path may name another file since the first check.
+        // Since the first check, another file may have been moved to the path.
         self.check()?;
         Ok(connection)
     }
@@ -125,7 +125,7 @@ impl FileWatch {
 
     /// Also watches the write-ahead log and its index, which must exist by now.
     pub(crate) fn watch_side_files(&self) -> io::Result<()> {
-        // SQLite puts them next to the file that a symbolic link leads to.
+        // SQLite creates them next to the target of a symbolic link.
         let database = fs::canonicalize(&self.database.path)?;
         let side_file = |end: &str| {
             let mut path = database.clone().into_os_string();
@@ -217,7 +217,7 @@ pub(crate) struct SqliteSettings {
 /// A connection to a SQLite file. Its methods block the thread. Dropping it rolls back its transaction and closes it.
 pub(crate) struct SqliteConnection {
     connection: rusqlite::Connection,
-    /// The texts for SQLite of constants that have run.
+    /// The SQLite texts of constant statements that have run, by the address and the length of the constant.
     texts: RefCell<HashMap<(usize, usize), Arc<str>>>,
 }
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A transaction that writes. Dropping it rolls it back. Except on [`Isolation::ReadCommitted`], its reads stay valid until it
-/// ends, whatever other servers do.
+/// ends, regardless of writes by other servers.
 pub(crate) struct Transaction {
     inner: Inner,
     /// Whether a statement failed. The failure may have ended the transaction; another statement would then run outside it.
@@ -297,8 +297,8 @@ fn transaction_ended() -> RepositoryError {
     repository_failure(sqlx::Error::Protocol(reason.to_owned()))
 }
 
-/// Statements follow each other without delay. A longer pause means that the client is gone, and its locks would stay.
-/// A read-committed transaction writes for several callers, who must not wait for a lock that concerns one of them.
+/// Statements follow each other without delay. A longer pause means that the client has died; without the timeout, its locks would
+/// remain. A read-committed transaction writes for several callers, who must not wait for a lock that concerns one of them.
 const POSTGRES_BEGIN_READ_COMMITTED: &str = "begin isolation level read committed;
     set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '1s'";
 const POSTGRES_BEGIN_SERIALIZABLE: &str = "begin isolation level serializable;

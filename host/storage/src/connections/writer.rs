@@ -1,7 +1,7 @@
 //! Transactions that write.
 //!
-//! After a write fails because the disk is full or broken, the writer periodically writes a little until that succeeds. So a
-//! server recovers even without requests that write.
+//! After a write fails because the disk is full or broken, the writer periodically attempts a small write until it succeeds. So
+//! a server recovers even without requests that write.
 
 use std::{
     future::Future,
@@ -109,9 +109,9 @@ impl Writer {
         })
     }
 
-    /// Runs a transaction, which the work must end. On PostgreSQL, retries the work after conflicts with other transactions,
-    /// for at most as long as a caller waits for a connection. When this returns, everything that the outcome depends on is on
-    /// disk. On SQLite, the work blocks the writer thread: it must wait for nothing but the transaction.
+    /// Runs a transaction, which the work must commit or roll back. On PostgreSQL, retries the work after conflicts with other
+    /// transactions, for at most as long as a caller waits for a connection. When this returns, everything that the outcome depends
+    /// on is on disk. On SQLite, the work blocks the writer thread: it must wait only for the transaction.
     ///
     /// # Errors
     /// The errors of the work, after which nothing is written, unless the response to the commit was lost;
@@ -158,7 +158,8 @@ impl Writer {
         running.await
     }
 
-    /// Runs a transaction without retries. On PostgreSQL it is read committed: the work must lock whatever it decides on.
+    /// Runs a transaction without retries. On PostgreSQL it is read committed: the work must lock the rows that its decisions
+    /// depend on.
     ///
     /// # Errors
     /// As [`Self::transaction`], and after a conflict with another transaction.
@@ -241,7 +242,7 @@ impl Writer {
         outcome
     }
 
-    /// Whether a write has failed because the disk is full or broken, and no later attempt has succeeded.
+    /// Returns whether a write has failed because the disk is full or broken, and no later attempt has succeeded.
     pub(crate) fn is_failing(&self) -> bool {
         self.state.is_failing.load(Ordering::Acquire)
     }
@@ -278,7 +279,7 @@ fn opened_read_only() -> RepositoryError {
     RepositoryError::Query(Box::new(OpenedReadOnlyError))
 }
 
-/// Periodically writes a little, until that succeeds.
+/// Periodically attempts a small write, until it succeeds.
 async fn probe(writer: Writer) {
     let state = Arc::clone(&writer.state);
     loop {

@@ -3,8 +3,8 @@
 //! The slow part of a commit is the flush of the disk, and serializable transactions that look up neighbouring names conflict.
 //! So versions that arrive during a write are added together, by one read-committed transaction that locks the rows of their
 //! credentials and skips rows that are already locked. For the versions that [`is_batched`] accepts, this is as safe as a
-//! serializable transaction; `host/docs/decisions/storage.md` explains why. A version that does not fit, and each version of a
-//! batch that conflicts with another transaction, is added by its own serializable transaction, which determines the reason.
+//! serializable transaction; `host/docs/decisions/storage.md` explains why. If the preconditions of a version are not met, or its
+//! batch conflicts with another transaction, its own serializable transaction adds it or determines why it can't be added.
 
 mod statements;
 
@@ -74,16 +74,16 @@ pub(super) async fn append(
 pub(crate) struct AppendBatches {
     /// Their length is bounded by the number of callers.
     ///
-    /// There is one queue for each concurrent batch, and a name always uses the same: two batches of one server never wait for
-    /// the same row.
+    /// There is one queue for each concurrent batch, and all versions of a name use the same queue. So two batches of one server
+    /// never wait for the same row.
     queues: Arc<[mpsc::UnboundedSender<Queued<Pending>>]>,
     wait_max: Duration,
     waiting: Arc<WaitCounter>,
-    /// The connections that versions of locked credentials may use. Batches always find one of the others.
+    /// The connections that versions of locked credentials may use. The others remain available to batches.
     waiting_for_lock: Arc<Semaphore>,
 }
 
-/// What a batch did with a version.
+/// The result of submitting a version for a batch.
 enum BatchOutcome {
     /// It was added.
     Added(AddedVersion),
@@ -112,7 +112,7 @@ struct Pending {
 /// Versions that are not in a batch yet.
 struct Backlog {
     queue: mpsc::UnboundedReceiver<Queued<Pending>>,
-    /// A version that did not fit into the last batch and begins the next one.
+    /// A version that exceeded a limit of the last batch or repeated a name. It begins the next batch.
     next: Option<Pending>,
 }
 
@@ -127,8 +127,9 @@ impl fmt::Display for BatchError {
 }
 
 impl Error for BatchError {
+    /// Skips the [`RepositoryError`], whose text would appear twice: the error of each version is a [`RepositoryError`], too.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(self.0.as_ref())
+        self.0.source()
     }
 }
 
@@ -187,8 +188,8 @@ impl AppendBatches {
     }
 }
 
-/// Whether a version may be added in a batch: its preconditions concern only its own credential, and any other transaction that
-/// depends on this credential also writes it.
+/// Returns whether a version may be added in a batch: its preconditions concern only its own credential, and any other
+/// transaction that depends on this credential also writes it.
 fn is_batched(addition: &Addition) -> bool {
     let version = &addition.version;
     let is_certificate = version.credential_type.as_str() == CredentialType::CERTIFICATE
@@ -232,14 +233,14 @@ async fn write_batches(writer: Writer, mut backlog: Backlog) {
     }
 }
 
-/// Whether nothing was written for certain, and retrying each version in a transaction of its own may succeed.
+/// Returns whether it is certain that nothing was written, and adding each version in its own transaction may succeed.
 fn is_undone(failure: &RepositoryError) -> bool {
     is_conflict(failure) || !matches!(failure, RepositoryError::Unavailable(_))
 }
 
 impl Backlog {
-    /// Waits for a version. Returns it with those queued behind it, up to the first that does not fit. No name is repeated. The
-    /// versions are in the order of their names, so that two batches that insert the same names can't deadlock.
+    /// Waits for a version. Returns it and the versions queued behind it, up to the first version that exceeds a limit or repeats a
+    /// name. The versions are in the order of their names, so that two batches that insert the same names can't deadlock.
     async fn next_batch(&mut self) -> Option<Vec<Pending>> {
         let mut batch = Vec::new();
         let (mut names, mut bytes) = (HashSet::new(), 0);
@@ -281,7 +282,7 @@ fn folded_name(addition: &Addition) -> String {
     addition.version.name.lookup().folded().to_owned()
 }
 
-/// Adds the versions that fit, and returns the outcomes by the versions' ids. Omits versions with the outcome
+/// Adds the versions whose preconditions are met, and returns the outcomes by the versions' ids. Omits versions with the outcome
 /// [`Response::Skipped`].
 async fn append_all(
     mut transaction: Transaction,
@@ -309,7 +310,7 @@ async fn append_all(
     transaction.commit(responses).await
 }
 
-/// Whether a version fits an existing credential. Its newest version has not been read.
+/// Returns whether a version can be added to an existing credential, whose newest version has not been read.
 fn fits(addition: &Addition, credential: &CredentialRow) -> bool {
     let version = &addition.version;
     credential.credential_type == version.credential_type
@@ -418,7 +419,7 @@ const BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// The number of concurrent batches: one is prepared while the disk flushes the other.
 const CONCURRENT_BATCHES: usize = 2;
 
-/// One of this many connections may be used by versions of locked credentials.
+/// Versions of locked credentials may use the number of connections divided by this.
 const POOL_DIVISOR: usize = 2;
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(super) async fn all(
         .decode_each(query, add, &mut receive_complete)
         .await?;
     if let (ControlFlow::Continue(()), Some(last)) = (flow, grouping.certificate) {
-        // Nothing follows that the receiver could stop.
+        // The last certificate: there are no more rows that the receiver could refuse.
         let _ = receive(last);
     }
     Ok(())

@@ -8,7 +8,7 @@ use keywright_core::ports::{
 use uuid::Uuid;
 
 use super::{
-    append::{append_each, fit},
+    append::{append_each, are_inputs_unchanged},
     statements,
 };
 use crate::{
@@ -60,7 +60,7 @@ async fn move_transitional_once(
         credential_id,
         additions,
     } = change.as_ref();
-    if !fit(&mut transaction, additions).await? {
+    if !are_inputs_unchanged(&mut transaction, additions).await? {
         return transaction.conclude(TransitionalMoved::Changed).await;
     }
     let Some(credential) = find_credential(&mut transaction, *credential_id).await? else {
@@ -114,7 +114,7 @@ async fn delete_version_once(
         credential_id,
         additions,
     } = change.as_ref();
-    if !fit(&mut transaction, additions).await? {
+    if !are_inputs_unchanged(&mut transaction, additions).await? {
         return transaction.conclude(VersionDeleted::Changed).await;
     }
     let Some(credential) = find_credential(&mut transaction, *credential_id).await? else {

@@ -199,8 +199,8 @@ impl NameSearch {
         if text.is_empty() {
             return Some(Self::All);
         }
-        // Names contain no other characters, and the index pads names with control characters. No name is longer, and the cost
-        // of a search grows with the length of the text.
+        // No name contains other characters; the index pads names with control characters, which the text could otherwise match.
+        // No name is longer than the limit, and the cost of a search grows with the length of the text.
         let is_of_name = text.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_of_name || text.len() > NAME_CHARACTERS_MAX {
             return None;
@@ -257,10 +257,10 @@ pub(crate) mod statements {
     pub(crate) const FIND_EXPIRING_BELOW: &str =
         select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3");
 
-    /// Up to eight trigrams of a parameter's text that few names contain, as `rare_part`: those missing from a sample of names,
-    /// chosen by their random ids. An index lookup takes time for every trigram of the text, and for a common one, as at the
-    /// beginning of a path, that time grows with the store. A text as short as a word has no rare parts: finding them would cost as
-    /// much as they save.
+    /// Up to eight trigrams of a parameter's text that few names contain, as `rare_part`: trigrams that are missing from a sample of
+    /// names, which is chosen by random ids. An index lookup takes time for every trigram of the text. For a common trigram, as at
+    /// the beginning of a path, that time grows with the store. For a text as short as a word, there are no rare parts: finding them
+    /// would cost as much as they save.
     macro_rules! rare_parts {
         ($text:literal, $position:literal) => {
             concat!(
@@ -362,8 +362,9 @@ pub(crate) mod statements {
 
     // ---- Expiry with the chain --------------------------------------------------------------------------------------------
 
-    /// The first links of chains: the versions in use. Here and in later links, an equality is a range of one value, as in
-    /// `newest_first!`, so that each link is looked up. Otherwise a planner that expects many chains reads and joins all versions.
+    /// The first links of chains: the versions in use. Here and in later links, an equality is written as a range of one value, as
+    /// in `newest_first!`, so that each link is looked up. Otherwise a planner that expects many chains reads and joins all
+    /// versions.
     macro_rules! select_chain_ends {
         () => {
             "select c.sequence, c.name, c.current_created_at as version_created_at, cast(0 as bigint) as depth,

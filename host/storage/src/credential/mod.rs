@@ -80,8 +80,8 @@ impl SqlCredentialRepository {
         row.as_ref().map(row::name).transpose()
     }
 
-    /// Runs a statement for any number of names, for some of them at a time: a statement with more parameters takes more than
-    /// linear time to prepare.
+    /// Runs a statement for any number of names, in batches: the time to prepare a statement grows faster than its number of
+    /// parameters.
     async fn of_names<T: Decoded>(
         &self,
         statement: &'static StatementOfMany,

@@ -91,7 +91,7 @@ pub(crate) const SIZE_OF_VERSIONS: &str = size_of_newest!("name_folded");
 
 pub(crate) const SIZE_OF_VERSIONS_OF_CREDENTIAL: &str = size_of_newest!("id");
 
-/// The stored name of each of `count` names, the parameters, with the size of its newest version.
+/// The stored name of each of `count` names (the parameters), with the size of its newest version.
 pub(crate) fn newest_sizes_by_names(count: usize) -> String {
     of_each_name(
         "select c.name, cast(length(v.ciphertext) as bigint) as ciphertext_bytes
@@ -100,7 +100,7 @@ pub(crate) fn newest_sizes_by_names(count: usize) -> String {
     )
 }
 
-/// The newest version of each of `count` names, the parameters.
+/// The newest version of each of `count` names (the parameters).
 pub(crate) fn newest_by_names(count: usize) -> String {
     of_each_name(
         select_version!(
@@ -151,8 +151,9 @@ pub(crate) fn names_signed_by(types: SignedTypes, count: usize) -> String {
     signed_by(select, types, count)
 }
 
-/// For a certificate, considers all versions; for another type, the newest. A set version counts only if it has a certificate.
-/// So does the newest version of a credential of type certificate, because nothing can be generated from it otherwise.
+/// Selects a credential of type certificate if one of the names signed any of its versions, and its newest version has a
+/// certificate: nothing can be generated from it otherwise. Selects a credential of another type if one of the names signed its
+/// newest version. A signed version that was set, not generated, counts only if it has a certificate.
 fn signed_by(select: &str, types: SignedTypes, count: usize) -> String {
     let signers = placeholders(3, count);
     let of_other_types = match types {
@@ -244,7 +245,7 @@ pub(crate) static POSTGRES_PERMITTED_VERSION_BY_ID: StatementOfMany =
             and v.id = $5 and c.name_folded = $3 and c.name = $4"
     ));
 
-/// A range of one sequence, as in `newest_first!`.
+/// The condition on the sequence is a range of one value, as in `newest_first!`.
 pub(crate) static POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST: StatementOfMany =
     StatementOfMany::new(postgres_permitted!(
         6,
@@ -268,8 +269,8 @@ pub(crate) static POSTGRES_PERMITTED_VERSIONS_CURRENT: StatementOfMany =
 
 // ---- Listing certificates ---------------------------------------------------------------------------------------------
 
-/// The type is a literal, to match the index of certificates. A credential's sequence is a range of one value, as in
-/// `newest_first!`, so that its versions are looked up and not joined with all credentials.
+/// The type is a literal, to match the index of certificates. The condition on a credential's sequence is a range of one value, as
+/// in `newest_first!`, so that its versions are looked up and not joined with all credentials.
 macro_rules! select_certificates {
     ($($rest:literal),*) => {
         concat!(
@@ -382,7 +383,7 @@ pub(crate) const VERSION_OF_CREDENTIAL: &str = "
     ) as has_others
     from credential_version v where v.id = $1 and v.credential_sequence = $2";
 
-/// The sequence is a range of one value, as in `newest_first!`.
+/// The condition on the sequence is a range of one value, as in `newest_first!`.
 pub(crate) const LATEST_CERTIFICATE_OF_CREDENTIAL: &str = "
     select sequence from credential_version where credential_sequence between $1 and $1 and expires_at is not null
     order by credential_sequence desc, sequence desc limit 1";
@@ -395,7 +396,8 @@ pub(crate) const SET_TRANSITIONAL: &str =
 
 pub(crate) const DELETE_VERSION: &str = "delete from credential_version where sequence = $1";
 
-/// Updates the columns of a credential that repeat its versions. The sequence is a range of one value, as in `newest_first!`.
+/// Updates the columns of a credential that repeat values of its versions. The condition on the sequence is a range of one value, as
+/// in `newest_first!`.
 pub(crate) const POINT_AT_VERSIONS: &str = "
     update credential set
         (newest_sequence, newest_created_at, newest_expires_at) = (

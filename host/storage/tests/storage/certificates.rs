@@ -66,7 +66,7 @@ async fn a_listed_version_has_all_columns_of_its_row() {
 }
 
 #[tokio::test]
-async fn certificates_with_any_version_by_the_signer_are_signed() {
+async fn certificates_with_any_version_by_the_signer_are_found() {
     let fixture = Fixture::new().await;
     for (name, credential_type, signer) in [
         ("/root", "certificate", "/root"),
@@ -208,7 +208,7 @@ async fn sign(fixture: &Fixture, name: &str, signer: &str) {
         .await;
 }
 
-/// Adds a generated version of another type, something unknown that this credential signed.
+/// Adds a generated version of another type that this credential signed, without facts about the signed value.
 async fn sign_as(fixture: &Fixture, name: &str, credential_type: &str, signer: &str) {
     fixture
         .write(NewVersion {
@@ -231,7 +231,7 @@ async fn set_without_certificate(fixture: &Fixture, name: &str, signer: &str) {
 }
 
 #[tokio::test]
-async fn versions_without_a_certificate_do_not_count() {
+async fn versions_set_without_a_certificate_do_not_count() {
     let fixture = Fixture::new().await;
     set_without_certificate(&fixture, "/without", "/root").await;
     sign(&fixture, "/emptied", "/root").await;
@@ -328,7 +328,7 @@ async fn results_are_limited_and_have_only_the_requested_types() {
 }
 
 #[tokio::test]
-async fn another_type_counts_by_its_newest_version_and_is_not_a_ca() {
+async fn other_types_are_found_by_their_newest_version_and_are_no_cas() {
     let fixture = Fixture::new().await;
     for (name, signer) in [
         ("/Moved", "/root"),
@@ -370,7 +370,7 @@ async fn another_type_counts_by_its_newest_version_and_is_not_a_ca() {
 }
 
 #[tokio::test]
-async fn names_are_of_the_newest_versions_and_show_which_are_cas() {
+async fn signed_names_match_the_newest_versions_and_mark_cas() {
     let fixture = Fixture::new().await;
     for (name, is_certificate_authority) in [("/Nested", true), ("/leaf", false)] {
         let certificate = CertificateFacts {

@@ -1,5 +1,5 @@
 //! Adding versions of several credentials atomically, moving the transitional flag, deleting versions, and the columns of the
-//! credential that repeat its versions.
+//! credential that repeat values of its versions.
 
 use keywright_core::{
     credential::{CredentialName, Find, FindNames, LookupName},

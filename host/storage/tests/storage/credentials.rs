@@ -309,7 +309,7 @@ async fn a_version_under_a_key_without_a_record_is_refused() {
 }
 
 #[tokio::test]
-async fn the_size_is_that_of_the_selected_versions() {
+async fn the_size_counts_only_the_selected_versions() {
     let fixture = Fixture::new().await;
     for seconds in 0..4 {
         fixture.append("/It", "password", seconds).await;

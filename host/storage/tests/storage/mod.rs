@@ -1,5 +1,5 @@
-//! The repositories through their ports, each test on its own database. `sqlite.rs` and `postgres.rs` run the same tests, and
-//! add those for a single engine.
+//! Tests the repositories through their ports, each test on its own database. `sqlite.rs` and `postgres.rs` both run these tests,
+//! and add tests for one engine.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

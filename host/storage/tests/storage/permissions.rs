@@ -1,5 +1,4 @@
-//! Permissions: added once, added up, replaced and deleted by one statement each. Reading versions together with the
-//! permissions on them.
+//! Adding, combining, replacing and deleting permissions, and reading versions together with the permissions on them.
 
 use std::collections::HashSet;
 
@@ -261,7 +260,7 @@ async fn a_refused_read_returns_neither_versions_nor_a_name() {
 }
 
 #[tokio::test]
-async fn core_decides_even_if_a_permission_has_the_operation() {
+async fn the_caller_can_refuse_a_read_that_a_permission_allows() {
     let fixture = Fixture::new().await;
     fixture.grant("/a", &[Operation::Read]).await;
     fixture.append("/a", "value", 1).await;
@@ -293,7 +292,7 @@ async fn without_versions_the_stored_name_is_returned() {
 }
 
 #[tokio::test]
-async fn the_permissions_passed_are_the_actors_on_the_paths() {
+async fn only_the_actors_permissions_on_the_paths_are_passed() {
     let fixture = Fixture::new().await;
     for path in ["/a/b", "/a/*", "/*", "/a", "/A/B", "/a/b/*"] {
         fixture.grant(path, &[Operation::Read]).await;

@@ -62,15 +62,15 @@ async fn one_of_many_concurrent_callers_acquires_a_lease() {
     let fixture = Fixture::new().await;
     for round in 0..10 {
         let (now, until) = (at(round * 10), at(round * 10 + 10));
-        let takers = (1..=8).map(|holder| {
+        let acquiring = (1..=8).map(|holder| {
             let leases = fixture.database.leases();
             tokio::spawn(async move { leases.acquire(&lease("a", holder), now, until).await })
         });
-        let mut taken = 0;
-        for taker in takers.collect::<Vec<_>>() {
-            taken += u32::from(taker.await.unwrap().unwrap());
+        let mut acquired = 0;
+        for outcome in acquiring.collect::<Vec<_>>() {
+            acquired += u32::from(outcome.await.unwrap().unwrap());
         }
-        assert_eq!(taken, 1, "{round}");
+        assert_eq!(acquired, 1, "{round}");
     }
 }
 

@@ -322,10 +322,10 @@ mod tests {
 
     #[test]
     fn archive_does_not_depend_on_the_order_of_files() {
-        let mut turned = files();
-        turned.reverse();
+        let mut reversed = files();
+        reversed.reverse();
         let bytes = write_archive("k-1", files(), TIME).unwrap();
-        assert_eq!(bytes, write_archive("k-1", turned, TIME).unwrap());
+        assert_eq!(bytes, write_archive("k-1", reversed, TIME).unwrap());
         assert_ne!(bytes, write_archive("k-1", files(), TIME + 1).unwrap());
     }
 

@@ -76,7 +76,7 @@ impl Issuer for Authority {
 }
 
 /// Generates a value like the host, which first converts the parameters to their canonical form.
-pub(crate) fn made(
+pub(crate) fn generated(
     parameters: &Value,
     now_seconds: u64,
     issuer: Option<&Authority>,

@@ -5,13 +5,13 @@ cd "$(dirname "$0")"
 key=$(mktemp)
 trap 'rm -f "$key"' EXIT
 
-# Everything that parameters can ask for, from another program.
+# All types of parts that parameters can express, from another program.
 openssl req -x509 -newkey rsa:3072 -nodes -keyout "$key" -sha384 -days 7300 -out expressible.pem \
     -subj '/L=Berlin/CN=full, example/O=A\+B' -addext 'keyUsage=critical,keyCertSign,cRLSign' \
     -addext 'extendedKeyUsage=clientAuth,serverAuth' \
     -addext 'subjectAltName=DNS:*.example.com,IP:2001:db8::1,IP:10.0.0.1' 2>/dev/null
 
-# An attribute that is no parameter, one that is there twice, and alternative names of other kinds.
+# An attribute without a parameter, a duplicate attribute, and other types of alternative names.
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -days 30 -out foreign_names.pem \
     -subj '/CN=foreign/OU=one/OU=two/serialNumber=7' \
     -addext 'subjectAltName=email:ada@example.com,DNS:example.com,URI:spiffe://example.com/ada' 2>/dev/null
@@ -20,14 +20,14 @@ openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -days 30 -out foreign_n
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -days 30 -out ecdsa.pem \
     -subj '/CN=ecdsa' 2>/dev/null
 
-# Its issuer has the same name, and another key.
+# A certificate whose issuer has the same name and another key.
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -days 30 -out /dev/null -subj '/CN=same' 2>/dev/null
 openssl req -new -newkey rsa:2048 -nodes -keyout "$key.own" -out "$key.csr" -subj '/CN=same' 2>/dev/null
 openssl req -x509 -key "$key" -days 30 -out "$key.ca" -subj '/CN=same' 2>/dev/null
 openssl x509 -req -in "$key.csr" -CA "$key.ca" -CAkey "$key" -set_serial 2 -days 30 -out same_name.pem 2>/dev/null
 rm -f "$key.own" "$key.csr" "$key.ca"
 
-# Nearly everything that parameters can't ask for.
+# Most types of parts that parameters can't express.
 cat >"$key.settings" <<SETTINGS
 [req]
 distinguished_name = subject
@@ -63,7 +63,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-384 -nodes -keyout "$k
     -utf8 -multivalue-rdn -config "$key.settings" 2>/dev/null
 rm -f "$key.settings"
 
-# Only the order of its subject is another than that in which parameters are written.
+# A subject that differs from a generated one only in the order of its attributes.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -days 30 -out reordered.pem \
     -subj '/L=Berlin/CN=x' 2>/dev/null
 
@@ -78,19 +78,19 @@ openssl req -x509 -newkey rsa:2560 -nodes -keyout "$key" -days 30 -out rsa_2560.
 openssl req -x509 -newkey rsa:5120 -nodes -keyout "$key" -days 30 -out rsa_5120.pem -subj '/CN=x' 2>/dev/null
 openssl req -x509 -newkey rsa:512 -nodes -keyout "$key" -days 30 -out rsa_512.pem -subj '/CN=x' 2>/dev/null
 
-# Signatures with other hashes and paddings than are usual for the key.
+# Signatures with a hash or a padding that is unusual for the key.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -sha512 -days 30 \
     -out ecdsa_sha512.pem -subj '/CN=x' 2>/dev/null
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:-1 -days 30 \
     -out signed_with_pss.pem -subj '/CN=x' 2>/dev/null
 
-# Its issuer has the same name, and a key of another type.
+# A certificate whose issuer has the same name and a key of another type.
 openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key.own" -out "$key.csr" -subj '/CN=same' 2>/dev/null
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -days 30 -out "$key.ca" -subj '/CN=same' 2>/dev/null
 openssl x509 -req -in "$key.csr" -CA "$key.ca" -CAkey "$key" -set_serial 2 -days 30 -out other_type.pem 2>/dev/null
 rm -f "$key.own" "$key.csr" "$key.ca"
 
-# An authority with limits of every sort, and a leaf with an unknown critical extension, of another authority.
+# A CA with all types of constraints, and a leaf with an unknown critical extension, which that CA signed.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -days 30 -out limited.pem \
     -subj '/CN=limited' -addext 'basicConstraints=critical,CA:TRUE,pathlen:1' -addext 'keyUsage=keyCertSign,cRLSign' \
     -addext 'nameConstraints=critical,permitted;DNS:example.org' -addext 'certificatePolicies=1.2.3.4' \
@@ -101,6 +101,6 @@ openssl x509 -req -in "$key.csr" -CA limited.pem -CAkey "$key" -set_serial 2 -da
     -out unknown_critical.pem 2>/dev/null
 rm -f "$key.own" "$key.csr" "$key.extensions"
 
-# An ECDSA key that may encipher keys, as it must not.
+# An ECDSA key with the usage keyEncipherment, which RFC 8813 forbids.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -days 30 -out enciphering.pem \
     -subj '/CN=x' -addext 'keyUsage=critical,digitalSignature,keyEncipherment' 2>/dev/null

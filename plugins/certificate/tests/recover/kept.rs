@@ -98,9 +98,9 @@ fn subject_with_invalid_text_is_kept() {
         assert_eq!((kept, is_complete), (vec!["subject".to_owned()], false));
         let (parameters, _) = reported(certificate);
         normalize(&parameters.to_string(), "{}").unwrap();
-        let made = common::der(&regenerated(certificate), "certificate");
-        let (_, made) = X509Certificate::from_der(&made).unwrap();
-        assert_eq!(made.subject().as_raw(), subject);
+        let renewed = common::der(&regenerated(certificate), "certificate");
+        let (_, renewed) = X509Certificate::from_der(&renewed).unwrap();
+        assert_eq!(renewed.subject().as_raw(), subject);
     }
 }
 
@@ -136,10 +136,10 @@ fn ambiguous_alternative_name_is_kept() {
         let (parameters, kept, is_complete) = reported_and_kept(certificate);
         assert_eq!(parameters.get("alternative_names").is_some(), is_recovered);
         assert_eq!((kept.is_empty(), is_complete), (is_recovered, is_recovered));
-        let made = common::der(&regenerated(certificate), "certificate");
+        let renewed = common::der(&regenerated(certificate), "certificate");
         let names = "2.5.29.17";
         assert_eq!(
-            extension(&made, names),
+            extension(&renewed, names),
             extension(&common::der(&original, "certificate"), names)
         );
     }
@@ -154,10 +154,10 @@ fn subject_with_unsorted_sets_is_kept_byte_for_byte() {
     let once = regenerated(original["certificate"].as_str().unwrap());
     let twice = regenerated(once["certificate"].as_str().unwrap());
     for value in [original, once, twice] {
-        let made = common::der(&value, "certificate");
-        let (_, made) = X509Certificate::from_der(&made).unwrap();
-        assert_eq!(made.subject().as_raw(), subject);
-        assert_eq!(made.issuer().as_raw(), subject);
+        let renewed = common::der(&value, "certificate");
+        let (_, renewed) = X509Certificate::from_der(&renewed).unwrap();
+        assert_eq!(renewed.subject().as_raw(), subject);
+        assert_eq!(renewed.issuer().as_raw(), subject);
     }
 }
 
@@ -182,7 +182,7 @@ fn constraints_of_a_ca_survive_regeneration() {
     let once = regenerated(original);
     let twice = regenerated(once["certificate"].as_str().unwrap());
     for value in [once, twice] {
-        let made = common::der(&value, "certificate");
+        let renewed = common::der(&value, "certificate");
         for identifier in [
             "2.5.29.15",
             "2.5.29.19",
@@ -193,7 +193,7 @@ fn constraints_of_a_ca_survive_regeneration() {
         ] {
             let limit = extension(&original_der, identifier);
             assert!(limit.is_some());
-            assert_eq!(extension(&made, identifier), limit, "{identifier}");
+            assert_eq!(extension(&renewed, identifier), limit, "{identifier}");
         }
     }
 }
@@ -223,9 +223,9 @@ fn unsuitable_key_usage_is_kept() {
     );
     let original = include_str!("../keys/enciphering.pem");
     let original_der = pem::first_certificate(original).unwrap();
-    let made = common::der(&regenerated(original), "certificate");
+    let renewed = common::der(&regenerated(original), "certificate");
     assert_eq!(
-        extension(&made, "2.5.29.15"),
+        extension(&renewed, "2.5.29.15"),
         extension(&original_der, "2.5.29.15")
     );
 }
@@ -264,7 +264,7 @@ fn oversized_rsa_key_is_rejected_with_its_length() {
         let parameters = Parameters::parse(r#"{"common_name":"x","is_ca":true}"#).unwrap();
         let body = tbs::tbs_certificate(&parameters, circumstances, None::<&Authority>).unwrap();
         let certificate = tbs::certificate(&body, &[0]).unwrap();
-        let violation = refused(&pem::written(&certificate).unwrap());
+        let violation = refused(&pem::encode(&certificate).unwrap());
         let words = format!("an RSA key of {bits} bits, but only keys of up to 4096 bits");
         assert!(violation.rule.contains(&words), "{}", violation.rule);
     }

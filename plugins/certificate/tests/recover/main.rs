@@ -5,7 +5,7 @@
 mod common;
 mod kept;
 
-use common::{Authority, NOW_SECONDS, der, made};
+use common::{Authority, NOW_SECONDS, der, generated};
 use keywright_plugin_certificate::{
     generate::generate, parameters::normalize, pem, recover::recover,
 };
@@ -75,7 +75,7 @@ fn generated_certificate_yields_its_canonical_parameters() {
             "alternative_names": ["spiffe://example.org/x", "ada@example.org", "x.example"]
         }),
     ] {
-        let value = made(&parameters, NOW_SECONDS, None, 1).unwrap();
+        let value = generated(&parameters, NOW_SECONDS, None, 1).unwrap();
         let canonical = normalize(&parameters.to_string(), "{}").unwrap();
         assert_eq!(
             reported_of(&value),
@@ -86,7 +86,7 @@ fn generated_certificate_yields_its_canonical_parameters() {
 
 #[test]
 fn recovered_parameters_do_not_name_the_ca() {
-    let root = made(
+    let root = generated(
         &json!({"common_name": "root", "is_ca": true}),
         NOW_SECONDS,
         None,
@@ -94,7 +94,7 @@ fn recovered_parameters_do_not_name_the_ca() {
     )
     .unwrap();
     let parameters = json!({"common_name": "x", "ca": "/root", "is_ca": true});
-    let value = made(&parameters, NOW_SECONDS, Some(&Authority::of(&root)), 2).unwrap();
+    let value = generated(&parameters, NOW_SECONDS, Some(&Authority::of(&root)), 2).unwrap();
     let mut canonical: Value =
         serde_json::from_str(&normalize(&parameters.to_string(), "{}").unwrap()).unwrap();
     canonical.as_object_mut().unwrap().remove("ca");
@@ -172,14 +172,14 @@ fn kept_parts_survive_repeated_regeneration() {
         let once = regenerated(original);
         let twice = regenerated(once["certificate"].as_str().unwrap());
         for value in [once, twice] {
-            let made = der(&value, "certificate");
-            let (_, after) = X509Certificate::from_der(&made).unwrap();
+            let renewed = der(&value, "certificate");
+            let (_, after) = X509Certificate::from_der(&renewed).unwrap();
             after.verify_signature(None).unwrap();
             assert_eq!(after.subject().as_raw(), before.subject().as_raw());
             assert_eq!(after.issuer().as_raw(), before.subject().as_raw());
             for identifier in ["2.5.29.15", "2.5.29.17", "2.5.29.19", "2.5.29.37"] {
                 assert_eq!(
-                    extension(&made, identifier),
+                    extension(&renewed, identifier),
                     extension(&original_der, identifier),
                     "{identifier}"
                 );
@@ -282,7 +282,7 @@ fn unsupported_key_type_is_rejected_by_name() {
     ] {
         let value = json!({"certificate": certificate, "ca": null}).to_string();
         let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
-            panic!("{words} was taken")
+            panic!("{words} was accepted")
         };
         assert_eq!(violation.field.as_deref(), Some("certificate"));
         assert!(violation.rule.contains(words), "{}", violation.rule);
@@ -310,7 +310,7 @@ fn malformed_certificate_cannot_be_regenerated() {
     for certificate in [json!(null), json!(""), json!("no PEM"), json!(torn)] {
         let value = json!({"certificate": certificate, "ca": null}).to_string();
         let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
-            panic!("{certificate} was taken")
+            panic!("{certificate} was accepted")
         };
         assert_eq!(violation.field.as_deref(), Some("certificate"));
     }

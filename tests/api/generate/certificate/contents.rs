@@ -9,7 +9,7 @@ use crate::{
     keys::{assert_is_pem, with_certificate},
 };
 
-async fn made(server: &Server, name: &str, parameters: Value) -> Value {
+async fn generated(server: &Server, name: &str, parameters: Value) -> Value {
     server
         .generate(name, "certificate", parameters)
         .await
@@ -21,7 +21,7 @@ fn pem(version: &Value) -> &str {
     version["value"]["certificate"].as_str().unwrap()
 }
 
-/// The extensions by OID, in their order, each with whether it is critical.
+/// The OIDs of the extensions in their order, each with whether the extension is critical.
 fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool)> {
     let extensions = certificate.extensions().iter();
     extensions
@@ -39,7 +39,7 @@ const EXTENDED_KEY_USAGE: &str = "2.5.29.37";
 #[tokio::test]
 async fn a_root_is_its_own_ca() {
     let server = Server::start().await;
-    let root = made(
+    let root = generated(
         &server,
         "/root",
         json!({"common_name": "root", "is_ca": true}),
@@ -67,7 +67,7 @@ async fn a_root_is_its_own_ca() {
 #[tokio::test]
 async fn the_flags_describe_the_generated_certificate() {
     let server = Server::start().await;
-    made(
+    generated(
         &server,
         "/root",
         json!({"common_name": "root", "is_ca": true}),
@@ -99,7 +99,7 @@ async fn the_flags_describe_the_generated_certificate() {
             true,
         ),
     ] {
-        let version = made(&server, name, parameters).await;
+        let version = generated(&server, name, parameters).await;
         assert_eq!(version["certificate_authority"], is_authority, "{name}");
         assert_eq!(version["self_signed"], is_self_signed, "{name}");
         assert_eq!(version["generated"], true, "{name}");
@@ -110,9 +110,9 @@ async fn the_flags_describe_the_generated_certificate() {
 }
 
 #[tokio::test]
-async fn the_private_key_is_pkcs1_and_the_certificates_own() {
+async fn the_private_key_is_pkcs1_and_matches_the_certificate() {
     let server = Server::start().await;
-    let version = made(
+    let version = generated(
         &server,
         "/a",
         json!({"common_name": "a", "self_sign": true}),
@@ -156,7 +156,7 @@ async fn only_requested_extensions_are_added() {
         ("/root", json!({"common_name": "root", "is_ca": true}), &[]),
         ("/all", all, &requested),
     ] {
-        let version = made(&server, name, parameters).await;
+        let version = generated(&server, name, parameters).await;
         let mut expected: Vec<(String, bool)> = always
             .iter()
             .chain(more)
@@ -180,7 +180,7 @@ async fn basic_constraints_have_the_ca_flag_and_no_path_length() {
             false,
         ),
     ] {
-        let version = made(&server, name, parameters).await;
+        let version = generated(&server, name, parameters).await;
         with_certificate(pem(&version), |certificate| {
             let constraints = certificate.basic_constraints().unwrap().unwrap();
             assert_eq!(constraints.value.ca, is_authority, "{name}");
@@ -200,7 +200,7 @@ async fn alternative_names_keep_order_and_ips_become_ip_addresses() {
         "under_score.org",
     ];
     let parameters = json!({"common_name": "a", "self_sign": true, "alternative_names": names});
-    let version = made(&server, "/a", parameters).await;
+    let version = generated(&server, "/a", parameters).await;
     with_certificate(pem(&version), |certificate| {
         let found = certificate.subject_alternative_name().unwrap().unwrap();
         assert!(!found.critical);
@@ -236,7 +236,7 @@ async fn each_key_usage_sets_its_own_bit() {
     {
         let name = format!("/{usage}");
         let parameters = json!({"common_name": "a", "self_sign": true, "key_usage": [usage]});
-        let version = made(&server, &name, parameters).await;
+        let version = generated(&server, &name, parameters).await;
         with_certificate(pem(&version), |certificate| {
             let found = certificate.key_usage().unwrap().unwrap();
             assert!(found.critical);
@@ -256,7 +256,7 @@ async fn extended_key_usages_keep_their_order() {
         "code_signing",
     ];
     let parameters = json!({"common_name": "a", "self_sign": true, "extended_key_usage": usages});
-    let version = made(&server, "/a", parameters).await;
+    let version = generated(&server, "/a", parameters).await;
     with_certificate(pem(&version), |certificate| {
         let extension = certificate
             .extensions()
@@ -273,13 +273,13 @@ async fn extended_key_usages_keep_their_order() {
 #[tokio::test]
 async fn key_identifiers_link_a_certificate_to_its_issuer() {
     let server = Server::start().await;
-    let root = made(
+    let root = generated(
         &server,
         "/root",
         json!({"common_name": "root", "is_ca": true}),
     )
     .await;
-    let leaf = made(
+    let leaf = generated(
         &server,
         "/leaf",
         json!({"common_name": "leaf", "ca": "/root"}),
@@ -312,7 +312,7 @@ fn key_identifiers(certificate: &X509Certificate<'_>) -> (Vec<u8>, Vec<u8>) {
 #[tokio::test]
 async fn validity_begins_now_and_lasts_exactly_the_requested_days() {
     let server = Server::start().await;
-    made(
+    generated(
         &server,
         "/root",
         json!({"common_name": "root", "is_ca": true, "duration": 2}),
@@ -322,7 +322,7 @@ async fn validity_begins_now_and_lasts_exactly_the_requested_days() {
         let name = format!("/{duration}");
         let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": duration});
         let before = chrono::Utc::now().timestamp();
-        let version = made(&server, &name, parameters).await;
+        let version = generated(&server, &name, parameters).await;
         let after = chrono::Utc::now().timestamp();
         with_certificate(pem(&version), |certificate| {
             let validity = certificate.validity();
@@ -365,7 +365,7 @@ async fn serial_numbers_are_positive_random_and_of_at_most_159_bits() {
     assert!((153..=159).contains(&longest), "{longest}");
 }
 
-// The subject: its order, and texts that must not become more than one attribute.
+// The subject: the order of its fields, and texts that must remain one attribute.
 
 /// The subject's attributes as (OID, text), one for each RDN.
 fn attributes(version: &Value) -> Vec<(String, String)> {
@@ -423,7 +423,7 @@ async fn only_given_subject_fields_appear_in_the_specified_order() {
 }
 
 #[tokio::test]
-async fn every_subject_text_is_kept_and_injects_nothing() {
+async fn every_subject_text_remains_a_single_unchanged_attribute() {
     let server = Server::start().await;
     let longest = "x".repeat(64);
     let longest_non_ascii = "ß".repeat(64);
@@ -459,7 +459,7 @@ async fn every_subject_text_is_kept_and_injects_nothing() {
 }
 
 #[tokio::test]
-async fn a_certificate_carries_the_bytes_of_its_issuers_subject() {
+async fn a_certificates_issuer_equals_its_cas_subject_byte_for_byte() {
     let server = Server::start().await;
     let root = json!({
         "common_name": "Wurzel, ß+", "organization": "#o", "country": "AT", "is_ca": true,

@@ -55,7 +55,7 @@ async fn a_ca_without_its_private_key_cannot_sign() {
 }
 
 #[tokio::test]
-async fn a_set_ca_signs_too() {
+async fn a_set_ca_can_sign() {
     let server = Server::start().await;
     let root = authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -71,7 +71,7 @@ async fn a_set_ca_signs_too() {
 }
 
 #[tokio::test]
-async fn the_ca_name_needs_no_slash_and_no_casing() {
+async fn the_ca_name_matches_without_slash_and_in_any_casing() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
     let root = given::generate(&server, "/Path/Root", "certificate", root).await;
@@ -86,7 +86,7 @@ async fn the_ca_name_needs_no_slash_and_no_casing() {
 }
 
 #[tokio::test]
-async fn an_empty_ca_is_absent() {
+async fn an_empty_ca_is_treated_as_absent() {
     let server = Server::start().await;
     for parameters in [
         json!({"common_name": "a", "ca": "", "self_sign": true}),
@@ -133,9 +133,9 @@ async fn a_leaf_may_outlive_its_ca() {
     assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
 }
 
-/// The server copies both from the CA: an unusual encoding of the name and an unusual key identifier are preserved.
+/// The server copies both from the CA, so that an unusual encoding of the name and an unusual key identifier are preserved.
 #[tokio::test]
-async fn leaves_carry_a_set_cas_encoded_name_and_key_identifier() {
+async fn leaves_have_the_set_cas_encoded_name_and_key_identifier() {
     let server = Server::start().await;
     let key_identifier = vec![7, 6, 5, 4, 3];
     let root = authority_changed("root", |parameters| {
@@ -168,7 +168,7 @@ async fn leaves_carry_a_set_cas_encoded_name_and_key_identifier() {
     }
 }
 
-// The version of the CA that signs.
+// The CA version that signs.
 
 #[tokio::test]
 async fn the_newest_version_of_the_ca_signs() {
@@ -303,7 +303,7 @@ async fn an_unknown_key_type_or_an_inapplicable_length_is_400() {
 }
 
 #[tokio::test]
-async fn the_type_of_the_key_is_compared_and_the_default_is_rsa() {
+async fn converge_compares_the_key_type_which_defaults_to_rsa() {
     let server = Server::start().await;
     let with = |key_type: &str| json!({"common_name": "a", "is_ca": true, "key_type": key_type});
     let plain = json!({"common_name": "a", "is_ca": true});

@@ -77,12 +77,12 @@ async fn row_06_a_non_ca_certificate_is_400_in_every_mode() {
     let server = server_with_leaf().await;
     let lone = json!({"common_name": "lone", "self_sign": true, "key_type": "ed25519"});
     given::generate(&server, "/lone", "certificate", lone).await;
-    assert_refused(&server, "/lone", 400, "is not a certificate authority").await;
+    assert_refused(&server, "/lone", 400, "is not a CA certificate").await;
 
     let key = server.versions("/lone").await[0]["value"]["private_key"].clone();
     let without_certificate = json!({"private_key": key});
     given::set(&server, "/key", "certificate", without_certificate).await;
-    assert_refused(&server, "/key", 400, "certificate is absent").await;
+    assert_refused(&server, "/key", 400, "certificate is missing").await;
 }
 
 #[tokio::test]
@@ -101,12 +101,12 @@ async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
     }
     let response = generate_leaf(&server, "overwrite", "/root").await;
     let error = response.expect(400).error();
-    assert!(error.contains("private_key is absent"), "{error}");
+    assert!(error.contains("private_key is missing"), "{error}");
 }
 
 // Rows 9 and 15: the subject of a certificate, and the certificates that a CA signed.
 
-/// The names that a CA signs, according to both lists of certificates.
+/// The names of the certificates that a CA signed, after asserting that both lists of certificates agree.
 async fn signs(server: &Server, authority: &str) -> Value {
     let one = server
         .get(&format!("/api/v1/certificates?name={authority}"))
@@ -192,7 +192,7 @@ async fn row_09_converge_folds_the_subject_of_a_set_certificate_too() {
 }
 
 #[tokio::test]
-async fn row_15_a_credential_without_a_certificate_is_not_signed() {
+async fn row_15_a_credential_without_a_certificate_counts_as_unsigned() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
@@ -253,7 +253,7 @@ async fn row_15_a_rotation_adds_no_version_without_a_certificate() {
     assert_eq!(given::versions(&server, "/without").await.len(), 1);
 }
 
-// Rows 18 and 19: input that only Keywright accepts, and input that only the original accepts.
+// Rows 18 and 19: input that only Keywright accepts, and input that only the original server accepts.
 
 async fn generate(server: &Server, parameters: Value) -> Response {
     server
@@ -307,7 +307,7 @@ async fn row_18_ec_and_ed25519_keys_are_generated_and_set() {
 }
 
 #[tokio::test]
-async fn row_19_dns_names_that_name_no_host_are_400() {
+async fn row_19_final_dots_lone_wildcards_and_unicode_names_are_400() {
     let server = Server::start().await;
     for name in [
         "example.org.",

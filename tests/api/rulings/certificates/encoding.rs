@@ -25,7 +25,7 @@ fn strict(pem: &str) -> Vec<String> {
     ]
 }
 
-/// Texts of one PEM block that OpenSSL does not read, or that another reader may not.
+/// Texts of one PEM block that OpenSSL or other parsers may not read.
 fn sloppy(pem: &str) -> Vec<String> {
     let (lines, digits) = (lines(pem), digits(pem));
     let (first, last) = (lines[0], lines[lines.len() - 1]);
@@ -160,7 +160,7 @@ async fn row_13_a_ca_set_in_any_layout_signs() {
     }
 }
 
-/// The work is counted on the threads of short plugin calls, whose number is bounded.
+/// The checks run on the threads of brief plugin calls, whose number is limited. Metrics count the calls.
 #[tokio::test]
 async fn row_13_certificates_are_checked_on_threads_of_their_own() {
     let Some(openssl) = Openssl::available() else {
@@ -178,7 +178,7 @@ async fn row_13_certificates_are_checked_on_threads_of_their_own() {
             1.0,
         ),
         (json!({"ca": "malformed"}), 1.0),
-        // By itself, and with the stored authority.
+        // One check of the certificate alone, and one with the stored CA.
         (
             json!({"ca_name": "/root", "certificate": leaf.certificate}),
             2.0,
@@ -225,15 +225,15 @@ fn parameters(signer: &Value, names: usize) -> Value {
 
 /// Generates the certificate with the most alternative names that the server accepts.
 async fn generate_largest(server: &Server, name: &str, signer: &Value) -> Value {
-    let (mut taken, mut refused) = (1, 4_096);
+    let (mut accepted, mut refused) = (1, 4_096);
     let mut largest = Value::Null;
-    while taken + 1 < refused {
-        let names = usize::midpoint(taken, refused);
+    while accepted + 1 < refused {
+        let names = usize::midpoint(accepted, refused);
         let response = server
             .generate_in_mode("overwrite", name, "certificate", parameters(signer, names))
             .await;
         if response.status == 200 {
-            (taken, largest) = (names, response.json());
+            (accepted, largest) = (names, response.json());
         } else {
             response.expect(413).error();
             refused = names;
@@ -307,7 +307,7 @@ async fn row_14_a_certificate_beyond_the_limit_of_a_value_is_413() {
         let too_long = value(&format!("{longest}x"));
         let response = server.set("/a", "certificate", too_long).await;
         response.expect(413).error();
-        // Its size is checked before anything is parsed.
+        // The size is checked before the field is parsed.
         let garbage = json!({field: "x".repeat(VALUE_BYTES_MAX + 1)});
         let response = server.set("/a", "certificate", garbage).await;
         response.expect(413).error();

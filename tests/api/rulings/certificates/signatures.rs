@@ -127,7 +127,7 @@ async fn row_07_rsa_with_pss_is_verified() {
 }
 
 #[tokio::test]
-async fn row_07_a_key_of_another_algorithm_did_not_sign() {
+async fn row_07_a_ca_with_a_key_of_another_algorithm_is_refused() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -193,7 +193,7 @@ async fn row_07_an_algorithm_that_is_not_supported_is_named() {
 }
 
 #[tokio::test]
-async fn row_07_a_curve_that_is_not_supported_is_no_other_signer() {
+async fn row_07_an_unsupported_curve_is_reported_as_unverifiable() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -305,7 +305,7 @@ fn rsa(openssl: &Openssl, bits: u32) -> String {
     openssl.private_key(&["RSA", "-pkeyopt", &format!("rsa_keygen_bits:{bits}")])
 }
 
-/// The lines of the log that warn of this credential.
+/// The number of warnings about this credential in the log.
 fn warnings(server: &Server, name: &str) -> usize {
     let log = server.log();
     let lines = log.lines().filter(|line| line.contains(WARNING));
@@ -455,7 +455,7 @@ async fn row_08_an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
 }
 
 #[tokio::test]
-async fn row_08_keys_are_generated_of_2048_bits_and_more() {
+async fn row_08_generated_keys_have_at_least_2048_bits() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

@@ -67,7 +67,7 @@ async fn a_ca_of_every_key_type_verifies_signatures() {
 }
 
 #[tokio::test]
-async fn only_the_signature_of_the_ca_counts_not_its_name() {
+async fn a_ca_is_matched_by_its_signature_not_its_name() {
     let server = Server::start().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -148,14 +148,11 @@ async fn a_ca_name_of_a_certificate_that_is_not_a_ca_is_400() {
     let leaf = authority("root").sign_leaf("leaf");
     let value = json!({"ca_name": "/lone", "certificate": leaf.certificate});
     let error = refused(&server, value).await;
-    assert!(
-        error.contains("ca_name is not a certificate authority"),
-        "{error}"
-    );
+    assert!(error.contains("ca_name is not a CA certificate"), "{error}");
 }
 
 #[tokio::test]
-async fn a_stored_ca_that_did_not_sign_is_400_with_its_own_message() {
+async fn a_stored_ca_that_did_not_sign_is_400_with_another_message() {
     let server = Server::start().await;
     let other = authority("other");
     let stored = json!({"certificate": other.certificate});
@@ -192,23 +189,23 @@ async fn only_the_newest_version_of_a_stored_ca_is_tried() {
 #[tokio::test]
 async fn a_transitional_version_of_a_stored_ca_is_not_tried() {
     let server = Server::start().await;
-    let (in_use, transitional) = (authority("root"), authority("root"));
-    let stored = json!({"certificate": in_use.certificate});
+    let (active, transitional) = (authority("root"), authority("root"));
+    let stored = json!({"certificate": active.certificate});
     let root = Certificate::set(&server, "/root", stored.clone()).await;
     let next = json!({"certificate": transitional.certificate});
     Certificate::set(&server, "/root", next).await;
-    let by_in_use = in_use.sign_leaf("leaf").certificate;
+    let by_active = active.sign_leaf("leaf").certificate;
     let by_transitional = transitional.sign_leaf("leaf").certificate;
     let by_name = |certificate: &str| json!({"ca_name": "/root", "certificate": certificate});
     root.move_transitional(json!("latest")).await.expect(200);
     let error = refused(&server, by_name(&by_transitional)).await;
     assert!(error.contains("ca_name"), "{error}");
-    let response = server.set("/a", "certificate", by_name(&by_in_use)).await;
+    let response = server.set("/a", "certificate", by_name(&by_active)).await;
     let response = response.expect(200).json();
-    assert_eq!(response["value"]["ca"], in_use.certificate);
-    // Without the flag it is the newest version, which is tried.
+    assert_eq!(response["value"]["ca"], active.certificate);
+    // Without the flag, it is the newest version, so it is tried.
     root.move_transitional(Value::Null).await.expect(200);
-    refused(&server, by_name(&by_in_use)).await;
+    refused(&server, by_name(&by_active)).await;
     let response = server
         .set("/a", "certificate", by_name(&by_transitional))
         .await;
@@ -263,7 +260,7 @@ async fn an_empty_ca_next_to_a_ca_name_is_ignored() {
 }
 
 #[tokio::test]
-async fn an_expired_ca_still_counts() {
+async fn an_expired_ca_still_verifies_signatures() {
     let server = Server::start().await;
     let root = authority_for_days("root", 1);
     let stored = json!({"certificate": root.certificate});

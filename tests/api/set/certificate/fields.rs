@@ -145,7 +145,7 @@ async fn an_invalid_certificate_is_400_and_names_the_field() {
 }
 
 #[tokio::test]
-async fn only_the_first_certificate_of_a_bundle_counts() {
+async fn only_the_first_certificate_of_a_bundle_is_used() {
     let server = Server::start().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -269,7 +269,7 @@ async fn an_unreadable_key_is_400_with_or_without_a_certificate() {
         ("a certificate", VERSION_1),
         ("half a key", half),
         (
-            "no key in its frame",
+            "a PEM block without a key",
             "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
         ),
     ] {

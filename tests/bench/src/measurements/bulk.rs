@@ -1,4 +1,4 @@
-//! Work on everything that is stored: bulk regeneration of a tree of certificates, and rotation of encryption keys.
+//! Operations on the whole store: bulk regeneration of a tree of certificates, and rotation of encryption keys.
 
 use std::{
     fs,
@@ -15,43 +15,43 @@ use crate::{
     server::{self, Connection, Request},
     statistics::{Outcome, Sample, millis, number},
     store::Engine,
-    table::{Aim, Table, no_aim},
+    table::{Table, Threshold, no_goal},
 };
 
-/// Measures a server that regenerates everything below one root, and the same server generating as many RSA-2048 keys
-/// for as many concurrent callers as it has threads. The difference is the cost of the certificates: reading,
-/// recovering, signing, checking, encrypting, and writing them in one transaction.
+/// Measures a server that regenerates all certificates below one root, and the same server generating as many RSA-2048 keys
+/// for as many concurrent callers as it has threads. The difference is the cost of the certificates: reading, recovering,
+/// signing, checking, encrypting, and writing them in one transaction.
 pub(crate) fn measure() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let server = Arc::new(server::start().await?);
-        make_tree(&server).await?;
-        let mut together = Vec::new();
+        generate_tree(&server).await?;
+        let mut in_bulk = Vec::new();
         let mut keys = Vec::new();
         for _ in 0..ROUNDS {
             let begun = Instant::now();
             regenerate(&server).await?;
-            together.push(millis(begun.elapsed()));
+            in_bulk.push(millis(begun.elapsed()));
             let begun = Instant::now();
-            make_keys(&server).await?;
+            generate_keys(&server).await?;
             keys.push(millis(begun.elapsed()));
         }
-        let (together, keys) = (Sample::new(together).median(), Sample::new(keys).median());
+        let (in_bulk, keys) = (Sample::new(in_bulk).median(), Sample::new(keys).median());
         let mut table = Table::new(
             format!("{CERTIFICATES} certificates on two levels below a root, {ROUNDS} rounds, ms"),
-            &["", "regenerated", "keys alone", "ratio", "aim"],
+            &["", "regenerated", "keys alone", "ratio", "goal"],
         );
         table.row([
-            "all together".to_owned(),
-            format!("{together:.0}"),
+            "bulk regeneration".to_owned(),
+            format!("{in_bulk:.0}"),
             format!("{keys:.0}"),
-            format!("{:.2}", together / keys),
-            Aim::AtMost(1.25).verdict(together / keys),
+            format!("{:.2}", in_bulk / keys),
+            Threshold::AtMost(1.25).verdict(in_bulk / keys),
         ]);
         Ok(table)
     })
 }
 
-async fn make_tree(server: &Arc<Server>) -> Outcome<()> {
+async fn generate_tree(server: &Arc<Server>) -> Outcome<()> {
     let authority = |name: &str, ca: &str| {
         let parameters = json!({"common_name": name, "is_ca": true, "ca": ca});
         json!({"name": name, "type": "certificate", "parameters": parameters})
@@ -76,12 +76,12 @@ async fn regenerate(server: &Server) -> Outcome<()> {
         .and_then(Value::as_array)
         .map_or(0, Vec::len);
     if count != CERTIFICATES {
-        return Err(format!("{count} certificates were regenerated").into());
+        return Err(format!("{count} of {CERTIFICATES} certificates were regenerated").into());
     }
     Ok(())
 }
 
-async fn make_keys(server: &Arc<Server>) -> Outcome<()> {
+async fn generate_keys(server: &Arc<Server>) -> Outcome<()> {
     let key = |number: usize| json!({"name": format!("/key/{number}"), "type": "rsa", "mode": "overwrite"});
     generate_all(server, (0..CERTIFICATES).map(key).collect()).await
 }
@@ -110,17 +110,17 @@ async fn generate_all(server: &Arc<Server>, bodies: Vec<Value>) -> Outcome<()> {
 const ROUNDS: usize = 3;
 /// The number of certificates below the root.
 const CERTIFICATES: usize = 200;
-/// The number of them that are CAs, which sign the others.
+/// The number of these certificates that are CAs and sign the others.
 const AUTHORITIES: usize = 4;
 
-/// Measures `keywright keys rotate --wait` on a store with this many versions, with default settings, on each engine,
-/// and the speed at which many clients set them before.
+/// Measures `keywright keys rotate --wait` on a store with this many versions, with default settings, on each engine. Also
+/// measures how fast many clients set these versions.
 pub(crate) fn measure_rotation(sizes: &[usize]) -> Outcome<Table> {
     let versions = sizes.iter().max().copied().unwrap_or(VERSIONS);
     tokio::runtime::Runtime::new()?.block_on(async {
         let mut table = Table::new(
             format!("{versions} versions of {} bytes", server::VALUE_BYTES),
-            &["", "versions/s", "aim"],
+            &["", "versions/s", "goal"],
         );
         for engine in Engine::all() {
             let (set, rotated) = rotate(&engine, versions).await?;
@@ -131,7 +131,7 @@ pub(crate) fn measure_rotation(sizes: &[usize]) -> Outcome<Table> {
                 table.row([
                     format!("{engine}: {what}"),
                     format!("{per_second:.0}"),
-                    no_aim(),
+                    no_goal(),
                 ]);
             }
         }
@@ -139,7 +139,7 @@ pub(crate) fn measure_rotation(sizes: &[usize]) -> Outcome<Table> {
     })
 }
 
-/// The numbers of versions set and rotated per second.
+/// Returns the numbers of versions set and rotated per second.
 async fn rotate(engine: &Engine, versions: usize) -> Outcome<(f64, f64)> {
     let database = engine.new_database();
     let directory = server::directory()?;
@@ -175,7 +175,7 @@ async fn rotate(engine: &Engine, versions: usize) -> Outcome<(f64, f64)> {
         .await?;
     let usage: Value = serde_json::from_slice(&usage)?;
     if usage.get("active_key").and_then(Value::as_u64) != Some(u64::try_from(versions)?) {
-        return Err(format!("not everything was rotated: {usage}").into());
+        return Err(format!("some versions were not rotated: {usage}").into());
     }
     Ok((set_per_second, number(versions) / taken.as_secs_f64()))
 }
@@ -204,7 +204,7 @@ async fn set_each(mut connection: Connection, client: usize, numbers: Vec<usize>
     Ok(())
 }
 
-/// The section of a key.
+/// Returns the configuration section of an encryption key.
 fn key(file: &Path, is_active: bool) -> String {
     let file = file.display();
     format!("[[encryption.keys]]\nprovider = \"raw\"\nfile = \"{file}\"\nactive = {is_active}\n")

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     server::{self, Connection, ServerAddress},
     statistics::{Outcome, Sample, micros},
-    table::{Aim, Table},
+    table::{Table, Threshold},
 };
 
 /// Measures refusals for existing and absent resources, alternately, for a caller without permission.
@@ -20,51 +20,51 @@ pub(crate) fn measure() -> Outcome<Table> {
     runtime.block_on(async {
         let options = server::options().extra(STRANGERS_OWN_PERMISSION);
         let server = Server::start_in(server::directory()?, &options).await;
-        let questions = questions(&server).await?;
+        let request_pairs = request_pairs(&server).await?;
         let stranger = server.as_client("stranger").await;
         let address = ServerAddress::new(server::socket(&server)?, stranger.token());
         let mut connection = Connection::open(&address).await?;
         let mut table = Table::new(
             format!(
-                "refusals for a caller without permission, {REQUESTS} each, alternating, medians in µs; 0.5 in the last column \
-                 but one: a single response reveals nothing"
+                "refusals for a caller without permission, {REQUESTS} each, alternating, medians in µs; P = 0.5: \
+                 a single response reveals nothing"
             ),
             &["", "absent", "existing", "ratio", "goal", "P(existing is slower)", "goal"],
         );
-        for question in questions {
-            let [absent, there] = question.times(&mut connection).await?;
-            let is_slower = there.exceeds(&absent);
-            let (absent, there) = (absent.median(), there.median());
+        for request_pair in request_pairs {
+            let [absent, existing] = request_pair.times(&mut connection).await?;
+            let is_slower = existing.exceeds(&absent);
+            let (absent, existing) = (absent.median(), existing.median());
             table.row([
-                question.what.to_owned(),
+                request_pair.what.to_owned(),
                 format!("{absent:.0}"),
-                format!("{there:.0}"),
-                format!("{:.3}", there / absent),
-                Aim::Within(0.95, 1.05).verdict(there / absent),
+                format!("{existing:.0}"),
+                format!("{:.3}", existing / absent),
+                Threshold::Within(0.95, 1.05).verdict(existing / absent),
                 format!("{is_slower:.3}"),
-                Aim::Within(0.45, 0.55).verdict(is_slower),
+                Threshold::Within(0.45, 0.55).verdict(is_slower),
             ]);
         }
         Ok(table)
     })
 }
 
-/// A request about an absent resource, and the same about an existing one.
-struct Question {
+/// The same request for an absent and for an existing resource.
+struct RequestPair {
     what: &'static str,
     method: Method,
     targets: [Vec<String>; 2],
 }
 
-impl Question {
+impl RequestPair {
     /// The response times for the absent and for the existing resource. The order alternates, so that neither always
     /// comes first.
     async fn times(&self, connection: &mut Connection) -> Outcome<[Sample; 2]> {
-        let [absent, there] = &self.targets;
+        let [absent, existing] = &self.targets;
         let mut times = [Vec::new(), Vec::new()];
-        let pairs = absent.iter().cycle().zip(there.iter().cycle());
-        for (round, (absent, there)) in pairs.take(WARMING_REQUESTS + REQUESTS).enumerate() {
-            let mut pair = [(0, absent), (1, there)];
+        let pairs = absent.iter().cycle().zip(existing.iter().cycle());
+        for (round, (absent, existing)) in pairs.take(WARMING_REQUESTS + REQUESTS).enumerate() {
+            let mut pair = [(0, absent), (1, existing)];
             if round % 2 == 1 {
                 pair.reverse();
             }
@@ -81,12 +81,12 @@ impl Question {
     }
 }
 
-/// The pairs of requests, each about several credentials: plain credentials, and credentials with many long versions,
-/// because a leak would grow with the amount of data to read.
-async fn questions(server: &Server) -> Outcome<Vec<Question>> {
+/// The pairs of requests, each sent for several credentials. These have many long versions, because a leak would grow with
+/// the amount of data to read.
+async fn request_pairs(server: &Server) -> Outcome<Vec<RequestPair>> {
     let mut ids = Vec::new();
     let mut certificates = Vec::new();
-    for name in names("there") {
+    for name in names("exists") {
         for _ in 0..VERSIONS {
             let value = json!({"text": "v".repeat(VALUE_BYTES)});
             let body = json!({"name": name, "type": "json", "value": value});
@@ -115,16 +115,16 @@ async fn questions(server: &Server) -> Outcome<Vec<Question>> {
         .iter()
         .map(|ids| ids.each_ref().map(|id| no_id(id)))
         .collect();
-    let question = |what, method, target: fn(String) -> String| Question {
+    let request_pair = |what, method, target: fn(String) -> String| RequestPair {
         what,
         method,
-        targets: ["absnt", "there"].map(|folder| names(folder).map(target).collect()),
+        targets: ["absent", "exists"].map(|folder| names(folder).map(target).collect()),
     };
     Ok(vec![
-        question("GET by name", Method::GET, data),
-        question("DELETE", Method::DELETE, data),
-        question("certificates by name", Method::GET, certificate),
-        Question {
+        request_pair("GET by name", Method::GET, data),
+        request_pair("DELETE", Method::DELETE, data),
+        request_pair("certificates by name", Method::GET, certificate),
+        RequestPair {
             what: "GET by id",
             method: Method::GET,
             targets: [
@@ -132,14 +132,14 @@ async fn questions(server: &Server) -> Outcome<Vec<Question>> {
                 ids.iter().map(by_id).collect(),
             ],
         },
-        question("permissions by credential", Method::GET, permissions),
-        Question {
+        request_pair("permissions by credential", Method::GET, permissions),
+        RequestPair {
             what: "versions of a certificate",
             method: Method::GET,
             targets: [&no_certificates, &certificates]
                 .map(|all| all.iter().map(versions).collect()),
         },
-        Question {
+        RequestPair {
             what: "DELETE of a version",
             method: Method::DELETE,
             targets: [&no_certificates, &certificates].map(|all| all.iter().map(version).collect()),

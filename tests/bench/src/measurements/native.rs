@@ -1,5 +1,5 @@
-//! Plugins compared with native calls of the same functions: the cost of the sandbox for a password, and RSA-2048 key pairs,
-//! which the `openssl` program generates, too.
+//! Plugins compared with native calls of the same functions: the cost of the sandbox for a password, and the generation of
+//! RSA-2048 key pairs, which is also compared with the `openssl` program.
 
 use std::{
     process::{Command, Stdio},
@@ -17,40 +17,40 @@ use serde_json::Map;
 use crate::{
     plugin::{self, RepeatableRandom},
     statistics::{Outcome, Sample, micros, millis, number},
-    table::{Aim, Table, no_aim},
+    table::{Table, Threshold, no_goal},
 };
 
-/// Measures single calls, each in a fresh instance and including the switch to a plugin thread and back; and successive
-/// calls on one thread, whose time is the sandbox's own.
+/// Measures single calls, each in a fresh instance and including the switch to a plugin thread and back. Also measures
+/// queued calls on one thread, whose time is spent in the sandbox alone.
 pub(crate) fn measure_password() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let generator = plugin::load_shipped("password", Arc::new(SystemRandom))?;
         let parameters = generator.normalize(&Parameters::new(Map::new())).await?;
         let mut native = Vec::new();
         let mut guest = Vec::new();
-        let mut guest_in_turn = Vec::new();
+        let mut guest_queued = Vec::new();
         for _ in 0..ROUNDS {
             native.extend(call_natively(&parameters)?);
             let task = call_one_by_one(Arc::clone(&generator), parameters.clone());
             guest.extend(tokio::spawn(task).await??);
-            guest_in_turn.push(call_at_once(&generator, &parameters).await?);
+            guest_queued.push(call_queued(&generator, &parameters).await?);
         }
         let (native, guest) = (Sample::new(native), Sample::new(guest));
         let mut table = Table::new(
-            "one password, a fresh instance each, µs",
-            &["", "guest", "native", "overhead", "aim"],
+            "one password, in a fresh instance, µs",
+            &["", "guest", "native", "overhead", "goal"],
         );
-        for (what, percent, aim) in [
-            ("a call, p50", 50, Some(Aim::AtMost(50.0))),
+        for (what, percent, threshold) in [
+            ("a call, p50", 50, Some(Threshold::AtMost(50.0))),
             ("a call, p99", 99, None),
         ] {
             let (guest, native) = (guest.percentile(percent), native.percentile(percent));
-            password_row(&mut table, what, guest, native, aim);
+            password_row(&mut table, what, guest, native, threshold);
         }
-        let guest = Sample::new(guest_in_turn).median();
+        let guest = Sample::new(guest_queued).median();
         password_row(
             &mut table,
-            "of many that wait in turn for one thread, each",
+            "one of many calls queued for one thread",
             guest,
             native.median(),
             None,
@@ -59,13 +59,19 @@ pub(crate) fn measure_password() -> Outcome<Table> {
     })
 }
 
-fn password_row(table: &mut Table, what: &str, guest: f64, native: f64, aim: Option<Aim>) {
+fn password_row(
+    table: &mut Table,
+    what: &str,
+    guest: f64,
+    native: f64,
+    threshold: Option<Threshold>,
+) {
     table.row([
         what.to_owned(),
         format!("{guest:.1}"),
         format!("{native:.1}"),
         format!("{:.1}", guest - native),
-        aim.map_or_else(no_aim, |aim| aim.verdict(guest - native)),
+        threshold.map_or_else(no_goal, |threshold| threshold.verdict(guest - native)),
     ]);
 }
 
@@ -100,9 +106,9 @@ async fn call_one_by_one(
 }
 
 /// The time of all calls, divided by their number.
-async fn call_at_once(generator: &Arc<dyn Generator>, parameters: &Parameters) -> Outcome<f64> {
+async fn call_queued(generator: &Arc<dyn Generator>, parameters: &Parameters) -> Outcome<f64> {
     let begun = Instant::now();
-    let calls: Vec<_> = (0..CALLS_AT_ONCE)
+    let calls: Vec<_> = (0..CALLS_QUEUED)
         .map(|_| {
             let (generator, parameters) = (Arc::clone(generator), parameters.clone());
             tokio::spawn(async move {
@@ -115,13 +121,13 @@ async fn call_at_once(generator: &Arc<dyn Generator>, parameters: &Parameters) -
     for call in calls {
         call.await??;
     }
-    Ok(micros(begun.elapsed()) / number(CALLS_AT_ONCE))
+    Ok(micros(begun.elapsed()) / number(CALLS_QUEUED))
 }
 
 /// Uses the host's random source for guests.
 fn random_bytes(count: u64) -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
-    // Bytes that could not be filled would only be measured, never used.
+    // A failure is ignored, because the bytes are only measured and never used as a secret.
     let _ = rand::fill(&mut bytes);
     bytes
 }
@@ -129,10 +135,11 @@ fn random_bytes(count: u64) -> Vec<u8> {
 const ROUNDS: usize = 20;
 const CALLS_A_ROUND: usize = 250;
 /// The capacity of the queue.
-const CALLS_AT_ONCE: usize = 250;
+const CALLS_QUEUED: usize = 250;
 
-/// Measures all three alternately. The duration of the search for primes is random, so guest and native get the same
-/// random bytes each time and do the same work; `openssl` uses its own randomness and many rounds.
+/// Measures the guest, the native function and `openssl` alternately. The search for primes takes a random time, so the
+/// guest and the native function get the same random bytes and do the same work. `openssl` uses its own random numbers, so
+/// its figures need many rounds.
 pub(crate) fn measure_rsa() -> Outcome<Table> {
     let random = RepeatableRandom::new();
     let generator = plugin::load_shipped("rsa", Arc::new(random.clone()))?;
@@ -150,7 +157,7 @@ pub(crate) fn measure_rsa() -> Outcome<Table> {
         let (time, natively) = timed(|| make_natively(&random, &parameters))?;
         native.push(time);
         if in_guest != natively {
-            return Err("the same random bytes gave another key in the guest".into());
+            return Err("the guest generated another key from the same random bytes".into());
         }
         openssl.push(timed(|| run_openssl(&["genrsa", "2048"]))?.0);
         openssl_alone.push(timed(|| run_openssl(&["version"]))?.0);
@@ -158,7 +165,7 @@ pub(crate) fn measure_rsa() -> Outcome<Table> {
     let samples = [guest, native, openssl].map(Sample::new);
     let mut table = Table::new(
         format!(
-            "one RSA-2048 key pair, {RSA_ROUNDS} turns, ms (starting openssl takes {:.1} of its time)",
+            "one RSA-2048 key pair, {RSA_ROUNDS} rounds, ms (starting openssl takes {:.1} of its time)",
             Sample::new(openssl_alone).median()
         ),
         &[
@@ -167,9 +174,9 @@ pub(crate) fn measure_rsa() -> Outcome<Table> {
             "native",
             "openssl",
             "guest/native",
-            "aim",
+            "goal",
             "guest/openssl",
-            "aim",
+            "goal",
         ],
     );
     rsa_row(
@@ -187,12 +194,12 @@ pub(crate) fn measure_rsa() -> Outcome<Table> {
     Ok(table)
 }
 
-fn rsa_row(table: &mut Table, what: &str, [guest, native, openssl]: [f64; 3], has_aim: bool) {
-    let verdict = |aim: Aim, ratio| {
-        if has_aim {
-            aim.verdict(ratio)
+fn rsa_row(table: &mut Table, what: &str, [guest, native, openssl]: [f64; 3], has_goal: bool) {
+    let verdict = |threshold: Threshold, ratio| {
+        if has_goal {
+            threshold.verdict(ratio)
         } else {
-            no_aim()
+            no_goal()
         }
     };
     table.row([
@@ -201,9 +208,9 @@ fn rsa_row(table: &mut Table, what: &str, [guest, native, openssl]: [f64; 3], ha
         format!("{native:.1}"),
         format!("{openssl:.1}"),
         format!("{:.2}", guest / native),
-        verdict(Aim::AtMost(1.7), guest / native),
+        verdict(Threshold::AtMost(1.7), guest / native),
         format!("{:.2}", guest / openssl),
-        verdict(Aim::Below(1.0), guest / openssl),
+        verdict(Threshold::Below(1.0), guest / openssl),
     ]);
 }
 
@@ -235,7 +242,7 @@ fn run_openssl(arguments: &[&str]) -> Outcome<()> {
         .stderr(Stdio::null())
         .status()?;
     if !status.success() {
-        return Err(format!("openssl ended with {status}").into());
+        return Err(format!("openssl exited with {status}").into());
     }
     Ok(())
 }

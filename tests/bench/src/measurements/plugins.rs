@@ -1,10 +1,10 @@
 //! The figures of `keywright plugin bench`, compared with the engine alone and with calls in a server.
 //!
-//! All share one definition of the overhead, [`keywright_runtime::Speed`]: a fresh instance, a call that does almost
-//! nothing, and the instance's end, on one thread. It needs no native twin of the plugin, so it can be measured for any
-//! component. `guest-overhead` measures plugins with a native twin by the difference between the two.
+//! All use one definition of the overhead, [`keywright_runtime::Speed`]: creating an instance, a call that does almost
+//! nothing, and dropping the instance, on one thread. It can be measured for any component. `guest-overhead` uses another
+//! definition: the difference between a plugin and the same functions called natively.
 //!
-//! The engine alone is called following only its documentation, as an independent reference.
+//! The calls of the engine alone follow only the engine's documentation, so that they are an independent reference.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,28 +27,28 @@ use wasmtime::{
 use crate::{
     plugin,
     statistics::{Outcome, Sample, micros},
-    table::{Aim, Table, no_aim},
+    table::{Table, Threshold, no_goal},
 };
 
 /// Measures these components, or one component per language if the list is empty. Lists the components that `cargo xtask`
 /// could not build.
 pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
     let (components, absent) = if named.is_empty() {
-        ours()
+        built_components()
     } else {
         (named.to_vec(), Vec::new())
     };
     let mut table = Table::new(
         format!(
-            "p50 of {ROUNDS} times {CALLS} calls, a fresh instance each, µs; overhead: of calls that make nothing"
+            "p50 of {ROUNDS} times {CALLS} calls, each in a fresh instance, µs; overhead: calls that generate nothing"
         ),
         &[
             "",
             "overhead: plugin bench",
             "with the engine alone",
             "ratio",
-            "aim",
-            "aim of the overhead",
+            "goal",
+            "goal for the overhead",
             "a value: plugin bench",
             "in a server",
         ],
@@ -62,9 +62,9 @@ pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
             format!("{:.1}", measured.overhead),
             format!("{ratio:.2}"),
             AGREEMENT.verdict(ratio),
-            measured.language.map_or_else(no_aim, |language| {
+            measured.language.map_or_else(no_goal, |language| {
                 let verdict =
-                    Aim::AtMost(language.overhead_us_max).verdict(measured.overhead_reported);
+                    Threshold::AtMost(language.overhead_us_max).verdict(measured.overhead_reported);
                 format!("{}: {verdict}", language.name)
             }),
             format!("{:.1}", measured.value_reported),
@@ -73,12 +73,14 @@ pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
     }
     for language in absent {
         let name = format!(
-            "{}: LEFT OUT, {} is not built",
+            "{}: SKIPPED, {} is not built",
             language.name, language.component
         );
-        let nothing: [String; 7] = std::array::from_fn(|_| no_aim());
-        let [reported, here, ratio, agreement, aim, value, served] = nothing;
-        table.row([name, reported, here, ratio, agreement, aim, value, served]);
+        let nothing: [String; 7] = std::array::from_fn(|_| no_goal());
+        let [reported, alone, ratio, agreement, threshold, value, served] = nothing;
+        table.row([
+            name, reported, alone, ratio, agreement, threshold, value, served,
+        ]);
     }
     Ok(table)
 }
@@ -98,11 +100,11 @@ struct Measured {
 
 impl Measured {
     fn of(component: &Path) -> Outcome<Self> {
-        let candidate = PluginUnderTest::open(component.to_owned(), Map::new(), Limits::default())?;
-        let inspection = candidate.inspect()?;
+        let plugin = PluginUnderTest::open(component.to_owned(), Map::new(), Limits::default())?;
+        let inspection = plugin.inspect()?;
         let generator = inspection
             .generator
-            .ok_or_else(|| format!("{} is no generator", component.display()))?;
+            .ok_or_else(|| format!("{} is not a generator", component.display()))?;
         let example = example(&generator.parameters_schema);
         let bare = BareComponent::load(component)?;
         let config = plugin::config(component, inspection.grants);
@@ -110,12 +112,12 @@ impl Measured {
         let runtime = tokio::runtime::Runtime::new()?;
         let parameters = runtime.block_on(served.normalize(&Parameters::new(example)))?;
         let mut reported = [Vec::new(), Vec::new()];
-        let (mut here, mut in_a_server) = (Vec::new(), Vec::new());
+        let (mut alone, mut in_a_server) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             let [overhead, value] = measured_by_program(component)?;
             reported[0].push(overhead);
             reported[1].push(value);
-            here.push(bare.overhead(CALLS)?);
+            alone.push(bare.overhead(CALLS)?);
             let task = call_one_by_one(Arc::clone(&served), parameters.clone());
             in_a_server.push(runtime.block_on(async { tokio::spawn(task).await? })?);
         }
@@ -126,7 +128,7 @@ impl Measured {
             language: Language::of(component),
             overhead_reported,
             value_reported,
-            overhead: median(here),
+            overhead: median(alone),
             in_a_server: median(in_a_server),
         })
     }
@@ -141,7 +143,7 @@ fn measured_by_program(component: &Path) -> Outcome<[f64; 2]> {
         .stderr(Stdio::inherit())
         .output()?;
     if !output.status.success() {
-        return Err(format!("plugin bench ended with {}", output.status).into());
+        return Err(format!("plugin bench exited with {}", output.status).into());
     }
     let reported: Value = serde_json::from_slice(&output.stdout)?;
     let p50 = |what: &str| {
@@ -150,7 +152,7 @@ fn measured_by_program(component: &Path) -> Outcome<[f64; 2]> {
             .and_then(|quantiles| quantiles.get("p50_us"));
         figure
             .and_then(Value::as_f64)
-            .ok_or_else(|| format!("plugin bench says nothing of {what}"))
+            .ok_or_else(|| format!("the output of plugin bench has no p50 of {what}"))
     };
     Ok([p50("overhead")?, p50("call")?])
 }
@@ -178,7 +180,7 @@ fn example(schema: &Value) -> Map<String, Value> {
 }
 
 /// One built component in each language, and the languages without one.
-fn ours() -> (Vec<PathBuf>, Vec<&'static Language>) {
+fn built_components() -> (Vec<PathBuf>, Vec<&'static Language>) {
     let folder = workspace().join("target/components");
     let (mut components, mut absent) = (Vec::new(), Vec::new());
     for language in &LANGUAGES {
@@ -208,9 +210,9 @@ impl Language {
     fn of(component: &Path) -> Option<&'static Self> {
         let name = component.file_stem()?;
         let folder = component.parent()?;
-        let is_ours = folder.ends_with("target/components");
+        let is_built_here = folder.ends_with("target/components");
         LANGUAGES.iter().find(|language| {
-            if is_ours {
+            if is_built_here {
                 name == language.component
             } else {
                 folder.join(language.file).is_file()
@@ -254,7 +256,7 @@ const LANGUAGES: [Language; 5] = [
 
 /// The allowed ratio of the program's overhead to the overhead of the engine alone. A server also checks the types of all
 /// functions, and counts memory.
-const AGREEMENT: Aim = Aim::Within(0.8, 1.25);
+const AGREEMENT: Threshold = Threshold::Within(0.8, 1.25);
 
 const ROUNDS: usize = 5;
 const CALLS: u32 = 500;
@@ -290,16 +292,16 @@ impl BareComponent {
             .exports(&engine)
             .map(|(name, _)| name)
             .find(|name| name.starts_with(DESCRIPTOR))
-            .ok_or_else(|| format!("{} is no generator", file.display()))?;
+            .ok_or_else(|| format!("{} is not a generator", file.display()))?;
         let descriptor = component.get_export_index(None, name);
         let describe = component
             .get_export_index(descriptor.as_ref(), DESCRIBE)
-            .ok_or_else(|| format!("{} does not describe itself", file.display()))?;
+            .ok_or_else(|| format!("{} has no function {DESCRIBE}", file.display()))?;
         let mut linker = Linker::new(&engine);
         let mut random = linker.instance(RANDOM)?;
         random.func_wrap("get-random-bytes", |_, (count,): (u64,)| {
             let mut bytes = vec![0; usize::try_from(count)?];
-            // Bytes that could not be filled would only be measured, never used.
+            // A failure is ignored, because the bytes are only measured and never used as a secret.
             let _ = rand::fill(&mut bytes);
             Ok((bytes,))
         })?;
@@ -333,7 +335,7 @@ impl BareComponent {
         let instance = self.instance.instantiate(&mut store)?;
         let describe = instance
             .get_func(&mut store, self.describe)
-            .ok_or("the function has gone")?;
+            .ok_or("the instance has no function describe")?;
         describe.call(&mut store, &[], &mut [Val::Bool(false)])?;
         Ok(())
     }

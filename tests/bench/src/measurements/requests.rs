@@ -17,7 +17,7 @@ use crate::{
     server::{self, Connection, Request, ServerAddress},
     statistics::Outcome,
     store::Engine,
-    table::{Aim, Table},
+    table::{Table, Threshold},
 };
 
 /// Rows that are measured alternately.
@@ -157,8 +157,8 @@ fn set(client: usize, _: usize) -> Request {
     Request::set(&server::set_body(&format!("/bench/set/{client}")))
 }
 
-/// Whether a measurement with this name belongs to this module.
-pub(crate) fn is_one(measurement: &str) -> bool {
+/// Returns whether a measurement with this name belongs to this module.
+pub(crate) fn is_request_measurement(measurement: &str) -> bool {
     GROUPS.iter().any(|group| group.measurement == measurement)
 }
 
@@ -233,14 +233,14 @@ impl Group {
         }
         for (row, of_row) in rows.iter().zip(&costs) {
             for (position, (side, cost)) in sides.iter().zip(of_row).enumerate() {
-                let aims: Vec<String> = row
+                let goals: Vec<String> = row
                     .goals
                     .iter()
                     .filter(|_| position == 0)
                     .map(|goal| goal.verdict(cost, of_row.last(), &costs))
                     .collect();
                 let what = format!("{engine}, {}, {}", self.what, row.name());
-                table.cost(&what, side.name, cost, &aims);
+                table.cost(&what, side.name, cost, &goals);
             }
         }
         Ok(())
@@ -297,22 +297,34 @@ impl Goal {
         let ratio = |to: Option<&Cost>, figure: &dyn Fn(&Cost) -> f64| {
             to.map_or(f64::NAN, |to| figure(cost) / figure(to))
         };
-        let (what, aim, figure) = match *self {
-            Self::Processor(most) => ("CPU", Aim::AtMost(most), cost.processor_micros()),
-            Self::Switches(most) => ("switches", Aim::AtMost(most), cost.switches()),
-            Self::PerSecond(least) => ("requests/s", Aim::AtLeast(least), cost.per_second()),
+        let (what, threshold, figure) = match *self {
+            Self::Processor(most) => ("CPU", Threshold::AtMost(most), cost.processor_micros()),
+            Self::Switches(most) => ("switches", Threshold::AtMost(most), cost.switches()),
+            Self::PerSecond(least) => ("requests/s", Threshold::AtLeast(least), cost.per_second()),
             Self::OfBare(least) => {
                 let ratio = ratio(of_bare, &Cost::per_second);
-                ("requests/s of bare", Aim::AtLeast(least), ratio)
+                (
+                    "requests/s compared with the bare handler",
+                    Threshold::AtLeast(least),
+                    ratio,
+                )
             }
             Self::TimesRow(number, least) => {
                 let ratio = ratio(row(number), &Cost::per_second);
-                ("requests/s of fewer clients", Aim::AtLeast(least), ratio)
+                (
+                    "requests/s compared with fewer clients",
+                    Threshold::AtLeast(least),
+                    ratio,
+                )
             }
-            Self::P99Millis(most) => ("p99 in ms", Aim::AtMost(most), p99(cost) / 1_000.0),
-            Self::P99OfFirst(most) => ("p99 of alone", Aim::AtMost(most), ratio(row(0), &p99)),
+            Self::P99Millis(most) => ("p99 in ms", Threshold::AtMost(most), p99(cost) / 1_000.0),
+            Self::P99OfFirst(most) => (
+                "p99 compared with no other load",
+                Threshold::AtMost(most),
+                ratio(row(0), &p99),
+            ),
         };
-        format!("{what} {figure:.2}, {}", aim.verdict(figure))
+        format!("{what} {figure:.2}, {}", threshold.verdict(figure))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     server::{self, Connection},
     statistics::{Outcome, micros},
     store::{Engine, FOLDER_SIZE, FOUND_COUNTS, Store, counted, found_path},
-    table::{Aim, Table},
+    table::{Table, Threshold},
 };
 
 /// Measures the same requests on stores of these sizes, alternately, on each engine.
@@ -17,7 +17,7 @@ pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
     let sizes = if sizes.is_empty() { SIZES } else { sizes };
     tokio::runtime::Runtime::new()?.block_on(async {
         let mut table = Table::of_costs(format!(
-            "requests one after the other; find: {FOLDER_SIZE} results; ratio: of the p50 to that of the smallest store"
+            "requests one after the other; find: {FOLDER_SIZE} results; ratio: p50 divided by the p50 of the smallest store"
         ));
         for engine in Engine::all() {
             let mut stores = Vec::new();
@@ -47,7 +47,7 @@ enum Request {
     FindByPath,
     /// By a word that has little in common with other names.
     FindByName,
-    /// By a text most of whose parts are in all names.
+    /// By a text whose parts mostly occur in all names.
     FindByLongName,
 }
 
@@ -99,16 +99,16 @@ async fn compare(
     let mut costs: Vec<Cost> = stores.iter().map(|_| Cost::default()).collect();
     for round in 0..=ROUNDS {
         for ((store, connection), cost) in stores.iter_mut().zip(&mut costs) {
-            let turns = async {
+            let requests = async {
                 let mut times = Vec::new();
-                for number in round * TURNS..(round + 1) * TURNS {
+                for number in round * REQUESTS_PER_ROUND..(round + 1) * REQUESTS_PER_ROUND {
                     let begun = Instant::now();
                     request.make(store, connection, number).await?;
                     times.push(micros(begun.elapsed()));
                 }
                 Ok(times)
             };
-            let measured = load::measured(store.process_id(), None, turns).await?;
+            let measured = load::measured(store.process_id(), None, requests).await?;
             // The first round is a warm-up.
             if round > 0 {
                 cost.add(measured);
@@ -124,14 +124,14 @@ async fn compare(
             cost,
             &[format!(
                 "ratio {ratio:.2}, {}",
-                Aim::AtMost(RATIO_MAX).verdict(ratio)
+                Threshold::AtMost(RATIO_MAX).verdict(ratio)
             )],
         );
     }
     Ok(())
 }
 
-/// The allowed factor in time for a store a thousand times as large, with the same result.
+/// The maximum ratio of the times for a large store and the smallest one, with results of the same size.
 const RATIO_MAX: f64 = 1.5;
 
 const REQUESTS: [Request; 6] = [
@@ -146,7 +146,7 @@ const REQUESTS: [Request; 6] = [
 /// The first is the reference for the others.
 const SIZES: &[usize] = &[1_000, 100_000];
 const ROUNDS: usize = 20;
-const TURNS: usize = 20;
+const REQUESTS_PER_ROUND: usize = 20;
 
 /// Measures searches in a store of the largest of these sizes, alternately, on each engine.
 pub(crate) fn measure_find(sizes: &[usize]) -> Outcome<Table> {
@@ -188,16 +188,16 @@ async fn costs(
     for round in 0..=ROUNDS {
         for (search, cost) in searches.iter().zip(&mut costs) {
             let path = format!("/api/v1/data?{search}");
-            let turns = async {
+            let requests = async {
                 let mut times = Vec::new();
-                for _ in 0..FIND_TURNS {
+                for _ in 0..SEARCHES_PER_ROUND {
                     let begun = Instant::now();
                     connection.get(&path).await?;
                     times.push(micros(begun.elapsed()));
                 }
                 Ok(times)
             };
-            let measured = load::measured(store.process_id(), None, turns).await?;
+            let measured = load::measured(store.process_id(), None, requests).await?;
             if round > 0 {
                 cost.add(measured);
             }
@@ -208,4 +208,4 @@ async fn costs(
 
 const FIND_SIZE: usize = 100_000;
 
-const FIND_TURNS: usize = 5;
+const SEARCHES_PER_ROUND: usize = 5;

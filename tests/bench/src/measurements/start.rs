@@ -8,7 +8,7 @@ use crate::{
     process::size_mib,
     server,
     statistics::{Outcome, Sample, millis},
-    table::{Aim, Table, no_aim},
+    table::{Table, Threshold, no_goal},
 };
 
 /// Measures starts in an empty folder, and in the folder of the previous server.
@@ -30,9 +30,9 @@ pub(crate) fn measure() -> Outcome<Table> {
         }
         let mut table = Table::new(
             format!(
-                "from starting the process to the first answer over TLS, {ROUNDS} starts each, ms"
+                "from starting the process to the first response over TLS, {ROUNDS} starts each, ms"
             ),
-            &["", "median", "longest", "aim"],
+            &["", "median", "longest", "goal"],
         );
         row(
             &mut table,
@@ -43,20 +43,20 @@ pub(crate) fn measure() -> Outcome<Table> {
         let warm = Sample::new(warm);
         row(
             &mut table,
-            "warm: both there",
+            "warm: both exist",
             &warm,
-            Some(Aim::AtMost(300.0)),
+            Some(Threshold::AtMost(300.0)),
         );
         Ok(table)
     })
 }
 
-fn row(table: &mut Table, what: &str, times: &Sample, aim: Option<Aim>) {
+fn row(table: &mut Table, what: &str, times: &Sample, threshold: Option<Threshold>) {
     table.row([
         what.to_owned(),
         format!("{:.0}", times.median()),
         format!("{:.0}", times.percentile(100)),
-        aim.map_or_else(no_aim, |aim| aim.verdict(times.median())),
+        threshold.map_or_else(no_goal, |threshold| threshold.verdict(times.median())),
     ]);
 }
 
@@ -70,14 +70,14 @@ pub(crate) fn measure_memory() -> Outcome<Table> {
         let server = server::start().await?;
         let mut table = Table::new(
             "resident, MiB",
-            &["", "all (VmRSS)", "its own (RssAnon)", "aim for all"],
+            &["", "all (VmRSS)", "anonymous (RssAnon)", "goal for all"],
         );
-        for (what, wait, aim) in [
+        for (what, wait, threshold) in [
             ("after the start", Duration::ZERO, None),
             (
                 "10 s later",
                 Duration::from_secs(10),
-                Some(Aim::AtMost(80.0)),
+                Some(Threshold::AtMost(80.0)),
             ),
         ] {
             tokio::time::sleep(wait).await;
@@ -86,7 +86,7 @@ pub(crate) fn measure_memory() -> Outcome<Table> {
                 what.to_owned(),
                 format!("{all:.1}"),
                 format!("{:.1}", size_mib(server.process_id(), "RssAnon")?),
-                aim.map_or_else(no_aim, |aim: Aim| aim.verdict(all)),
+                threshold.map_or_else(no_goal, |threshold: Threshold| threshold.verdict(all)),
             ]);
         }
         Ok(table)

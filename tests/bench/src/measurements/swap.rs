@@ -18,7 +18,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 use crate::{
     server::{self, Connection, Request, ServerAddress},
     statistics::{Outcome, Sample, millis, number},
-    table::{Aim, Table, no_aim},
+    table::{Table, Threshold, no_goal},
 };
 
 /// Measures alternate generate and read requests, at 200 per second. Every reload brings a new component, which the
@@ -65,7 +65,7 @@ fn table(quiet: &Measured, swapping: &Measured) -> Table {
         ),
         &["", "quiet", "while swapping", "ratio", "goal"],
     );
-    let mut row = |what: String, figures: [f64; 2], aim: Option<Aim>| {
+    let mut row = |what: String, figures: [f64; 2], threshold: Option<Threshold>| {
         let [quiet, swapping] = figures;
         table.row([
             what,
@@ -74,22 +74,22 @@ fn table(quiet: &Measured, swapping: &Measured) -> Table {
             if quiet > 0.0 {
                 format!("{:.2}", swapping / quiet)
             } else {
-                no_aim()
+                no_goal()
             },
-            aim.map_or_else(no_aim, |aim| aim.verdict(swapping)),
+            threshold.map_or_else(no_goal, |threshold| threshold.verdict(swapping)),
         ]);
     };
     let both = |figure: fn(&Measured) -> f64| [figure(quiet), figure(swapping)];
     row("requests".to_owned(), both(Measured::requests), None);
     row(
-        "answered a second".to_owned(),
+        "responses per second".to_owned(),
         both(Measured::per_second),
         None,
     );
     row(
         "failed".to_owned(),
         both(Measured::failed),
-        Some(Aim::AtMost(0.0)),
+        Some(Threshold::AtMost(0.0)),
     );
     let times = [
         ("generate", quiet.generated_ms(), swapping.generated_ms()),
@@ -111,7 +111,7 @@ fn table(quiet: &Measured, swapping: &Measured) -> Table {
     table
 }
 
-/// The connections of the requests, and their kind.
+/// The connections, and the number of requests so far.
 struct Load {
     connections: Mutex<Vec<Connection>>,
     /// One permit per connection.
@@ -129,7 +129,7 @@ struct Measured {
     took: Duration,
 }
 
-/// A request with its kind, success and time.
+/// The kind, success and time of a request.
 struct Responded {
     is_generate: bool,
     is_failed: bool,
@@ -259,7 +259,7 @@ fn configured(build: &Path) -> Options {
 /// The shipped plugin with a custom section of this number, which WebAssembly ignores: a component with another digest.
 fn build(files: &TempDir, number: u8) -> Outcome<PathBuf> {
     let mut bytes = fs::read(component(TYPE))?;
-    // A section of the id 0 and two bytes: its name, of one.
+    // A custom section: the id 0, the size of its content, 2, the length of its name, 1, and the name.
     bytes.extend([0, 2, 1, b'a' + number]);
     let path = files.path().join(format!("{number}.wasm"));
     fs::write(&path, bytes)?;

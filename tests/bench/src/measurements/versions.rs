@@ -9,7 +9,7 @@ use crate::{
     server::{self, Connection},
     statistics::{Outcome, Sample, micros},
     store::Engine,
-    table::{Aim, Table},
+    table::{Table, Threshold},
 };
 
 /// Alternates between requests about a credential with many versions and the same requests about a credential that starts
@@ -50,7 +50,7 @@ async fn compare(table: &mut Table, engine: &Engine) -> Outcome<()> {
             format!("{one:.0}"),
             format!("{many:.0}"),
             format!("{:.3}", many / one),
-            Aim::AtMost(1.1).verdict(many / one),
+            Threshold::AtMost(1.1).verdict(many / one),
         ]);
     }
     Ok(())
@@ -92,7 +92,7 @@ impl Request {
     }
 }
 
-/// Reads by name and by id, a search, and last a write, as it adds versions to both.
+/// Reads by name and by id, a search, and a write. The write is last, because it adds versions to both credentials.
 async fn requests(server: &Server) -> Outcome<Vec<Request>> {
     let data = |query: &str| [ONE, MANY].map(|name| format!("/api/v1/data?{query}={name}"));
     let current = data("name").map(|path| format!("{path}&current=true"));
@@ -103,7 +103,7 @@ async fn requests(server: &Server) -> Outcome<Vec<Request>> {
         let id = found.pointer("/data/0/id").and_then(Value::as_str);
         by_id.push(format!("/api/v1/data/{}", id.ok_or("a version has no id")?));
     }
-    let by_id = <[String; 2]>::try_from(by_id).map_err(|_| "there are two credentials")?;
+    let by_id = <[String; 2]>::try_from(by_id).map_err(|_| "expected two versions")?;
     let reading = |what, paths: [String; 2]| Request {
         what,
         about: paths.map(Operation::Get),

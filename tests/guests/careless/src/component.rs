@@ -50,25 +50,25 @@ impl generator::Guest for Component {
         let settings: Value = serde_json::from_str(&generation.settings).unwrap_or_default();
         let value = match settings.get("breaks").and_then(Value::as_str) {
             None => json!({"password": hexadecimal(random(16))}),
-            // Rule 2.
+            // Rule 2 of the entropy test.
             Some("constant") => json!({
                 "password": hexadecimal(random(16)),
                 "pepper": "c0ffeec0ffeec0ffeec0ffeec0ffee",
             }),
-            // Rule 3.
+            // Rule 3 of the entropy test.
             Some("too-few-drawn") => json!({"password": hexadecimal(stretched(random(5)))}),
-            // Rule 4.
+            // Rule 4 of the entropy test.
             Some("unused") => {
                 // 40 of 256 bits are used.
                 json!({"password": hexadecimal(stretched(random(32) >> 88))})
             }
-            // Rule 5, by repeated values: every bit is used, but they are folded into 16.
+            // Rule 5 of the entropy test, by repeated values: every bit is used, but they are folded into 16.
             Some("repeated") => {
                 let all = random(16);
                 let folded = (0..8).fold(0, |folded, part| folded ^ (all >> (16 * part)));
                 json!({"password": hexadecimal(stretched(folded & 0xffff))})
             }
-            // Rule 5, by position: every bit is used, but the first digit is always the same.
+            // Rule 5 of the entropy test, by position: every bit is used, but the first digit is always the same.
             Some("biased") => {
                 let all = random(16);
                 let first = all >> 124;

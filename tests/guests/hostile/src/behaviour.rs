@@ -170,7 +170,7 @@ fn claimed_text() -> String {
     const CLAIMED_BYTES: usize = 1024 * 1024 * 1024;
     // `black_box` hides the true size of the allocation from the optimizer.
     let bytes = black_box(Box::leak(Box::new([b'a'; 8])).as_mut_ptr());
-    // With more capacity than length the string would be shrunk, which traps before it is returned.
+    // If the capacity exceeded the length, the string would be shrunk, which traps before it is returned.
     let capacity = black_box(CLAIMED_BYTES);
     // SAFETY: unsound on purpose; nothing in this guest reads the text, and no guest outlives its call.
     unsafe { String::from_raw_parts(bytes, CLAIMED_BYTES, capacity) }

@@ -26,7 +26,7 @@ impl descriptor::Guest for Component {
         descriptor::Description {
             credential_type: "plain".to_owned(),
             plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
-            summary: "Says what it was given.".to_owned(),
+            summary: "Returns its input.".to_owned(),
             parameters_schema: r#"{
                 "type": "object",
                 "properties": {

@@ -1,4 +1,5 @@
-//! A generator without optional interfaces. Its values contain its input, and so show what the host does for such plugins.
+//! A generator without optional interfaces. Its values contain its input, which shows how the host prepares the input of
+//! such plugins.
 
 #[cfg(target_arch = "wasm32")]
 mod component;

@@ -12,7 +12,7 @@ pub(crate) struct Body<'a> {
     pub(crate) duration_days: u64,
 }
 
-/// Encodes the `TBSCertificate` (RFC 5280), DER.
+/// Encodes the `TBSCertificate` (RFC 5280) as DER.
 pub(crate) fn tbs_certificate(body: &Body<'_>) -> Vec<u8> {
     let not_after = body.not_before + body.duration_days * SECONDS_A_DAY;
     let validity = [utc_time(body.not_before), utc_time(not_after)].concat();

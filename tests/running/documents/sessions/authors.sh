@@ -6,7 +6,7 @@ export CARGO_HOME=$CARGO_FOLDER RUSTUP_HOME=$RUSTUP_FOLDER CARGO_NET_OFFLINE=tru
 export CARGO_TARGET_DIR=$WORKSPACE/target/example-guests
 export PATH=$WORKSPACE/target/toolchains/bin:$PATH ZIG_GLOBAL_CACHE_DIR=$CACHE_FOLDER/zig
 
-# The server of this session replaces the only one of a machine.
+# Signals the server of this session, as if it were the only server of the machine.
 pkill() {
     [ "$*" = "--signal HUP --full keywright develop" ] && kill -HUP "$(cat "$SESSION/server.pid")"
 }

@@ -20,7 +20,8 @@ token() {
         -d client_id=keywright-admin -d client_secret=admin-secret | jq --raw-output .access_token
 }
 
-# Two passwords of a plugin to be replaced: the shipped one with another section, and so another digest.
+# Generates two passwords with a plugin that the document replaces: the shipped plugin with an additional section, and
+# therefore another digest.
 generate_by_a_bad_plugin() {
     cp "$ROOT/usr/lib/keywright/plugins/password.wasm" password-mended.wasm
     printf '\x00\x04\x03bad' >>"$ROOT/usr/lib/keywright/plugins/password.wasm"

@@ -5,7 +5,7 @@ export PATH=$ROOT/usr/bin:$PATH
 mkdir -p "$ROOT"/etc/systemd/system "$ROOT"/usr/bin "$ROOT"/usr/lib "$ROOT"/var/lib "$ROOT"/var/log "$ROOT"/var/backups
 PACKAGING=$WORKSPACE/host/server/packaging
 
-# An archive like that of `cargo xtask dist`. The program is large, so a script calls it instead.
+# An archive with the layout of `cargo xtask dist`. The program is large, so a script calls it instead.
 make_archive() {
     mkdir -p "$ARCHIVE/bin" "$ARCHIVE/plugins"
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$PROGRAM" >"$ARCHIVE/bin/keywright"
@@ -23,7 +23,7 @@ make_archive() {
     rm -r "$ARCHIVE"
 }
 
-# There is only one user.
+# Ignores the user and group, because the tests have only one user.
 install() {
     local arguments=()
     while [ $# -gt 0 ]; do
@@ -41,19 +41,19 @@ systemd-sysusers() {
 }
 
 # The value of a directive in the unit, with the folders of this system.
-unit_says() {
+unit_value() {
     sed -n "s/^$1=//p" "$ROOT/etc/systemd/system/keywright.service" | sed -E "s#(^|[ :])/(etc|usr)/#\1$ROOT/\2/#g"
 }
 
 start_service() {
     local credentials=$ROOT/run/credentials/keywright.service credential
     mkdir -p "$ROOT/var/lib/keywright" "$ROOT/var/log/keywright" "$credentials"
-    for credential in $(unit_says LoadCredential); do
+    for credential in $(unit_value LoadCredential); do
         command install -m 600 "${credential#*:}" "$credentials/${credential%%:*}"
     done
-    $(unit_says ExecStartPre) >>"$SESSION/log" || return 1
+    $(unit_value ExecStartPre) >>"$SESSION/log" || return 1
     # shellcheck disable=SC2046
-    begin_program server $(unit_says ExecStart)
+    begin_program server $(unit_value ExecStart)
     wait_for is_up
 }
 
@@ -79,7 +79,7 @@ systemctl() {
         wait_for is_reloaded "$before"
         ;;
     *)
-        echo "systemctl does not know: $*"
+        echo "unsupported command: systemctl $*"
         return 1
         ;;
     esac

@@ -70,14 +70,14 @@ fn ids_that_change(history: &[Call]) -> Vec<Violation> {
     }
     let changed = changed.into_iter();
     changed
-        .map(|id| format!("the version {id:x} has had two values or two names"))
+        .map(|id| format!("the version {id:x} has two values or two names"))
         .collect()
 }
 
 /// A set of calls that have taken effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Step {
-    /// All calls before this one have taken effect, except for those with an unknown outcome.
+    /// All calls before this one have taken effect, except calls with an unknown outcome.
     reached: usize,
     /// The later calls with a known outcome that have taken effect.
     ahead: Vec<usize>,
@@ -90,7 +90,7 @@ struct Step {
 enum Unexplained {
     /// No order exists: the longest partial order, and the calls that it cannot explain.
     Impossible(String),
-    /// The search was given up after too many orders.
+    /// The search stopped after too many orders.
     Undecided(String),
 }
 
@@ -100,7 +100,7 @@ fn explain(calls: &[&Call]) -> Result<(), Unexplained> {
     calls.sort_by_key(|call| call.begun);
     let added = added(&calls);
     let mut steps = vec![Step {
-        reached: skipped_unknown(&calls, 0, &[]),
+        reached: next_known(&calls, 0, &[]),
         ahead: Vec::new(),
         unknown: Vec::new(),
         state: None,
@@ -116,10 +116,10 @@ fn explain(calls: &[&Call]) -> Result<(), Unexplained> {
         }
         let mut next: Vec<Step> = candidates(&calls, &step)
             .into_iter()
-            .filter_map(|call| taken(&calls, &step, call, &added))
+            .filter_map(|call| next_step(&calls, &step, call, &added))
             .filter(|next| !seen.contains(next))
             .collect();
-        // The last one is tried first.
+        // The search tries the last step first.
         next.reverse();
         seen.extend(next.iter().cloned());
         steps.extend(next);
@@ -184,7 +184,7 @@ fn candidates(calls: &[&Call], step: &Step) -> Vec<usize> {
 }
 
 /// Returns the next step after a call, if its outcome is possible here.
-fn taken(calls: &[&Call], step: &Step, position: usize, added: &HashSet<Id>) -> Option<Step> {
+fn next_step(calls: &[&Call], step: &Step, position: usize, added: &HashSet<Id>) -> Option<Step> {
     let state = after(&step.state, calls[position], added)?;
     let mut next = Step {
         state,
@@ -197,13 +197,13 @@ fn taken(calls: &[&Call], step: &Step, position: usize, added: &HashSet<Id>) -> 
     }
     next.ahead.push(position);
     next.ahead.sort_unstable();
-    next.reached = skipped_unknown(calls, next.reached, &next.ahead);
+    next.reached = next_known(calls, next.reached, &next.ahead);
     next.ahead.retain(|&ahead| ahead > next.reached);
     Some(next)
 }
 
 /// Returns the next call that has not taken effect and has a known outcome.
-fn skipped_unknown(calls: &[&Call], from: usize, ahead: &[usize]) -> usize {
+fn next_known(calls: &[&Call], from: usize, ahead: &[usize]) -> usize {
     let mut rest = calls.iter().enumerate().skip(from);
     let first = rest.find(|(position, call)| !is_unknown(call) && !ahead.contains(position));
     first.map_or(calls.len(), |(position, _)| position)

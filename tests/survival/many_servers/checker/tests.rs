@@ -1,4 +1,4 @@
-//! One history per rule that violates the rule, and similar histories that violate no rule.
+//! For each rule, a history that violates it, and similar histories that violate no rule.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn generate(mode: Mode) -> Action {
 }
 
 const CONVERGE: fn() -> Action = || generate(Mode::Converge);
-const KEEP: fn() -> Action = || generate(Mode::NoOverwrite);
+const NO_OVERWRITE: fn() -> Action = || generate(Mode::NoOverwrite);
 const OVERWRITE: fn() -> Action = || generate(Mode::Overwrite);
 /// The id of the credential.
 const OWN: Id = 100;
@@ -63,7 +63,7 @@ fn violations(history: &[Call]) -> Vec<String> {
 
 #[track_caller]
 fn assert_broken(rule: &str, history: &[Call]) {
-    assert!(!violations(history).is_empty(), "not found: {rule}");
+    assert!(!violations(history).is_empty(), "not detected: {rule}");
 }
 
 #[track_caller]
@@ -74,21 +74,21 @@ fn assert_explained(history: &[Call]) {
 #[test]
 fn a_name_has_one_value_until_overwritten_or_deleted() {
     let two_values = [
-        call(0, 9, KEEP(), version(1)),
-        call(1, 8, KEEP(), version(2)),
+        call(0, 9, NO_OVERWRITE(), version(1)),
+        call(1, 8, NO_OVERWRITE(), version(2)),
     ];
     assert_broken("no-overwrite yields one value", &two_values);
     let one_value = [
-        call(0, 9, KEEP(), version(1)),
-        call(1, 8, KEEP(), version(1)),
+        call(0, 9, NO_OVERWRITE(), version(1)),
+        call(1, 8, NO_OVERWRITE(), version(1)),
     ];
     assert_explained(&one_value);
-    let two_lives = [
-        call(0, 3, KEEP(), version(1)),
+    let two_after_deletion = [
+        call(0, 3, NO_OVERWRITE(), version(1)),
         call(2, 5, Action::Delete, Outcome::Done),
-        call(4, 8, KEEP(), version(2)),
+        call(4, 8, NO_OVERWRITE(), version(2)),
     ];
-    assert_explained(&two_lives);
+    assert_explained(&two_after_deletion);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn acknowledged_writes_are_visible_to_later_reads() {
         call(2, 3, OVERWRITE(), version(2)),
         call(4, 5, Action::Read, versions(&[1])),
     ];
-    assert_broken("a read sees what ended before it began", &stale);
+    assert_broken("a read returns writes that ended before it began", &stale);
     let concurrent = [
         call(0, 1, OVERWRITE(), version(1)),
         call(2, 5, OVERWRITE(), version(2)),
@@ -139,7 +139,7 @@ fn acknowledged_writes_are_visible_to_later_reads() {
         call(3, 4, Action::Read, versions(&[2, 1])),
         call(5, 6, Action::Read, versions(&[1])),
     ];
-    assert_broken("reads do not go back", &back_again);
+    assert_broken("a later read does not return an older state", &back_again);
     let gone = [
         call(0, 1, OVERWRITE(), version(1)),
         call(2, 3, Action::ReadVersion(1), Outcome::Absent),
@@ -148,13 +148,13 @@ fn acknowledged_writes_are_visible_to_later_reads() {
 }
 
 #[test]
-fn no_acknowledged_version_is_lost_and_none_is_made_up() {
+fn acknowledged_versions_are_neither_lost_nor_invented() {
     let lost = [
         call(0, 5, OVERWRITE(), version(1)),
         call(1, 4, OVERWRITE(), version(2)),
         call(6, 7, Action::Read, versions(&[2])),
     ];
-    assert_broken("an acknowledged version is there", &lost);
+    assert_broken("an acknowledged version exists", &lost);
     let unknown = [
         call(0, 1, OVERWRITE(), version(1)),
         call(2, 3, Action::Read, versions(&[9, 1])),
@@ -164,12 +164,12 @@ fn no_acknowledged_version_is_lost_and_none_is_made_up() {
 
 #[test]
 fn versions_are_in_the_order_in_which_they_were_written() {
-    let turned = [
+    let reversed = [
         call(0, 1, OVERWRITE(), version(1)),
         call(2, 3, OVERWRITE(), version(2)),
         call(4, 5, Action::Read, versions(&[1, 2])),
     ];
-    assert_broken("newest first", &turned);
+    assert_broken("newest first", &reversed);
     let either = [
         call(0, 3, OVERWRITE(), version(1)),
         call(1, 2, OVERWRITE(), version(2)),
@@ -185,20 +185,20 @@ fn deleted_versions_stay_deleted() {
         call(2, 3, Action::Delete, Outcome::Done),
         call(4, 5, Action::Read, versions(&[1])),
     ];
-    assert_broken("a deleted name comes back", &back);
+    assert_broken("a deleted name exists again", &back);
     let kept = [
         call(0, 1, Action::Set, version(1)),
         call(2, 3, Action::Delete, Outcome::Done),
         call(4, 5, Action::Set, version(2)),
         call(6, 7, Action::Read, versions(&[2, 1])),
     ];
-    assert_broken("a deleted name comes back with its old versions", &kept);
+    assert_broken("a deleted name has its old versions again", &kept);
     let twice = [
         call(0, 1, Action::Set, version(1)),
         call(2, 5, Action::Delete, Outcome::Done),
         call(3, 6, Action::Delete, Outcome::Done),
     ];
-    assert_broken("one life is deleted once", &twice);
+    assert_broken("a credential is deleted once", &twice);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_version_has_one_value_and_one_name() {
 }
 
 #[test]
-fn one_version_is_transitional_at_the_most() {
+fn at_most_one_version_is_transitional() {
     let add = || Action::RegenerateAsTransitional { credential: OWN };
     let first = || call(0, 1, OVERWRITE(), version(1));
     let two = [
@@ -284,11 +284,11 @@ fn the_last_version_is_kept_and_deleted_ones_stay_deleted() {
         call(4, 5, delete(1), Outcome::Done),
         call(6, 7, Action::Read, versions(&[2, 1])),
     ];
-    assert_broken("a deleted version comes back", &back);
+    assert_broken("a deleted version exists again", &back);
 }
 
 #[test]
-fn a_call_without_a_response_takes_effect_anytime_or_never() {
+fn a_call_without_a_response_takes_effect_later_or_never() {
     let first = || call(0, 1, OVERWRITE(), version(1));
     let lost = || call(2, 3, OVERWRITE(), Outcome::Unknown);
     let never = [first(), lost(), call(4, 5, Action::Read, versions(&[1]))];

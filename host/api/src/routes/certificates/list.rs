@@ -47,8 +47,8 @@ struct SummaryBody<'a> {
     signed_by: &'a str,
     /// The names of the certificates that it signed.
     signs: Vec<&'a str>,
-    /// The credentials of other types whose newest version has a certificate signed by this one; absent if there are none,
-    /// and in a list of all certificates.
+    /// The credentials of other types whose newest version has a certificate signed by this CA. Absent if there are none,
+    /// and if all certificates are listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     issued: Vec<IssuedBody<'a>>,
 }
@@ -59,7 +59,7 @@ struct SummaryBody<'a> {
 struct IssuedBody<'a> {
     /// The credential's name.
     name: &'a str,
-    /// Details, unless the caller may not read the credential.
+    /// Details, if the caller may read the credential.
     #[serde(flatten)]
     record: Option<IssuedRecordBody<'a>>,
 }
@@ -68,9 +68,9 @@ struct IssuedBody<'a> {
 struct IssuedRecordBody<'a> {
     /// The credential's type.
     r#type: &'a str,
-    /// The credential's newest version.
+    /// The id of the credential's newest version.
     version_id: Uuid,
-    /// The version of the CA that signed; null if unknown.
+    /// The id of the CA version that signed the certificate; null if unknown.
     issuer_version_id: Option<Uuid>,
     /// The serial number of the certificate, in hexadecimal; empty if unknown.
     serial_number: String,
@@ -84,7 +84,7 @@ struct ListedBody {
     id: Uuid,
     /// When it expires; empty if there is no certificate.
     expiry_date: String,
-    /// Whether it is transitional: trusted, but not signing.
+    /// Whether it is transitional (trusted, but not used to sign).
     transitional: bool,
     /// Whether it is a CA certificate.
     certificate_authority: bool,
@@ -148,9 +148,9 @@ impl ListedBody {
 
 fn describe() -> Description {
     Description::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
-        .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).like("/demo/root"))
+        .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).example("/demo/root"))
         .response::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
-        .responded(
+        .response_example(
             "one",
             json!({"certificates": [{
                 "name": "/demo/root",

@@ -28,12 +28,15 @@ fn id(path: PathIds<1>) -> Result<Uuid, ApiError> {
 }
 
 /// Returns the response with one version.
-fn one(version: &CredentialVersion) -> Result<Response, ApiError> {
+fn version_response(version: &CredentialVersion) -> Result<Response, ApiError> {
     rendered(&VersionBody::of(version)?)
 }
 
 /// Returns the response with an array of versions.
-async fn many(caller: Arc<Caller>, versions: Vec<CredentialVersion>) -> Result<Response, ApiError> {
+async fn versions_response(
+    caller: Arc<Caller>,
+    versions: Vec<CredentialVersion>,
+) -> Result<Response, ApiError> {
     rendered_versions(caller, versions, |versions| {
         let bodies: Vec<_> = versions
             .iter()

@@ -34,7 +34,7 @@ pub(crate) fn route() -> Route {
 #[derive(Default, JsonSchema)]
 #[schemars(rename = "RegenerateCertificateRequest", deny_unknown_fields)]
 struct RegenerateRequest {
-    /// Whether the new version is transitional: trusted, but not signing.
+    /// Whether the new version is transitional (trusted, but not used to sign).
     #[schemars(rename = "set_as_transitional", default, with = "LenientBoolean")]
     is_transitional: bool,
     /// Whether the transitional version of the CA signs if it is newer than the active version.
@@ -91,7 +91,7 @@ fn describe() -> Description {
         .optional_body::<RegenerateRequest>()
         .request_example("transitional", json!({"set_as_transitional": true}))
         .response::<Version>(200, "The added version.")
-        .responded("transitional", example::certificate_version())
+        .response_example("transitional", example::certificate_version())
         .error(400, "The certificate can't be regenerated or already has a transitional version, or a parameter is invalid.")
         .error(403, "The caller may not write the certificate.")
         .error(404, "The certificate or its CA does not exist.")

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{id, many};
+use super::{id, versions_response};
 use crate::{
     Api,
     description::{Description, Tag, Version, example},
@@ -79,14 +79,15 @@ impl UpdateTransitionalVersionRequest {
 
 fn describe() -> Description {
     Description::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or removes it")
-        .text("To rotate a CA without downtime: regenerate it as transitional; move the flag to the old version, so that the new \
-            version signs; regenerate the certificates that the CA signed; remove the flag.")
+        .text("A transitional version is trusted, but by default not used to sign.\n\n\
+            To rotate a CA without downtime: 1. Regenerate the CA as transitional. 2. Move the flag to the old version, so that the new \
+            version signs. 3. Regenerate the certificates that the CA signed. 4. Remove the flag.")
         .body::<UpdateTransitionalVersionRequest>()
         .request_example("move", json!({"version": "8f3b4de4-b821-46d6-a28c-52f21f21a18e"}))
         .request_example("end", json!({"version": null}))
         .response::<Vec<Version>>(200, "The active version and the transitional version, if any, in this order.")
-        .responded("move", json!([example::certificate_version()]))
-        .error(400, "The version is not a version of this certificate.")
+        .response_example("move", json!([example::certificate_version()]))
+        .error(400, "The field `version` is malformed or not the id of a version of this certificate, or it is `latest` and no version has a certificate.")
         .error(403, "The caller may not write the certificate.")
         .error(404, "The certificate does not exist.")
         .error(422, "The body has an unknown field.")
@@ -105,5 +106,5 @@ async fn handler(
         .credentials
         .move_transitional_version(&caller, id(certificate_id)?, request.to)
         .await?;
-    many(caller, versions).await
+    versions_response(caller, versions).await
 }

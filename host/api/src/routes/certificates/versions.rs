@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{id, ids, many, one};
+use super::{id, ids, version_response, versions_response};
 use crate::{
     Api,
     description::{Description, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
@@ -55,7 +55,7 @@ fn describe_list() -> Description {
         200,
         "The versions, newest first; with `current`, the active version, then the transitional one.",
     )
-    .responded("one", json!([example::certificate_version()]))
+    .response_example("one", json!([example::certificate_version()]))
     .error(400, "`current` is repeated or not a boolean.")
     .error(
         404,
@@ -64,7 +64,6 @@ fn describe_list() -> Description {
     .error(413, "The response would be too large.")
 }
 
-/// Returns all versions, newest first, or only the active and the transitional version.
 async fn list(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -79,7 +78,7 @@ async fn list(
         .credentials
         .certificate_versions(&caller, id(certificate_id)?, selection)
         .await?;
-    many(caller, versions).await
+    versions_response(caller, versions).await
 }
 
 /// A certificate version to add.
@@ -127,7 +126,7 @@ fn describe_add() -> Description {
         json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
     )
     .response::<Version>(200, "The added version.")
-    .responded("transitional", example::certificate_version())
+    .response_example("transitional", example::certificate_version())
     .error(
         400,
         "The certificate is invalid, or already has a transitional version.",
@@ -154,7 +153,7 @@ async fn add(
         .credentials
         .add_certificate_version(&caller, new)
         .await?;
-    one(&version)
+    version_response(&version)
 }
 
 fn describe_delete() -> Description {
@@ -164,15 +163,14 @@ fn describe_delete() -> Description {
         "Deletes one version of a certificate",
     )
     .response::<Version>(200, "The deleted version.")
-    .responded("deleted", example::certificate_version())
-    .error(400, "It is the only version.")
+    .response_example("deleted", example::certificate_version())
+    .error(400, "The version is the only one of the certificate.")
     .error(
         404,
         "The version does not exist, or the caller may not delete the certificate.",
     )
 }
 
-/// Deletes a version and returns it.
 async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -183,5 +181,5 @@ async fn delete(
         .credentials
         .delete_certificate_version(&caller, certificate_id, version_id)
         .await?;
-    one(&version)
+    version_response(&version)
 }

@@ -29,7 +29,7 @@ fn describe() -> Description {
         Tag::Credentials,
         "Deletes a credential with all its versions",
     )
-    .parameter(Parameter::required("name", "The credential's name.").like("/demo/database"))
+    .parameter(Parameter::required("name", "The credential's name.").example("/demo/database"))
     .empty_response(204, "The credential was deleted.")
     .error(400, "The name is missing, empty or repeated.")
     .error(

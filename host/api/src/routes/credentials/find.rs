@@ -51,7 +51,7 @@ impl FindRequest {
     }
 
     /// Validates the search parameters, even if the query is not a search.
-    pub(super) fn check_kinds(query: &QueryParameters) -> Result<(), QueryError> {
+    pub(super) fn check_parameters(query: &QueryParameters) -> Result<(), QueryError> {
         query.integer(EXPIRES_WITHIN_DAYS)?;
         query.boolean(EFFECTIVE)?;
         Ok(())
@@ -132,7 +132,8 @@ struct FoundBody<'a> {
     /// When the active version was created.
     #[schemars(with = "Timestamp")]
     version_created_at: String,
-    /// When the certificate expires, or with `effective` its chain. Only in a search by expiry.
+    /// When the certificate expires; with `effective`, when the first certificate of its chain expires. Only in a search by
+    /// expiry.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Timestamp")]
     expiry_date: Option<String>,
@@ -148,7 +149,7 @@ struct FoundBody<'a> {
 struct LinkBody<'a> {
     /// The name of its credential; null if unknown.
     name: Option<&'a str>,
-    /// Its version; null if unknown.
+    /// The id of its version; null if unknown.
     version_id: Option<Uuid>,
     /// Its position in the chain; 0 is the credential's own certificate.
     depth: u32,
@@ -229,5 +230,5 @@ const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
 const EFFECTIVE: &str = "effective";
 const GENERATED_BY: &str = "generated_by";
 
-/// The path that encloses all names.
+/// The path above all names.
 const EVERYTHING: &str = "";

@@ -166,10 +166,10 @@ fn take_username(fields: &mut RequestObject<'_>) -> Result<Option<String>, BodyE
 fn describe_generate() -> Description {
     Description::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps the existing one")
         .text("By default, repeating a request keeps the credential, and a request with other parameters adds a version. \
-            With `regenerate`, it is the same as `POST /api/v1/regenerate`.\n\n\
-            Scalars in `parameters` are converted to the types declared by the schema: a number or a boolean to its \
-            JSON text; the strings `true` and `false` in any case and the numbers 0 and 1 to a boolean; a number such as `20.0` \
-            or a string of digits to an integer.")
+            With `regenerate`, this operation is the same as `POST /api/v1/regenerate`.\n\n\
+            Scalars in `parameters` are converted to the types in the schema. A string parameter also accepts a number or a boolean, \
+            and uses its JSON text. A boolean parameter also accepts the strings `true` and `false` in any case, and the numbers 0 and 1. \
+            An integer parameter also accepts a number such as `20.0`, and a string of digits.")
         .body::<GenerateBody>()
         .request_example(
             "password",
@@ -197,7 +197,7 @@ fn describe_generate() -> Description {
             }),
         )
         .response::<Version>(200, "The added version, or the existing one if it was kept.")
-        .responded("password", example::password_version())
+        .response_example("password", example::password_version())
         .error(400, "The name, the type, the mode, the parameters or the metadata is invalid, the credential has another type, \
             or the body or the parameters have an unknown field.")
         .error(403, "The caller may not write the credential.")
@@ -276,12 +276,12 @@ impl RegenerateRequest {
 
 fn describe_regenerate() -> Description {
     Description::new("regenerateCredential", Tag::Credentials, "Regenerates a credential")
-        .text("Adds a version with the parameters of the newest one. RSA and SSH keys can always be regenerated; passwords and \
+        .text("Adds a version with the parameters of the newest version. RSA and SSH keys can always be regenerated; passwords and \
             users only if they were generated; certificates if they were generated, are self-signed or were signed by a stored CA.")
         .body::<RegenerateRequest>()
         .request_example("password", json!({"name": "/demo/password"}))
         .response::<Version>(200, "The added version.")
-        .responded("password", example::password_version())
+        .response_example("password", example::password_version())
         .error(400, "The credential can't be regenerated, or its name is missing.")
         .error(403, "The caller may not write the credential.")
         .error(404, "The credential does not exist, or the caller may not read the CA that signed it.")

@@ -88,8 +88,8 @@ fn describe() -> Description {
             json!({"name": "/demo/word", "type": "password", "value": "battery staple"}),
         )
         .response::<Version>(200, "The added version.")
-        .responded("json", example::json_version())
-        .responded("user", example::user_version())
+        .response_example("json", example::json_version())
+        .response_example("user", example::user_version())
         .error(
             400,
             "The name, the value or the metadata is invalid, or the credential has another type.",
@@ -109,7 +109,6 @@ fn describe() -> Description {
         )
 }
 
-/// Sets a credential: always adds a version.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

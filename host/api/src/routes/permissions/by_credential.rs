@@ -79,9 +79,11 @@ fn describe_list() -> Description {
     )
     .text("Use `GET /api/v2/permissions` instead.")
     .deprecated()
-    .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
+    .parameter(
+        Parameter::required("credential_name", "The credential's name.").example("/demo/web"),
+    )
     .response::<ListResponse<'_>>(200, "The permissions.")
-    .responded(
+    .response_example(
         "one",
         json!({
             "credential_name": "/demo/web",
@@ -95,7 +97,6 @@ fn describe_list() -> Description {
     )
 }
 
-/// Lists the permissions on exactly one credential name.
 async fn list(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -149,7 +150,7 @@ impl EntryRequest {
         })
     }
 
-    /// Returns the grant on a path, which the entry may repeat.
+    /// Returns the grant on `path`. If the entry has a path of its own, it must be the same.
     fn grant_on(&self, path: &PermissionPath) -> Result<Grant, ApiError> {
         let operations = parsed_operations(&self.operations)?;
         if let Some(given) = &self.path
@@ -176,7 +177,7 @@ impl AddRequest {
         if permissions.is_empty() || permissions.len() > CREDENTIAL_GRANTS_MAX {
             return Err(BodyError::FieldMalformed {
                 field: "permissions",
-                expected: "an array of at least one and at most 100 permissions",
+                expected: "an array of 1 to 100 permissions",
             });
         }
         let permissions = permissions.into_iter().map(EntryRequest::read);
@@ -249,8 +250,10 @@ fn describe_delete() -> Description {
     )
     .text("Use `DELETE /api/v2/permissions/{permission_id}` instead.")
     .deprecated()
-    .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
-    .parameter(Parameter::required("actor", "The actor.").like("uaa-user:1"))
+    .parameter(
+        Parameter::required("credential_name", "The credential's name.").example("/demo/web"),
+    )
+    .parameter(Parameter::required("actor", "The actor.").example("uaa-user:1"))
     .empty_response(204, "The permission was deleted.")
     .error(
         400,
@@ -262,7 +265,6 @@ fn describe_delete() -> Description {
     )
 }
 
-/// Deletes an actor's permission on exactly one credential name.
 async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

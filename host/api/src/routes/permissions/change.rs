@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{
     GrantRequest, OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, example, id,
-    operation_names, parsed_operations, read_grant, responded, take_operations,
+    operation_names, parsed_operations, permission_response, read_grant, take_operations,
 };
 use crate::{
     Api,
@@ -53,7 +53,7 @@ fn describe_add() -> Description {
         json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read"]}),
     )
     .response::<PermissionBody<'_>>(201, "The permission.")
-    .responded("read", example())
+    .response_example("read", example())
     .error(
         400,
         "The body is invalid, or the permission is the caller's own.",
@@ -66,7 +66,6 @@ fn describe_add() -> Description {
     )
 }
 
-/// Adds a permission and responds with it.
 async fn add(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -83,13 +82,12 @@ fn describe_replace() -> Description {
         .body::<GrantRequest>()
         .request_example("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
         .response::<PermissionBody<'_>>(200, "The updated permission.")
-        .responded("read", example())
-        .error(400, "The body is invalid or has another path or actor than the permission, or the permission is the caller's own.")
+        .response_example("read", example())
+        .error(400, "The body is invalid, its path or actor differs from the permission's, or the permission is the caller's own.")
         .error(404, "The permission does not exist, or the caller may not change permissions on its path.")
         .error(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
 }
 
-/// Replaces a permission and responds with it.
 async fn replace(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -97,11 +95,11 @@ async fn replace(
     request: Request,
 ) -> Result<Response, ApiError> {
     let grant = read_grant(request, &api).await?;
-    // If the permission does not exist, no resource event contains the details, so record them for the request.
+    // Record the details for the request: if the permission does not exist, no event about a resource contains them.
     let details = granted(&grant.actor, Some(grant.operations));
     caller.trail().tell_details(details);
     let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
-    responded(replaced)
+    permission_response(replaced)
 }
 
 /// The new operations of a permission.
@@ -132,7 +130,7 @@ fn describe_amend() -> Description {
     .body::<AmendRequest>()
     .request_example("write", json!({"operations": ["read", "write"]}))
     .response::<PermissionBody<'_>>(200, "The updated permission.")
-    .responded("read", example())
+    .response_example("read", example())
     .error(
         400,
         "The body is invalid, or the permission is the caller's own.",
@@ -147,7 +145,6 @@ fn describe_amend() -> Description {
     )
 }
 
-/// Replaces the operations of a permission and responds with it.
 async fn amend(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -157,17 +154,17 @@ async fn amend(
     let read = AmendRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Permission, read).await?;
     let operations = parsed_operations(&request.operations)?;
-    // If the permission does not exist, no resource event contains the details, so record them for the request.
+    // Record the details for the request: if the permission does not exist, no event about a resource contains them.
     let details = json!({"operations": operation_names(operations)});
     caller.trail().tell_details(details);
     let amended = api.permissions.amend(&caller, id(path)?, operations).await;
-    responded(amended)
+    permission_response(amended)
 }
 
 fn describe_delete() -> Description {
     Description::new("deletePermission", Tag::Permissions, "Deletes a permission")
         .response::<PermissionBody<'_>>(200, "The deleted permission.")
-        .responded("read", example())
+        .response_example("read", example())
         .error(400, "The permission is the caller's own.")
         .error(
             404,
@@ -175,12 +172,11 @@ fn describe_delete() -> Description {
         )
 }
 
-/// Deletes a permission and responds with it.
 async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<1>,
 ) -> Result<Response, ApiError> {
     let deleted = api.permissions.delete(&caller, id(path)?).await;
-    responded(deleted)
+    permission_response(deleted)
 }

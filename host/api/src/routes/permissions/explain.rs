@@ -64,7 +64,7 @@ struct ExplainResponse<'a> {
     allowed: bool,
     /// Whether the server enforces permissions.
     enforced: bool,
-    /// The paths that cover the requested one, nearest first, with the actor's permission on each.
+    /// The paths that cover the requested path, nearest first, with the actor's permission on each.
     rules: Vec<RuleBody<'a>>,
     /// The permission that allows the operation; null if it is denied.
     allowed_by: Option<AllowedBy<'a>>,
@@ -72,7 +72,7 @@ struct ExplainResponse<'a> {
     missing: Option<Missing<'a>>,
 }
 
-/// A path that covers the requested one, and the actor's permission on it.
+/// A path that covers the requested path, and the actor's permission on it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ConsideredRule")]
 struct RuleBody<'a> {
@@ -159,15 +159,15 @@ impl<'a> Missing<'a> {
 
 fn describe() -> Description {
     Description::new("explainPermission", Tag::Permissions, "Explains why an operation is allowed or denied")
-        .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
-        .parameter(Parameter::required("path", "The full name of a credential, or a path that ends in `/*`.").like("/demo/database"))
+        .parameter(Parameter::required("actor", "The actor.").example("uaa-client:app"))
+        .parameter(Parameter::required("path", "The full name of a credential, or a path that ends in `/*`.").example("/demo/database"))
         .parameter(
             Parameter::required("operation", "The operation.")
                 .one_of(&["read", "write", "delete", "read_acl", "write_acl"])
-                .like("read"),
+                .example("read"),
         )
         .response::<ExplainResponse<'_>>(200, "The evaluated rules, and the result.")
-        .responded(
+        .response_example(
             "allowed",
             json!({
                 "actor": "uaa-client:app",

@@ -31,7 +31,7 @@ use crate::{
 struct PermissionBody<'a> {
     /// Its id.
     uuid: Uuid,
-    /// The full name of one credential, or all names below a path.
+    /// The full name of one credential, or a path that ends in `/*` for all names below it.
     path: &'a str,
     /// The actor, such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     actor: &'a str,
@@ -123,15 +123,13 @@ fn take_operations(fields: &mut RequestObject<'_>) -> Result<Vec<String>, BodyEr
     Ok(operations)
 }
 
-/// Parses operations.
 fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
     let operations = names.iter().map(|name| Operation::parse(name));
     let operations: Vec<_> = operations.collect::<Result<_, _>>()?;
     Operations::of(operations).ok_or(Failure::OperationsMissing)
 }
 
-/// Returns the response with a permission.
-fn responded(permission: Result<Permission, Failure>) -> Result<Response, ApiError> {
+fn permission_response(permission: Result<Permission, Failure>) -> Result<Response, ApiError> {
     rendered(&PermissionBody::of(&permission?))
 }
 
@@ -145,7 +143,7 @@ fn id(PathIds(id): PathIds<1>) -> Result<Uuid, ApiError> {
     Ok(id)
 }
 
-/// A permission in a response.
+/// Returns an example of a permission in a response.
 fn example() -> Value {
     json!({
         "uuid": "1c9e6fcb-ada4-40ea-bb90-b787f15db3fb",

@@ -9,7 +9,7 @@ use keywright_core::{
     permission::{Actor, Operation::ReadAcl},
 };
 
-use super::{PermissionBody, example, id, responded};
+use super::{PermissionBody, example, id, permission_response};
 use crate::{
     Api,
     description::{Description, Parameter, Tag},
@@ -32,10 +32,10 @@ fn describe_get() -> Description {
         Tag::Permissions,
         "Reads an actor's permission on exactly one path",
     )
-    .parameter(Parameter::required("path", "The path of the permission.").like("/demo/*"))
-    .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
+    .parameter(Parameter::required("path", "The path of the permission.").example("/demo/*"))
+    .parameter(Parameter::required("actor", "The actor.").example("uaa-client:app"))
     .response::<PermissionBody<'_>>(200, "The permission.")
-    .responded("read", example())
+    .response_example("read", example())
     .error(400, "A parameter is missing, empty or repeated.")
     .error(
         404,
@@ -43,7 +43,6 @@ fn describe_get() -> Description {
     )
 }
 
-/// Responds with the actor's permission on exactly the requested path.
 async fn get(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -53,13 +52,13 @@ async fn get(
     let path = LookupName::new(query.required("path")?);
     let actor = Actor::of_lookup(query.required("actor")?);
     let found = api.permissions.of_actor_on(&caller, &actor, &path).await;
-    responded(found)
+    permission_response(found)
 }
 
 fn describe_get_by_id() -> Description {
     Description::new("getPermissionById", Tag::Permissions, "Reads a permission")
         .response::<PermissionBody<'_>>(200, "The permission.")
-        .responded("read", example())
+        .response_example("read", example())
         .error(
             404,
             "The permission does not exist, or the caller may not read permissions on its path.",
@@ -72,5 +71,5 @@ async fn get_by_id(
     path: PathIds<1>,
 ) -> Result<Response, ApiError> {
     let found = api.permissions.by_id(&caller, id(path)?).await;
-    responded(found)
+    permission_response(found)
 }

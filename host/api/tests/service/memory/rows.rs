@@ -24,12 +24,12 @@ impl Memory {
 
     pub(super) fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryError> {
         self.reads.fetch_add(1, Ordering::SeqCst);
-        self.answering()
+        self.newest_first_uncounted()
     }
 
-    /// As [`Memory::newest_first`], for reading only names.
-    pub(super) fn answering(&self) -> Result<Vec<StoredVersion>, RepositoryError> {
-        if self.is_away.load(Ordering::SeqCst) {
+    /// Like [`Memory::newest_first`], but not counted, for reads of only names.
+    pub(super) fn newest_first_uncounted(&self) -> Result<Vec<StoredVersion>, RepositoryError> {
+        if self.is_unavailable.load(Ordering::SeqCst) {
             return Err(RepositoryError::Unavailable("cause-of-the-outage".into()));
         }
         let versions = self.versions.lock().unwrap();
@@ -86,10 +86,10 @@ impl Memory {
 
     pub(super) fn name_where(
         &self,
-        is_it: impl Fn(&StoredVersion) -> bool,
+        is_match: impl Fn(&StoredVersion) -> bool,
     ) -> Result<Option<CredentialName>, RepositoryError> {
-        let mut versions = self.answering()?;
-        versions.retain(is_it);
+        let mut versions = self.newest_first_uncounted()?;
+        versions.retain(is_match);
         Ok(versions.pop().map(|stored| stored.name))
     }
 }
@@ -141,11 +141,11 @@ pub(super) fn selected(
     match selection {
         VersionSelection::All => {}
         VersionSelection::Current => {
-            let (transitional, mut in_use): (Vec<_>, Vec<_>) = versions
+            let (transitional, mut active): (Vec<_>, Vec<_>) = versions
                 .into_iter()
                 .partition(|version| version.is_transitional);
-            in_use.truncate(1);
-            versions = [in_use, transitional].concat();
+            active.truncate(1);
+            versions = [active, transitional].concat();
         }
         VersionSelection::Newest(count) => versions.truncate(count as usize),
     }
@@ -195,7 +195,7 @@ impl Memory {
         versions.remove(0)
     }
 
-    /// Returns the sealed newest version of a credential; nothing is encrypted here.
+    /// Returns the sealed content of the newest version of a credential; the sealer of these tests does not encrypt.
     pub(crate) fn newest_plaintext(&self, name: &str) -> Value {
         serde_json::from_slice(&self.newest(name).envelope.ciphertext).unwrap()
     }

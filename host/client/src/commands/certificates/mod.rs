@@ -80,7 +80,7 @@ struct Regenerate {
     /// New key length: 2048, 3072 or 4096.
     #[arg(long, value_name = "BITS")]
     key_length: Option<u32>,
-    /// New validity period.
+    /// New validity period in days.
     #[arg(long, value_name = "DAYS")]
     duration: Option<u32>,
 }
@@ -279,8 +279,8 @@ impl<'a> PublicVersion<'a> {
     }
 }
 
-fn yes(is_so: bool) -> String {
-    if is_so { "yes" } else { "" }.to_owned()
+fn yes(is_set: bool) -> String {
+    if is_set { "yes" } else { "" }.to_owned()
 }
 
 pub(super) const EXAMPLES: [VerbExamples; 5] = [
@@ -298,7 +298,7 @@ const LIST_EXAMPLES: &[Example] = &[
         before: AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "Show what a CA signed",
+        does: "Show the certificates that a CA signed",
         line: "keywright certificates list /demo/root --output yaml",
         before: AUTHORITY_AND_LEAF,
     },
@@ -319,7 +319,7 @@ const REGENERATE_EXAMPLES: &[Example] = &[
 
 const TRANSITIONAL_EXAMPLES: &[Example] = &[
     Example {
-        does: "Return the latest version, but sign with the one before it",
+        does: "Return the latest version, but sign with the previous version",
         line: "keywright certificates transitional /demo/root --latest",
         before: TWO_VERSIONS,
     },

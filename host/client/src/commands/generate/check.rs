@@ -51,9 +51,14 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
         .map(|error| {
             let path = error.instance_path().to_string();
             let path = path.trim_start_matches('/');
-            let rule = error.masked_with(MASK);
+            let rule = match error.kind() {
+                ValidationErrorKind::AdditionalProperties { unexpected } => {
+                    format!("unknown parameter {}", unexpected.join(", "))
+                }
+                _ => error.masked_with(MASK).to_string(),
+            };
             if path.is_empty() {
-                rule.to_string()
+                rule
             } else {
                 format!("{path}: {rule}")
             }
@@ -79,7 +84,7 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
     )))
 }
 
-/// Whether the server may accept the value after a conversion: a number, a boolean, or a string that contains one.
+/// Returns whether the server may accept the value after a conversion: a number, a boolean, or a string that contains one.
 fn may_be_converted(error: &ValidationError<'_>) -> bool {
     let is_scalar = match error.instance().as_ref() {
         Value::Bool(_) | Value::Number(_) => true,
@@ -145,7 +150,10 @@ mod tests {
                 "digits: the value is greater than the maximum of 12",
             ),
             (json!({"digits": "x"}), "integer"),
-            (json!({"digits": 4, "length": 1}), "length"),
+            (
+                json!({"digits": 4, "length": 1}),
+                "unknown parameter length",
+            ),
             (json!({}), "digits"),
         ] {
             let refused = pin(&parameters).unwrap_err().to_string();

@@ -15,7 +15,7 @@ use crate::{
 
 /// Generate a credential.
 ///
-/// Pass parameters without an option of their own, such as those of custom generators, with `--param`. If the server describes the
+/// Use `--param` for parameters that have no option, such as parameters of types that plugins add. If the server describes the
 /// parameters of its types (see `keywright types`), the client validates `--param` and `--parameters-file` before it sends them.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
@@ -25,7 +25,7 @@ pub struct Generate {
     /// Type of the credential.
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     credential_type: String,
-    /// What to do if the credential exists. Default: the server decides (converge).
+    /// Behavior if the credential exists. Default: converge.
     #[arg(long, value_enum, value_name = "MODE")]
     mode: Option<Mode>,
     #[command(flatten)]
@@ -109,7 +109,7 @@ impl Verb for Regenerate {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent flag")]
 struct Parameters {
-    /// Parameter by name. For a list, repeat the option or separate items by commas.
+    /// Parameter of the type; may be repeated. For a list, separate the items by commas or repeat the parameter.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_parameter)]
     param: Vec<(String, String)>,
     /// JSON file with parameters; `-` for standard input. Other options override it.
@@ -166,7 +166,7 @@ struct Parameters {
     /// Extended key usage, such as `server_auth`; may be repeated.
     #[arg(long, value_name = "USAGE", help_heading = CERTIFICATES)]
     extended_key_usage: Vec<String>,
-    /// Validity period.
+    /// Validity period in days.
     #[arg(long, value_name = "DAYS", help_heading = CERTIFICATES)]
     duration: Option<u64>,
     /// Name of the stored CA that signs the certificate.
@@ -181,7 +181,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Whether the server's description of the type is needed to parse or validate the parameters.
+    /// Returns whether the server's description of the type is needed to parse or validate the parameters.
     fn need_description(&self) -> bool {
         !self.param.is_empty() || self.file.is_some()
     }
@@ -279,7 +279,7 @@ fn convert(text: &str, schema: Option<&Value>) -> Value {
     as_json().unwrap_or_else(as_text)
 }
 
-/// Whether a schema allows a JSON type. A schema without `type` allows strings if it is an `enum` of strings.
+/// Returns whether a schema allows a JSON type. A schema without `type` allows strings if it is an `enum` of strings.
 fn allows_type(schema: &Value, json_type: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(only)) => only == json_type,
@@ -313,14 +313,14 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: &["keywright generate /demo/root --type certificate --common-name root --is-ca"],
     },
     Example {
-        does: "Pass parameters by name, as for custom generators",
+        does: "Pass parameters by name, as for types that plugins add",
         line: "keywright generate /demo/pin --type password --param length=6 --param exclude_lower=true",
         before: &[],
     },
 ];
 
 pub(super) const REGENERATE_EXAMPLES: &[Example] = &[Example {
-    does: "Replace a password with a new one of the same form",
+    does: "Generate a new password with the same parameters",
     line: "keywright regenerate /demo/generated",
     before: &["keywright generate /demo/generated --type password --length 40"],
 }];

@@ -5,9 +5,13 @@
 //!
 //! At its start and when it completes, each pass checks that the file's length and modification time have not changed since it was opened.
 //! This detects writes between and during passes, at the latest at the end of a pass; credentials set by then stay set. It does not
-//! detect a write that keeps the length and either happens within one tick of the file system's clock (some milliseconds) or restores
-//! the modification time, nor a write on a network file system before its server reports it. Replacing the file, as editors do, has no
-//! effect: the opened file is read to its end.
+//! detect:
+//!
+//! - a write that keeps the length and happens within one tick of the file system's clock (some milliseconds);
+//! - a write that keeps the length and restores the modification time;
+//! - a write on a network file system that its server has not reported yet.
+//!
+//! Replacing the file, as editors do, has no effect: the opened file is read to its end.
 
 mod input;
 mod json;

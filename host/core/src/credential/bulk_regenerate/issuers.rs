@@ -20,7 +20,7 @@ use crate::{
 
 /// A signing CA.
 pub(super) struct Signer {
-    /// The versions of the CA that are used.
+    /// The versions of the CA that affect its signatures.
     pub(super) versions: SignerVersions,
     /// The CA, ready to sign.
     pub(super) authority: Authority,
@@ -61,7 +61,7 @@ impl<'a> Signers<'a> {
         }
     }
 
-    /// Makes the new version of a CA sign from now on.
+    /// Uses the new version of a CA for all further signatures.
     pub(super) fn add(&mut self, version: &NewVersion, certificate: Arc<StoredCertificate>) {
         let folded = version.name.lookup().folded().to_owned();
         self.ready.remove(&folded);

@@ -39,8 +39,8 @@ impl Credentials {
     ///
     /// Each is generated from the parameters of its newest version. A certificate is signed by the CA that this version
     /// names, with the new version of the CA if that is regenerated, too. One transaction writes all versions, after
-    /// checking that the versions that they were generated from and signed by are unchanged. If one has changed, the selection
-    /// is repeated, and only the affected values are generated again.
+    /// checking that their previous versions and the CA versions that signed them are unchanged. If one has changed, the
+    /// selection is repeated, and only the affected values are generated again.
     ///
     /// The caller needs permission to write every regenerated credential and, with [`BulkRegenerate::SignedBy`], to read the
     /// CA and the CAs below it.
@@ -277,8 +277,8 @@ impl Regenerated {
     }
 }
 
-/// Returns the result of a future. Meanwhile the work in progress continues, and its results are added to `finished`: it may hold
-/// a lock that the future waits for.
+/// Awaits a future while the work in progress continues, because this work may hold a lock that the future waits for. Adds the
+/// results of the work to `finished`.
 async fn alongside<W: Future, F: Future>(
     in_progress: &mut FuturesUnordered<W>,
     finished: &mut VecDeque<W::Output>,
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_one_starts_when_one_of_the_maximum_has_ended() {
+    fn a_finished_bulk_regeneration_allows_another_one() {
         let regenerations = BulkRegenerations::default();
         let mut in_progress: Vec<_> = (0..BULK_REGENERATIONS_MAX)
             .map(|_| regenerations.begin().unwrap())

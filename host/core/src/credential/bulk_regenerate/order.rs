@@ -7,7 +7,7 @@ use crate::credential::{CredentialName, LookupName, StoredVersion, regenerate::s
 /// The certificates that are still to be regenerated.
 ///
 /// Some are ready. The others wait until their signer is finished. If certificates wait for each other in a cycle, because
-/// each was once signed by the next, the certificate that was found first goes first and is signed by its stored signer.
+/// each was once signed by the next, the first certificate found is started, and its stored signer signs it.
 pub(super) struct Order {
     ready: VecDeque<StoredVersion>,
     /// By the folded name of the signer.

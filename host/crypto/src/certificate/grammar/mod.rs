@@ -1,7 +1,7 @@
 //! The definitions of X.509 (RFC 5280), for certificates that callers set and bodies that guests generate.
 //!
-//! The certificate parser accepts more than these definitions allow, and other programs accept other things. So the host checks
-//! certificates against the definitions before it parses, stores or signs them.
+//! The certificate parser accepts more than these definitions allow, and other programs accept different deviations. So the host
+//! checks certificates against the definitions before it parses, stores or signs them.
 
 mod extensions;
 

@@ -162,7 +162,7 @@ async fn acknowledged_writes_survive_a_full_disk() {
 }
 
 #[tokio::test]
-async fn a_transaction_whose_caller_goes_before_it_begins_is_skipped() {
+async fn a_transaction_dropped_before_it_begins_is_skipped() {
     let fixture = Fixture::new().await;
     let first = fixture.block(1, Ending::Commit).await;
     let second = fixture.write(2, Ending::Commit).await;
@@ -177,7 +177,7 @@ async fn a_transaction_whose_caller_goes_before_it_begins_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_transaction_whose_caller_goes_after_it_began_is_written() {
+async fn a_transaction_dropped_after_it_began_is_written() {
     let fixture = Fixture::new().await;
     let first = fixture.block(1, Ending::Commit).await;
     first.writing.abort();

@@ -1,4 +1,5 @@
-//! The SQL of batches. Texts exist only for powers of two of rows, so that they stay prepared. Unused rows have no id.
+//! The SQL of batches. The number of rows in a text is a power of two, so that few texts exist and stay prepared. Unused rows have
+//! no id.
 
 use keywright_core::ports::NewVersion;
 use uuid::Uuid;
@@ -6,7 +7,7 @@ use uuid::Uuid;
 use crate::statement::{Statement, StatementOfMany, placeholders};
 
 /// Locks the rows of the credentials with these folded names, in the order of the names, and returns them. Other transactions may
-/// still reference the rows. A row that another transaction has locked is returned with its name alone.
+/// still reference the rows. If another transaction has locked a row, only its name is returned.
 pub(super) fn lock_credentials(names: &[String]) -> Statement {
     LOCK_CREDENTIALS.bind([], names.iter().map(String::as_str))
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the certificates and keys that only OpenSSL makes in these forms. They protect nothing.
+# Generates certificates and keys in formats that only OpenSSL can write. They protect nothing.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -42,7 +42,7 @@ import org.springframework.web.client.RestTemplate;
 import org.springframework.web.client.RestClient;
 import org.springframework.web.reactive.function.client.WebClient;
 
-/** How to reach a server, and how to authenticate to it. */
+/** The address of a server, and the authentication to it. */
 final class Connection {
     private static final String REGISTRATION = "keywright";
 

@@ -76,7 +76,7 @@ final class Credentials {
         Expect.isTrue(written.getPasswordHash().startsWith("$6$"), "no hash of the password");
     }
 
-    /** Writes a credential, reads it by name and by id, and compares what a function returns of the values. */
+    /** Writes a credential, reads it by name and by id, and compares the values through a function. */
     private <T> T write(CredentialRequest<T> request, Class<T> type, Function<T, Object> compared) {
         CredentialDetails<T> written = credentials.write(request);
         CredentialName name = written.getName();

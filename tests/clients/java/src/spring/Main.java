@@ -12,7 +12,7 @@ import org.springframework.credhub.core.ReactiveCredHubTemplate;
  * java spring.Main blocking|reactive SERVER CA_FILE certificate CERTIFICATE_FILE KEY_FILE
  * </pre>
  *
- * It prints a line for each call. If a call fails, or returns something else than expected, it exits with status 1.
+ * It prints a line for each call. If a call fails, or returns an unexpected result, it exits with status 1.
  */
 public final class Main {
     private Main() {

@@ -14,7 +14,7 @@ import org.springframework.credhub.support.permissions.Permission;
 import org.springframework.credhub.support.value.ValueCredentialRequest;
 import org.springframework.http.HttpStatus;
 
-/** Permissions, by both interfaces. */
+/** Permissions, through both versions of the API. */
 final class Permissions {
     private final CredHubOperations operations;
 
@@ -27,7 +27,7 @@ final class Permissions {
         byId();
     }
 
-    /** The older interface, whose entries Spring sends without a path. */
+    /** Version 1 of the API. Spring sends its entries without a path. */
     private void ofOneCredential() {
         CredHubPermissionOperations permissions = operations.permissions();
         CredentialName name = new SimpleCredentialName("spring", "permitted");

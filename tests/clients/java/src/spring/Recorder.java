@@ -15,8 +15,8 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /**
- * Records which operations were called. The reactive operations are called through the interfaces of the blocking ones: their
- * methods have the same names and parameters, and the results are waited for.
+ * Records which operations were called. The reactive operations are called through the blocking interfaces: their methods
+ * have the same names and parameters, and the recorder waits for their results.
  */
 final class Recorder {
     private final Set<String> expected = new TreeSet<>();
@@ -32,7 +32,7 @@ final class Recorder {
     /** Returns the operations of an interface, which are called on a template and recorded. */
     <T> T recording(Class<T> type, Object template) {
         for (Method method : type.getMethods()) {
-            // Takes a client of the one or the other kind, so the program calls it itself.
+            // The type of its parameter depends on the template, so the program calls it directly.
             if (!method.getName().equals("doWithRest")) {
                 expected.add(name(method));
             }

@@ -1,5 +1,4 @@
-//! The source of the guest of version 0.1.0 built unchanged for the current
-//! version of the WIT packages.
+//! The guest of version 0.1.0, with unchanged source, built for the current version of the WIT packages.
 
 #[cfg(target_arch = "wasm32")]
 #[path = "../../../released/0_1_0/generator/src/component.rs"]
@@ -28,6 +27,6 @@ mod bindings {
     export!(Component);
 }
 
-/// The credential type that it makes.
+/// The credential type that the guest generates.
 #[cfg(target_arch = "wasm32")]
 const CREDENTIAL_TYPE: &str = "plain-current";

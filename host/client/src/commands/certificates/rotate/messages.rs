@@ -44,14 +44,14 @@ pub(super) fn taken_despite_error(step: Step, error: &Error) -> String {
 /// Reports that a step succeeded without the expected change of state.
 pub(super) fn unexpected_state(step: Step, rotation: &Rotation) -> String {
     format!(
-        "step {} of 4 succeeded, but the rotation is in another state; someone else may be rotating the CA. {} Run the same \
+        "step {} of 4 succeeded, but the rotation is in another state; another client may be rotating the CA. {} Run the same \
          command to continue.",
         step.number(),
         state(rotation)
     )
 }
 
-/// Asks whether to take the next step.
+/// Returns the question whether to take the next step.
 pub(super) fn question(rotation: &Rotation) -> String {
     let step = rotation.stage.next();
     format!("Step {} of 4: {}?", step.number(), step_of(rotation))

@@ -27,8 +27,8 @@ use crate::{
 /// 3. Regenerate everything that the old version signed.
 /// 4. Clear the flag. The server no longer returns the old version.
 ///
-/// Distribute the new certificates after steps 1 and 3. On a terminal, the command prints the certificates to distribute and asks
-/// before each step. It reads the state of the rotation from the server, so you can stop at any point and run the same command to continue.
+/// Distribute the new certificates after steps 1 and 3. Before each step, the command describes the state and prompts for
+/// confirmation. It reads the state from the server, so you can stop at any point and run the same command to continue.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES), verbatim_doc_comment)]
 pub(super) struct Rotate {
@@ -112,7 +112,7 @@ impl RotationRun {
             }
             // The state may have changed while the user was deciding.
             if self.needs_confirmation() && self.observe().await? != rotation {
-                output::note("Someone else has continued the rotation.");
+                output::note("Another client has continued the rotation.");
                 continue;
             }
             self.take(&rotation).await?;
@@ -150,7 +150,7 @@ impl RotationRun {
         })
     }
 
-    /// Whether this run has nothing left to do. Reports why, unless it is obvious.
+    /// Returns whether this run has nothing left to do. Reports why, unless it is obvious.
     fn is_finished(&self, rotation: &Rotation) -> bool {
         let Rotate { pace, resume, .. } = &self.rotate;
         let has_taken = !self.taken.is_empty();
@@ -169,7 +169,7 @@ impl RotationRun {
         false
     }
 
-    /// Whether to take the next step.
+    /// Returns whether to take the next step.
     async fn may_take(&self, rotation: &Rotation) -> Result<bool, Failure> {
         if self.needs_confirmation() {
             confirm(&messages::question(rotation), CONFIRMATION_OPTIONS).await
