@@ -170,7 +170,11 @@ impl Plugin {
     /// Returns the failure for output that does not have the declared shape, and logs it.
     pub(crate) fn malformed(&self, function: &'static str) -> PluginCallError {
         let fault = PluginFaultError::OutputMalformed;
-        self.faulted(self.fault(function, fault, "its output is not of the declared shape"))
+        self.faulted(self.fault(
+            function,
+            fault,
+            "its output violates its schema or interface",
+        ))
     }
 
     /// Returns the failure for a guest that reports invalid settings, and logs its message.

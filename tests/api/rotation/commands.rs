@@ -176,7 +176,9 @@ async fn rotate_waits_for_a_server_that_is_rotating() {
     super::until_inactive(&server, |left| left < 100).await;
     let result = server.run_command(&["keys", "rotate"]).expect(0);
     assert!(
-        result.errors.contains("another process rotates"),
+        result
+            .errors
+            .contains("another process is rotating the keys"),
         "{result:?}"
     );
     // The command itself rotates fast.

@@ -1,4 +1,4 @@
-//! A generator's guest: its exported functions, the calls of them, and the host's checks of their results.
+//! A generator's guest: its exported functions, calls of these functions, and the host's checks of their results.
 
 use std::sync::Arc;
 
@@ -77,6 +77,7 @@ impl GeneratorGuest {
             description,
         })
     }
+
     /// Reads the parameters of a request, and converts scalars to the types that the schema declares.
     pub(crate) fn requested(
         &self,
