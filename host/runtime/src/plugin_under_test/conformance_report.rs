@@ -312,7 +312,7 @@ fn refused_field(failure: &PluginTestError) -> Option<&str> {
 #[serde(try_from = "JsonVector")]
 pub struct Vector {
     /// The parameters of the request.
-    parameters: Map<String, Value>,
+    pub(super) parameters: Map<String, Value>,
     /// All random bytes that the guest can draw.
     random: Vec<u8>,
     /// The time of the call, in seconds since 1970.

@@ -2,6 +2,9 @@
 //! checks as in a server.
 
 mod conformance_report;
+mod description_changes;
+mod requests;
+mod upgrade;
 
 use std::{
     io,
@@ -16,6 +19,9 @@ use serde_json::{Map, Value};
 use wasmtime::{Engine, component::Component};
 
 pub use conformance_report::{Check, ConformanceReport, LimitUsed, Vector, VectorsError};
+use description_changes::Described;
+pub use description_changes::Difference;
+pub use upgrade::{ComparedRequest, Effect, Operation, Outcome, Prediction, UpgradeReport};
 
 use crate::{
     cache,
@@ -220,6 +226,14 @@ impl PluginUnderTest {
             parameters_schema: schema(&description.declared.parameters_schema),
             value_schema: schema(&description.declared.value_schema),
             summary: description.declared.summary,
+        })
+    }
+
+    fn described(&self) -> Result<Described, PluginTestError> {
+        Ok(Described {
+            generator: on_calling_thread(|| self.inspect_generator())??,
+            grants: self.config.grants.clone(),
+            interface_version: named_versions(&self.outline).join(", "),
         })
     }
 
