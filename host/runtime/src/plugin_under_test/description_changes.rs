@@ -197,7 +197,8 @@ mod tests {
     #[test]
     fn each_difference_has_its_effect() {
         use Effect::{Breaks, Changes, Compatible};
-        let cases: [(&dyn Fn(&mut Described), &str, Effect); 14] = [
+        type Change<'a> = &'a dyn Fn(&mut Described);
+        let cases: [(Change<'_>, &str, Effect); 14] = [
             (
                 &|new| new.generator.credential_type.push('s'),
                 "credential type: token, now tokens",
@@ -245,7 +246,7 @@ mod tests {
             ),
             (
                 &|new| {
-                    new.generator.parameters_schema["properties"]["length"] = json!({"minimum": 1})
+                    new.generator.parameters_schema["properties"]["length"] = json!({"minimum": 1});
                 },
                 "parameter length: has another schema",
                 Compatible,
@@ -262,7 +263,7 @@ mod tests {
             ),
             (
                 &|new| {
-                    new.generator.value_schema["properties"] = json!({"key": {"writeOnly": true}})
+                    new.generator.value_schema["properties"] = json!({"key": {"writeOnly": true}});
                 },
                 "field name: was removed",
                 Changes,
