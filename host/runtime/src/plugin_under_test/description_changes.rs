@@ -5,8 +5,26 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Effect, InspectedGenerator};
 use crate::{config::Grant, text::for_log};
+
+/// A generator's description.
+#[derive(Debug, Serialize)]
+pub struct InspectedGenerator {
+    /// The credential type that it generates.
+    pub credential_type: String,
+    /// Its own version.
+    pub plugin_version: String,
+    /// A one-line summary.
+    pub summary: String,
+    /// The declared minimum of random bits in the secret parts of a value; `None` if it derives its values.
+    pub entropy_bits_min: Option<u32>,
+    /// The parameter that names an issuer.
+    pub issuer_parameter: Option<String>,
+    /// The JSON Schema of its parameters.
+    pub parameters_schema: Value,
+    /// The JSON Schema of its values.
+    pub value_schema: Value,
+}
 
 /// The description of a release.
 pub(super) struct Described {
@@ -26,6 +44,18 @@ pub struct Difference {
     pub change: String,
     /// Its effect.
     pub effect: Effect,
+}
+
+/// The effect of an upgrade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// A server does the same as with the old release.
+    Compatible,
+    /// A server does something else than with the old release.
+    Changes,
+    /// Something fails that worked with the old release.
+    Breaks,
 }
 
 /// Returns the differences from the description of the old release to the new one.

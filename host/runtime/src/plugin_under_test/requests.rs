@@ -4,7 +4,7 @@ use std::iter;
 
 use serde_json::{Map, Value};
 
-use super::InspectedGenerator;
+use super::description_changes::InspectedGenerator;
 
 /// The maximum number of requests.
 const REQUESTS_MAX: usize = 64;

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::{
     PluginTestError, PluginUnderTest, Vector,
-    description_changes::{Difference, differences},
+    description_changes::{Difference, Effect, differences},
     on_calling_thread,
     requests::requests,
 };
@@ -50,18 +50,6 @@ pub struct UpgradeReport {
     pub requests: Vec<ComparedRequest>,
     /// The number of requests that name an issuer. They are not compared, because only a server has the issuer.
     pub issued_requests: usize,
-}
-
-/// The effect of an upgrade.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Effect {
-    /// A server does the same as with the old release.
-    Compatible,
-    /// A server does something else than with the old release.
-    Changes,
-    /// Something fails that worked with the old release.
-    Breaks,
 }
 
 impl fmt::Display for Effect {

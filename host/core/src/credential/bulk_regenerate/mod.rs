@@ -27,6 +27,7 @@ use work::{Failures, OfOneType, Regenerated, Work};
 
 pub(super) use select::too_many_signed;
 pub use select::{BULK_CERTIFICATES_MAX, BulkRegenerate};
+pub use work::NotRegenerated;
 
 /// The options of a bulk regeneration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,15 +45,6 @@ pub struct BulkRegenerated {
     pub regenerated: Vec<CredentialName>,
     /// The credentials that failed; always empty without [`BulkOptions::keeps_going`].
     pub failed: Vec<NotRegenerated>,
-}
-
-/// A credential that was not regenerated.
-#[derive(Debug)]
-pub struct NotRegenerated {
-    /// The credential's name.
-    pub name: CredentialName,
-    /// Why it was not regenerated.
-    pub reason: Failure,
 }
 
 impl Credentials {

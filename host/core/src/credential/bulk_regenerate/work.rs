@@ -16,7 +16,6 @@ use futures_util::{
 use uuid::Uuid;
 
 use super::{
-    NotRegenerated,
     issuers::{Signer, SignerVersions, Signers},
     order::{Order, folded_name, folded_signer},
     select::Permits,
@@ -29,6 +28,15 @@ use crate::{
     },
     ports::{AppendCondition, Generator, NewVersion, ReadVersions},
 };
+
+/// A credential that was not regenerated.
+#[derive(Debug)]
+pub struct NotRegenerated {
+    /// The credential's name.
+    pub name: CredentialName,
+    /// Why it was not regenerated.
+    pub reason: Failure,
+}
 
 /// The credentials of one type, and their generator.
 pub(super) struct OfOneType<T> {
