@@ -9,10 +9,10 @@ use serde_json::json;
 #[test]
 fn an_invalid_storage_configuration_is_refused() {
     for (lines, reason) in [
-        ("", "either file, for SQLite, or url"),
+        ("", "exactly one of storage.file (SQLite) and storage.url"),
         (
             "file = \"a.db\"\nurl = \"postgres://db/a\"",
-            "either file, for SQLite, or url",
+            "exactly one of storage.file (SQLite) and storage.url",
         ),
         (
             "file = \"a.db\"\npassword_environment = \"A\"",

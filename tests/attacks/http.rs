@@ -87,7 +87,7 @@ async fn heads_with_ambiguous_host_or_length_are_400() {
 }
 
 #[tokio::test]
-async fn an_http2_request_with_another_or_two_hosts_is_400() {
+async fn an_http2_request_with_a_wrong_or_repeated_host_is_400() {
     let server = Server::start().await;
     let authority = server.base_url().trim_start_matches("https://");
     for (hosts, status) in [
@@ -149,7 +149,7 @@ async fn one_byte_past_the_header_limit_is_431_however_it_arrives() {
 }
 
 #[tokio::test]
-async fn a_wildcard_in_another_case_does_not_match_a_stored_name() {
+async fn a_wildcard_in_different_letter_case_matches_no_stored_name() {
     let server = Server::start().await;
     for (name, parameters) in [
         ("/secret/ca", json!({"common_name": "ca", "is_ca": true})),
@@ -218,7 +218,7 @@ async fn a_wildcard_in_another_case_does_not_match_a_stored_name() {
         .await
         .expect(200);
     assert_eq!(stored.json()["data"].as_array().unwrap().len(), 1);
-    // Credentials in the case of the permission are accessible.
+    // A permission applies to credentials whose names are stored in the same letter case.
     let own = json!({"name": "/SECRET/own", "type": "value", "value": "v"});
     caller.put("/api/v1/data", own).await.expect(200);
     caller

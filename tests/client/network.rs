@@ -15,7 +15,7 @@ use crate::fixtures::{VERSION, versions};
 const GET: &str = "GET /api/v1/data?current=true&name=%2Fa";
 
 fn unavailable(seconds: &str) -> Reply {
-    Reply::new(503, "{\"error\":\"the database is away\"}").header("retry-after", seconds)
+    Reply::new(503, "{\"error\":\"the database is not available\"}").header("retry-after", seconds)
 }
 
 #[test]
@@ -36,13 +36,16 @@ fn requests_are_retried_until_the_server_is_available() {
 }
 
 #[test]
-fn requests_to_an_unavailable_server_exit_with_status_6() {
+fn commands_exit_with_status_6_if_the_server_is_unavailable() {
     for (retries, requests) in [("0", 1), ("1", 2), ("3", 4)] {
         let stub = Stub::start(|_, _, _| unavailable("0"));
         let shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", retries);
         let run = shell.run(&["get", "/a"]).expect(6);
         assert_eq!(stub.lines(), vec![GET; requests]);
-        assert!(run.errors.contains("the database is away"), "{run:?}");
+        assert!(
+            run.errors.contains("the database is not available"),
+            "{run:?}"
+        );
     }
 }
 

@@ -77,7 +77,7 @@ fn parsed(pem: &Pem) -> X509Certificate<'_> {
 /// The number of credentials that [`fill`] stores.
 const STORED: usize = 24;
 
-/// Stores every type, set and generated, a chain of certificates, metadata, and unusual names and values.
+/// Stores set and generated credentials of every type, a certificate chain, metadata, and unusual names and values.
 async fn fill(server: &Server) {
     let long_name = format!("/{}", "n".repeat(254));
     let key = json!({"private_key": "-----BEGIN-----\nkey\n-----END-----\n"});
@@ -234,7 +234,7 @@ async fn skip_unchanged_sets_entries_that_differ_in_any_part() {
 /// A proxy in front of a server. Forwards [`SET_BEFORE_KILL`] requests. The last of these and all later requests block
 /// until the test drops its end of the channel, and then get no response.
 fn proxy_to(server: &Arc<Server>, blocker: Blocker) -> Stub {
-    // The stub lives longer than the server, which is dropped with its test.
+    // The stub outlives the test, so it must not keep the server running.
     let (server, runtime, count) = (
         Arc::downgrade(server),
         Handle::current(),
@@ -267,7 +267,7 @@ async fn count(server: &Server) -> usize {
 
 const ENTRIES: usize = 40;
 
-/// The number of entries that are set before the import is killed: one of the two requests in progress succeeds.
+/// The number of entries that are set before the import is killed, including one of the two requests in progress.
 const SET_BEFORE_KILL: usize = 12;
 
 /// `KEYWRIGHT_TEST_TRANSFER_ENTRIES` sets the number of entries, for a test with many small entries.

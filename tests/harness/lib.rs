@@ -50,7 +50,7 @@ pub use docker_registry::{DockerRegistry, digest};
 pub use network::{RawConnection, ReservedPort, SERVER_NAME, connects, field, tls_config};
 pub use observation::{Sample, Scrape};
 pub use options::{Options, identity_provider_recipe};
-pub use plugins::{BadPlugin, KeyManagementPlugin};
+pub use plugins::{BadPlugin, KeyManagementPlugin, release};
 pub use programs::{
     Node, Program, client_by_toolchain, component_by_toolchain, ended, is_available, node,
     python_program, signal, tell, toolchain_program, toolchain_python,

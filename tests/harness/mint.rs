@@ -19,7 +19,7 @@ pub struct Mint {
 }
 
 impl Mint {
-    /// Returns an issuer of tokens like the server's own identity provider.
+    /// Returns an issuer that uses the issuer name and the key id of the server's identity provider.
     pub async fn of(server: &Server) -> Self {
         let get = |path| server.send(server.request(Method::GET, path));
         let discovery = get("/identity/.well-known/openid-configuration")
@@ -108,7 +108,7 @@ pub fn sign_texts(header: &str, claims: &str, algorithm: Algorithm, key: &Encodi
     format!("{message}.{signature}")
 }
 
-/// One part of a token.
+/// Encodes the header or the claims of a token.
 pub fn encode(part: &Value) -> String {
     URL_SAFE_NO_PAD.encode(part.to_string())
 }
@@ -125,8 +125,9 @@ pub async fn present(server: &Server, token: &str) -> Response {
     server.send(request).await
 }
 
-/// Presents a token, and asserts that the server refuses it with this error code in the body and a challenge with the
-/// code of RFC 6750 (section 3.1). `attack` describes the token if the assertion fails.
+/// Presents a token, and asserts that the server refuses it. The body must contain this error code, and the challenge must
+/// contain the matching code of RFC 6750 (section 3.1). Messages of failed assertions start with `attack`, a description of
+/// the token.
 pub async fn expect_refused(server: &Server, token: &str, code: &str, attack: &str) {
     let (status, challenge) = match code {
         "insufficient_scope" => (403, r#"Bearer error="insufficient_scope""#),

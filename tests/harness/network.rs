@@ -161,7 +161,7 @@ const READ_TIME_MAX: Duration = Duration::from_mins(10);
 /// A name in the server's certificate.
 pub const SERVER_NAME: &str = "leaf.example.org";
 
-/// Whether a client with these trusted CAs (concatenated PEM) can connect to a server with this version of a certificate.
+/// Returns whether a client with these trusted CAs (concatenated PEM) can connect to a server with this version of a certificate.
 ///
 /// # Panics
 /// Panics if the connection fails for another reason than the certificate's signature or issuer.

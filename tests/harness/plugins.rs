@@ -1,5 +1,5 @@
-//! Plugins for test servers: a copy of a shipped plugin with another digest, and the example key management plugin in a
-//! separate process.
+//! Plugins for test servers: another release of a plugin, a copy of a shipped plugin with another digest, and the example
+//! key management plugin in a separate process.
 
 use std::{
     fs,
@@ -11,6 +11,18 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{Options, Server, component, server::server_program};
+
+/// Returns the component of another release of a plugin: one text is replaced with another one of the same length.
+pub fn release(plugin: &str, (from, to): (&str, &str)) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = fs::read(component(plugin)).unwrap();
+    let positions: Vec<_> = (0..bytes.len() - from.len())
+        .filter(|position| bytes[*position..].starts_with(from.as_bytes()))
+        .collect();
+    assert_eq!(positions.len(), 1, "{from}");
+    bytes[positions[0]..positions[0] + to.len()].copy_from_slice(to.as_bytes());
+    bytes
+}
 
 /// A copy of a shipped component with the same behavior and another digest.
 pub struct BadPlugin {
@@ -61,7 +73,8 @@ impl BadPlugin {
         format!("sha256:{}", text.split_whitespace().next().unwrap())
     }
 
-    fn path(&self) -> PathBuf {
+    /// The file of the component.
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("bad.wasm")
     }
 }

@@ -61,7 +61,7 @@ impl Program {
     }
 }
 
-/// Whether a program is installed; if not, prints that the test is skipped.
+/// Returns whether a program is installed; if not, prints that the test is skipped.
 pub fn is_available(name: &str) -> bool {
     let found = env::var_os("PATH")
         .is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(name).is_file()));

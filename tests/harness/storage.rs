@@ -51,7 +51,7 @@ pub(crate) fn copy_on_postgres(from: &Path, to: &Path) -> Option<(String, String
     Some((url, copy))
 }
 
-/// Whether all test servers use PostgreSQL.
+/// Returns whether all test servers use PostgreSQL.
 pub fn is_on_postgres() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|engine| engine == "postgres")
 }

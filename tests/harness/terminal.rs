@@ -88,7 +88,7 @@ impl Terminal {
         self
     }
 
-    /// Whether input is echoed.
+    /// Returns whether input is echoed.
     pub fn echoes(&self) -> bool {
         let modes = tcgetattr(&self.keyboard).unwrap().local_modes;
         modes.contains(LocalModes::ECHO)

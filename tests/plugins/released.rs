@@ -1,8 +1,12 @@
 //! Components for a released version of the WIT packages run in the current server, alongside components for the current
 //! version.
 //!
-//! To release a version: copy `wit/` to `wit/released/`, and `tests/guests/current` to `tests/guests/released/`, add the
-//! digests of both to `wit/released/SHA256SUMS`, and add the new version to [`VERSIONS`].
+//! To release a version:
+//!
+//! 1. Copy the packages in `wit/` to `wit/released/`, into a folder such as `0.1.0`.
+//! 2. Copy `tests/guests/current` to `tests/guests/released/`, into a folder such as `0_1_0`.
+//! 3. Add the digests of the copied files, except Cargo manifests, to `wit/released/SHA256SUMS`.
+//! 4. Add the new version to [`VERSIONS`].
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
@@ -49,7 +53,7 @@ const VERSIONS: [Version; 2] = [
     },
 ];
 
-/// The kinds of plugins, each a folder with a guest in each version.
+/// The kinds of plugins. Each version has one guest of each kind, in a folder of this name.
 const KINDS: [&str; 3] = ["generator", "issued", "resolver"];
 
 /// The requested duration of certificates, in days.
@@ -80,7 +84,7 @@ async fn guests_of_all_versions_run_in_one_server() {
     assert_table_is_current();
 }
 
-/// Starts a server with the generators of all versions, and the resolver of one version.
+/// Returns options for a server with the generators of all versions and the resolver of one version.
 fn options(of_resolver: &Version) -> Options {
     let section =
         |file: &str, more: &str| format!("component = \"{}\"\n{more}", component(file).display());
@@ -194,7 +198,7 @@ async fn assert_signs(server: &Server, version: &Version, authority: &Value, lea
         server.regenerate(name).await.expect(200);
         return;
     }
-    panic!("no call was made within one second");
+    panic!("no call started and ended in the same second");
 }
 
 async fn assert_resolves(server: &Server) {
@@ -318,7 +322,10 @@ fn released_packages_and_guests_are_unchanged() {
     for folder in ["wit/released", "tests/guests/released"] {
         add_files(Path::new(folder), &mut released);
     }
-    assert_eq!(known, released, "{DIGESTS} lists every released file");
+    assert_eq!(
+        known, released,
+        "{DIGESTS} must list every released file and no other"
+    );
 }
 
 /// Adds the files of a folder, except Cargo manifests, whose dependencies may be updated.

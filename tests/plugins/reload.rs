@@ -92,7 +92,7 @@ async fn invalid_plugins_are_rejected_as_a_whole() {
         )
         .random_generator("wireguard", &component("wireguard"));
     let expected = server.reload_plugins(&mistaken).await;
-    assert!(expected.contains("calls use those that were loaded before"));
+    assert!(expected.contains("calls use the previous plugins"));
     let log = server.log();
     for reason in ["nowhere.wasm", "the plugin hostile"] {
         assert!(log.contains(reason), "{reason} is not in: {log}");
@@ -110,7 +110,7 @@ async fn unreadable_configuration_changes_nothing() {
     let server = Server::start().await;
     let nonsense = Options::default().extra("[plugin]\nfile = \"hunter2\"");
     let expected = server.reload_plugins(&nonsense).await;
-    assert!(expected.contains("calls use those that were loaded before"));
+    assert!(expected.contains("calls use the previous plugins"));
     assert!(!server.log().contains("hunter2"));
     let made = server.generate("/a", "password", json!({})).await;
     made.expect(200);
@@ -221,7 +221,7 @@ impl Deployment {
         }
     }
 
-    /// Whether the component may have been configured at some time during this request.
+    /// Returns whether the component may have been configured at some time during this request.
     fn may_have_generated(&self, generated: &Generated) -> bool {
         generated.responded >= self.began && generated.begun <= self.ended
     }

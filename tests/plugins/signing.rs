@@ -138,7 +138,7 @@ async fn outcome(server: &Server, body: &[u8], days: i64, masked: &[String]) -> 
             return note.to_owned();
         }
     }
-    panic!("no call was made within one second");
+    panic!("no call started and ended in the same second");
 }
 
 /// Returns the body of a certificate.

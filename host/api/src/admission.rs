@@ -43,7 +43,8 @@ pub struct RequestLimits {
     pub requests_max: usize,
     /// Maximum number of requests in progress per actor; further ones get status 429.
     pub requests_per_actor_max: usize,
-    /// Maximum number of requests per actor, in a second and in one burst; further ones get status 429.
+    /// Maximum number of requests per second of an actor, which is also the maximum size of a burst; further ones get
+    /// status 429.
     pub requests_per_second_max: Option<NonZeroU32>,
     /// Maximum length of the path and query, in bytes; longer ones get status 414.
     pub uri_bytes_max: usize,
@@ -102,8 +103,8 @@ impl Admitted {
     }
 
     /// Counts the memory of a complete response, whether or not it was reserved. The response then holds the memory and the
-    /// slot. If there is not enough memory, a failure replaces the response to a read. The response to a write is sent anyway,
-    /// because the write is complete.
+    /// slot. If there is not enough memory for the response to a read, an error response replaces it. The response to a write
+    /// is sent anyway, because the write is complete.
     pub(crate) fn held_by(self, response: Response, is_read: bool) -> Response {
         let bytes = response.body().size_hint().lower();
         let counted = self
@@ -260,9 +261,12 @@ impl<C: Clock + Clone> ActorRates<C> {
     }
 }
 
-/// Returns the response to a request that is refused for its head: the path and query are too long, there are too many header
-/// fields, or the head leaves the host or the end of the body ambiguous (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6;
-/// RFC 9113, section 8.3.1).
+/// Returns the error response if the head of a request is refused. A head is refused if:
+///
+/// - the path and query are too long
+/// - there are too many header fields
+/// - the host or the end of the body is ambiguous (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113,
+///   section 8.3.1)
 pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<Response> {
     let uri = request.uri();
     let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());

@@ -78,10 +78,16 @@ impl Failure {
             Self::Client(Error::NotLoggedIn | Error::LoginExpired) => Some(
                 "Run `keywright login`, set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET, or provide a token.",
             ),
+            Self::Client(Error::Unreachable { cause, .. }) if cause.ends_with(UNTRUSTED) => Some(
+                "Check the address, and pass the CA of the server's certificate with `--ca-cert`.",
+            ),
             _ => None,
         }
     }
 }
+
+/// The end of the cause if no trusted CA signed the server's certificate.
+const UNTRUSTED: &str = "UnknownIssuer";
 
 const OTHER: u8 = 1;
 const USAGE: u8 = 2;

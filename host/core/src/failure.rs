@@ -26,6 +26,9 @@ pub enum Failure {
     /// The named issuer does not exist, is not a certificate, or the caller may not read it.
     #[error("the certificate authority does not exist or the caller may not read it")]
     IssuerNotFound,
+    /// With a bulk regeneration that keeps going, the CA that would sign the credential failed.
+    #[error("its certificate authority {0} was not regenerated")]
+    IssuerNotRegenerated(CredentialName),
     /// The named issuer can't sign.
     #[error("the certificate authority can't sign: its {0}")]
     IssuerUnusable(CertificateError),

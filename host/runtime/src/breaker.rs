@@ -251,7 +251,7 @@ impl State {
 }
 
 impl ActorRecord {
-    /// Whether a call of this actor has returned, and its latest call of each function was no fault.
+    /// Returns whether a call of this actor has returned, and its latest call of each function did not fault.
     fn is_proven(&self) -> bool {
         let functions = || self.functions.values();
         functions().any(|function_record| function_record.has_returned)
@@ -351,7 +351,7 @@ impl Attempt {
     }
 }
 
-/// Whether the host ended the call, as opposed to the guest returning a result of any kind.
+/// Returns whether the host ended the call. Otherwise, the guest returned a result or an error, or was not called.
 fn is_ended_by_host(fault: PluginFaultError) -> bool {
     match fault {
         PluginFaultError::MemoryExceeded

@@ -247,15 +247,15 @@ fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFaultErro
     }
 }
 
-/// Whether the operating system denied a resource. Guests can't access the system, so the engine needed it for the instance.
-/// The engine has several types for system errors, which share this wording.
+/// Returns whether the operating system denied a resource. Guests can't access the system, so the engine needed it for the
+/// instance. The engine has several types for system errors, which share this wording.
 fn is_of_the_system(cause: &wasmtime::Error) -> bool {
     let message = cause.root_cause().to_string();
     cause.is::<PoolConcurrencyLimitError>() || message.contains(" (os error ")
 }
 
-/// Whether the guest tried to make the host copy more than the store's fuel for copies. The engine's error type is private, so
-/// this compares its message.
+/// Returns whether the guest tried to make the host copy more than the store's fuel for copies. The engine's error type is
+/// private, so this compares its message.
 fn copied_too_much(cause: &wasmtime::Error) -> bool {
     cause
         .root_cause()

@@ -154,7 +154,7 @@ pub(crate) struct Uncompiled<'a> {
 }
 
 impl<'a> Uncompiled<'a> {
-    /// Reads the component of a plugin and makes all checks that need no compilation.
+    /// Reads the component of a plugin and performs all checks that need no compilation.
     pub(crate) fn read(role: Role<'a>) -> Result<Self, Refusal> {
         let interface = if role.is_generator {
             credential_type(role)?;

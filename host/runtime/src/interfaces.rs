@@ -236,7 +236,7 @@ pub(crate) fn linker(engine: &Engine, grants: &[Grant]) -> wasmtime::Result<Link
     Ok(linker)
 }
 
-/// Whether a component exports an interface, in any version.
+/// Returns whether a component exports an interface, in any version.
 pub(crate) fn exports_any(component: &Outline, interface: &str) -> bool {
     component
         .exports

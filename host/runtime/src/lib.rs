@@ -48,8 +48,9 @@ pub use host::{NoteReader, RandomError, RandomSource, SystemRandom};
 pub use load::{Plugins, Runtime};
 pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
 pub use plugin_under_test::{
-    Check, ConformanceReport, InspectedGenerator, Inspection, LimitUsed, PluginTestError,
-    PluginUnderTest, Quantiles, Run, Speed, Vector, VectorsError,
+    Check, ComparedRequest, ConformanceReport, Difference, Effect, InspectedGenerator, Inspection,
+    LimitUsed, Operation, Outcome, PluginTestError, PluginUnderTest, Prediction, Quantiles, Run,
+    Speed, UpgradeReport, Vector, VectorsError,
 };
 pub use refused::{LoadError, PluginLoadError, Refusal};
 pub use schema::SchemaError;

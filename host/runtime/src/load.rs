@@ -98,7 +98,7 @@ impl Runtime {
         sandbox.into_iter().chain(each).collect()
     }
 
-    /// Returns the errors of all plugins that prevent them from loading. Compiles components that are not in the cache.
+    /// Returns all errors that prevent plugins from loading. Compiles components that are not in the cache.
     #[must_use]
     pub fn check(
         config: &RuntimeConfig,
@@ -107,17 +107,17 @@ impl Runtime {
     ) -> Vec<LoadError> {
         let mut refusals: Vec<LoadError> =
             check_sandbox(&config.sandbox).err().into_iter().collect();
-        let (mut sound, mut limitless) = (Vec::new(), Vec::new());
+        let (mut valid, mut out_of_range) = (Vec::new(), Vec::new());
         for role in roles(config) {
             match role.check_limits() {
-                Ok(()) => sound.push(role),
-                Err(refused) => limitless.push(refused.into()),
+                Ok(()) => valid.push(role),
+                Err(refused) => out_of_range.push(refused.into()),
             }
         }
-        refusals.append(&mut limitless);
+        refusals.append(&mut out_of_range);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        match Loader::checking(&sound, cores, random, config, cache) {
-            Ok(loader) => match loader.load_each(&sound, cores) {
+        match Loader::checking(&valid, cores, random, config, cache) {
+            Ok(loader) => match loader.load_each(&valid, cores) {
                 Ok(outcomes) => {
                     let refused = outcomes.into_iter().filter_map(Result::err);
                     refusals.extend(refused.map(LoadError::from));

@@ -60,32 +60,32 @@ impl LaneOccupancy {
 pub fn describe_metrics() {
     describe_counter!(
         CALLS,
-        "Calls of plugins, by the plugin's configured name, the function and how they ended."
+        "Plugin calls, by configured plugin name, function and outcome."
     );
     describe_histogram!(
         CALL_DURATION,
-        "How long calls of plugins took on their threads, by plugin and function, in seconds."
+        "Duration of plugin calls on their threads, by plugin and function, in seconds."
     );
     describe_histogram!(
         QUEUE_WAIT,
-        "How long calls of plugins waited for a thread, by lane, in seconds."
+        "Time that plugin calls waited for a thread, by lane, in seconds."
     );
     describe_gauge!(
         ENTROPY_CONFORMS,
-        "1 for each generator whose values were found to be as random as it declares, 0 for one that derives them."
+        "1 for each generator that passed the entropy test, 0 for each generator that derives its values."
     );
     describe_gauge!(LANE_THREADS, "Threads of each lane of plugin calls.");
     describe_gauge!(
         LANE_THREADS_BUSY,
-        "Threads of each lane of plugin calls that are at work."
+        "Busy threads of each lane of plugin calls."
     );
     describe_gauge!(
         LANE_QUEUE_LENGTH,
-        "Calls of plugins that wait for a thread, by lane."
+        "Plugin calls that wait for a thread, by lane."
     );
     describe_gauge!(
         LANE_QUEUE_LENGTH_MAX,
-        "Calls of plugins that may wait for a thread before further ones are refused, by lane."
+        "Maximum number of plugin calls that may wait for a thread, by lane; further calls are refused."
     );
 }
 

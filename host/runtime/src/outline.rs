@@ -25,6 +25,9 @@ pub(crate) const MODULES_MAX: u64 = 64;
 /// segments.
 pub(crate) const DECLARATIONS_MAX: u64 = 100_000;
 
+/// The first bytes of all WebAssembly modules and components.
+const MAGIC_NUMBER: &[u8] = b"\0asm";
+
 /// The imports and exports of a component.
 pub(crate) struct Outline {
     pub(crate) imports: Vec<Import>,
@@ -46,6 +49,11 @@ impl Outline {
     /// [`Refusal::NotAComponent`], and [`Refusal::TooComplex`] for the first limit that it exceeds.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         let not_a_component = |cause| Refusal::NotAComponent(wasmtime::Error::new(cause));
+        // The parser's message about this has many lines.
+        if !bytes.starts_with(MAGIC_NUMBER) {
+            let cause = "it does not start with the WebAssembly magic number, 00 61 73 6d";
+            return Err(Refusal::NotAComponent(wasmtime::Error::msg(cause)));
+        }
         let mut validator = Validator::new();
         let mut size = Size::default();
         let (mut depth, mut imports, mut exports) = (0_u32, Vec::new(), Vec::new());
@@ -184,7 +192,7 @@ impl Size {
             (self.code_bytes, "bytes of code", CODE_BYTES_MAX),
             (
                 self.canonical_functions,
-                "functions between its parts",
+                "canonical functions",
                 CANONICAL_FUNCTIONS_MAX,
             ),
             (self.modules, "modules", MODULES_MAX),
@@ -313,7 +321,7 @@ mod tests {
             (canonical(limit(CANONICAL_FUNCTIONS_MAX)), None),
             (
                 canonical(limit(CANONICAL_FUNCTIONS_MAX) + 1),
-                Some("functions between its parts"),
+                Some("canonical functions"),
             ),
             (types(limit(DECLARATIONS_MAX)), None),
             (types(limit(DECLARATIONS_MAX) + 1), Some("declarations")),

@@ -105,7 +105,8 @@ impl ResolverGuest {
         }
     }
 
-    /// Converts a fault to a failure. The document determines the references, so an excess of them refuses the document.
+    /// Converts a fault to a failure. The document determines the references, so too many references are an error in the
+    /// document.
     fn refused_or_faulted(&self, fault: PluginFaultError) -> PluginCallError {
         match fault {
             PluginFaultError::OutputTooLarge => {
@@ -132,7 +133,7 @@ impl ResolverGuest {
             let cause = "it found more than 1,000 references, or one at a pointer of over 8 KiB";
             return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, cause)));
         }
-        if !are_apart(&pointers) {
+        if !are_disjoint(&pointers) {
             return Err(self.plugin.malformed(
                 FUNCTION,
                 "has a malformed JSON Pointer, or one inside another",
@@ -156,8 +157,8 @@ impl Function for FindReferences {
     const NAME: &'static str = FUNCTION;
 }
 
-/// Whether all are JSON Pointers (RFC 6901) within the limits, and no pointer equals another or is a prefix of it.
-fn are_apart(pointers: &[&str]) -> bool {
+/// Returns whether all are JSON Pointers (RFC 6901) within the limits, and no pointer equals another or is a prefix of it.
+fn are_disjoint(pointers: &[&str]) -> bool {
     let are_pointers = pointers.iter().all(|pointer| is_pointer(pointer));
     if !are_pointers {
         return false;
@@ -171,7 +172,7 @@ fn are_apart(pointers: &[&str]) -> bool {
     })
 }
 
-/// Whether a text is a JSON Pointer of no more than [`POINTER_BYTES_MAX`] and [`POINTER_SEGMENTS_MAX`].
+/// Returns whether a text is a JSON Pointer of no more than [`POINTER_BYTES_MAX`] and [`POINTER_SEGMENTS_MAX`].
 fn is_pointer(text: &str) -> bool {
     let starts_well = text.is_empty() || text.starts_with('/');
     let escapes = || text.match_indices('~');
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_place_is_named_twice_or_lies_within_another() {
+    fn equal_and_nested_pointers_are_refused() {
         for (pointers, expected) in [
             (vec!["/a", "/b"], true),
             (vec!["/a", "/a-b", "/ab/c"], true),
@@ -201,7 +202,7 @@ mod tests {
             (vec!["/~2"], false),
             (vec!["/~0~1"], true),
         ] {
-            assert_eq!(are_apart(&pointers), expected, "{pointers:?}");
+            assert_eq!(are_disjoint(&pointers), expected, "{pointers:?}");
         }
     }
 
@@ -213,7 +214,12 @@ mod tests {
             (format!("/{}", "a".repeat(POINTER_BYTES_MAX - 1)), true),
             (format!("/{}", "a".repeat(POINTER_BYTES_MAX)), false),
         ] {
-            assert_eq!(are_apart(&[&pointer]), expected, "{} bytes", pointer.len());
+            assert_eq!(
+                are_disjoint(&[&pointer]),
+                expected,
+                "{} bytes",
+                pointer.len()
+            );
         }
     }
 }

@@ -71,7 +71,7 @@ impl App {
     pub(crate) async fn start(&mut self) -> Result<(), StartupError> {
         let Activation { repository, key_id } = &self.activation;
         repository.activate(*key_id).await.map_err(|cause| {
-            StartupError::while_doing("writing down which encryption key is active", cause)
+            StartupError::while_doing("recording the active encryption key", cause)
         })?;
         self.background.start();
         Ok(())

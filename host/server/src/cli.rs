@@ -115,7 +115,9 @@ pub(crate) enum Command {
     },
     /// Print the configuration reference, in Markdown
     ConfigReference,
-    /// Show and rotate encryption keys while servers may run
+    /// Show and rotate encryption keys
+    ///
+    /// Servers may be running.
     Keys {
         #[command(subcommand)]
         command: KeysCommand,

@@ -21,11 +21,12 @@ use crate::{
         self, AuditConfig, AuthenticationConfig, AuthorizationConfig, CertificatesConfig, Config,
         DevelopmentConfig, EncryptionConfig, Findings, LogConfig, ManagementConfig, PluginConfig,
         RegistryConfig, RetentionConfig, Section, ServerSection, StorageConfig, in_words, joined,
+        name_within,
     },
     keys,
     plugins::{self, Components, ConfiguredPlugins},
     process::RandomIdentifiers,
-    started::StartupError,
+    started::{StartupError, causes_of},
 };
 
 /// The extent of a check.
@@ -43,16 +44,16 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
     let mut findings = Findings::default();
     config::check_schema(&figment, &Config::schema(), &mut findings);
     let folder = file.parent().unwrap_or(Path::new(""));
-    let mistaken = findings.mistakes.iter();
-    let mistaken = mistaken.map(|mistake| mistake.setting.as_str()).collect();
-    let (sections, unreadable) = Sections::read(&figment, folder, mistaken);
+    let invalid = findings.mistakes.iter();
+    let invalid = invalid.map(|mistake| mistake.setting.as_str()).collect();
+    let (sections, unreadable) = Sections::read(&figment, folder, invalid);
     for (setting, what) in unreadable {
         findings.mistake(setting, what);
     }
     sections.check(extent, &mut findings).await;
     check_plugins(sections, extent, &mut findings).await;
     if findings.mistakes.is_empty() {
-        // Errors that no section's check reports.
+        // Reports errors that no check of a section finds.
         findings.ok_or_report("the configuration", Config::load(file));
     }
     Ok(findings)
@@ -82,17 +83,17 @@ struct Sections {
 type Unreadable = (String, String);
 
 impl Sections {
-    /// Reads the valid sections, with relative paths resolved against the folder. Settings in `mistaken` are removed,
+    /// Reads the valid sections, with relative paths resolved against the folder. Settings in `invalid` are removed,
     /// so that the rest of their sections can be read. Missing settings are not reported here.
     fn read<'a>(
         figment: &'a Figment,
         folder: &'a Path,
-        mistaken: Vec<&'a str>,
+        invalid: Vec<&'a str>,
     ) -> (Self, Vec<Unreadable>) {
         let mut reader = Reader {
             figment,
             folder,
-            mistaken,
+            invalid,
             unreadable: Vec::new(),
         };
         let sections = Self {
@@ -167,7 +168,7 @@ impl Sections {
 struct Reader<'a> {
     figment: &'a Figment,
     folder: &'a Path,
-    mistaken: Vec<&'a str>,
+    invalid: Vec<&'a str>,
     unreadable: Vec<Unreadable>,
 }
 
@@ -184,8 +185,8 @@ impl Reader<'_> {
         name: &str,
         mut section: Value,
     ) -> Option<T> {
-        for mistaken in &self.mistaken {
-            let within = mistaken.strip_prefix(name);
+        for invalid in &self.invalid {
+            let within = invalid.strip_prefix(name);
             if let Some(within) = within.and_then(|within| within.strip_prefix('.')) {
                 remove_setting(&mut section, within);
             }
@@ -196,12 +197,12 @@ impl Reader<'_> {
                 Some(section)
             }
             Err(errors) => {
-                let is_known = |kind: &Kind| matches!(kind, Kind::MissingField(_));
+                let is_missing = |kind: &Kind| matches!(kind, Kind::MissingField(_));
                 let named = |error: figment::Error| {
-                    let setting = joined(name, &error.path.join("."));
+                    let setting = name_within(name, &error.path);
                     (setting, in_words(&error.kind))
                 };
-                let errors = errors.into_iter().filter(|error| !is_known(&error.kind));
+                let errors = errors.into_iter().filter(|error| !is_missing(&error.kind));
                 self.unreadable.extend(errors.map(named));
                 None
             }
@@ -290,9 +291,7 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
     };
     let (config, missing) = components.collect(sandbox, plugins).await;
     for refused in missing {
-        let setting = refused.setting.clone();
-        let refused = Err::<(), _>(StartupError::while_doing("loading it", refused));
-        findings.ok_or_report(setting, refused);
+        findings.mistake(refused.setting.clone(), causes_of(&refused));
     }
     let config = Arc::new(config);
     let uncompiled = Arc::clone(&config);
@@ -347,8 +346,7 @@ fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {
             LoadError::SettingOutOfBounds { setting, .. } => format!("plugins.{setting}"),
             _ => "plugins".to_owned(),
         };
-        let refused = Err::<(), _>(StartupError::while_doing("loading it", refused));
-        findings.ok_or_report(setting, refused);
+        findings.mistake(setting, causes_of(&refused));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Generates a configuration for development and the files it refers to at the first start.
+//! At the first start, generates a configuration for development and the files that it refers to.
 
 use std::{
     fs::{self, OpenOptions},
@@ -67,7 +67,7 @@ pub(crate) fn prepare(
     Ok(config_file)
 }
 
-/// The instructions printed once a development server listens. The README shows the same.
+/// The instructions printed when a development server starts to listen. The README contains the same commands.
 pub(crate) struct Announcement {
     authority: PathBuf,
 }

@@ -1,8 +1,8 @@
 //! Binds the configured addresses, and later listens on them.
 //!
 //! A server binds its addresses before any slow start-up step, so that it reports a busy port at once. It listens when
-//! it is ready. Until then, the system refuses connections: clients and load balancers move on to another server, and a
-//! health check that only connects does not mistake the server for a ready server.
+//! it is ready. Until then, the system refuses connections, so clients and load balancers try another server, and a
+//! health check that only connects fails.
 
 use std::{
     fmt,

@@ -111,9 +111,9 @@ impl ManagementListener {
 
     fn spawn(&mut self, stream: TcpStream) {
         let has_request = Arc::<AtomicBool>::default();
-        let answering = response(stream, self.router.clone(), Arc::clone(&has_request));
+        let responding = response(stream, self.router.clone(), Arc::clone(&has_request));
         self.open.push_back(OpenConnection {
-            task: self.connections.spawn(answering),
+            task: self.connections.spawn(responding),
             opened: Instant::now(),
             has_request,
         });

@@ -105,7 +105,7 @@ fn remove_if_unused(
     }
     let path = entry.path();
     let outcome = File::open(&path).and_then(|file| {
-        // Without locks, the file may be in use.
+        // An error may also mean that the file system has no locks; the file may be in use then, too.
         if file.try_lock().is_err() {
             return Ok(None);
         }

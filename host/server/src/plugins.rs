@@ -114,7 +114,7 @@ async fn replace(
             }
             tracing::error!(
                 reasons = reasons.len(),
-                "the new plugins can't be used: calls use those that were loaded before"
+                "could not reload the plugins: calls use the previous plugins"
             );
             None
         }

@@ -83,8 +83,8 @@ pub(crate) fn survive_failing_writes() -> Result<(), StartupError> {
     Ok(())
 }
 
-/// Raises the soft limit of open files as far as needed and allowed for this many connections. If that is not enough,
-/// this is logged; connections beyond the limit wait, as they do beyond the configured maximum.
+/// Raises the soft limit of open files to the number needed for this many connections, or to the hard limit if that is
+/// lower. In that case, logs a warning; connections beyond the limit wait, as they do beyond the configured maximum.
 pub(crate) fn raise_open_file_limit(connections_max: usize, database_connections_max: usize) {
     let wanted = open_files_max(connections_max, database_connections_max);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn client_connections_need_one_file_and_database_ones_three() {
+    fn clients_need_one_file_and_database_connections_need_three() {
         assert_eq!(open_files_max(1, 0), 257);
         assert_eq!(open_files_max(4_096, 20), 4_096 + 60 + 256);
         assert_eq!(open_files_max(usize::MAX, usize::MAX), u64::MAX);

@@ -1,8 +1,6 @@
 //! The error that prevents the server from starting.
 
-use std::{error::Error, path::Path};
-
-use keywright_api::error_chain;
+use std::{error::Error, fmt::Write, path::Path};
 
 /// The operation that failed, and its cause, for an operator.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +41,28 @@ impl StartupError {
 
     /// Returns the error with its causes, outermost first, on one line.
     pub(crate) fn with_causes(&self) -> String {
-        error_chain(self)
+        causes_of(self)
     }
+}
+
+/// Returns the messages of an error and its causes, outermost first, on one line. Skips a message that an outer message
+/// contains.
+pub(crate) fn causes_of(error: &dyn Error) -> String {
+    let mut chain = on_one_line(error);
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let message = on_one_line(cause);
+        if !chain.contains(&message) {
+            // Writing to a string does not fail.
+            let _ = write!(chain, ": {message}");
+        }
+        source = cause.source();
+    }
+    chain
+}
+
+fn on_one_line(error: &dyn Error) -> String {
+    let message = error.to_string();
+    let lines: Vec<_> = message.lines().map(str::trim).collect();
+    lines.join(" ")
 }

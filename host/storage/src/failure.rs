@@ -158,7 +158,7 @@ pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryError {
     }
 }
 
-/// Whether a retry may succeed later.
+/// Returns whether a retry may succeed later.
 pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::BeginFailed
@@ -178,20 +178,20 @@ pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether a retry may succeed later, after an error of PostgreSQL with this code.
+/// Returns whether a retry may succeed later, after an error of PostgreSQL with this code.
 fn is_unavailable_code(code: &str) -> bool {
     POSTGRES_UNAVAILABLE
         .iter()
         .any(|unavailable| code.starts_with(unavailable))
 }
 
-/// Whether another connection holds a lock on a SQLite file.
+/// Returns whether another connection holds a lock on a SQLite file.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.and_then(sqlite_code) == Some(SQLITE_BUSY)
 }
 
-/// Whether a write failed because the disk is full, read-only or broken.
+/// Returns whether a write failed because the disk is full, read-only or broken.
 pub(crate) fn is_storage_medium_failure(failure: &RepositoryError) -> bool {
     let (RepositoryError::Query(cause) | RepositoryError::Unavailable(cause)) = failure else {
         return false;
@@ -212,13 +212,13 @@ pub(crate) fn is_storage_medium_failure(failure: &RepositoryError) -> bool {
     false
 }
 
-/// Whether PostgreSQL refused a write because the server or the connection is read-only.
+/// Returns whether PostgreSQL refused a write because the server or the connection is read-only.
 pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.is_some_and(|error| postgres_code(error) == Some(POSTGRES_READ_ONLY))
 }
 
-/// Whether a transaction failed because it conflicted with another one. The whole transaction must then be retried.
+/// Returns whether a transaction failed because it conflicted with another one. The whole transaction must then be retried.
 pub(crate) fn is_conflict(failure: &RepositoryError) -> bool {
     let is_behind =
         matches!(failure, RepositoryError::Unavailable(cause) if cause.is::<SequenceError>());
@@ -230,7 +230,7 @@ pub(crate) fn is_conflict(failure: &RepositoryError) -> bool {
         })
 }
 
-/// Whether a row violated a unique index.
+/// Returns whether a row violated a unique index.
 pub(crate) fn is_refused(failure: &RepositoryError, index: &UniqueIndex) -> bool {
     database_error(failure).is_some_and(|error| is_refused_by(error, index))
 }

@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    /// Whether SQL removes something that older servers may use. A heuristic, which catches accidents.
+    /// Returns whether SQL removes something that older servers may use. A heuristic, which catches accidents.
     fn is_contracting(sql: &str) -> bool {
         let lines = sql.lines();
         let code: Vec<&str> = lines

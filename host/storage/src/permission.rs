@@ -239,7 +239,7 @@ static POSTGRES_OF_ACTOR_ON_NAME: StatementOfMany =
 /// SQLite: the maximum number of permissions of an actor that are read in place.
 const IN_PLACE_MAX: i64 = 64;
 
-/// Whether the actor already has all operations of the grant.
+/// Returns whether the actor already has all operations of the grant.
 async fn is_covered(transaction: &mut Transaction, grant: &Grant) -> Result<bool, RepositoryError> {
     let covering = PermissionPath::covering(grant.path.as_str());
     let query = of_actor_on(transaction.engine(), &grant.actor, &covering);

@@ -148,8 +148,8 @@ fn required_mode(mode: PgSslMode, has_trusted_cas: bool) -> Result<PgSslMode, Da
     }
 }
 
-/// Whether a URL contains a password, in its authority or as a parameter. An unencoded `/`, `?` or `#` in a password ends the
-/// authority and leaves an `@` after it.
+/// Returns whether a URL contains a password, in its authority or as a parameter. An unencoded `/`, `?` or `#` in a password
+/// ends the authority and leaves an `@` after it.
 fn has_password(url: &str) -> bool {
     let (_, rest) = url.split_once("://").unwrap_or(("", url));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -160,7 +160,7 @@ fn has_password(url: &str) -> bool {
         || has_parameter(url, &["password"])
 }
 
-/// Whether a URL has one of these parameters.
+/// Returns whether a URL has one of these parameters.
 fn has_parameter(url: &str, names: &[&str]) -> bool {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     form_urlencoded::parse(query.as_bytes()).any(|(name, _)| names.contains(&name.as_ref()))

@@ -276,8 +276,8 @@ fn whole_scans(plan: &str) -> Vec<&str> {
     whole.map(|(_, step)| *step).collect()
 }
 
-/// Whether a step reads a whole table or index. Accepts scans of a full-text index with a constraint (after the colon), of
-/// intermediate results, constant rows and the sample of names, and of the encryption keys, because there are few.
+/// Returns whether a step reads a whole table or index. Accepts scans of a full-text index with a constraint (after the colon),
+/// of intermediate results, constant rows and the sample of names, and of the encryption keys, because there are few.
 fn is_whole_scan(step: &str) -> bool {
     let is_constrained = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with("INDEX 0:");
     let is_found = [

@@ -289,7 +289,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
-/// Whether a file exists. Returns `true` if this can't be determined, so that no file is created by mistake.
+/// Returns whether a file exists. Returns `true` if this can't be determined, so that no file is created by mistake.
 fn exists(path: &Path) -> bool {
     path.try_exists().unwrap_or(true)
 }

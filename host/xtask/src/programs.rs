@@ -75,7 +75,7 @@ fn versioned_folders() -> impl Iterator<Item = PathBuf> {
     versions.filter_map(|version| Some(version.ok()?.path().join("bin")))
 }
 
-/// Installs schemathesis, which tests the API against its OpenAPI description, if possible: Python must be installed, and the
+/// Installs schemathesis, which tests the API against its description, if possible: Python must be installed, and the
 /// package index reachable. Otherwise the test that needs it prints that it is skipped.
 fn ensure_schemathesis() {
     if let Err(StepError(reason)) = SCHEMATHESIS.ensure_in_any_folder() {

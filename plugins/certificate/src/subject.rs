@@ -40,7 +40,7 @@ impl Subject {
         }
         if subject.is_empty() && !is_kept {
             return Err(Violation::of_whole(format!(
-                "needs at least one of {}",
+                "at least one of {} is required",
                 FIELDS.each_ref().map(|field| field.parameter).join(", ")
             )));
         }

@@ -22,7 +22,7 @@ pub struct NoJsonObject;
 ///
 /// # Errors
 ///
-/// [`NoJsonObject`].
+/// [`NoJsonObject`], also if other text follows the object.
 pub fn find_references(
     document: &str,
     keys: &ReferenceKeys,
@@ -48,7 +48,7 @@ pub fn find_references(
 
 fn parse(document: &str) -> Result<Map<String, Value>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(document);
-    // The host limits the depth to one level more than the default limit of serde_json.
+    // The host already limits the depth. Its limit is one level higher than the default of serde_json.
     deserializer.disable_recursion_limit();
     let services = Map::deserialize(&mut deserializer)?;
     deserializer.end()?;

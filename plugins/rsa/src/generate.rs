@@ -93,7 +93,7 @@ fn parse_value(value: &str) -> Result<KeyPair, Violation> {
     fields.finish()?;
     if key_pair.public_key.is_none() && key_pair.private_key.is_none() {
         return Err(Violation::of_whole(
-            "needs at least one of public_key and private_key",
+            "at least one of public_key and private_key is required",
         ));
     }
     Ok(key_pair)

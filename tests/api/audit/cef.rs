@@ -172,7 +172,7 @@ const ODD_TEXTS: [&str; 7] = [
     "/a\u{202e}b\u{200b}c\u{feff}d\u{2066}e",
 ];
 
-/// Whether a character is a control or formatting character.
+/// Returns whether a character is a control or formatting character.
 fn is_unprintable(character: char) -> bool {
     let is_unseen = ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}'].contains(&character);
     character.is_control() || is_unseen || matches!(character, '\u{2028}' | '\u{2029}')

@@ -99,7 +99,7 @@ impl Grant {
         few
     }
 
-    /// Whether the grant permits this operation on the credential.
+    /// Returns whether the grant permits this operation on the credential.
     pub(super) fn allows(&self, operation: &str) -> bool {
         let is_covering = matches!(self.path, PathOf::Name | PathOf::Enclosing(_));
         is_covering && self.operations.contains(&operation)
@@ -368,7 +368,7 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
     assert!(compared > 60, "{compared}");
 }
 
-/// Whether a refusal could disclose existence, and the request names the resource of the permission.
+/// Returns whether a refusal could disclose existence, and the request names the resource of the permission.
 fn differs_by_existence(case: &Case) -> bool {
     let names_it = !matches!(
         case.name,
@@ -381,7 +381,7 @@ fn differs_by_existence(case: &Case) -> bool {
     case.needs.is_some() && case.refusal != Refusal::Hidden && names_it
 }
 
-/// Whether a permitted caller succeeds even without the resource.
+/// Returns whether a permitted caller succeeds even without the resource.
 fn needs_no_resource(case: &Case) -> bool {
     matches!(
         case.name,
@@ -392,7 +392,7 @@ fn needs_no_resource(case: &Case) -> bool {
     )
 }
 
-/// Whether the case is a write by the id of a certificate, for which an unknown id is 404.
+/// Returns whether the case is a write by the id of a certificate, for which an unknown id is 404.
 fn discloses_unknown_ids(case: &Case) -> bool {
     case.refusal == Refusal::Forbidden && case.name.starts_with("certificate-")
 }

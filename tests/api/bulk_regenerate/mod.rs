@@ -1,7 +1,9 @@
 //! Regenerating all certificates of a CA, or all credentials of a plugin: `POST /api/v1/bulk-regenerate`.
 
 mod concurrency;
+mod dry_run;
 mod generated_by;
+mod keep_going;
 mod requests;
 mod signed_by;
 

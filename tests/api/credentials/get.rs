@@ -9,7 +9,7 @@ use crate::given;
 // GET /api/v1/data?name=
 
 #[tokio::test]
-async fn all_versions_come_newest_first() {
+async fn all_versions_are_returned_newest_first() {
     let server = Server::start().await;
     let mut expected = Vec::new();
     for number in 0..12 {
@@ -35,7 +35,7 @@ async fn generated_regenerated_and_set_versions_share_one_history() {
 }
 
 #[tokio::test]
-async fn versions_limits_the_number_of_versions() {
+async fn the_versions_parameter_limits_the_number_of_versions() {
     let server = Server::start().await;
     for number in 0..5 {
         given::set_value(&server, "/a", &number.to_string()).await;
@@ -62,7 +62,7 @@ async fn versions_limits_the_number_of_versions() {
 }
 
 #[tokio::test]
-async fn current_is_the_newest_version_of_every_type() {
+async fn the_current_version_is_the_newest_for_every_type() {
     let server = Server::start().await;
     let certificate = json!({"common_name": "c", "self_sign": true, "duration": 10});
     for (credential_type, parameters) in [

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// Spellings of `/version`, which needs a token.
-const GUARDED: [&str; 21] = [
+const PROTECTED: [&str; 21] = [
     "/version",
     "/version/",
     "/version//",
@@ -46,7 +46,7 @@ const OPEN: [&str; 7] = [
     "https://localhost/management/../info",
 ];
 
-/// Paths that do not exist, with a token and without.
+/// Unknown or malformed paths. Their status is 404 with a token and 401 without one.
 const NOWHERE: [&str; 44] = [
     "/",
     "*",
@@ -95,10 +95,10 @@ const NOWHERE: [&str; 44] = [
 ];
 
 #[tokio::test]
-async fn a_guarded_path_needs_a_token_in_every_spelling() {
+async fn a_protected_path_needs_a_token_in_every_spelling() {
     let server = Server::start().await;
     let plain = server.get("/version").await.expect(200).body;
-    for target in GUARDED {
+    for target in PROTECTED {
         assert_eq!(refused(&server, target), 401, "{target}");
         let response = request(&server, target, true);
         assert_eq!(response, (200, plain.clone()), "{target}");
@@ -149,8 +149,8 @@ async fn an_invalid_request_target_is_refused_before_routing() {
             assert_eq!(status, 400, "{}", target.escape_ascii());
         }
     }
-    // A path of this length is invalid, and so not found. Beyond the header limit, the status depends on how much of it
-    // has arrived when the server checks.
+    // The first path is too long to be normalized, so its status is 404. The second also exceeds the header limit: its
+    // status depends on how much of the path has arrived when the server checks.
     for (segments, refused) in [(20_000, &[404][..]), (40_000, &[414, 431])] {
         let (status, _) = exchange(&server, "/a".repeat(segments).as_bytes(), true);
         assert!(refused.contains(&status), "{status}");
@@ -169,7 +169,7 @@ async fn a_fragment_is_ignored() {
 async fn paths_over_http_2_are_the_same_as_over_http_1() {
     let server = Server::start().await;
     for (targets, without_a_token, with_a_token) in [
-        (&GUARDED[..], 401, 200),
+        (&PROTECTED[..], 401, 200),
         (&OPEN[..], 200, 200),
         (&NOWHERE[..], 401, 404),
     ] {

@@ -194,7 +194,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the session was resumed.
+    /// Returns whether the session was resumed.
     fn is_resumed(&self) -> bool {
         self.0.conn.handshake_kind() == Some(HandshakeKind::Resumed)
     }

@@ -15,7 +15,10 @@ use crate::{
 fn start_fails_with_invalid_policies() {
     let policy = |lines: &str| format!("[[retention.policies]]\n{lines}");
     for (section, words) in [
-        (policy("versions_max = 1"), "missing field `path`"),
+        (
+            policy("versions_max = 1"),
+            "retention.policies[0].path: is missing",
+        ),
         (
             policy("path = \"/a\""),
             "versions_max, age_days_max or keep_all = true is required",
@@ -56,7 +59,7 @@ fn start_fails_with_invalid_policies() {
         (policy("path = \"/a\"\nversions_max = -1"), "versions_max"),
         (
             policy("path = \"/a\"\nversions = 1"),
-            "unknown field: found `versions`",
+            "retention.policies[0].versions: there is no such setting",
         ),
         (
             format!(

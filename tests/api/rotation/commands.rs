@@ -23,7 +23,7 @@ fn a_rotation_setting_out_of_range_is_refused() {
             "interval_seconds = 86401",
             "must be from 1 to 86400, not 86401",
         ),
-        ("batches = 1", "unknown field"),
+        ("batches = 1", "there is no such setting"),
     ] {
         let result = Server::refusal(&keys.options(&["a"], line));
         assert!(result.contains(reason), "{line}\n{result}");
@@ -176,7 +176,9 @@ async fn rotate_waits_for_a_server_that_is_rotating() {
     super::until_inactive(&server, |left| left < 100).await;
     let result = server.run_command(&["keys", "rotate"]).expect(0);
     assert!(
-        result.errors.contains("another process rotates"),
+        result
+            .errors
+            .contains("another process is rotating the keys"),
         "{result:?}"
     );
     // The command itself rotates fast.

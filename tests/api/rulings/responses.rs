@@ -1,4 +1,4 @@
-//! Rows 10, 17 and 21: responses.
+//! Rulings, rows 10, 17 and 21: headers, existing values and error texts in responses.
 
 use keywright_harness::{
     Options, Server,
@@ -108,7 +108,7 @@ async fn row_10_early_refusals_have_the_security_headers() {
 }
 
 #[tokio::test]
-async fn row_17_a_write_only_caller_gets_the_kept_value() {
+async fn row_17_a_write_only_caller_gets_the_existing_value() {
     let server = Server::start().await;
     let writer = server.as_client("writer").await;
     server.grant("/*", writer.actor(), &["write"]).await;
@@ -225,7 +225,7 @@ async fn row_21_errors_for_absent_credentials_contain_does_not_exist() {
 }
 
 #[tokio::test]
-async fn row_21_a_refused_token_has_the_code_that_clients_search_for() {
+async fn row_21_refusing_a_token_returns_the_code_clients_search_for() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let past = json!(seconds_since_epoch() - 3_600);

@@ -1,4 +1,4 @@
-//! Rows 3 to 5: scalars of another type or notation than declared.
+//! Rulings, rows 3 to 5: scalars whose type or notation differs from the declared one.
 
 use keywright_harness::{Options, Response, Server, component};
 use reqwest::Method;
@@ -43,7 +43,8 @@ fn names(version: &Value) -> (String, Vec<String>) {
     (certificate.subject().to_string(), alternative.collect())
 }
 
-/// The plugin `plain`, which returns its parameters. It leaves validation to its schema.
+/// The plugin `plain`, which returns its parameters. The host checks them against the plugin's schema, and the plugin does
+/// not validate them.
 fn plain() -> Options {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\"]",
@@ -75,7 +76,7 @@ async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
     });
     let converged = given::generate(&server, "/a", "certificate", as_text).await;
     assert_eq!(converged["id"], version["id"]);
-    // Converted as well, and then refused as a DNS name.
+    // The number becomes text here too, and the text is not a valid DNS name.
     let parameters = r#"{"common_name": "a", "self_sign": true, "alternative_names": [5]}"#;
     let refused = generate(&server, "/b", "certificate", parameters).await;
     assert!(refused.expect(400).error().contains("`5`"));
@@ -151,7 +152,7 @@ async fn row_03_conversion_follows_the_schema_of_any_plugin() {
 }
 
 #[tokio::test]
-async fn row_03_the_password_of_a_set_user_becomes_text() {
+async fn row_03_setting_a_user_converts_its_password_to_text() {
     let server = Server::start().await;
     for (written, text) in [
         ("1234", "1234"),
@@ -233,7 +234,7 @@ async fn row_04_booleans_are_accepted_as_words_and_digits() {
 }
 
 #[tokio::test]
-async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
+async fn row_04_booleans_in_bodies_are_accepted_as_words_and_digits() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
     let certificates = server.get("/api/v1/certificates?name=/c").await;
@@ -316,7 +317,7 @@ async fn row_04_integers_may_have_a_fraction_of_zero() {
 }
 
 #[tokio::test]
-async fn row_05_a_null_overwrite_is_absent() {
+async fn row_05_a_null_overwrite_is_treated_as_absent() {
     let server = Server::start().await;
     let body = json!({"name": "/p", "type": "password", "overwrite": null});
     let first = server.post("/api/v1/data", body.clone()).await;
@@ -334,7 +335,7 @@ async fn row_05_a_null_overwrite_is_absent() {
 }
 
 #[tokio::test]
-async fn row_05_empty_query_parameters_are_absent() {
+async fn row_05_empty_query_parameters_are_treated_as_absent() {
     let server = Server::start().await;
     for text in ["1", "2"] {
         given::set_value(&server, "/a", text).await;

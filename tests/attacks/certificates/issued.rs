@@ -189,7 +189,7 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
             return (note.to_owned(), bytes(value["secret"].as_str().unwrap()));
         }
     }
-    panic!("no call was made within one second");
+    panic!("no call started and ended in the same second");
 }
 
 fn utc_time(time: DateTime<Utc>) -> Vec<u8> {

@@ -4,7 +4,7 @@ mod rotate;
 mod rotate_failures;
 mod rotate_steps;
 
-use keywright_harness::{SERVER_NAME, Server, Shell, field};
+use keywright_harness::{BadPlugin, SERVER_NAME, Server, Shell, field};
 use serde_json::{Value, json};
 
 use crate::json_of;
@@ -320,6 +320,46 @@ async fn bulk_regenerate_changes_nothing_if_a_permission_is_missing() {
 }
 
 #[tokio::test]
+async fn bulk_regenerate_keeps_going_and_exits_with_3() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    authority(&server, "/stuck", Some("/root")).await;
+    leaf(&server, "/below", "/stuck").await;
+    authority(&server, "/elsewhere", None).await;
+    let made = authority(&server, "/made", Some("/elsewhere")).await;
+    let value = &made["value"];
+    let value = json!({"certificate": value["certificate"], "ca": value["ca"]});
+    let set = server.set("/stuck", "certificate", value).await;
+    set.expect(200);
+    let shell = Shell::of(&server);
+    let bulk = ["bulk-regenerate", "/root"];
+    for refused in [&bulk[..], &[&bulk[..], &["--dry-run"]].concat()] {
+        let errors = shell.run(refused).expect(1).errors;
+        assert!(errors.contains("regenerating /stuck failed"), "{errors}");
+    }
+    let keep_going = [&bulk[..], &["--keep-going"]].concat();
+    let dry_run = [&keep_going[..], &["--dry-run", "-o", "table"]].concat();
+    let run = shell.run(&dry_run).expect(3);
+    assert_eq!(run.output, "TO BE REGENERATED\n/leaf\n");
+    assert_eq!(server.versions("/leaf").await.len(), 1);
+    let run = shell.run(&keep_going).expect(3);
+    for failed in ["failed: /stuck: ", "failed: /below: "] {
+        assert!(run.errors.contains(failed), "{}", run.errors);
+    }
+    let done = run.json();
+    assert_eq!(done["regenerated_credentials"], json!(["/leaf"]));
+    assert_eq!(done["failed_credentials"][0]["name"], "/below");
+    assert_eq!(done["failed_credentials"][1]["name"], "/stuck");
+    assert_eq!(server.versions("/leaf").await.len(), 2);
+    server.delete("/api/v1/data?name=/stuck").await.expect(204);
+    server.delete("/api/v1/data?name=/below").await.expect(204);
+    let done = json_of(shell.run(&keep_going));
+    let expected = json!({"regenerated_credentials": ["/leaf"], "failed_credentials": []});
+    assert_eq!(done, expected);
+}
+
+#[tokio::test]
 async fn values_of_the_current_plugin_are_found_but_not_regenerated() {
     let server = Server::start().await;
     for name in ["/a/one", "/a/two", "/b"] {
@@ -339,17 +379,42 @@ async fn values_of_the_current_plugin_are_found_but_not_regenerated() {
     assert_eq!(run.expect(0).output, "/a/two\n/a/one\n");
 
     let bulk = ["bulk-regenerate", "--generated-by", &digest];
-    let dry_run = [&bulk[..], &["--dry-run", "--path", "/a"]].concat();
+    let below = [&bulk[..], &["--path", "/a", "--keep-going"]].concat();
+    let dry_run = [&bulk[..], &["--dry-run"]].concat();
+    for arguments in [&bulk[..], &below, &dry_run] {
+        let run = shell.run(arguments).expect(1);
+        let errors = run.errors;
+        assert!(
+            errors.contains("configure another plugin first"),
+            "{errors}"
+        );
+    }
+    assert_eq!(server.versions("/b").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_dry_run_lists_the_credentials_to_regenerate() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    for name in ["/a/one", "/a/two", "/b"] {
+        let generated = server.generate(name, "password", json!({})).await;
+        generated.expect(200);
+    }
+    let server = BadPlugin::replaced(server).await;
+    let shell = Shell::of(&server);
+    let digest = bad.digest();
+    let dry_run = [
+        "bulk-regenerate",
+        "--dry-run",
+        "--path",
+        "/a",
+        "--generated-by",
+        &digest,
+    ];
     let expected = json!({"regenerated_credentials": ["/a/one", "/a/two"], "dry_run": true});
     assert_eq!(json_of(shell.run(&dry_run)), expected);
     let table = shell.run(&[&dry_run[..], &["-o", "table"]].concat());
     assert!(table.expect(0).output.starts_with("TO BE REGENERATED\n"));
-    let run = shell.run(&bulk).expect(1);
-    assert!(
-        run.errors.contains("configure another plugin first"),
-        "{}",
-        run.errors
-    );
     assert_eq!(server.versions("/b").await.len(), 1);
 }
 

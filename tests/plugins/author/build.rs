@@ -252,7 +252,7 @@ fn errors_in_the_project_are_reported() {
     workshop.write("token/wit/plugin.wit", "world plugin { include nothing; }");
     assert!(build().errors.contains("nothing"));
     fs::remove_dir_all(workshop.0.path().join("token/wit")).unwrap();
-    assert!(build().errors.contains("there is no token/wit"));
+    assert!(build().errors.contains("token/wit does not exist"));
 }
 
 /// Returns the imported interfaces with functions, without versions and without the interfaces of generators, which some tools

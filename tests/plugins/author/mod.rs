@@ -3,6 +3,7 @@
 mod build;
 mod exceptions;
 mod test;
+mod upgrade;
 
 use std::fs;
 
@@ -45,6 +46,10 @@ impl Workshop {
 #[test]
 fn examples_in_help_work() {
     let workshop = Workshop::with(&["wireguard"]);
+    workshop.write(
+        "wireguard-1.0.0.wasm",
+        fs::read(component("wireguard")).unwrap(),
+    );
     for verb in ["bench", "inspect", "run", "test"] {
         let help = workshop.plugin(&[verb, "--help"]).expect(0).output;
         let (_, examples) = help.split_once("Examples:\n").unwrap();

@@ -1,5 +1,5 @@
-//! Values that callers set, values that the server generates, and their metadata; and the audit trail in both formats,
-//! after requests of every kind.
+//! Values that are set or generated, their metadata and interpolated documents occur in no log or database file. Requests
+//! of every kind leave no secret in the audit trail, in either format.
 
 use keywright_harness::{Options, Server};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
@@ -66,7 +66,7 @@ async fn set_values_are_in_no_log_or_database_file() {
             "metadata": {metadata_key: canaries.plant("metadata")},
         });
         let version = server.put("/api/v1/data", body).await.expect(200).json();
-        canaries.watch_made("a user that was set", &version["value"]);
+        canaries.watch_made("a set value", &version["value"]);
     }
     read_everything(&server, "/marker").await;
     assert_absent_from_files(server, &canaries, "/marker/value").await;
@@ -200,7 +200,7 @@ async fn no_secret_is_in_the_audit_trail_in_either_format() {
     }
 }
 
-/// Values of every type, in requests that succeed and in requests that fail.
+/// Sends values of every type, in requests that succeed and in requests that fail.
 async fn send_values(server: &Server, canaries: &mut Canaries) {
     for (credential_type, fields) in [
         ("value", &[][..]),
@@ -244,10 +244,10 @@ async fn send_values(server: &Server, canaries: &mut Canaries) {
         .await
         .expect(200)
         .json();
-    canaries.watch_made("an authority", &made["value"]);
+    canaries.watch_made("a CA", &made["value"]);
 }
 
-/// Sends parameters and metadata to generate and regenerate.
+/// Sends canaries in requests that generate credentials, regenerate credentials or interpolate a document.
 async fn send_parameters(server: &Server, canaries: &mut Canaries) {
     for (credential_type, parameters) in [
         ("user", json!({"username": canaries.plant("a username")})),
@@ -301,7 +301,10 @@ async fn send_elsewhere(server: &Server, canaries: &mut Canaries) {
             "/api/v1/certificates?name=/marker/root&x={}",
             canaries.plant("a query of certificates")
         ),
-        format!("/nowhere?y={}", canaries.plant("a query of nothing")),
+        format!(
+            "/nowhere?y={}",
+            canaries.plant("a query of an unknown path")
+        ),
     ] {
         let request = server
             .authorized(Method::GET, &path)

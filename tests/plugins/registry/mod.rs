@@ -235,11 +235,11 @@ async fn sighup_pulls_another_digest() {
     let (repository, _) = references[0].split_once('@').unwrap();
     let absent = format!("{repository}@sha256:{}", "0".repeat(64));
     let refused = server.reload_plugins(&workshop.options(&absent, "")).await;
-    assert!(refused.contains("calls use those that were loaded before"));
+    assert!(refused.contains("calls use the previous plugins"));
     assert!(server.log().contains("the manifest is not in the registry"));
     registry.stop();
     let refused = server.reload_plugins(&workshop.options(&absent, "")).await;
-    assert!(refused.contains("calls use those that were loaded before"));
+    assert!(refused.contains("calls use the previous plugins"));
     assert!(server.log().contains("the registry does not respond"));
     assert_generates(&server, "/a").await;
     assert_eq!(
@@ -369,7 +369,7 @@ async fn check_config_pulls_and_caches_nothing() {
     registry.stop();
     let checked = check("absent", &[], 1);
     let expected = format!(
-        "generators.plain.component: loading it: the plugin plain (component {reference}) is refused: \
+        "generators.plain.component: the plugin plain (component {reference}) is refused: \
          the registry does not respond"
     );
     assert!(checked.output.contains(&expected), "{checked:#?}");

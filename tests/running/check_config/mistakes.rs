@@ -83,7 +83,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "provider = \"raw\"",
         "provider = \"raw\"\nenvironment = \"A\"",
-        "encryption.keys[0]: an encryption key needs either a file",
+        "encryption.keys[0]: exactly one of file and environment",
     ),
     (
         "provider = \"raw\"\nfile",
@@ -154,7 +154,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[development_identity_provider]\nsigning_key = \"k\"\naccess_token_seconds = 1\nrefresh_token_seconds = 1\nclients = [{ id = \"c\", secret = \"hunter2\" }]\nusers = []\n[plugins]",
-        "development_identity_provider: the development identity provider is refused on 0.0.0.0:8844",
+        "development_identity_provider: the development identity provider can't be served on 0.0.0.0:8844",
     ),
     (
         "[storage]",
@@ -249,7 +249,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[[registry.hosts]]\nhost = \"h\"\nuser = \"ada\"\n[plugins]",
-        "registry.hosts[0]: for h, user and password_file belong together",
+        "registry.hosts[0]: for h, user and password_file must be set together",
     ),
     (
         "[plugins]",

@@ -90,6 +90,11 @@ fn the_guide_for_plugin_authors_is_correct() {
     replay("plugins/README.md");
 }
 
+#[test]
+fn the_page_on_upgrades_of_plugins_is_correct() {
+    replay("plugins/UPGRADES.md");
+}
+
 /// Blocks without a language, or with an unknown one, would not be tested.
 #[test]
 fn every_block_in_the_documents_has_a_tested_language() {
@@ -121,6 +126,7 @@ fn documents() -> Vec<String> {
         "plugins/README.md",
         "plugins/REFERENCE.md",
         "plugins/SHIPPED.md",
+        "plugins/UPGRADES.md",
     ]
     .map(str::to_owned)
     .into();

@@ -136,7 +136,7 @@ async fn provoke_start_error(text: &str) -> String {
             Server::refusal(&plain.storage(&format!("file = \"{}\"", file.display())))
         }
         "is missing or empty, though a server has used it before" => with_missing_database(),
-        "the development identity provider is refused on …" => {
+        "the development identity provider can't be served on …" => {
             Server::refusal(&plain.environment("KEYWRIGHT_SERVER__LISTEN", "0.0.0.0:0"))
         }
         "the cache directory … must have the mode 0700" => {
@@ -291,7 +291,7 @@ async fn provoke_warning(text: &str) -> String {
         "could not reload the TLS files: new connections use the previous ones" => {
             return after_removing_the_cas().await;
         }
-        "the new plugins can't be used: calls use those that were loaded before" => {
+        "could not reload the plugins: calls use the previous plugins" => {
             let server = Server::start_with(&plain).await;
             let absent = plain.generator("absent", "component = \"nowhere.wasm\"");
             return server.reload_plugins(&absent).await;
@@ -299,7 +299,7 @@ async fn provoke_warning(text: &str) -> String {
         "could not fetch the identity provider's keys" => {
             plain.identity_provider("https://127.0.0.1:1/uaa")
         }
-        "an encryption key is ignored until a server has made it active" => {
+        "ignored an encryption key: it is not active, and no server has used it as the active key" => {
             let file = key_file("encryption.key");
             let own = format!("provider = \"raw\"\nfile = \"{}\"\nactive = true", file.display());
             let other = "provider = \"raw\"\nenvironment = \"OTHER_KEY\"";

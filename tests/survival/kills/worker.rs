@@ -21,7 +21,7 @@ pub(super) struct Worker {
     choices: ChaCha12Rng,
     /// The expected records, as far as they are known.
     records: Records,
-    /// The locations changed since they were last read from a restarted server.
+    /// The locations that have changed since the worker last read them from a restarted server.
     touched: BTreeSet<Location>,
     /// The request that may or may not have taken effect.
     in_progress: Option<Request>,
@@ -173,7 +173,7 @@ impl Worker {
                 let before = before.unwrap();
                 assert!(
                     record_matches(before, &stored),
-                    "{before:#?} was kept as {stored:#?}"
+                    "expected {before:#?} to be kept, but the response is {stored:#?}"
                 );
                 return;
             }
@@ -253,7 +253,7 @@ impl Worker {
         self.verify_found(caller).await;
     }
 
-    /// Asserts that a search finds exactly its credentials.
+    /// Asserts that a search finds exactly this worker's credentials.
     async fn verify_found(&self, caller: &Caller) {
         let response = caller
             .get(&format!("/api/v1/data?path=/{}", self.number))
@@ -288,5 +288,5 @@ fn request_id(response: &Response) -> String {
     response.header("x-request-id").unwrap().to_owned()
 }
 
-/// The fields in responses to requests that generate certificates.
+/// The fields that occur only in responses to requests that generate certificates.
 const ISSUANCE_FIELDS: [&str; 3] = ["duration_overridden", "duration_used", "key_length"];

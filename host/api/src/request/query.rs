@@ -22,7 +22,7 @@ pub(crate) enum QueryError {
     #[error("the parameter {0} requires the parameter {1}")]
     Dependent(&'static str, &'static str),
     /// A required parameter is absent or empty.
-    #[error("the parameter {0} is required")]
+    #[error("missing parameter: {0}")]
     Missing(&'static str),
     #[error("the parameter {0} may be given only once")]
     Repeated(&'static str),

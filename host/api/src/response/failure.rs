@@ -153,6 +153,12 @@ impl ApiError {
         .caused_by(failure)
     }
 
+    /// Logs a failure that is part of a successful response, and returns its message.
+    pub(crate) fn into_message(self) -> String {
+        self.log();
+        self.error
+    }
+
     #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
@@ -317,6 +323,7 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
     match failure {
         Failure::ActorMalformed(_)
         | Failure::CertificateRefused(_)
+        | Failure::IssuerNotRegenerated(_)
         | Failure::IssuerUnusable(_)
         | Failure::NameMalformed(_)
         | Failure::NotRegeneratable(_)

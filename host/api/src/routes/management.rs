@@ -84,7 +84,11 @@ async fn set(
     let details = json!({"read_only_mode": request.is_read_only});
     caller.trail().tell_details(details);
     api.server_mode.read_only().switch(request.is_read_only);
-    tracing::warn!(read_only_mode = request.is_read_only, "switched the mode");
+    tracing::warn!(
+        actor = caller.actor().as_str(),
+        read_only_mode = request.is_read_only,
+        "switched the mode"
+    );
     mode(request.is_read_only)
 }
 

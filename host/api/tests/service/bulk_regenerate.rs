@@ -52,15 +52,19 @@ async fn bulk_regeneration_has_a_limit() {
     assert_eq!(names.as_array().unwrap().len(), count);
     assert_eq!(service.memory.count(), 1 + 2 * count);
     service.memory.store_signed("/one-more", "/leaf/7");
-    let response = bulk_regenerate(&service).await;
-    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(response.error().contains("10,000"), "{}", response.text);
+    for keeps_going in [false, true] {
+        let body = json!({"signed_by": "/root", "keep_going": keeps_going});
+        let response = service.send_json("POST", BULK_REGENERATE, &body).await;
+        assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(response.error().contains("10,000"), "{}", response.text);
+    }
     assert_eq!(service.memory.count(), 2 + 2 * count);
 }
 
 #[tokio::test]
 async fn regeneration_by_plugin_has_the_limit_of_bulk_regeneration() {
     let service = Service::new();
+    service.memory.store_signed("/root", "/root");
     let count = BULK_CERTIFICATES_MAX as usize;
     for number in 0..=count {
         service

@@ -182,6 +182,10 @@ impl Generator for EchoGenerator {
         Ok(())
     }
 
+    fn check_generate(&self, _: &Parameters) -> Result<(), PluginCallError> {
+        Ok(())
+    }
+
     async fn generate(
         &self,
         parameters: &Parameters,

@@ -3,7 +3,7 @@
 mod rows;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -130,14 +130,15 @@ impl CredentialRepository for Memory {
         &self,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let mut newest = Vec::new();
-        for name in names {
-            newest.extend(
-                self.versions_by_name(name, VersionSelection::Current)
-                    .await?,
-            );
+        let names: HashSet<&str> = names.iter().map(LookupName::folded).collect();
+        let mut newest = BTreeMap::new();
+        for version in self.newest_first()? {
+            let folded = version.name.lookup().folded().to_owned();
+            if names.contains(folded.as_str()) {
+                newest.entry(folded).or_insert(version);
+            }
         }
-        Ok(newest)
+        Ok(newest.into_values().collect())
     }
 
     async fn newest_signed_by(

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use crate::harness::Service;
 
 /// Paths that require authentication.
-const GUARDED: [&str; 12] = [
+const PROTECTED: [&str; 12] = [
     "/version",
     "/management",
     "/api/v1/data?path=",
@@ -112,7 +112,7 @@ const METHODS: [Method; 7] = [
 #[test]
 fn each_spelling_of_a_path_gets_the_same_response() {
     let client = Client::new();
-    let paths: Vec<_> = GUARDED.into_iter().chain(OPEN).collect();
+    let paths: Vec<_> = PROTECTED.into_iter().chain(OPEN).collect();
     let spellings = (select(paths), prop::collection::vec(any::<u8>(), 256))
         .prop_map(|(path, choices): (&str, Vec<u8>)| (path, spelled(path, &choices)));
     check(
@@ -122,7 +122,7 @@ fn each_spelling_of_a_path_gets_the_same_response() {
                 let expected = client.response(&method, plain, has_token);
                 prop_assert_eq!(client.response(&method, &spelled, has_token), expected);
             }
-            if GUARDED.contains(&plain) {
+            if PROTECTED.contains(&plain) {
                 let (status, _) = client.response(&method, &spelled, false);
                 prop_assert_eq!(status, StatusCode::UNAUTHORIZED);
             }
@@ -162,7 +162,7 @@ fn without_a_token_only_open_paths_are_reached() {
 #[test]
 fn with_a_token_confusing_targets_respond_like_plain_paths() {
     let client = Client::new();
-    let known: Vec<_> = GUARDED
+    let known: Vec<_> = PROTECTED
         .into_iter()
         .chain(OPEN)
         .chain(["/api/v1/data", "/api/v1/data?"])
@@ -245,7 +245,7 @@ fn confusing() -> impl Strategy<Value = String> {
 
 /// Goes up from one path, about as often as necessary, and down to another.
 fn crossing() -> impl Strategy<Value = String> {
-    let paths: Vec<_> = GUARDED.into_iter().chain(OPEN).collect();
+    let paths: Vec<_> = PROTECTED.into_iter().chain(OPEN).collect();
     let step = prop_oneof![
         12 => select(&STEPS[..7]),
         1 => select(&STEPS[7..]),
@@ -263,7 +263,7 @@ fn crossing() -> impl Strategy<Value = String> {
 /// Joins segments, usually with a leading slash.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        2 => select(GUARDED.to_vec()).prop_map(str::to_owned),
+        2 => select(PROTECTED.to_vec()).prop_map(str::to_owned),
         2 => select(OPEN.to_vec()).prop_map(str::to_owned),
         3 => select(&STEPS[..]).prop_map(str::to_owned),
         3 => select(&PIECES[..]).prop_map(str::to_owned),

@@ -120,6 +120,29 @@ pub struct BulkRegenerate {
     path: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    keep_going: bool,
+}
+
+/// The result of a bulk regeneration.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct BulkRegenerated {
+    /// The names of the regenerated credentials; in a dry run, of the credentials that would be regenerated.
+    pub regenerated_credentials: Vec<String>,
+    /// The credentials that failed. `None` without [`BulkRegenerate::keep_going`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_credentials: Option<Vec<FailedCredential>>,
+}
+
+/// A credential that a bulk regeneration could not regenerate.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FailedCredential {
+    /// The credential's name.
+    pub name: String,
+    /// The server's error message.
+    pub error: String,
 }
 
 impl Client {
@@ -203,20 +226,24 @@ impl Client {
     /// Regenerates all credentials below a CA, at every level, and returns their names.
     ///
     /// # Errors
-    /// When the caller may not write one of the credentials; then nothing changes.
+    /// When one of the credentials can't be regenerated, or the caller may not write it; then nothing changes.
     pub async fn bulk_regenerate(&self, signed_by: &str) -> Result<Vec<String>, Error> {
         self.regenerate_all(&BulkRegenerate::signed_by(signed_by))
             .await
+            .map(|regenerated| regenerated.regenerated_credentials)
     }
 
-    /// Regenerates many credentials atomically and returns their names. A dry run only returns the names.
+    /// Regenerates many credentials in one transaction. A dry run only checks them.
     ///
     /// # Errors
-    /// When the caller may not write one of the credentials; then nothing changes.
-    pub async fn regenerate_all(&self, selection: &BulkRegenerate) -> Result<Vec<String>, Error> {
+    /// When one of the credentials can't be regenerated, unless the request keeps going, or when the caller may not write one of
+    /// them; then nothing changes.
+    pub async fn regenerate_all(
+        &self,
+        selection: &BulkRegenerate,
+    ) -> Result<BulkRegenerated, Error> {
         let call = Call::new(Method::POST, "/api/v1/bulk-regenerate");
-        let response: Regenerated = self.execute(&call.body(selection)?).await?;
-        Ok(response.regenerated_credentials)
+        self.execute(&call.body(selection)?).await
     }
 }
 
@@ -247,10 +274,17 @@ impl BulkRegenerate {
         self
     }
 
-    /// Only lists the credentials to regenerate. Not all servers support dry runs.
+    /// Only checks the credentials to regenerate. Not all servers support dry runs.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
+        self
+    }
+
+    /// Regenerates the other credentials if some fail. Not all servers support this.
+    #[must_use]
+    pub fn keep_going(mut self) -> Self {
+        self.keep_going = true;
         self
     }
 }
@@ -271,11 +305,6 @@ struct Listed {
 #[derive(Serialize)]
 struct MoveBody<'a> {
     version: Option<&'a str>,
-}
-
-#[derive(Deserialize)]
-struct Regenerated {
-    regenerated_credentials: Vec<String>,
 }
 
 /// Deserializes null as the default, because other servers may use null for unknown values.

@@ -7,8 +7,8 @@ mod rotation;
 mod server;
 
 pub use certificates::{
-    BulkRegenerate, CertificateSummary, IssuedCredential, IssuedRecord, ListedVersion,
-    RegenerateCertificate, TransitionalVersion,
+    BulkRegenerate, BulkRegenerated, CertificateSummary, FailedCredential, IssuedCredential,
+    IssuedRecord, ListedVersion, RegenerateCertificate, TransitionalVersion,
 };
 pub use credentials::{
     CredentialVersion, ExpiringLink, Find, FoundCredential, GenerateCredential, GenerateMode,

@@ -48,7 +48,7 @@ impl Stage {
         }
     }
 
-    /// Whether a rotation at this stage has completed the step.
+    /// Returns whether a rotation at this stage has completed the step.
     #[must_use]
     pub fn has_completed(self, step: Step) -> bool {
         match step {
@@ -311,7 +311,7 @@ async fn outstanding_issued(
     Ok(found)
 }
 
-/// Whether the recorded issuer has this certificate. `known` caches the results by version.
+/// Returns whether the recorded issuer has this certificate. `known` caches the results by version.
 async fn is_issued_by(
     client: &Client,
     record: &IssuedRecord,

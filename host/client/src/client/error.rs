@@ -121,20 +121,20 @@ impl Error {
         }
     }
 
-    /// Whether the requested object does not exist or is hidden from the caller.
+    /// Returns whether the requested object does not exist or is hidden from the caller.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404)
     }
 
-    /// Whether the API itself reports that the object does not exist or is hidden: a 404 with the API's error body. Other 404s may
-    /// come from a proxy.
+    /// Returns whether the API itself reports that the object does not exist or is hidden: a 404 with the API's error body.
+    /// Other 404s may come from a proxy.
     #[must_use]
     pub fn is_api_not_found(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404 && !refusal.error.is_empty())
     }
 
-    /// Whether the caller is not authenticated or not authorized.
+    /// Returns whether the caller is not authenticated or not authorized.
     #[must_use]
     pub fn is_not_allowed(&self) -> bool {
         match self {
@@ -150,7 +150,7 @@ impl Error {
         }
     }
 
-    /// Whether the server or the identity provider is unreachable or unavailable.
+    /// Returns whether the server or the identity provider is unreachable or unavailable.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
@@ -160,7 +160,8 @@ impl Error {
         }
     }
 
-    /// Returns a copy of the error if [`Error::is_unavailable`] returns `true`, for all callers that wait for the same request.
+    /// Returns a copy of the error if [`Error::is_unavailable`] returns `true`. The copy is returned to the callers that wait
+    /// for the same request.
     pub(super) fn outage(&self) -> Option<Self> {
         match self {
             Self::Refused(refusal) if refusal.status == 503 => Some(Self::Refused(refusal.clone())),

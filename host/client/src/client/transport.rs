@@ -65,7 +65,7 @@ impl Call {
         }
     }
 
-    /// Whether a retry after this error has no side effects: the request was not sent, or it only reads.
+    /// Returns whether a retry after this error has no side effects: the request was not sent, or it only reads.
     fn may_be_retried_after(&self, error: &Error) -> bool {
         let Error::Unreachable { loss, .. } = error else {
             return false;
@@ -180,7 +180,7 @@ impl Response {
         self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
     }
 
-    /// Whether the access token has expired, according to the error code. The status does not matter.
+    /// Returns whether the access token has expired, according to the error code. The status does not matter.
     pub(super) fn reports_expired_token(&self) -> bool {
         self.status >= 400 && Refusal::read(self.status, &self.body).error == "access_token_expired"
     }
@@ -291,7 +291,7 @@ fn loss(cause: &reqwest::Error) -> Loss {
     }
 }
 
-/// Whether the TLS handshake or session failed on either side.
+/// Returns whether the TLS handshake or session failed on either side.
 fn is_tls_error(error: &(dyn StdError + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {

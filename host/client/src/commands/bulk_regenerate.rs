@@ -5,12 +5,18 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::verb::{AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Verb, help};
-use crate::output::{self, Render, Table};
+use crate::{
+    BulkRegenerated, FailedCredential,
+    output::{self, Render, Table},
+};
 
 /// Regenerate all credentials of a CA or a plugin.
 ///
 /// With a CA, regenerates all credentials that it signed, directly or through other CAs. With `--generated-by`, regenerates all
 /// credentials that the plugin generated. If one of the credentials can't be regenerated, nothing changes.
+///
+/// With `--keep-going`, regenerates the other credentials together, reports each failure, and exits with status 3 if one failed.
+/// If a CA fails, the credentials that it signs fail, too.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct BulkRegenerate {
@@ -23,22 +29,34 @@ pub struct BulkRegenerate {
     /// Path below which to regenerate the plugin's credentials. Default: all.
     #[arg(long, value_name = "PATH", conflicts_with = "authority")]
     path: Option<String>,
-    /// Only list the credentials to regenerate.
+    /// Only check and list the credentials, without regenerating them.
     #[arg(long)]
     dry_run: bool,
+    /// Regenerate the other credentials if some can't be regenerated.
+    #[arg(long)]
+    keep_going: bool,
 }
 
 impl Verb for BulkRegenerate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
-        let names = context.client()?.regenerate_all(&self.request()).await?;
-        if names.is_empty() {
+        let result = context.client()?.regenerate_all(&self.request()).await?;
+        let failed = result.failed_credentials.as_deref().unwrap_or_default();
+        if result.regenerated_credentials.is_empty() && failed.is_empty() {
             output::note(&self.none_found());
         }
+        for FailedCredential { name, error, .. } in failed {
+            output::note(&format!("failed: {name}: {error}"));
+        }
+        let completion = if failed.is_empty() {
+            Completion::Full
+        } else {
+            Completion::Partial
+        };
         context.output.show(&Regenerated {
-            regenerated_credentials: names,
+            result,
             dry_run: self.dry_run,
         })?;
-        Ok(Completion::Full)
+        Ok(completion)
     }
 }
 
@@ -55,6 +73,9 @@ impl BulkRegenerate {
         }
         if self.dry_run {
             request = request.dry_run();
+        }
+        if self.keep_going {
+            request = request.keep_going();
         }
         request
     }
@@ -73,7 +94,8 @@ impl BulkRegenerate {
 /// The response of the API.
 #[derive(Serialize)]
 struct Regenerated {
-    regenerated_credentials: Vec<String>,
+    #[serde(flatten)]
+    result: BulkRegenerated,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
 }
@@ -89,7 +111,7 @@ impl Render for Regenerated {
         } else {
             "REGENERATED"
         };
-        let names = self.regenerated_credentials.iter();
+        let names = self.result.regenerated_credentials.iter();
         Table::Rows {
             heads: vec![head],
             rows: names.map(|name| vec![name.clone()]).collect(),
@@ -104,7 +126,12 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "List the credentials that a plugin generated",
+        does: "Check everything below a CA without regenerating it",
+        line: "keywright bulk-regenerate /demo/root --dry-run --keep-going",
+        before: AUTHORITY_AND_LEAF,
+    },
+    Example {
+        does: "List the credentials of a plugin that was replaced",
         line: "keywright bulk-regenerate --dry-run --generated-by sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
         before: &[],
     },

@@ -55,14 +55,11 @@ impl Verb for Get {
             Some(id) => client.version_by_id(id).await?,
             None => client.current_version(&name).await?,
         };
-        let bare =
-            match &self.member {
-                Some(member) => Some(version.value.field(member).ok_or_else(|| {
-                    Failure::NotFound(format!("the value has no field {member}"))
-                })?),
-                None if self.raw || self.file.is_some() => Some(version.value.clone()),
-                None => None,
-            };
+        let bare = match &self.member {
+            Some(member) => Some(field(&version.value, member)?),
+            None if self.raw || self.file.is_some() => Some(version.value.clone()),
+            None => None,
+        };
         match (bare, &self.file) {
             (Some(bare), Some(file)) => {
                 write_whole(file, bare.plain().as_bytes(), Readers::Owner)?;
@@ -72,6 +69,15 @@ impl Verb for Get {
         }
         Ok(Completion::Full)
     }
+}
+
+fn field(value: &SecretJson, name: &str) -> Result<SecretJson, Failure> {
+    value.field(name).ok_or_else(|| {
+        Failure::NotFound(match value.fields() {
+            Some(_) => format!("the value has no field {name}; omit --member to see its fields"),
+            None => format!("the value has no field {name}: it is not a JSON object; use --raw"),
+        })
+    })
 }
 
 /// The number of versions to read; `None` for all.
@@ -107,7 +113,7 @@ impl Render for CredentialVersion {
     }
 }
 
-/// Several versions of one credential, with their values. The verbs of certificates use `PublicVersions` instead.
+/// Several versions of one credential, with their values. `keywright certificates` uses `PublicVersions` instead.
 impl Render for [CredentialVersion] {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         let versions: Vec<_> = self.iter().map(|version| version.whole.exposed()).collect();

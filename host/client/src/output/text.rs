@@ -107,7 +107,7 @@ fn is_harmless(character: char) -> bool {
     matches!(character, '\n' | '\t') || !(character.is_control() || controls_direction(character))
 }
 
-/// Whether the character controls the text direction (Unicode Standard Annex #9).
+/// Returns whether the character controls the text direction (Unicode Standard Annex #9).
 fn controls_direction(character: char) -> bool {
     matches!(
         character,

@@ -70,7 +70,7 @@ impl Directory {
         write_whole(&self.file(name), bytes, Readers::Owner)
     }
 
-    /// Whether group or others have any permission on a file in the folder.
+    /// Returns whether group or others have any permission on a file in the folder.
     fn is_open_to_others(&self, name: &str) -> bool {
         let metadata = fs::metadata(self.file(name));
         metadata.is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)

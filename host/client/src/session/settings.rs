@@ -172,7 +172,7 @@ impl Settings {
         Ok(builder)
     }
 
-    /// Whether the caller has an identity: a grant, tokens or a client certificate.
+    /// Returns whether the caller has an identity: a grant, tokens or a client certificate.
     #[must_use]
     pub fn has_identity(&self) -> bool {
         self.grant.is_some() || self.tokens.is_some() || self.client_certificate.is_some()

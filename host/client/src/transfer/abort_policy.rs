@@ -32,7 +32,7 @@ impl Losses {
         self.in_a_row.set(0);
     }
 
-    /// Whether the error of this request aborts the run, because all other requests would fail as well.
+    /// Returns whether the error of this request aborts the run, because all other requests would fail as well.
     pub(crate) fn aborts_run(&self, started: RequestStart, error: &Error) -> bool {
         match error {
             Error::Unreachable { .. } => {

@@ -108,7 +108,7 @@ impl Entry {
         })
     }
 
-    /// Whether type, value and metadata are equal, regardless of the order of fields.
+    /// Returns whether type, value and metadata are equal, regardless of the order of fields.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let is_same = |one: &str, other: &str| match (Node::from_json(one), Node::from_json(other))
         {

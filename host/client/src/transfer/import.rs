@@ -283,7 +283,7 @@ impl Task {
         Ok(Success::Set)
     }
 
-    /// Whether an export of the stored credential would contain the same entry.
+    /// Returns whether an export of the stored credential would contain the same entry.
     async fn is_unchanged(&self) -> Result<bool, SetError> {
         let stored =
             StoredCredential::read(&self.client, &self.authorities, &self.entry.name).await;

@@ -143,7 +143,7 @@ impl Node {
         !scalar.is_quoted && is_null_text(&scalar.text)
     }
 
-    /// Whether two nodes are equal, regardless of the order of keys. Numbers are compared verbatim.
+    /// Returns whether two nodes are equal, regardless of the order of keys. Numbers are compared verbatim.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Scalar(one), Self::Scalar(other)) => {
@@ -235,7 +235,7 @@ fn resolve_scalar(text: &str) -> Result<Option<String>, Reason> {
     Ok(decimal(text.starts_with('-'), unsigned))
 }
 
-/// Whether an unquoted scalar is null.
+/// Returns whether an unquoted scalar is null.
 fn is_null_text(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }

@@ -61,7 +61,7 @@ impl Order {
         }
     }
 
-    /// Whether the file contains a certificate with this name.
+    /// Returns whether the file contains a certificate with this name.
     pub(crate) fn contains_certificate(&self, certificate: &str) -> bool {
         self.listed.contains(&self.hash(certificate))
     }

@@ -194,8 +194,8 @@ fn break_line(output: &mut impl Write, indent: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a text can be a literal block, such as a key or a certificate: several lines of printable ASCII that don't start with a
-/// space, a first line that is not empty, and at most one trailing newline.
+/// Returns whether a text can be a literal block, such as a key or a certificate: several lines of printable ASCII that don't
+/// start with a space, a first line that is not empty, and at most one trailing newline.
 fn is_literal(text: &str) -> bool {
     let lines = text.strip_suffix('\n').unwrap_or(text);
     lines.contains('\n')
@@ -244,8 +244,8 @@ fn push_beyond_ascii(quoted: &mut String, character: char) {
     };
 }
 
-/// Whether a text is safe without quotes: it starts with a letter, a slash or an underscore; contains only letters, digits,
-/// slashes, underscores, dots and hyphens; and has no special meaning in YAML 1.1 or 1.2.
+/// Returns whether a text is safe without quotes: it starts with a letter, a slash or an underscore; contains only letters,
+/// digits, slashes, underscores, dots and hyphens; and has no special meaning in YAML 1.1 or 1.2.
 fn is_plain(text: &str) -> bool {
     let is_word = text
         .starts_with(|first: char| first.is_ascii_alphabetic() || "/_".contains(first))

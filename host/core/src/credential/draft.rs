@@ -78,7 +78,10 @@ impl Credentials {
     }
 
     /// Creates an issuer from a CA, for one call of the generator.
-    async fn issuer_of(
+    ///
+    /// # Errors
+    /// [`Failure::IssuerUnusable`] if the CA can't sign.
+    pub(super) async fn issuer_of(
         &self,
         authority: &Authority,
         parameters: &Parameters,

@@ -14,7 +14,7 @@ use crate::{
         Metadata, Parameters, RequestedParameters, StoredVersion, Written,
         authority::TransitionalParent,
         draft::named_issuer,
-        guest_constraints::{self, SUBJECT, comparable_parameters, is_generated_by},
+        guest_constraints::{self, BaseVersion, SUBJECT, comparable_parameters, is_generated_by},
         version_store::{ActiveVersions, Draft, OpenVersion},
     },
     permission::Operation,
@@ -61,8 +61,9 @@ impl Credentials {
             return Err(Failure::TypeNotGeneratable(generate.credential_type));
         }
         let generator = self.generator(caller, &generate.credential_type)?;
-        let parameters = requested_parameters(&generate, generator.as_ref())?;
-        let normalized = guest_constraints::normalize(generator.as_ref(), &parameters).await?;
+        let requested = generate.parameters.as_ref();
+        let normalized =
+            canonical_parameters(&generate.credential_type, requested, generator.as_ref()).await?;
         let effective = self
             .certificate_settings
             .apply(&generate.credential_type, normalized);
@@ -212,7 +213,12 @@ impl Credentials {
         let keep = match mode {
             WriteMode::Converge => {
                 !self.has_new_issuer(permit, &active).await?
-                    && is_generated_from(&active, &effective.parameters, generator.as_ref()).await?
+                    && is_generated_from(
+                        BaseVersion::from(&active),
+                        &effective.parameters,
+                        generator.as_ref(),
+                    )
+                    .await?
             }
             WriteMode::NoOverwrite | WriteMode::Overwrite => true,
         };
@@ -242,15 +248,29 @@ struct Existing {
     newest_id: Option<Uuid>,
 }
 
-/// Returns the caller's parameters, with the issuer's name in canonical form.
-fn requested_parameters(
-    generate: &Generate,
+/// Returns the canonical form of the parameters in a request to generate a credential.
+///
+/// # Errors
+/// If the parameters break a rule, or the plugin fails.
+pub async fn canonical_parameters(
+    credential_type: &CredentialType,
+    requested: Option<&RequestedParameters>,
     generator: &dyn Generator,
 ) -> Result<Parameters, Failure> {
-    let mut parameters = match &generate.parameters {
+    let parameters = requested_parameters(credential_type, requested, generator)?;
+    guest_constraints::normalize(generator, &parameters).await
+}
+
+/// Returns the caller's parameters, with the issuer's name in canonical form.
+fn requested_parameters(
+    credential_type: &CredentialType,
+    requested: Option<&RequestedParameters>,
+    generator: &dyn Generator,
+) -> Result<Parameters, Failure> {
+    let mut parameters = match requested {
         Some(parameters) => generator.requested(parameters)?,
-        None if generate.credential_type.is_certificate() => {
-            return Err(Failure::ParametersMissing(generate.credential_type.clone()));
+        None if credential_type.is_certificate() => {
+            return Err(Failure::ParametersMissing(credential_type.clone()));
         }
         None => Parameters::new(serde_json::Map::new()),
     };
@@ -280,13 +300,17 @@ fn requested_parameters(
     Ok(parameters)
 }
 
-/// Returns whether a version was generated from these parameters or, if it was set, could have been.
-async fn is_generated_from(
-    version: &OpenVersion,
+/// Returns whether a version was generated from these canonical parameters or, if it was set, could have been. If so, a
+/// converging request keeps it.
+///
+/// # Errors
+/// If the plugin fails.
+pub async fn is_generated_from(
+    version: BaseVersion<'_>,
     parameters: &Parameters,
     generator: &dyn Generator,
 ) -> Result<bool, Failure> {
-    let folded: &[&str] = if version.stored.credential_type.is_certificate() {
+    let folded: &[&str] = if version.credential_type.is_certificate() {
         &SUBJECT
     } else {
         &[]
@@ -296,7 +320,7 @@ async fn is_generated_from(
     let read_only = generator.read_only_parameters();
     let is_comparable =
         |stored: &Parameters| read_only.iter().all(|name| stored.field(name).is_none());
-    if let Some(stored) = version.content.parameters.as_ref()
+    if let Some(stored) = version.parameters
         && is_comparable(stored)
     {
         if is_satisfied(stored) {
@@ -309,14 +333,11 @@ async fn is_generated_from(
     let stored = comparable_parameters(version, generator).await?;
     match &stored {
         // The configured plugin refuses the stored parameters, so they match no request.
-        None if version.content.parameters.is_some() => return Ok(false),
+        None if version.parameters.is_some() => return Ok(false),
         Some(stored) if is_comparable(stored) => return Ok(is_satisfied(stored)),
         _ => {}
     }
-    match generator
-        .recover(stored.as_ref(), &version.content.value)
-        .await
-    {
+    match generator.recover(stored.as_ref(), version.value).await {
         Ok(Some(recovered)) => {
             Ok(recovered.is_complete && is_satisfied(&recovered.parameters.without(read_only)))
         }

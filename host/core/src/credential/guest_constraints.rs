@@ -10,7 +10,7 @@
 use serde_json::Value;
 
 use crate::{
-    Failure,
+    Failure, Secret,
     certificate::{DURATION_DAYS_MAX, IssuanceFacts, SigningUsages},
     credential::{CredentialName, CredentialType, Parameters, version_store::OpenVersion},
     ports::{Generator, PluginCallError, PluginFaultError},
@@ -180,6 +180,31 @@ fn malformed(generator: &dyn Generator) -> Failure {
 
 const SELF_SIGN: &str = "self_sign";
 
+/// The parts of a stored version that determine whether converge keeps it, and how it is regenerated.
+#[derive(Clone, Copy)]
+pub struct BaseVersion<'a> {
+    /// The credential's type.
+    pub credential_type: &'a CredentialType,
+    /// The value, as JSON text.
+    pub value: &'a Secret,
+    /// The canonical parameters; `None` if the value was set.
+    pub parameters: Option<&'a Parameters>,
+    /// The digest of the component that generated the value; `None` if it was set.
+    pub generated_by: Option<&'a str>,
+}
+
+impl<'a> From<&'a OpenVersion> for BaseVersion<'a> {
+    fn from(version: &'a OpenVersion) -> Self {
+        let provenance = version.stored.provenance.as_ref();
+        Self {
+            credential_type: &version.stored.credential_type,
+            value: &version.content.value,
+            parameters: version.content.parameters.as_ref(),
+            generated_by: provenance.map(|plugin| plugin.digest.as_str()),
+        }
+    }
+}
+
 /// Returns the stored parameters of a version as the configured plugin would store them; `None` if the value was set.
 ///
 /// Calls the guest only if another component generated the version.
@@ -187,17 +212,16 @@ const SELF_SIGN: &str = "self_sign";
 /// # Errors
 /// [`PluginCallError::ParametersRefused`] if the configured plugin does not accept one of the parameters; or if the guest fails.
 pub(super) async fn current_parameters(
-    version: &OpenVersion,
+    version: BaseVersion<'_>,
     generator: &dyn Generator,
 ) -> Result<Option<Parameters>, PluginCallError> {
-    let Some(stored) = &version.content.parameters else {
+    let Some(stored) = version.parameters else {
         return Ok(None);
     };
     if is_generated_by(version, generator) {
         return Ok(Some(stored.clone()));
     }
-    let credential_type = &version.stored.credential_type;
-    normalized(stored, credential_type, generator)
+    normalized(stored, version.credential_type, generator)
         .await
         .map(Some)
 }
@@ -208,11 +232,11 @@ pub(super) async fn current_parameters(
 /// # Errors
 /// If the guest fails.
 pub(super) async fn comparable_parameters(
-    version: &OpenVersion,
+    version: BaseVersion<'_>,
     generator: &dyn Generator,
 ) -> Result<Option<Parameters>, PluginCallError> {
     let refused = match current_parameters(version, generator).await {
-        Err(PluginCallError::ParametersRefused(_)) => version.content.parameters.as_ref(),
+        Err(PluginCallError::ParametersRefused(_)) => version.parameters,
         found => return found,
     };
     let Some(stored) = refused else {
@@ -222,8 +246,7 @@ pub(super) async fn comparable_parameters(
     if known == *stored {
         return Ok(None);
     }
-    let credential_type = &version.stored.credential_type;
-    match normalized(&known, credential_type, generator).await {
+    match normalized(&known, version.credential_type, generator).await {
         Ok(parameters) => Ok(Some(parameters)),
         Err(PluginCallError::ParametersRefused(_)) => Ok(None),
         Err(failure) => Err(failure),
@@ -231,9 +254,8 @@ pub(super) async fn comparable_parameters(
 }
 
 /// Returns whether the configured component generated a version.
-pub(super) fn is_generated_by(version: &OpenVersion, generator: &dyn Generator) -> bool {
-    let provenance = version.stored.provenance.as_ref();
-    provenance.is_some_and(|plugin| plugin.digest == generator.identity().digest)
+pub(super) fn is_generated_by(version: BaseVersion<'_>, generator: &dyn Generator) -> bool {
+    version.generated_by == Some(generator.identity().digest.as_str())
 }
 
 /// Normalizes stored parameters. The issuer, and the parameters that limit it, stay as they were stored.

@@ -24,7 +24,8 @@ mod version_store;
 
 pub use authority::TransitionalParent;
 pub use bulk_regenerate::{
-    BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkRegenerate, BulkRegenerations,
+    BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkOptions, BulkRegenerate, BulkRegenerated,
+    BulkRegenerations, NotRegenerated,
 };
 pub use ca_rotation::NewCertificateVersion;
 pub use certificates::{
@@ -33,11 +34,12 @@ pub use certificates::{
 };
 pub(crate) use content::{Content, SealedFor, StoredCertificate};
 pub use content::{LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
-pub use generate::{Generate, WriteMode};
+pub use generate::{Generate, WriteMode, canonical_parameters, is_generated_from};
+pub use guest_constraints::BaseVersion;
 pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix};
 pub use parameters::{Parameters, RequestedParameters};
 pub use read::{Find, FindNames, FoundCredential, GeneratedCredential};
-pub use regenerate::{Regenerate, RegenerateCertificate};
+pub use regenerate::{Regenerate, RegenerateCertificate, regeneration_parameters};
 pub use service::Credentials;
 pub use set::Set;
 pub use r#type::{CredentialType, KnownType, TypeError};

@@ -14,7 +14,7 @@ use crate::{
         content::StoredCertificate,
         draft::named_issuer,
         generate::written_response,
-        guest_constraints::{self, DURATION, SetCertificate, current_parameters},
+        guest_constraints::{self, BaseVersion, DURATION, SetCertificate, current_parameters},
         version_store::{ActiveVersions, OpenVersion, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
@@ -145,40 +145,15 @@ impl Credentials {
         base: &OpenVersion,
         generator: &dyn Generator,
     ) -> Result<Parameters, Failure> {
-        let stored = match current_parameters(base, generator).await {
-            Err(PluginCallError::ParametersRefused(violation)) => {
-                return Err(parameters_outdated(generator, &violation));
-            }
-            stored => stored?,
-        };
-        let stored = stored.as_ref();
-        let recovered = match generator.recover(stored, &base.content.value).await {
-            Ok(Some(recovered)) => recovered.parameters,
-            Ok(None) => {
-                return Err(Failure::NotRegeneratable(
-                    "its value was set, not generated".to_owned(),
-                ));
-            }
-            Err(PluginCallError::ValueRefused(violation)) => {
-                return Err(Failure::NotRegeneratable(violation.to_string()));
-            }
-            Err(failure) => return Err(failure.into()),
-        };
-        let Some(issuer_parameter) = generator.issuer_parameter() else {
-            return Ok(recovered);
-        };
-        match stored {
-            Some(stored) => Ok(guest_constraints::as_stored(
-                recovered,
-                stored,
-                issuer_parameter,
-            )),
-            None => guest_constraints::as_set(
-                recovered,
+        let parameters = regeneration_parameters(BaseVersion::from(base), generator).await?;
+        match (generator.issuer_parameter(), &base.content.parameters) {
+            (Some(issuer_parameter), None) => guest_constraints::as_set(
+                parameters,
                 &self.set_certificate_of(base)?,
                 generator,
                 issuer_parameter,
             ),
+            _ => Ok(parameters),
         }
     }
 
@@ -284,6 +259,41 @@ impl Credentials {
             .map(|version| Ok(written_response(self.render(&permit, version)?, &effective)))
             .transpose()
     }
+}
+
+/// Returns the canonical parameters to regenerate a stored version. For a value that was set, these are the recovered
+/// parameters, which may exceed the limits of the issuer.
+///
+/// # Errors
+/// [`Failure::NotRegeneratable`], or if the plugin fails.
+pub async fn regeneration_parameters(
+    base: BaseVersion<'_>,
+    generator: &dyn Generator,
+) -> Result<Parameters, Failure> {
+    let stored = match current_parameters(base, generator).await {
+        Err(PluginCallError::ParametersRefused(violation)) => {
+            return Err(parameters_outdated(generator, &violation));
+        }
+        stored => stored?,
+    };
+    let recovered = match generator.recover(stored.as_ref(), base.value).await {
+        Ok(Some(recovered)) => recovered.parameters,
+        Ok(None) => {
+            return Err(Failure::NotRegeneratable(
+                "its value was set, not generated".to_owned(),
+            ));
+        }
+        Err(PluginCallError::ValueRefused(violation)) => {
+            return Err(Failure::NotRegeneratable(violation.to_string()));
+        }
+        Err(failure) => return Err(failure.into()),
+    };
+    Ok(match (generator.issuer_parameter(), &stored) {
+        (Some(issuer_parameter), Some(stored)) => {
+            guest_constraints::as_stored(recovered, stored, issuer_parameter)
+        }
+        _ => recovered,
+    })
 }
 
 /// Returns the error for stored parameters of another plugin release that the configured plugin does not accept.

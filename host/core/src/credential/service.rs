@@ -86,9 +86,14 @@ impl Credentials {
         let generator = self.generators.generator(credential_type);
         generator
             .map(|generator| generator.for_actor(caller.actor()))
-            .ok_or_else(|| Failure::TypeUnknown {
-                known: self.known_types(),
-            })
+            .ok_or_else(|| self.type_unknown())
+    }
+
+    /// Returns the failure for a type without a generator.
+    pub(super) fn type_unknown(&self) -> Failure {
+        Failure::TypeUnknown {
+            known: self.known_types(),
+        }
     }
 
     /// Returns the current time in whole seconds, as it is passed to guests.

@@ -213,10 +213,10 @@ mod tests {
     fn metadata_past_the_maximum_length_is_rejected() {
         let quotes = 2;
         let longest = "ä".repeat(METADATA_CHARACTERS_MAX - quotes);
-        let quoted = |text: &str| Secret::new(format!("\"{text}\""));
-        let metadata = Metadata::parse(quoted(&longest)).unwrap();
-        assert_eq!(metadata.json().expose(), quoted(&longest).expose());
-        assert!(Metadata::parse(quoted(&format!("{longest}x"))).is_err());
+        let in_quotes = |text: &str| Secret::new(format!("\"{text}\""));
+        let metadata = Metadata::parse(in_quotes(&longest)).unwrap();
+        assert_eq!(metadata.json().expose(), in_quotes(&longest).expose());
+        assert!(Metadata::parse(in_quotes(&format!("{longest}x"))).is_err());
     }
 
     #[test]

@@ -75,6 +75,12 @@ pub trait Generator: Send + Sync {
     /// If the parameters break a rule, or the guest fails.
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError>;
 
+    /// Checks whether [`Self::generate`] would call the guest with these parameters, without calling it.
+    ///
+    /// # Errors
+    /// If the circuit is open, or the parameters exceed the limit of the guest's input.
+    fn check_generate(&self, parameters: &Parameters) -> Result<(), PluginCallError>;
+
     /// Generates a value: JSON text that is valid against the plugin's value schema.
     ///
     /// # Errors

@@ -258,7 +258,7 @@ impl Cache {
 
     fn warn_of_replacement(&self, name: &str, cause: &str) {
         let path = self.directory.join(name);
-        tracing::warn!(path = %path.display(), cause, "recompiled a component from the cache");
+        tracing::warn!(path = %path.display(), cause, "ignored a plugin cache file");
     }
 }
 
@@ -436,7 +436,7 @@ mod tests {
         let engine = new_engine(1, 1 << 20).unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let Err(refused) = Cache::open(directory.path(), &keys, &engine) else {
-            panic!("taken")
+            panic!("accepted")
         };
         assert!(
             refused.to_string().contains("must have the mode 0700"),

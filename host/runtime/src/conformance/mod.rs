@@ -20,7 +20,7 @@
 //! The test is the same for all components, except components with slow calls ([`Effort`]). Their few values suffice to find
 //! constant or unrepeatable values and too few drawn bits, but not biased characters. [`EntropyReport`] has the number of values.
 //!
-//! The test does not detect deliberate misbehaviour in rare calls, nor anything other than violations of these rules.
+//! The test detects only violations of these rules. It does not detect deliberate misbehaviour in rare calls.
 
 mod report;
 mod statistics;
@@ -108,7 +108,7 @@ impl Effort {
         few: 256,
     };
 
-    /// Whether the full test fits, given the processor time of one call.
+    /// Returns whether the full test fits, given the processor time of one call.
     fn allows_all(self, call: Duration) -> bool {
         call.saturating_mul(VALUES_MAX + FLIPS_MAX) <= self.processor_time_max
     }

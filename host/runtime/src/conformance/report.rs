@@ -139,13 +139,13 @@ impl TestedComponents {
         self.0.insert(digest);
     }
 
-    /// Whether a component with this digest has passed the test.
+    /// Returns whether a component with this digest has passed the test.
     #[must_use]
     pub fn contains(&self, digest: &str) -> bool {
         self.0.contains(digest)
     }
 
-    /// Whether a component with this digest has passed the test with these settings.
+    /// Returns whether a component with this digest has passed the test with these settings.
     pub(crate) fn contains_with(&self, digest: &str, settings: &str) -> bool {
         settings == NO_SETTINGS && self.contains(digest)
     }

@@ -180,7 +180,7 @@ mod tests {
         ];
         for (described, expected) in cases {
             let Err(refusal) = parse(described) else {
-                panic!("taken; expected: {expected}")
+                panic!("accepted; expected: {expected}")
             };
             assert!(refusal.to_string().starts_with(expected), "{refusal}");
         }

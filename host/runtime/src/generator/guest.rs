@@ -1,4 +1,4 @@
-//! A generator's guest: its exported functions, the calls of them, and the host's checks of their results.
+//! A generator's guest: its exported functions, calls of these functions, and the host's checks of their results.
 
 use std::sync::Arc;
 
@@ -78,6 +78,7 @@ impl GeneratorGuest {
             description,
         })
     }
+
     /// Reads the parameters of a request, and converts scalars to the types that the schema declares.
     pub(crate) fn requested(
         &self,
@@ -267,7 +268,12 @@ impl GeneratorGuest {
         }
     }
 
-    fn check_input(&self, function: &'static str, text: &str) -> Result<(), PluginCallError> {
+    /// Checks the size of the guest's input.
+    pub(super) fn check_input(
+        &self,
+        function: &'static str,
+        text: &str,
+    ) -> Result<(), PluginCallError> {
         self.plugin
             .check_input(function, text.len())
             .map_err(|fault| self.plugin.faulted(fault))

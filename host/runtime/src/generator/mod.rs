@@ -180,6 +180,12 @@ impl Generator for WasmGenerator {
         }
     }
 
+    fn check_generate(&self, parameters: &Parameters) -> Result<(), PluginCallError> {
+        let parameters = parameters.to_json();
+        self.attempt(GENERATE, &[&parameters])?;
+        self.guest.check_input(GENERATE, &parameters)
+    }
+
     async fn generate(
         &self,
         parameters: &Parameters,

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bulk_work_waits_for_a_thread_and_takes_no_room() {
+    async fn bulk_work_waits_outside_the_limits_of_the_queue() {
         let lane = Arc::new(lane(1));
         let (release, _task) = occupy(&lane).await;
         let bulk: Vec<_> = (0..3)
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bulk_work_holds_its_permit_to_its_end_without_a_caller() {
+    async fn bulk_work_of_a_dropped_caller_keeps_its_permit_to_its_end() {
         let lane = Arc::new(lane(1));
         let (release, released) = mpsc::channel::<()>();
         let (begun, has_begun) = oneshot::channel();
@@ -410,7 +410,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn the_generate_lane_yields_to_others() {
+    async fn generate_threads_have_a_lower_priority() {
         let own = || rustix::process::getpriority_process(None).unwrap();
         let before = own();
         let lanes = Lanes::start(1, limits(1)).unwrap();

@@ -74,7 +74,7 @@ impl<J> FairQueue<J> {
         Ok(())
     }
 
-    /// Queues bulk work, which no limit applies to and which counts towards none: its caller limits it.
+    /// Queues bulk work. It is exempt from the limits and does not count towards them, because its caller limits it.
     pub(super) fn push_bulk(&self, job: J) {
         self.add(self.state(), Flow::Bulk, job);
     }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_take_turns_and_each_keeps_its_order() {
+    fn flows_are_served_in_rotation_and_each_in_order() {
         let queue = FairQueue::new(100, 50);
         for number in 0..50 {
             queue.push(actor("many"), format!("many {number}")).unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_flow_leaves_room_for_others_until_the_lane_is_full() {
+    fn a_full_flow_does_not_block_others_until_the_lane_is_full() {
         let queue = FairQueue::new(3, 2);
         for expected in [Ok(()), Ok(()), Err(NotQueued::FlowFull)] {
             assert_eq!(queue.push(actor("a"), ()), expected);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn bulk_work_takes_no_room_and_always_finds_some() {
+    fn limits_neither_count_nor_refuse_bulk_work() {
         let queue = FairQueue::new(1, 1);
         queue.push_bulk(());
         queue.push_bulk(());

@@ -41,7 +41,7 @@ pub struct ConformanceReport {
 }
 
 impl ConformanceReport {
-    /// Whether all checks passed.
+    /// Returns whether all checks passed.
     #[must_use]
     pub fn is_passed(&self) -> bool {
         self.checks.iter().all(|check| check.fault.is_none())
@@ -312,7 +312,7 @@ fn refused_field(failure: &PluginTestError) -> Option<&str> {
 #[serde(try_from = "JsonVector")]
 pub struct Vector {
     /// The parameters of the request.
-    parameters: Map<String, Value>,
+    pub(super) parameters: Map<String, Value>,
     /// All random bytes that the guest can draw.
     random: Vec<u8>,
     /// The time of the call, in seconds since 1970.

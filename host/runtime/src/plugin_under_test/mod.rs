@@ -2,6 +2,9 @@
 //! checks as in a server.
 
 mod conformance_report;
+mod description_changes;
+mod requests;
+mod upgrade;
 
 use std::{
     io,
@@ -16,6 +19,9 @@ use serde_json::{Map, Value};
 use wasmtime::{Engine, component::Component};
 
 pub use conformance_report::{Check, ConformanceReport, LimitUsed, Vector, VectorsError};
+use description_changes::Described;
+pub use description_changes::{Difference, Effect, InspectedGenerator};
+pub use upgrade::{ComparedRequest, Operation, Outcome, Prediction, UpgradeReport};
 
 use crate::{
     cache,
@@ -223,6 +229,14 @@ impl PluginUnderTest {
         })
     }
 
+    fn described(&self) -> Result<Described, PluginTestError> {
+        Ok(Described {
+            generator: on_calling_thread(|| self.inspect_generator())??,
+            grants: self.config.grants.clone(),
+            interface_version: named_versions(&self.outline).join(", "),
+        })
+    }
+
     fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, PluginTestError> {
         let role = role(&self.name, &self.config);
         let refused = |refusal| self.refused(refusal);
@@ -261,25 +275,6 @@ pub struct Inspection {
     pub is_resolver: bool,
     /// The reason why a server would refuse it, if any.
     pub refusal: Option<String>,
-}
-
-/// A generator's description.
-#[derive(Debug, Serialize)]
-pub struct InspectedGenerator {
-    /// The credential type that it generates.
-    pub credential_type: String,
-    /// Its own version.
-    pub plugin_version: String,
-    /// A one-line summary.
-    pub summary: String,
-    /// The declared minimum of random bits in the secret parts of a value; `None` if it derives its values.
-    pub entropy_bits_min: Option<u32>,
-    /// The parameter that names an issuer.
-    pub issuer_parameter: Option<String>,
-    /// The JSON Schema of its parameters.
-    pub parameters_schema: Value,
-    /// The JSON Schema of its values.
-    pub value_schema: Value,
 }
 
 /// A generated value.

@@ -63,9 +63,13 @@ impl fmt::Display for BrokenRule {
 }
 
 impl Checker {
+    fn is_valid(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
     /// Returns the first rule that a value breaks, or `None` if it is valid.
     fn broken_rule(&self, value: &Value) -> Option<BrokenRule> {
-        if self.validator.is_valid(value) {
+        if self.is_valid(value) {
             return None;
         }
         let unexplained = || BrokenRule {

@@ -109,7 +109,7 @@ impl ParametersSchema {
         &self.read_only
     }
 
-    /// Whether `after` has no read-only parameter that `before` lacks.
+    /// Returns whether `after` has no read-only parameter that `before` lacks.
     pub(crate) fn adds_no_read_only(&self, before: &Parameters, after: &Parameters) -> bool {
         self.read_only
             .iter()
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_example_is_taken_and_none_where_there_are_none() {
+    fn the_example_is_the_first_of_examples_or_empty() {
         let schema = json!({"type": "object", "examples": [{"a": 1}, {"a": 2}]});
         let example = |schema: Value| {
             let schema = ParametersSchema::parse(&schema.to_string()).unwrap();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn among_several_types_the_most_faithful_is_chosen() {
+    fn among_several_types_the_most_exact_conversion_is_chosen() {
         assert_eq!(read(&json!(["integer", "string"]), "20.0"), json!(20));
         assert_eq!(read(&json!(["integer", "string"]), "20.5"), json!("20.5"));
         assert_eq!(read(&json!(["boolean", "string"]), "1"), json!("1"));

@@ -28,6 +28,11 @@ impl ValueSchema {
         })
     }
 
+    /// Returns whether a value is valid.
+    pub(crate) fn is_valid(&self, value: &Value) -> bool {
+        self.checker.is_valid(value)
+    }
+
     /// Returns the first violated rule, or `None` if the value is valid.
     pub(crate) fn broken_rule(&self, value: &Value) -> Option<BrokenRule> {
         self.checker.broken_rule(value)

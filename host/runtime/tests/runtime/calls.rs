@@ -1,5 +1,4 @@
-//! The host's defaults for plugins without optional interfaces, the inputs of the other plugins, and results and limits of a
-//! resolver.
+//! Calls of plugins with and without optional interfaces, and results and limits of a resolver.
 
 use std::sync::Arc;
 
@@ -95,7 +94,7 @@ async fn without_a_normalizer_the_host_applies_the_schema() {
     ] {
         let refused = plain.normalize(&parameters(&given)).await;
         let Err(PluginCallError::ParametersRefused(refused)) = refused else {
-            panic!("taken")
+            panic!("accepted")
         };
         assert_eq!(refused.to_string(), violation);
     }
@@ -119,13 +118,13 @@ async fn without_an_acceptor_the_host_validates_the_value() {
     ] {
         let refused = plain.accept(&secret(&value)).await;
         let Err(PluginCallError::ValueRefused(refused)) = refused else {
-            panic!("taken: {value}")
+            panic!("accepted: {value}")
         };
         assert_eq!(refused.to_string(), violation);
     }
     let refused = plain.accept(&Secret::new("{hunter2".to_owned())).await;
     let Err(PluginCallError::ValueRefused(refused)) = refused else {
-        panic!("taken")
+        panic!("accepted")
     };
     assert_eq!(refused.to_string(), "must be JSON");
 }

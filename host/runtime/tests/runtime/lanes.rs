@@ -23,7 +23,7 @@ use crate::{component, config, doing, is_pending, load_drawing, no_parameters, p
 struct Gate {
     is_open: Mutex<bool>,
     has_changed: Condvar,
-    holds: Notify,
+    has_blocked: Notify,
 }
 
 impl Gate {
@@ -34,7 +34,7 @@ impl Gate {
 
     /// Waits until a call is blocked.
     async fn blocked_call(&self) {
-        self.holds.notified().await;
+        self.has_blocked.notified().await;
     }
 }
 
@@ -42,7 +42,7 @@ impl RandomSource for Gate {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
         let mut is_open = self.is_open.lock().unwrap();
         if !*is_open {
-            self.holds.notify_one();
+            self.has_blocked.notify_one();
         }
         while !*is_open {
             is_open = self.has_changed.wait(is_open).unwrap();

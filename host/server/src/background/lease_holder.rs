@@ -125,8 +125,8 @@ impl LeaseHolder {
 /// attempt ran the work makes its next attempt only after the work's interval.
 pub(crate) const LEASE_TIME: Duration = Duration::from_secs(15);
 
-/// The renewal interval. Two servers never have the same lease while their clocks differ by at most the rest of
-/// [`LEASE_TIME`]: ten seconds.
+/// The renewal interval. Two servers never have the same lease if their clocks differ by at most [`LEASE_TIME`] minus this
+/// interval: ten seconds.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     #[derive(Default)]
     struct OneLease {
         holder: Mutex<Option<Uuid>>,
-        is_away: AtomicBool,
+        is_unavailable: AtomicBool,
         hangs: AtomicBool,
     }
 
@@ -168,8 +168,8 @@ mod tests {
             if self.hangs.load(Ordering::Acquire) {
                 std::future::pending::<()>().await;
             }
-            if self.is_away.load(Ordering::Acquire) {
-                return Err(RepositoryError::Inconsistent("away"));
+            if self.is_unavailable.load(Ordering::Acquire) {
+                return Err(RepositoryError::Inconsistent("unavailable"));
             }
             Ok(*self.holder.lock().unwrap() == Some(lease.holder))
         }
@@ -296,14 +296,15 @@ mod tests {
 
     const NOTHING: fn(&OneLease) = |_| {};
     const TAKEN: fn(&OneLease) = |leases| *leases.holder.lock().unwrap() = Some(Uuid::nil());
-    const AWAY: fn(&OneLease) = |leases| leases.is_away.store(true, Ordering::Release);
+    const UNAVAILABLE: fn(&OneLease) =
+        |leases| leases.is_unavailable.store(true, Ordering::Release);
     const HANGS: fn(&OneLease) = |leases| leases.hangs.store(true, Ordering::Release);
 
     #[tokio::test]
     async fn work_is_stopped_when_its_lease_is_lost_or_at_shutdown() {
         for (happens, is_stopping, stopped_after) in [
             (TAKEN, false, Duration::ZERO),
-            (AWAY, false, SHORT),
+            (UNAVAILABLE, false, SHORT),
             (HANGS, false, SHORT),
             (NOTHING, true, Duration::ZERO),
         ] {

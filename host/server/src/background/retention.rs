@@ -41,7 +41,7 @@ pub(crate) struct RetentionWork {
     check_due_at: Instant,
 }
 
-/// Compares the clock with its last reading by any server.
+/// Compares the clock with the last time that any server recorded.
 struct ClockCheck {
     record: Arc<dyn RetentionClock>,
     watch: ClockWatch,
@@ -76,8 +76,8 @@ pub(crate) fn retention(
 }
 
 impl RetentionWork {
-    /// Creates the work. The first check whether a run is due comes after the interval, at most after
-    /// [`CHECK_INTERVAL_MAX`].
+    /// Creates the work. The first check for a due run comes after the interval or after [`CHECK_INTERVAL_MAX`], whichever
+    /// is shorter.
     fn new(
         retention: Retention,
         leases: Arc<dyn Leases>,
@@ -189,7 +189,7 @@ impl Work for RetentionWork {
         "retention"
     }
 
-    /// Returns the time until the next check of the clock, or the next check whether a run is due.
+    /// Returns the time until the next check: of the clock, or whether a run is due.
     fn interval(&self) -> Duration {
         let next = if self.retention.policies.has_age_limits() {
             self.check_due_at.min(self.clock_check.due_at)
@@ -266,7 +266,7 @@ const CHECK_INTERVAL_MAX: Duration = Duration::from_mins(1);
 /// The minimum time between checks.
 const CHECK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// The interval between checks of the clock, even if runs are rarer.
+/// The interval between checks of the clock, even if the interval between runs is longer.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The pause after each step, so that waiting writers can proceed.

@@ -50,8 +50,8 @@ pub(crate) struct Counts {
     pub(crate) rotated: u64,
     /// Versions that can't be decrypted.
     pub(crate) failed: u64,
-    /// The number of versions of inactive keys left: counted when the pass first finds something new, then reduced by each
-    /// batch. Until then, it equals `failed`.
+    /// The number of versions still encrypted with inactive keys. It is counted when the pass first rotates a version or finds
+    /// a new failure, and then reduced by each batch. Before the count, it equals `failed`.
     pub(crate) remaining: u64,
 }
 
@@ -263,7 +263,7 @@ impl Reporter for LogReporter {
 /// The interval between log messages about the progress.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The maximum number of failed versions to report. A database with more of them is damaged, which is known by then.
+/// The maximum number of failed versions to report. With more failures, the database is damaged, and further reports add nothing.
 const KNOWN_FAILURES_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -37,8 +37,8 @@ use crate::{
 pub(crate) enum KeysCommand {
     /// Re-encrypt values with the active key
     ///
-    /// Servers do the same in the background. The command ends when it is complete, or if another process is rotating
-    /// keys. Exits with status 3 if versions remain that cannot be rotated.
+    /// Servers do the same in the background. The command exits when the rotation is complete, or if another process is
+    /// rotating keys. Exits with status 3 if versions remain that cannot be rotated.
     Rotate {
         /// The servers' configuration file
         #[arg(long, value_name = "FILE")]
@@ -87,7 +87,7 @@ pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartupError> {
     }
 }
 
-/// Re-encrypts with the active key the values that other configured keys encrypt.
+/// Re-encrypts values of other configured keys with the active key.
 async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode, StartupError> {
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
@@ -165,12 +165,13 @@ impl RotateCommand {
             }
             if outcome == LeaseOutcome::HeldElsewhere && !self.waits {
                 self.print(&format!(
-                    "another process rotates; {} left",
+                    "another process is rotating the keys; {} left",
                     counted(left, "version")
                 ));
                 return Ok(ExitCode::SUCCESS);
             }
-            // An incomplete run means that the lease was lost, or that another key became active, which is checked first.
+            // An incomplete run means that the lease was lost, or that another key became active. The next
+            // iteration checks the active key first.
             let completed = self
                 .rotation
                 .completed()
@@ -185,7 +186,7 @@ impl RotateCommand {
         }
     }
 
-    /// Returns an error if another server has started with another active key.
+    /// Returns an error if a server has started with a different active key.
     async fn check_active_key(&self) -> Result<(), StartupError> {
         if self
             .rotate
@@ -336,7 +337,7 @@ struct KeyReport {
     created_at: String,
     state: &'static str,
     versions: u64,
-    /// The maximum number of values it can have encrypted.
+    /// An upper bound of the number of values that it has encrypted.
     encryptions: u64,
 }
 
@@ -368,7 +369,7 @@ fn table(keys: &[KeyReport]) -> String {
         )
     };
     let counts = ["VERSIONS", "ENCRYPTIONS"];
-    let head = line("KEY", "PROVIDER", "MADE", "STATE", counts);
+    let head = line("KEY", "PROVIDER", "CREATED", "STATE", counts);
     let lines = keys.iter().map(|key| {
         let (versions, encryptions) = (key.versions.to_string(), key.encryptions.to_string());
         let (id, counts) = (key.id.to_string(), [versions.as_str(), &encryptions]);
@@ -415,7 +416,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
-            "KEY                                   PROVIDER  MADE                  STATE       VERSIONS  ENCRYPTIONS"
+            "KEY                                   PROVIDER  CREATED               STATE       VERSIONS  ENCRYPTIONS"
         );
         assert_eq!(
             lines[2],

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_singular_and_nothing_is_plural() {
+    fn one_is_singular_and_zero_is_plural() {
         for (count, words) in [(0, "0 versions"), (1, "1 version"), (2, "2 versions")] {
             assert_eq!(counted(count, "version"), words);
         }

@@ -1,4 +1,4 @@
-//! Which access tokens are accepted.
+//! Verification of access tokens.
 
 use std::{
     fs,
@@ -35,8 +35,8 @@ pub(crate) struct AuthenticationConfig {
     pub(crate) trusted_authorities: Option<PathBuf>,
     /// Maximum age of the provider's keys before they are fetched again.
     pub(crate) keys_age_seconds_max: Number<1, 86_400, 300>,
-    /// Minimum time between two fetches of the provider's keys, whichever keys tokens name. With 0, a client that
-    /// invents key names causes continuous fetches, one at a time.
+    /// Minimum time between two fetches of the provider's keys, even if a token names an unknown key. With 0, a client
+    /// that invents key names causes continuous fetches, one at a time.
     pub(crate) keys_interval_seconds_min: Number<0, 3_600, 5>,
     /// A key that verifies all tokens, instead of the provider's published keys.
     pub(crate) static_key: Option<StaticKeyConfig>,
@@ -205,10 +205,7 @@ impl StaticKeyConfig {
 
 /// Reads the CAs trusted to sign the identity provider's certificate.
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
-    read(
-        path,
-        "reading the authorities trusted for the identity provider",
-    )
+    read(path, "reading the CAs trusted for the identity provider")
 }
 
 fn read(path: &Path, doing: &'static str) -> Result<String, StartupError> {

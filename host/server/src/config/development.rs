@@ -110,8 +110,8 @@ impl DevelopmentConfig {
             return Ok(());
         };
         Err(StartupError::new(format!(
-            "the development identity provider is refused on {other}: its secrets are public, so it is served on loopback \
-             addresses alone"
+            "the development identity provider can't be served on {other}, because its secrets are public; listen only on \
+             loopback addresses, or remove the section development_identity_provider"
         )))
     }
 
@@ -126,7 +126,7 @@ impl DevelopmentConfig {
         })?;
         let issuer = authentication.url.clone().ok_or_else(|| {
             StartupError::new(
-                "the development identity provider needs its own address as authentication.url",
+                "the development identity provider requires authentication.url, set to its own address",
             )
         })?;
         let scopes = &authentication.scopes_required;

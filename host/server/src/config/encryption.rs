@@ -187,12 +187,15 @@ impl KeyConfig {
             (Some(file), None) => Ok(KeyOrigin::Secret(kind, SecretSource::File(file))),
             (None, Some(name)) => Ok(KeyOrigin::Secret(kind, SecretSource::Environment(name))),
             _ => Err(StartupError::new(
-                "an encryption key needs either a file or an environment variable",
+                "exactly one of file and environment is required for the providers password and raw",
             )),
         }
     }
 
-    /// Returns the source of the key, without calling a key management plugin, unless a secret is missing or invalid.
+    /// Returns the source of the key. Key management plugins are not called.
+    ///
+    /// # Errors
+    /// If a secret is missing or invalid.
     pub(crate) fn source(&self) -> Result<KeySource, StartupError> {
         self.origin()?.source()
     }

@@ -76,7 +76,7 @@ impl Findings {
                     let folder = folder.display();
                     self.mistake(
                         setting,
-                        format!("there is no folder {folder} to make it in"),
+                        format!("there is no folder {folder}, so the file can't be created"),
                     );
                 }
             }

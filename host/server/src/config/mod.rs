@@ -46,7 +46,7 @@ pub(crate) use self::{
     retention::RetentionConfig,
     schema::check as check_schema,
     server::{ServerSection, TlsConfig},
-    source::{Section, in_words, joined, read},
+    source::{Section, in_words, joined, name_within, read},
     storage::StorageConfig,
     values::ListenAddress,
 };
@@ -71,8 +71,8 @@ pub(crate) struct Config {
     /// Permissions that the server grants at each start.
     #[serde(default)]
     pub(crate) authorization: AuthorizationConfig,
-    /// Settings shared by all plugins: the cache of compiled components, and the two lanes of threads for plugin calls, one for
-    /// short calls and one for generating.
+    /// Settings shared by all plugins: the cache of compiled components, and the two lanes of threads for plugin calls. One lane
+    /// runs `generate`, the other lane runs all other functions.
     pub(crate) plugins: SandboxConfig,
     /// The registries from which components are pulled. Registries that are not among `hosts` are used without credentials: over
     /// https, or over http on loopback addresses.
@@ -98,8 +98,8 @@ pub(crate) struct Config {
     /// Logs, which go to standard error.
     #[serde(default)]
     pub(crate) log: LogConfig,
-    /// The development identity provider. Its secrets are in this section and public, so never use it in production. It is
-    /// refused on any address but a loopback address.
+    /// The development identity provider. Its secrets are public, so never use it in production. With it, the server only starts
+    /// on loopback addresses.
     pub(crate) development_identity_provider: Option<DevelopmentConfig>,
 }
 

@@ -1,4 +1,4 @@
-//! Plugins: their components, the signatures they need and their grants; and the registries of components.
+//! Plugins, with their components, required signatures and grants, and the registries of components.
 
 use std::{
     borrow::Cow,
@@ -310,7 +310,7 @@ impl RegistryHostConfig {
             (None, None) => None,
             _ => {
                 return Err(StartupError::new(format!(
-                    "for {}, user and password_file belong together",
+                    "for {}, user and password_file must be set together",
                     self.host.0
                 )));
             }
@@ -326,11 +326,7 @@ impl RegistryHostConfig {
 
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
     fs::read_to_string(path).map_err(|cause| {
-        StartupError::file(
-            "reading the authorities trusted for the registry",
-            path,
-            cause,
-        )
+        StartupError::file("reading the CAs trusted for the registry", path, cause)
     })
 }
 

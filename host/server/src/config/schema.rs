@@ -124,7 +124,8 @@ fn remove_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Merges `oneOf` alternatives of one constant each, which is how enumerations with described values are generated.
+/// Merges `oneOf` alternatives of one constant each into one `enum`. The generator creates such alternatives for enumerations
+/// with described values.
 fn gather_enumeration(schema: &mut Map<String, Value>) {
     let Some(Value::Array(alternatives)) = schema.get("oneOf") else {
         return;

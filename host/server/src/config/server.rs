@@ -76,8 +76,9 @@ pub(crate) struct ServerSection {
     /// Maximum duration of a TLS handshake.
     #[serde(default)]
     pub(crate) handshake_seconds_max: Number<1, 3_600, 10>,
-    /// Maximum time for a request's head to arrive: for the first one of a connection, from the end of the handshake;
-    /// for a later one, from its first byte (HTTP/1.1), or within `idle_seconds_max` (HTTP/2).
+    /// Maximum time for a request's head to arrive. For the first request of a connection, the time starts at the end of
+    /// the handshake. For later requests, it starts at the first byte over HTTP/1.1; over HTTP/2, only
+    /// `idle_seconds_max` applies to them.
     #[serde(default)]
     pub(crate) header_seconds_max: Number<1, 3_600, 15>,
     /// Maximum time for a request's body to arrive; a slower one gets status 408.

@@ -7,7 +7,7 @@ use std::{
 
 use figment::{
     Figment,
-    error::Kind,
+    error::{Actual, Kind},
     providers::{Env, Format, Toml},
     value::UncasedStr,
 };
@@ -67,11 +67,14 @@ fn environment() -> Env {
 
 /// Returns the message for an invalid setting.
 pub(super) fn mistake(error: &figment::Error) -> String {
-    let setting = error.path.join(".");
+    let mut setting = name_within("", &error.path);
     if let Kind::UnknownField(..) = &error.kind
         && let Some(variable) = set_variable(&setting)
     {
         return format!("unknown environment variable {variable}; {VARIABLES}");
+    }
+    if let Kind::MissingField(field) = &error.kind {
+        setting = joined(&setting, field);
     }
     let (what, source) = (in_words(&error.kind), source_of(&setting));
     if setting.is_empty() {
@@ -97,12 +100,62 @@ fn set_variable(setting: &str) -> Option<String> {
 /// Describes the error, without the value, which may be a secret.
 pub(crate) fn in_words(kind: &Kind) -> String {
     match kind {
-        Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
-            format!("must be {expected}")
+        Kind::InvalidType(found, expected) => {
+            let expected = expected_type(expected);
+            match found_type(found) {
+                Some(found) => format!("must be {expected}, not {found}"),
+                None => format!("must be {expected}"),
+            }
         }
+        Kind::InvalidValue(_, expected) => format!("must be {}", expected_value(expected)),
         Kind::InvalidLength(_, expected) => format!("must have {expected}"),
+        Kind::MissingField(_) => "is missing".to_owned(),
+        Kind::UnknownField(_, expected) if !expected.is_empty() => format!(
+            "there is no such setting; expected one of {}",
+            expected.join(", ")
+        ),
+        Kind::UnknownField(..) => "there is no such setting".to_owned(),
         Kind::UnknownVariant(_, expected) => format!("must be one of {}", expected.join(", ")),
         other => other.to_string(),
+    }
+}
+
+/// Returns the TOML name of a type that `serde` expected.
+fn expected_type(expected: &str) -> &str {
+    match expected {
+        "a boolean" => "true or false",
+        "a map" => "a section",
+        "a nonzero usize" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
+        "a sequence" => "a list",
+        "a string" | "path string" | "string" | "variant identifier" => "text",
+        other if other.starts_with("enum ") => "text",
+        other if other.starts_with("struct ") => "a section",
+        other => other,
+    }
+}
+
+/// Returns the range of a number that `serde` expected.
+fn expected_value(expected: &str) -> &str {
+    match expected {
+        "a nonzero usize" => "a whole number of at least 1",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number of at least 0",
+        other => other,
+    }
+}
+
+/// Returns the TOML name of a value's type, if TOML has the type.
+fn found_type(found: &Actual) -> Option<&'static str> {
+    match found {
+        Actual::Bool(_) => Some("true or false"),
+        Actual::Unsigned(_) | Actual::Signed(_) => Some("a whole number"),
+        Actual::Float(_) => Some("a floating-point number"),
+        Actual::Char(_) | Actual::Str(_) => Some("text"),
+        Actual::Seq => Some("a list"),
+        Actual::Map => Some("a section"),
+        _ => None,
     }
 }
 
@@ -118,6 +171,18 @@ pub(crate) fn joined(section: &str, field: &str) -> String {
     } else {
         format!("{section}.{field}")
     }
+}
+
+/// Returns the full name of the setting at a path within a section. An index of a list is in brackets.
+pub(crate) fn name_within(section: &str, path: &[String]) -> String {
+    let is_index = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
+    path.iter().fold(section.to_owned(), |name, segment| {
+        if is_index(segment) && !name.is_empty() {
+            format!("{name}[{segment}]")
+        } else {
+            joined(&name, segment)
+        }
+    })
 }
 
 /// The prefix of the client's variables, after `KEYWRIGHT_`. No section's name may start with it.

@@ -105,7 +105,7 @@ impl StorageConfig {
         self.readers_max.count() + writers_max
     }
 
-    /// Checks the section, and connects to the database if requested. Nothing is changed there.
+    /// Checks the section. If requested, connects to the database, without changing it.
     pub(crate) async fn check(&self, connects: bool, findings: &mut Findings) {
         let Some(options) = findings.ok_or_report("storage", self.options()) else {
             return;
@@ -114,7 +114,7 @@ impl StorageConfig {
             findings.check_writable_file("storage.file", &options.path);
         }
         if let Some(file) = &self.root_certificate {
-            let read = certificates::read_certificates("the authorities", file);
+            let read = certificates::read_certificates("the trusted CAs", file);
             findings.ok_or_report("storage.root_certificate", read);
         }
         if let Some(file) = &self.password_file {
@@ -129,8 +129,8 @@ impl StorageConfig {
                 DatabaseOptions::Sqlite(_) => "storage.file",
             };
             let reached = Database::reach(&options).await;
-            let reached =
-                reached.map_err(|cause| StartupError::while_doing("connecting to it", cause));
+            let reached = reached
+                .map_err(|cause| StartupError::while_doing("connecting to the database", cause));
             findings.ok_or_report(setting, reached);
         }
     }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_of_postgres_are_connections_and_sqlite_has_one() {
+    fn sqlite_needs_one_writer_connection_and_postgres_writers_max() {
         let of_file = storage("file = \"a.db\"\nreaders_max = 7\nwriters_max = 9");
         assert_eq!(of_file.connections_max(), 8);
         let of_server = storage("url = \"postgres://db/a\"\nreaders_max = 7\nwriters_max = 9");

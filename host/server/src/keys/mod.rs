@@ -149,7 +149,7 @@ impl RecognizedKeys {
         for index in self.recognition.unrecognized(&self.configured) {
             tracing::warn!(
                 encryption.key_number = index + 1,
-                "an encryption key is ignored until a server has made it active: it is not active, and never was"
+                "ignored an encryption key: it is not active, and no server has used it as the active key"
             );
         }
         tracing::info!(

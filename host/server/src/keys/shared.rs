@@ -1,7 +1,7 @@
 //! The key ring of a running server, which recognizes keys that other servers activate.
 //!
 //! While an operator changes the key of several servers, some servers encrypt with a key that other servers have only
-//! in their configuration, because the key had no record when they started. These servers read the records when they
+//! in their configuration, because the key had no record when they started. The other servers read the records when they
 //! first need the key for a value, and every few seconds while a configured key has no record. Records read earlier
 //! stay valid: records are only added, and no record is compared twice.
 
@@ -38,7 +38,7 @@ pub(crate) struct SharedKeyRing {
     repository: SqlEncryptionKeyRepository,
     current: RwLock<Arc<Current>>,
     meter: EncryptionMeter,
-    /// Locked while reading records; the time of the last failure.
+    /// The time of the last failure to read records. Locked while records are read.
     reading: Mutex<Option<Instant>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct DerivedKeys {
     pub(crate) others: Vec<Zeroizing<[u8; 32]>>,
 }
 
-/// The known keys at one time.
+/// The keys known at one time.
 struct Current {
     recognition: Recognition,
     key_ring: KeyRing,

@@ -105,6 +105,6 @@ impl Drop for ReturnedBody {
     }
 }
 
-/// Maximum time that a response waits for the rest of a body. Usually shorter than `body_seconds_max`, because clients that
-/// are not authenticated can make a request wait for it.
+/// Maximum time that a response waits for the rest of a body. Usually shorter than `body_seconds_max`, because
+/// unauthenticated clients can make a request wait that long.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);

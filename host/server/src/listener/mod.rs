@@ -133,7 +133,7 @@ impl Connections {
             Ok((stream, peer)) => match self.limit.assign(slot, peer.ip()) {
                 Some(slot) => self.spawn(stream, peer, slot),
                 None => {
-                    tracing::debug!(client.address = %peer, "closed: its address has too many connections");
+                    tracing::debug!(client.address = %peer, "closed a connection: its address has too many connections");
                 }
             },
             Err(cause) => {
@@ -214,7 +214,7 @@ impl Connections {
                     tracing::debug!(client.address = %peer, error = %cause, "connection ended early");
                 }
                 Ended::Aborted(reason) => {
-                    tracing::debug!(client.address = %peer, reason, "connection is cut off");
+                    tracing::debug!(client.address = %peer, reason, "aborted the connection");
                 }
             }
         });

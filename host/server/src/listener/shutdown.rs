@@ -1,4 +1,4 @@
-//! Closes connections at their timeouts and at shutdown, and receives the signals for it.
+//! Closes connections at their timeouts and at shutdown, and receives the signals that shut the server down.
 
 use std::{pin::pin, time::Duration};
 

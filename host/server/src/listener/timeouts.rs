@@ -4,16 +4,16 @@ use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
-/// Maximum times to wait for a client.
+/// Maximum times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeouts {
-    /// For the head of a request.
+    /// The time to receive the head of a request.
     pub(super) head: Duration,
-    /// Without a request in progress.
+    /// The time without a request in progress.
     pub(super) idle: Duration,
-    /// Without accepting data of one response, even if the client receives other data or sends requests.
+    /// The time in which the client accepts no data of a response, even if it receives other data or sends requests.
     pub(super) write: Duration,
-    /// For the whole connection.
+    /// The lifetime of the connection.
     pub(super) connection: Duration,
 }
 
@@ -35,14 +35,14 @@ pub(super) struct ConnectionState {
     has_requested: bool,
     /// The number of requests being processed.
     requests_running: usize,
-    /// Responses not yet written completely, by number, and when data of each was last accepted.
+    /// Incomplete responses by number, each with the time when the client last accepted its data.
     responses: HashMap<u64, Instant>,
     responses_begun: u64,
     /// The start of the last request.
     last_request_at: Instant,
     /// The end of the last request or response, or the time when the connection became ready.
     idle_since: Instant,
-    /// The arrival of the first byte of the next request. Unknown for HTTP/2, where other bytes arrive, too.
+    /// The arrival of the first byte of the next request. `None` for HTTP/2, whose connections also receive other bytes.
     head_since: Option<Instant>,
     last_write_at: Instant,
     is_write_blocked: bool,
@@ -301,7 +301,7 @@ mod tests {
         let opened_at = Instant::now();
         let mut state = ConnectionState::new(opened_at, true);
         state.request_begins(opened_at);
-        let untaken = state.response_starts(at(opened_at, 30));
+        let unaccepted = state.response_starts(at(opened_at, 30));
         for seconds in 31..50 {
             state.request_begins(at(opened_at, seconds));
             let other = state.response_starts(at(opened_at, seconds));
@@ -310,7 +310,7 @@ mod tests {
         }
         state.request_begins(at(opened_at, 49));
         assert_first(&state, None, 50, is_abort);
-        state.response_moves(untaken, at(opened_at, 49));
+        state.response_moves(unaccepted, at(opened_at, 49));
         assert_first(&state, None, 69, is_abort);
     }
 

@@ -30,7 +30,8 @@ fn reason_of(cause: &rustls::Error) -> &'static str {
     }
 }
 
-/// Returns the reason for an invalid client certificate. The verifier hides details about its validity from clients.
+/// Returns the reason for an invalid client certificate. The verifier hides the details from clients in
+/// [`OtherError`].
 fn reason_of_certificate(cause: &CertificateError) -> &'static str {
     match cause {
         CertificateError::UnknownIssuer => "client_certificate_issuer_unknown",
@@ -88,7 +89,7 @@ pub(crate) fn rotation_batch_done(rotated: u64, failed: u64) {
     counter!(ROTATION_VERSIONS, "outcome" => "failed").increment(failed);
 }
 
-/// Sets the number of versions left to this server.
+/// Sets the number of versions that this server has left to rotate.
 pub(crate) fn rotation_versions_remain(count: u64) {
     gauge!(ROTATION_VERSIONS_REMAINING).set(gauge_value(count));
 }
@@ -121,7 +122,7 @@ pub(super) fn describe_metrics() {
     );
     describe_counter!(
         ROTATION_VERSIONS,
-        "Credential versions that this server was to re-encrypt with the active key, by outcome."
+        "Credential versions that this server tried to re-encrypt with the active key, by outcome."
     );
     describe_gauge!(
         ROTATION_VERSIONS_REMAINING,

@@ -52,7 +52,7 @@ impl Recorder {
     }
 
     fn install() -> Result<Self, StartupError> {
-        let refused = |cause| StartupError::while_doing("starting to measure", cause);
+        let refused = |cause| StartupError::while_doing("starting to collect metrics", cause);
         let mut builder = PrometheusBuilder::new();
         for (name, bounds) in [
             (keywright_api::REQUEST_DURATION, DURATION_BOUNDS_SECONDS),
@@ -246,9 +246,9 @@ fn record_check(check: &'static str, is_well: bool) {
 fn describe_metrics() {
     describe_counter!(
         AUDIT_EVENTS_LOST,
-        "Audit events that were lost, because more could not be written than are kept."
+        "Audit events lost because too many unwritten events were waiting."
     );
-    describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs.");
+    describe_gauge!(BUILD_INFO, "Always 1; the label is the running version.");
     describe_gauge!(
         CONNECTIONS,
         "Open connections to the database, by pool and state."
@@ -263,11 +263,11 @@ fn describe_metrics() {
     );
     describe_gauge!(
         HEALTH_CHECK,
-        "Whether a part of what /health looks at is well: 1, or 0 where it is known not to work."
+        "Parts that /health checks: 0 if the part is known to fail, otherwise 1."
     );
     describe_counter!(
         TRANSACTIONS_RETRIED,
-        "How often a transaction was done again because another one stood in its way."
+        "Transactions retried because of a conflict with another transaction."
     );
     describe_gauge!(
         CERTIFICATES,

@@ -222,8 +222,7 @@ impl ExtendedKeyUsageValidator for AnyPurpose {
     }
 }
 
-/// Checks that intermediate CAs may issue for clients. A CA for servers only is
-/// not trusted.
+/// Checks that intermediate CAs may issue certificates for clients. A CA for servers only is not trusted.
 fn check_intermediates(path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
     path.intermediate_certificates()
         .all(|authority| may_issue_for_clients(&authority.der()))

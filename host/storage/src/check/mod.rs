@@ -321,18 +321,18 @@ pub(crate) mod statements {
         where substr(c.name_folded || char(1, 1), t.offset + 1, 3) is not t.term
         limit $1";
 
-    /// Selects the columns that `row::stored_version` decodes.
+    use crate::credential::statements::version_columns;
+
+    /// Selects the columns that `row::stored_version_from` decodes.
     macro_rules! select_versions {
         ($($rest:literal),+) => {
             concat!(
                 "select v.id, v.sequence,
                     (select c.id from credential c where c.sequence = v.credential_sequence) as credential_id,
                     (select c.name from credential c where c.sequence = v.credential_sequence) as name,
-                    (select c.credential_type from credential c where c.sequence = v.credential_sequence) as credential_type,
-                    v.created_at, v.is_transitional, v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed,
-                    v.key_length_bits, v.serial_number, v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name,
-                    v.plugin_version, v.plugin_digest, v.interface_version, v.encryption_key_id, v.nonce, v.ciphertext,
-                    v.signed_by_folded,
+                    (select c.credential_type from credential c where c.sequence = v.credential_sequence) as credential_type, ",
+                version_columns!(),
+                ", v.signed_by_folded,
                     (select k.id from encryption_key k where k.id = v.encryption_key_id) as recorded_key_id
                 from credential_version v where ",
                 $($rest),+

@@ -105,7 +105,7 @@ fn sqlite_compared(
     differences
 }
 
-/// Whether a table belongs to a full-text index. Its text differs between releases of SQLite.
+/// Returns whether a table belongs to a full-text index. Its text differs between releases of SQLite.
 fn is_shadow_table(text: &str) -> bool {
     text.starts_with(SHADOW_TABLE)
 }

@@ -27,7 +27,7 @@ impl ServerHealth {
         self.state().suspect_idle(Instant::now());
     }
 
-    /// Whether a connection that was last used this long ago needs a health check.
+    /// Returns whether a connection that was last used this long ago needs a health check.
     pub(super) fn needs_check(&self, last_used: Duration) -> bool {
         self.state().needs_check(last_used, Instant::now())
     }
@@ -38,7 +38,7 @@ impl ServerHealth {
         self.state().retire_older(Instant::now());
     }
 
-    /// Whether a connection that was opened this long ago is retired.
+    /// Returns whether a connection that was opened this long ago is retired.
     pub(super) fn retires(&self, age: Duration) -> bool {
         self.state().retires(age, Instant::now())
     }
@@ -76,7 +76,7 @@ impl HealthState {
     }
 }
 
-/// Whether an event this long ago happened before the moment.
+/// Returns whether an event this long ago happened before the moment.
 fn is_before(moment: Option<Instant>, ago: Duration, now: Instant) -> bool {
     moment.is_some_and(|moment| ago > now.saturating_duration_since(moment))
 }

@@ -242,7 +242,7 @@ impl Writer {
         outcome
     }
 
-    /// Whether a write has failed because the disk is full or broken, and no later attempt has succeeded.
+    /// Returns whether a write has failed because the disk is full or broken, and no later attempt has succeeded.
     pub(crate) fn is_failing(&self) -> bool {
         self.state.is_failing.load(Ordering::Acquire)
     }

@@ -132,7 +132,7 @@ pub(super) struct CredentialRow {
     pub(super) newest_version_id: Option<Uuid>,
 }
 
-/// Whether the condition is met by this credential, or by its absence.
+/// Returns whether the condition is met by this credential, or by its absence.
 pub(super) fn holds(condition: AppendCondition, credential: Option<&CredentialRow>) -> bool {
     match condition {
         AppendCondition::Always => true,
@@ -288,7 +288,7 @@ async fn append_all_once(
     }
 }
 
-/// Whether all inputs of the additions are unchanged. Must be called before the transaction changes anything.
+/// Returns whether all inputs of the additions are unchanged. Must be called before the transaction changes anything.
 pub(super) async fn are_inputs_unchanged(
     transaction: &mut Transaction,
     additions: &Additions,
@@ -297,7 +297,7 @@ pub(super) async fn are_inputs_unchanged(
         && are_all_signed(transaction, &additions.signed).await?)
 }
 
-/// Whether reading these versions again returns the same ids.
+/// Returns whether reading these versions again returns the same ids.
 async fn are_unchanged(
     transaction: &mut Transaction,
     unchanged: &[ReadVersions],
@@ -316,7 +316,7 @@ async fn are_unchanged(
     Ok(true)
 }
 
-/// Whether the credentials that each of these CAs signed are still the same.
+/// Returns whether the credentials that each of these CAs signed are still the same.
 async fn are_all_signed(
     transaction: &mut Transaction,
     signed: &[ReadSigned],

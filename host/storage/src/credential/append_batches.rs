@@ -188,8 +188,8 @@ impl AppendBatches {
     }
 }
 
-/// Whether a version may be added in a batch: its preconditions concern only its own credential, and any other transaction that
-/// depends on this credential also writes it.
+/// Returns whether a version may be added in a batch: its preconditions concern only its own credential, and any other
+/// transaction that depends on this credential also writes it.
 fn is_batched(addition: &Addition) -> bool {
     let version = &addition.version;
     let is_certificate = version.credential_type.as_str() == CredentialType::CERTIFICATE
@@ -233,7 +233,7 @@ async fn write_batches(writer: Writer, mut backlog: Backlog) {
     }
 }
 
-/// Whether it is certain that nothing was written, and adding each version in its own transaction may succeed.
+/// Returns whether it is certain that nothing was written, and adding each version in its own transaction may succeed.
 fn is_undone(failure: &RepositoryError) -> bool {
     is_conflict(failure) || !matches!(failure, RepositoryError::Unavailable(_))
 }
@@ -310,7 +310,7 @@ async fn append_all(
     transaction.commit(responses).await
 }
 
-/// Whether a version can be added to an existing credential, whose newest version has not been read.
+/// Returns whether a version can be added to an existing credential, whose newest version has not been read.
 fn fits(addition: &Addition, credential: &CredentialRow) -> bool {
     let version = &addition.version;
     credential.credential_type == version.credential_type

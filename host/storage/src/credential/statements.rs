@@ -4,14 +4,23 @@ use keywright_core::ports::SignedTypes;
 
 use crate::statement::{StatementOfMany, placeholders};
 
-/// The columns that `row::stored_version` decodes.
+/// The columns of `credential_version` that `row::stored_version_from` decodes, in its order, except the version's id and sequence.
+macro_rules! version_columns {
+    () => {
+        "v.created_at, v.is_transitional, v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed,
+            v.key_length_bits, v.serial_number, v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name,
+            v.plugin_version, v.plugin_digest, v.interface_version, v.encryption_key_id, v.nonce, v.ciphertext"
+    };
+}
+pub(crate) use version_columns;
+
+/// The columns that `row::stored_version_from` decodes.
 macro_rules! select_version {
     ($($rest:literal),+) => {
         concat!(
-            "select v.id, v.sequence, c.id as credential_id, c.name, c.credential_type, v.created_at, v.is_transitional,
-                v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed, v.key_length_bits,
-                v.serial_number, v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name, v.plugin_version, v.plugin_digest, v.interface_version,
-                v.encryption_key_id, v.nonce, v.ciphertext ",
+            "select v.id, v.sequence, c.id as credential_id, c.name, c.credential_type, ",
+            version_columns!(),
+            " ",
             $($rest),+
         )
     };

@@ -47,7 +47,7 @@ async fn one_of_many_writers_adds_a_new_name_and_others_find_it() {
         let mut outcomes = Vec::new();
         for appending in appending.collect::<Vec<_>>() {
             outcomes.push(appending.await.unwrap());
-            // Whatever the outcome, the version that it depends on is readable.
+            // When any append returns, even a refused one, the written version must be readable.
             assert_eq!(fixture.all(&name).await.len(), 1);
         }
         let written = outcomes
@@ -81,7 +81,7 @@ async fn all_concurrent_versions_of_one_name_are_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn concurrent_new_names_are_stored_next_to_refused_ones() {
+async fn refused_appends_do_not_affect_concurrent_appends() {
     let fixture = Fixture::new().await;
     fixture.append("/there", "password", 1).await;
     let mut appending = Vec::new();
@@ -184,7 +184,7 @@ async fn dropping_an_append_at_any_point_writes_all_or_nothing() {
             assert!(matches!(outcome, Appended::Written(_)));
             assert_eq!(found.len(), 1);
             // An append is polled at its start, at its end and usually for each statement. On a slow machine, responses may
-            // arrive before they are polled, so an append may complete after fewer polls: continue up to the minimum.
+            // arrive before the next poll, so this append may have completed after unusually few polls.
             if polls > POLLS_MIN {
                 break;
             }
@@ -209,5 +209,5 @@ async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> 
 
 const WRITERS: usize = 24;
 
-/// The minimum number of polls after which an append is dropped.
+/// The test tries at least every number of polls up to this one.
 const POLLS_MIN: usize = 12;

@@ -1,4 +1,4 @@
-//! A new database for each test, on the engine after which the test program is named.
+//! Creates a new database for each test. The name of the test program, `sqlite` or `postgres`, selects the engine.
 
 use std::{
     ops::ControlFlow,
@@ -50,7 +50,7 @@ impl Location {
             return Self::File(tempfile::tempdir().unwrap());
         }
         let Some(server) = keywright_test_postgres::shared() else {
-            // Without a server, nothing can be tested. A message was printed.
+            // Without a server, nothing can be tested. `shared` has printed a message.
             std::process::exit(0);
         };
         Self::Server {
@@ -172,7 +172,7 @@ impl Fixture {
     }
 
     pub(crate) async fn write(&self, new: NewVersion) -> Uuid {
-        // Half a millisecond more than the precision of the database: the outcome must equal the stored time.
+        // The database stores whole milliseconds. The repository must truncate the additional half millisecond.
         let created_at = new.created_at + TimeDelta::microseconds(500);
         let mut new = NewVersion { created_at, ..new };
         loop {
@@ -181,7 +181,7 @@ impl Fixture {
                 .append(new.clone(), AppendCondition::Always, &[]);
             match appending.await.unwrap() {
                 Appended::Written(written) => return written.id,
-                // Like callers that seal a version for its stored name.
+                // The credential exists with another casing. As in the server, the caller retries with the stored name.
                 Appended::NamedOtherwise(name) if name != new.name => new.name = name,
                 other => panic!("{other:?}"),
             }
@@ -248,7 +248,7 @@ pub(crate) async fn other_connection(folder: &TempDir) -> SqliteConnection {
     SqliteConnection::connect_with(&options).await.unwrap()
 }
 
-/// The PostgreSQL server of a database.
+/// Returns the PostgreSQL server that all tests share.
 pub(crate) fn server() -> &'static PostgresServer {
     keywright_test_postgres::shared().unwrap()
 }

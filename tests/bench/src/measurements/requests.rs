@@ -157,7 +157,7 @@ fn set(client: usize, _: usize) -> Request {
     Request::set(&server::set_body(&format!("/bench/set/{client}")))
 }
 
-/// Whether a measurement with this name belongs to this module.
+/// Returns whether a measurement with this name belongs to this module.
 pub(crate) fn is_request_measurement(measurement: &str) -> bool {
     GROUPS.iter().any(|group| group.measurement == measurement)
 }

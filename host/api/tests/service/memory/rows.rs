@@ -6,7 +6,7 @@ use chrono::DateTime;
 use keywright_core::{
     credential::{
         CredentialName, CredentialType, Find, FindNames, FoundCredential, ListedCertificate,
-        ListedVersion, LookupName, StoredVersion,
+        ListedVersion, LookupName, PluginIdentity, StoredVersion,
     },
     ports::{Envelope, NewVersion, RepositoryError, SignedName, VersionSelection},
 };
@@ -231,7 +231,7 @@ impl Memory {
             certificate: Some(facts()),
             signed_by: Some(CredentialName::parse(signed_by).unwrap()),
             issuer: None,
-            provenance: None,
+            provenance: Some(replaced_plugin()),
             envelope: Envelope {
                 key_id: Uuid::nil(),
                 nonce: Vec::new(),
@@ -248,5 +248,15 @@ impl Memory {
     /// Returns the number of versions.
     pub(crate) fn count(&self) -> usize {
         self.versions.lock().unwrap().len()
+    }
+}
+
+/// The plugin that generated the stored values. It is not configured any more.
+fn replaced_plugin() -> PluginIdentity {
+    PluginIdentity {
+        name: "replaced".to_owned(),
+        version: "0.1.0".to_owned(),
+        digest: "0".repeat(64),
+        interface_version: "0.1.0".to_owned(),
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use jsonschema::{
+    ValidationError, Validator,
+    error::{TypeKind, ValidationErrorKind},
+};
 use serde_json::{Map, Value};
 
 use crate::{Client, Error, KnownType, failure::Failure};
@@ -55,6 +58,9 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
                 ValidationErrorKind::AdditionalProperties { unexpected } => {
                     format!("unknown parameter {}", unexpected.join(", "))
                 }
+                ValidationErrorKind::Type {
+                    kind: TypeKind::Single(expected),
+                } => format!("must be of type {expected}"),
                 _ => error.masked_with(MASK).to_string(),
             };
             if path.is_empty() {
@@ -84,7 +90,7 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
     )))
 }
 
-/// Whether the server may accept the value after a conversion: a number, a boolean, or a string that contains one.
+/// Returns whether the server may accept the value after a conversion: a number, a boolean, or a string that contains one.
 fn may_be_converted(error: &ValidationError<'_>) -> bool {
     let is_scalar = match error.instance().as_ref() {
         Value::Bool(_) | Value::Number(_) => true,
@@ -149,7 +155,7 @@ mod tests {
                 json!({"digits": 13}),
                 "digits: the value is greater than the maximum of 12",
             ),
-            (json!({"digits": "x"}), "integer"),
+            (json!({"digits": "x"}), "digits: must be of type integer"),
             (
                 json!({"digits": 4, "length": 1}),
                 "unknown parameter length",

@@ -181,7 +181,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Whether the server's description of the type is needed to parse or validate the parameters.
+    /// Returns whether the server's description of the type is needed to parse or validate the parameters.
     fn need_description(&self) -> bool {
         !self.param.is_empty() || self.file.is_some()
     }
@@ -279,7 +279,7 @@ fn convert(text: &str, schema: Option<&Value>) -> Value {
     as_json().unwrap_or_else(as_text)
 }
 
-/// Whether a schema allows a JSON type. A schema without `type` allows strings if it is an `enum` of strings.
+/// Returns whether a schema allows a JSON type. A schema without `type` allows strings if it is an `enum` of strings.
 fn allows_type(schema: &Value, json_type: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(only)) => only == json_type,

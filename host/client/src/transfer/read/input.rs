@@ -57,7 +57,7 @@ impl Window {
         self.bytes.set(0);
     }
 
-    /// Whether the current entry is too long.
+    /// Returns whether the current entry is too long.
     pub(super) fn is_exceeded(&self) -> bool {
         self.bytes.get() > ENTRY_BYTES_MAX
     }

@@ -1,6 +1,9 @@
 //! The CAs that sign in a bulk regeneration: stored CAs, and CAs that it has just regenerated.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -9,13 +12,12 @@ use super::select::Permits;
 use crate::{
     Failure,
     credential::{
-        CredentialName, IssuerVersion, LookupName, StoredVersion,
+        CredentialName, Credentials, IssuerVersion, LookupName, Parameters, StoredVersion,
         authority::{Authority, TransitionalParent},
         content::StoredCertificate,
         regenerate::signer_of,
-        version_store::VersionStore,
     },
-    ports::{NewVersion, ReadVersions},
+    ports::{Generator, NewVersion, ReadVersions},
 };
 
 /// A signing CA.
@@ -41,24 +43,41 @@ struct RegeneratedAuthority {
     certificate: Arc<StoredCertificate>,
 }
 
-/// The CAs that have signed so far, and the regenerated CAs that are ready to sign, by folded name.
+/// The CAs of a bulk regeneration, by folded name.
+///
+/// While the credentials are checked, the new versions of the CAs among them do not exist yet, so these CAs are only planned.
 pub(super) struct Signers<'a> {
-    store: &'a VersionStore,
+    credentials: &'a Credentials,
     permits: &'a Permits<'a>,
-    ready: HashMap<String, Arc<Signer>>,
+    /// The CAs that can sign; `None` for a planned CA.
+    ready: HashMap<String, Option<Arc<Signer>>>,
+    planned: HashSet<String>,
     regenerated: HashMap<String, RegeneratedAuthority>,
     read: Vec<ReadVersions>,
 }
 
 impl<'a> Signers<'a> {
-    pub(super) fn new(store: &'a VersionStore, permits: &'a Permits<'a>) -> Self {
+    pub(super) fn new(credentials: &'a Credentials, permits: &'a Permits<'a>) -> Self {
         Self {
-            store,
+            credentials,
             permits,
             ready: HashMap::new(),
+            planned: HashSet::new(),
             regenerated: HashMap::new(),
             read: Vec::new(),
         }
+    }
+
+    /// Expects a new version of a CA, which will sign.
+    pub(super) fn plan(&mut self, folded: String) {
+        self.ready.remove(&folded);
+        self.planned.insert(folded);
+    }
+
+    /// Ends the checks: from now on, a stored CA signs until [`Signers::add`] replaces it.
+    pub(super) fn end_checks(&mut self) {
+        self.planned.clear();
+        self.ready.retain(|_, signer| signer.is_some());
     }
 
     /// Uses the new version of a CA for all further signatures.
@@ -75,21 +94,21 @@ impl<'a> Signers<'a> {
     }
 
     /// Returns the signer of the new version of a credential: the regenerated CA version if there is one, otherwise the
-    /// active version of the CA. `None` for a self-signed version.
+    /// active version of the CA, which must be able to sign. `None` for a self-signed version, or if the CA is planned.
     pub(super) async fn of(
         &mut self,
         base: &StoredVersion,
+        generator: &dyn Generator,
     ) -> Result<Option<Arc<Signer>>, Failure> {
         let Some(name) = signer_of(base).map(CredentialName::lookup) else {
             return Ok(None);
         };
         if let Some(signer) = self.ready.get(name.folded()) {
-            return Ok(Some(Arc::clone(signer)));
+            return Ok(signer.clone());
         }
-        let signer = Arc::new(self.look_up(&name).await?);
-        let folded = name.folded().to_owned();
-        self.ready.insert(folded, Arc::clone(&signer));
-        Ok(Some(signer))
+        let signer = self.look_up(&name, generator).await?.map(Arc::new);
+        self.ready.insert(name.folded().to_owned(), signer.clone());
+        Ok(signer)
     }
 
     /// Returns the CA versions that must be unchanged when the new versions are written.
@@ -97,51 +116,62 @@ impl<'a> Signers<'a> {
         self.read
     }
 
-    async fn look_up(&mut self, name: &LookupName) -> Result<Signer, Failure> {
+    async fn look_up(
+        &mut self,
+        name: &LookupName,
+        generator: &dyn Generator,
+    ) -> Result<Option<Signer>, Failure> {
+        let store = &self.credentials.store;
         let permit = self.permits.to_sign_with(name)?;
-        let current = self.store.active_versions(name).await?;
+        let current = store.active_versions(name).await?;
         let read = current.as_read(name);
         self.read.push(read.clone());
         let transitional_id = current.transitional.as_ref().map(|version| version.id);
-        let Some(regenerated) = self.regenerated.get(name.folded()) else {
+        let is_planned = self.planned.contains(name.folded());
+        let regenerated = self.regenerated.get(name.folded());
+        if regenerated.is_none() && !is_planned {
             let active = current.active.as_ref();
             let signing_id = active.ok_or(Failure::IssuerNotFound)?.id;
-            let authority = self
-                .store
+            let authority = store
                 .authority_of(&permit, current, TransitionalParent::MayNotSign)
                 .await?;
-            return Ok(Signer {
+            // The rules of the certificates don't matter: this only checks the certificate and the key of the CA.
+            let no_parameters = Parameters::new(serde_json::Map::new());
+            self.credentials
+                .issuer_of(&authority, &no_parameters, generator)
+                .await?;
+            return Ok(Some(Signer {
                 versions: SignerVersions {
                     signing_id,
                     transitional_id,
                 },
                 authority,
-            });
-        };
+            }));
+        }
         let trusted = match current.transitional {
-            Some(version) => {
-                self.store
-                    .certificate_of(&permit, version)
-                    .await?
-                    .certificate
-            }
+            Some(version) => store.certificate_of(&permit, version).await?.certificate,
             None => None,
         };
-        Ok(Signer {
+        let Some(regenerated) = regenerated else {
+            return Ok(None);
+        };
+        let issuer = regenerated.expires_at.map(|expires_at| IssuerVersion {
+            version_id: Some(regenerated.version_id),
+            expires_at,
+        });
+        let certificate = regenerated.certificate.as_ref().clone();
+        Ok(Some(Signer {
             versions: SignerVersions {
                 signing_id: regenerated.version_id,
                 transitional_id,
             },
             authority: Authority::new(
                 regenerated.name.clone(),
-                regenerated.expires_at.map(|expires_at| IssuerVersion {
-                    version_id: Some(regenerated.version_id),
-                    expires_at,
-                }),
-                regenerated.certificate.as_ref().clone(),
+                issuer,
+                certificate,
                 trusted,
                 read,
             )?,
-        })
+        }))
     }
 }

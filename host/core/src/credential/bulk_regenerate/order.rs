@@ -1,36 +1,42 @@
 //! The order in which certificates are regenerated: each after its signer.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, HashSet, VecDeque},
+};
 
 use crate::credential::{CredentialName, LookupName, StoredVersion, regenerate::signer_of};
 
-/// The certificates that are still to be regenerated.
+/// The certificates that are still to be checked or regenerated, as their newest versions.
 ///
 /// Some are ready. The others wait until their signer is finished. If certificates wait for each other in a cycle, because
 /// each was once signed by the next, the first certificate found is started, and its stored signer signs it.
-pub(super) struct Order {
-    ready: VecDeque<StoredVersion>,
+pub(super) struct Order<T> {
+    ready: VecDeque<T>,
     /// By the folded name of the signer.
-    waiting: BTreeMap<String, Vec<Waiting>>,
+    waiting: BTreeMap<String, Vec<Waiting<T>>>,
     in_progress: usize,
 }
 
-struct Waiting {
+struct Waiting<T> {
     /// Its index among all certificates that were found.
     index: usize,
-    version: StoredVersion,
+    version: T,
 }
 
-impl Order {
-    pub(super) fn new(found: Vec<StoredVersion>) -> Self {
-        let names: HashSet<String> = found.iter().map(folded_name).collect();
+impl<T: Borrow<StoredVersion>> Order<T> {
+    pub(super) fn new(found: Vec<T>) -> Self {
+        let names: HashSet<String> = found
+            .iter()
+            .map(|version| folded_name(version.borrow()))
+            .collect();
         let mut order = Self {
             ready: VecDeque::new(),
             waiting: BTreeMap::new(),
             in_progress: 0,
         };
         for (index, version) in found.into_iter().enumerate() {
-            match folded_signer(&version).filter(|signer| names.contains(signer)) {
+            match folded_signer(version.borrow()).filter(|signer| names.contains(signer)) {
                 Some(signer) => {
                     let waiting = order.waiting.entry(signer).or_default();
                     waiting.push(Waiting { index, version });
@@ -42,7 +48,7 @@ impl Order {
     }
 
     /// Starts a certificate that is ready. `None` if there are no more, or the others wait for certificates in progress.
-    pub(super) fn next(&mut self) -> Option<StoredVersion> {
+    pub(super) fn next(&mut self) -> Option<T> {
         if self.ready.is_empty() && self.in_progress == 0 {
             let first = self.take_from_cycle();
             self.ready.extend(first);
@@ -52,7 +58,7 @@ impl Order {
         Some(next)
     }
 
-    /// Finishes a certificate. The certificates that waited for it are ready then.
+    /// Finishes a certificate, whether or not it failed. The certificates that waited for it are ready then.
     pub(super) fn finish(&mut self, name: &LookupName) {
         self.in_progress = self.in_progress.saturating_sub(1);
         let released = self.waiting.remove(name.folded()).unwrap_or_default();
@@ -61,13 +67,13 @@ impl Order {
     }
 
     /// Takes the first certificate of a cycle. There is a cycle if all remaining certificates wait.
-    fn take_from_cycle(&mut self) -> Option<StoredVersion> {
+    fn take_from_cycle(&mut self) -> Option<T> {
         let cycle = self.cycle();
         let (signer, index) = self
             .waiting
             .iter()
             .flat_map(|(signer, all)| all.iter().map(move |waiting| (signer, waiting)))
-            .filter(|(_, waiting)| cycle.contains(&folded_name(&waiting.version)))
+            .filter(|(_, waiting)| cycle.contains(&folded_name(waiting.version.borrow())))
             .map(|(signer, waiting)| (signer.clone(), waiting.index))
             .min_by_key(|(_, index)| *index)?;
         let all = self.waiting.get_mut(&signer)?;
@@ -86,7 +92,7 @@ impl Order {
             .iter()
             .flat_map(|(signer, all)| {
                 all.iter()
-                    .map(move |waiting| (folded_name(&waiting.version), signer))
+                    .map(move |waiting| (folded_name(waiting.version.borrow()), signer))
             })
             .collect();
         let step = |name: &String| signers.get(name).map(|signer| (*signer).clone());
@@ -105,12 +111,12 @@ impl Order {
     }
 }
 
-fn folded_name(version: &StoredVersion) -> String {
+pub(super) fn folded_name(version: &StoredVersion) -> String {
     version.name.lookup().folded().to_owned()
 }
 
 /// Returns the folded name of another credential that signed the version, or `None`.
-fn folded_signer(version: &StoredVersion) -> Option<String> {
+pub(super) fn folded_signer(version: &StoredVersion) -> Option<String> {
     signer_of(version)
         .map(CredentialName::lookup)
         .filter(|signer| *signer != version.name.lookup())
@@ -147,7 +153,7 @@ mod tests {
         }
     }
 
-    fn order(found: &[(&str, &str)]) -> Order {
+    fn order(found: &[(&str, &str)]) -> Order<StoredVersion> {
         let found = found.iter().map(|(name, signer)| version(name, signer));
         Order::new(found.collect())
     }

@@ -51,13 +51,13 @@ pub(super) struct Selected {
 }
 
 impl Credentials {
-    /// Returns the names of the credentials to regenerate, if the caller may regenerate all of them.
-    pub(super) async fn permitted_names(
+    /// Authorizes the caller to regenerate all credentials, by their names only.
+    pub(super) async fn authorize_names(
         &self,
         caller: &Caller,
         permissions: &EffectivePermissions,
         of: &BulkRegenerate,
-    ) -> Result<Vec<CredentialName>, Failure> {
+    ) -> Result<(), Failure> {
         match of {
             BulkRegenerate::SignedBy(authority) => {
                 permissions.permit(caller, Operation::Read, authority)?;
@@ -66,15 +66,13 @@ impl Credentials {
                 }
                 let signed = self.names_signed_by(authority).await?;
                 Permits::request(caller, permissions, &signed)?;
-                Ok(signed.into_iter().map(|signed| signed.name).collect())
             }
             BulkRegenerate::GeneratedBy { digest, names } => {
                 let generated = self.newest_generated_by(permissions, digest, names).await?;
                 Permits::request(caller, permissions, &generated)?;
-                let names = generated.into_iter().map(|one| one.found.name);
-                Ok(names.collect())
             }
         }
+        Ok(())
     }
 
     /// Returns the credentials to regenerate.

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -31,7 +31,7 @@ pub(super) struct ComponentArguments {
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = limits)]
     limits: Limits,
     /// The output format
-    #[arg(long, value_enum, value_name = "FORM", default_value = "table")]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
     pub(super) output: OutputForm,
     #[command(flatten)]
     registry: RegistryArguments,
@@ -39,13 +39,18 @@ pub(super) struct ComponentArguments {
 
 impl ComponentArguments {
     pub(super) fn open(&self) -> Result<PluginUnderTest, StartupError> {
+        self.open_release(&self.file)
+    }
+
+    /// Opens another release of the component, with the same settings and limits.
+    pub(super) fn open_release(&self, file: &Path) -> Result<PluginUnderTest, StartupError> {
         let doing = "loading the component";
-        let component = self.file.clone().into_os_string().into_string();
+        let component = file.to_owned().into_os_string().into_string();
         let location = component.ok().map(ComponentLocation::try_from).transpose();
         let location = location.map_err(|cause| StartupError::while_doing(doing, cause))?;
         let component = match location {
             Some(ComponentLocation::Registry(reference)) => self.pull(&reference)?,
-            Some(ComponentLocation::File(_)) | None => ComponentSource::File(self.file.clone()),
+            Some(ComponentLocation::File(_)) | None => ComponentSource::File(file.to_owned()),
         };
         PluginUnderTest::open(component, self.settings.clone(), self.limits)
             .map_err(|refused| StartupError::while_doing(doing, refused))

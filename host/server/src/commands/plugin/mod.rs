@@ -7,6 +7,7 @@ mod arguments;
 mod inspect;
 mod project;
 mod run;
+mod upgrade;
 
 use std::{
     io::{self, IsTerminal},
@@ -46,8 +47,8 @@ pub(crate) enum PluginCommand {
     Run(run::Run),
     /// Test a plugin as a server does
     ///
-    /// Checks the plugin's conformance, the randomness of its values, and how close it comes to its limits. Exits with
-    /// status 3 if there are findings.
+    /// Checks the plugin's conformance, the randomness of its values, and how close it comes to its limits. With
+    /// `--against`, also compares it with an older release. Exits with status 3 if there are findings.
     Test(run::Test),
     /// Test the randomness of components for a release.
     #[command(hide = true)]

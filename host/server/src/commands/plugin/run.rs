@@ -11,9 +11,10 @@ use std::{
 
 use clap::Args;
 use keywright_runtime::{
-    ConformanceReport, Limits, PluginTestError, PluginUnderTest, Quantiles, Speed, SystemRandom,
-    TestedComponents, Vector,
+    ConformanceReport, Effect, Limits, PluginTestError, PluginUnderTest, Quantiles, Speed,
+    SystemRandom, TestedComponents, UpgradeReport, Vector,
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -22,8 +23,13 @@ use super::{
         ComponentArguments, OutputForm, ParameterArguments, escaped, now_seconds, object, pretty,
         to_json,
     },
+    upgrade::upgrade_table,
 };
-use crate::{plugins::tested_components, started::StartupError};
+use crate::{
+    plugins::tested_components,
+    process::{now, on_threads},
+    started::StartupError,
+};
 
 /// Generates one value.
 #[derive(Debug, Args)]
@@ -143,7 +149,9 @@ Examples:
   # Test a plugin, with the vectors in wireguard.vectors.json if it exists
   keywright plugin test wireguard.wasm
   # Print JSON, and limit the duration of each call
-  keywright plugin test wireguard.wasm --limits '{\"deadline_ms\": 2000}' --output json")]
+  keywright plugin test wireguard.wasm --limits '{\"deadline_ms\": 2000}' --output json
+  # Also predict the effect of an upgrade on stored credentials
+  keywright plugin test wireguard.wasm --against wireguard-1.0.0.wasm")]
 pub(crate) struct Test {
     #[command(flatten)]
     component: ComponentArguments,
@@ -152,23 +160,55 @@ pub(crate) struct Test {
     /// file next to the component with the extension `.vectors.json`, if it exists.
     #[arg(long, value_name = "FILE")]
     vectors: Option<PathBuf>,
+    /// An older release to compare with: a file or a reference to a registry. Predicts what a server does with credentials
+    /// of the older release after an upgrade. If something breaks, the exit status is 3.
+    #[arg(long, value_name = "OLD_FILE")]
+    against: Option<PathBuf>,
+}
+
+/// The results of `plugin test`.
+#[derive(Serialize)]
+struct TestReport {
+    #[serde(flatten)]
+    conformance: ConformanceReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upgrade: Option<UpgradeReport>,
 }
 
 impl Test {
     pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let vectors = self.vectors()?;
         let plugin = self.component.open_with_notes()?;
-        let report = plugin
-            .test(&vectors, now_seconds())
-            .map_err(|failure| StartupError::while_doing("testing the component", failure))?;
+        let old = self.against.as_deref();
+        let old = old.map(|file| self.component.open_release(file));
+        let old = old.transpose()?;
+        let failed = |failure| StartupError::while_doing("testing the component", failure);
+        let conformance = plugin.test(&vectors, now_seconds()).map_err(failed)?;
+        let upgrade = old.map(|old| {
+            on_threads(async {
+                let compared = plugin.compare_with(&old, &vectors, now()).await;
+                compared
+                    .map_err(|failure| StartupError::while_doing("comparing the releases", failure))
+            })
+        });
+        let report = TestReport {
+            conformance,
+            upgrade: upgrade.transpose()?,
+        };
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&to_json(&report)?),
-            OutputForm::Table => report_table(&report),
+            OutputForm::Table => {
+                let upgrade = report.upgrade.as_ref().map(upgrade_table);
+                report_table(&report.conformance) + &upgrade.unwrap_or_default()
+            }
         })?;
-        Ok(if report.is_passed() {
-            ExitCode::SUCCESS
-        } else {
+        let breaks = |upgrade: &UpgradeReport| upgrade.verdict == Effect::Breaks;
+        let has_findings =
+            !report.conformance.is_passed() || report.upgrade.as_ref().is_some_and(breaks);
+        Ok(if has_findings {
             ExitCode::from(HAS_FINDINGS)
+        } else {
+            ExitCode::SUCCESS
         })
     }
 

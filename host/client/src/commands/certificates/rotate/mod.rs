@@ -150,7 +150,7 @@ impl RotationRun {
         })
     }
 
-    /// Whether this run has nothing left to do. Reports why, unless it is obvious.
+    /// Returns whether this run has nothing left to do. Reports why, unless it is obvious.
     fn is_finished(&self, rotation: &Rotation) -> bool {
         let Rotate { pace, resume, .. } = &self.rotate;
         let has_taken = !self.taken.is_empty();
@@ -169,7 +169,7 @@ impl RotationRun {
         false
     }
 
-    /// Whether to take the next step.
+    /// Returns whether to take the next step.
     async fn may_take(&self, rotation: &Rotation) -> Result<bool, Failure> {
         if self.needs_confirmation() {
             confirm(&messages::question(rotation), CONFIRMATION_OPTIONS).await

@@ -1,0 +1,384 @@
+//! Checking and regenerating each credential of a bulk regeneration, after its signer.
+
+use std::{
+    borrow::Borrow,
+    collections::{HashMap, VecDeque},
+    future::poll_fn,
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use futures_util::{
+    Stream, StreamExt,
+    stream::{FuturesOrdered, FuturesUnordered},
+};
+use uuid::Uuid;
+
+use super::{
+    issuers::{Signer, SignerVersions, Signers},
+    order::{Order, folded_name, folded_signer},
+    select::Permits,
+};
+use crate::{
+    Failure,
+    credential::{
+        CredentialName, Credentials, Parameters, StoredVersion, content::StoredCertificate,
+        guest_constraints::IS_CA, version::is_authority,
+    },
+    ports::{AppendCondition, Generator, NewVersion, ReadVersions},
+};
+
+/// A credential that was not regenerated.
+#[derive(Debug)]
+pub struct NotRegenerated {
+    /// The credential's name.
+    pub name: CredentialName,
+    /// Why it was not regenerated.
+    pub reason: Failure,
+}
+
+/// The credentials of one type, and their generator.
+pub(super) struct OfOneType<T> {
+    pub(super) generator: Arc<dyn Generator>,
+    /// The newest version of each credential.
+    pub(super) bases: Vec<T>,
+}
+
+/// A credential that passed all checks.
+pub(super) struct Checked {
+    base: StoredVersion,
+    /// The parameters of its new version.
+    parameters: Parameters,
+}
+
+/// A regenerated credential.
+pub(super) struct Regenerated {
+    details: Details,
+    version: NewVersion,
+}
+
+/// The inputs and the result of a regeneration.
+pub(super) struct Details {
+    /// The version whose parameters were used.
+    base_id: Uuid,
+    /// The CA versions that signed it; `None` if it is self-signed.
+    signed_by: Option<SignerVersions>,
+    /// Its value, if it is a CA.
+    authority: Option<Arc<StoredCertificate>>,
+}
+
+/// The credentials that failed.
+pub(super) struct Failures {
+    keeps_going: bool,
+    all: Vec<NotRegenerated>,
+    /// By folded name.
+    names: HashMap<String, CredentialName>,
+}
+
+/// One attempt of a bulk regeneration.
+pub(super) struct Work<'a> {
+    credentials: &'a Credentials,
+    permits: &'a Permits<'a>,
+    signers: Signers<'a>,
+    failures: Failures,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(
+        credentials: &'a Credentials,
+        permits: &'a Permits<'a>,
+        failures: Failures,
+    ) -> Self {
+        Self {
+            credentials,
+            permits,
+            signers: Signers::new(credentials, permits),
+            failures,
+        }
+    }
+
+    /// Checks all credentials of a type, and determines their parameters, without generating values.
+    ///
+    /// If several fail, the result does not depend on the duration of the calls, so that a dry run and a real run fail alike.
+    pub(super) async fn check(
+        &mut self,
+        of_type: OfOneType<StoredVersion>,
+    ) -> Result<OfOneType<Checked>, Failure> {
+        let OfOneType { generator, bases } = of_type;
+        let (credentials, permits) = (self.credentials, self.permits);
+        let start = |base: StoredVersion, _| {
+            let (name, generator) = (base.name.clone(), generator.as_ref());
+            async move { (name, credentials.check_base(permits, base, generator).await) }
+        };
+        let finish = |signers: &mut Signers<'_>, checked: &Checked| {
+            let is_certificate = checked.base.credential_type.is_certificate();
+            if is_certificate && checked.parameters.is_true(IS_CA) {
+                signers.plan(folded_name(&checked.base));
+            }
+        };
+        let in_progress = FuturesOrdered::new();
+        let checking = self.each(bases, generator.as_ref(), in_progress, start, finish);
+        let bases = checking.await?;
+        Ok(OfOneType { generator, bases })
+    }
+
+    /// Regenerates all credentials of a type, except values of an earlier attempt that are still valid.
+    pub(super) async fn regenerate(
+        &mut self,
+        of_type: OfOneType<Checked>,
+        earlier: &mut HashMap<Uuid, Regenerated>,
+    ) -> Result<Vec<Regenerated>, Failure> {
+        self.signers.end_checks();
+        let OfOneType { generator, bases } = of_type;
+        let (credentials, permits) = (self.credentials, self.permits);
+        let start = |checked: Checked, signer: Option<Arc<Signer>>| {
+            let (name, generator) = (checked.base.name.clone(), generator.as_ref());
+            let signed_by = signer.as_ref().map(|signer| signer.versions);
+            let previous = earlier
+                .remove(&checked.base.id)
+                .filter(|previous| previous.details.signed_by == signed_by);
+            async move {
+                let regenerated = match previous {
+                    Some(previous) => Ok(previous),
+                    None => {
+                        credentials
+                            .regenerate_checked(permits, checked, signer, generator)
+                            .await
+                    }
+                };
+                (name, regenerated)
+            }
+        };
+        let finish = |signers: &mut Signers<'_>, regenerated: &Regenerated| {
+            if let Some(certificate) = &regenerated.details.authority {
+                signers.add(&regenerated.version, Arc::clone(certificate));
+            }
+        };
+        let in_progress = FuturesUnordered::new();
+        self.each(bases, generator.as_ref(), in_progress, start, finish)
+            .await
+    }
+
+    /// Returns the CA versions that must be unchanged when the new versions are written, and the credentials that failed.
+    pub(super) fn end(self) -> (Vec<ReadVersions>, Vec<NotRegenerated>) {
+        (self.signers.into_read_versions(), self.failures.all)
+    }
+
+    /// Starts work on each credential after the work on its signer has finished, on as many concurrently as the generator
+    /// allows. Returns the results of the successful work.
+    async fn each<T: Borrow<StoredVersion>, R, W>(
+        &mut self,
+        bases: Vec<T>,
+        generator: &dyn Generator,
+        mut in_progress: impl Stream<Item = (CredentialName, Result<R, Failure>)> + Extend<W> + Unpin,
+        mut start: impl FnMut(T, Option<Arc<Signer>>) -> W,
+        finish: impl Fn(&mut Signers<'_>, &R),
+    ) -> Result<Vec<R>, Failure> {
+        let mut order = Order::new(bases);
+        let mut finished = VecDeque::new();
+        let mut started = 0;
+        let mut all = Vec::new();
+        loop {
+            while started < generator.generations_at_once().max(1) {
+                let Some(base) = order.next() else { break };
+                let name = base.borrow().name.clone();
+                let signer = if let Some(failure) = self.failures.of_signer(base.borrow()) {
+                    Err(failure)
+                } else {
+                    let signer = self.signers.of(base.borrow(), generator);
+                    alongside(&mut in_progress, &mut finished, signer).await
+                };
+                match signer {
+                    Ok(signer) => {
+                        in_progress.extend([start(base, signer)]);
+                        started += 1;
+                    }
+                    Err(failure) => {
+                        order.finish(&name.lookup());
+                        self.failures.add(name, failure)?;
+                    }
+                }
+            }
+            let next = match finished.pop_front() {
+                None => in_progress.next().await,
+                finished => finished,
+            };
+            let Some((name, outcome)) = next else {
+                return Ok(all);
+            };
+            started -= 1;
+            order.finish(&name.lookup());
+            match outcome {
+                Ok(result) => {
+                    finish(&mut self.signers, &result);
+                    all.push(result);
+                }
+                Err(failure) => self.failures.add(name, failure)?,
+            }
+        }
+    }
+}
+
+impl Credentials {
+    /// Checks whether a credential can be regenerated, as far as possible without generating a value.
+    async fn check_base(
+        &self,
+        permits: &Permits<'_>,
+        base: StoredVersion,
+        generator: &dyn Generator,
+    ) -> Result<Checked, Failure> {
+        let permit = permits.to_write(&base.name)?;
+        let base = self.store.open(permit, base).await?;
+        let parameters = self
+            .effective_parameters_of(&base, generator)
+            .await?
+            .parameters;
+        generator.check_generate(&parameters)?;
+        Ok(Checked {
+            base: base.stored,
+            parameters,
+        })
+    }
+
+    async fn regenerate_checked(
+        &self,
+        permits: &Permits<'_>,
+        checked: Checked,
+        signer: Option<Arc<Signer>>,
+        generator: &dyn Generator,
+    ) -> Result<Regenerated, Failure> {
+        let Checked { base, parameters } = checked;
+        let authority = signer.as_ref().map(|signer| &signer.authority);
+        let draft = self
+            .generate_draft(
+                &base.name,
+                &base.credential_type,
+                &parameters,
+                generator,
+                authority,
+            )
+            .await?;
+        let permit = permits.to_write(&base.name)?;
+        let version = self.store.seal(permit, &draft).await?;
+        let authority = if is_authority(&version.credential_type, version.certificate.as_ref()) {
+            Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
+        } else {
+            None
+        };
+        let details = Details {
+            base_id: base.id,
+            signed_by: signer.map(|signer| signer.versions),
+            authority,
+        };
+        Ok(Regenerated { details, version })
+    }
+}
+
+impl OfOneType<Checked> {
+    pub(super) fn names(&self) -> impl Iterator<Item = CredentialName> {
+        self.bases.iter().map(|checked| checked.base.name.clone())
+    }
+}
+
+impl Borrow<StoredVersion> for Checked {
+    fn borrow(&self) -> &StoredVersion {
+        &self.base
+    }
+}
+
+impl Regenerated {
+    pub(super) fn name(&self) -> CredentialName {
+        self.version.name.clone()
+    }
+
+    pub(super) fn into_addition(self) -> (Details, (NewVersion, AppendCondition)) {
+        let condition = AppendCondition::NewestIs(Some(self.details.base_id));
+        (self.details, (self.version, condition))
+    }
+
+    /// Returns versions that were not written, by the ids of their previous versions.
+    pub(super) fn by_base(details: Vec<Details>, versions: Vec<NewVersion>) -> HashMap<Uuid, Self> {
+        details
+            .into_iter()
+            .zip(versions)
+            .map(|(details, version)| (details.base_id, Self { details, version }))
+            .collect()
+    }
+}
+
+impl Failures {
+    pub(super) fn new(keeps_going: bool) -> Self {
+        Self {
+            keeps_going,
+            all: Vec::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    /// Adds a credential.
+    ///
+    /// # Errors
+    /// [`Failure::NotAllRegenerated`] if the first failure ends the bulk regeneration. A failure of the database always does.
+    pub(super) fn add(&mut self, name: CredentialName, reason: Failure) -> Result<(), Failure> {
+        if !self.keeps_going || matches!(reason, Failure::Repository(_)) {
+            let reason = Box::new(reason);
+            return Err(Failure::NotAllRegenerated { name, reason });
+        }
+        self.names
+            .insert(name.lookup().folded().to_owned(), name.clone());
+        self.all.push(NotRegenerated { name, reason });
+        Ok(())
+    }
+
+    /// Returns the failure of a credential whose signer failed.
+    fn of_signer(&self, base: &StoredVersion) -> Option<Failure> {
+        let signer = self.names.get(&folded_signer(base)?)?;
+        Some(Failure::IssuerNotRegenerated(signer.clone()))
+    }
+}
+
+/// Awaits a future while the work in progress continues, because this work may hold a lock that the future waits for. Adds the
+/// results of the work to `finished`.
+async fn alongside<S: Stream + Unpin, F: Future>(
+    in_progress: &mut S,
+    finished: &mut VecDeque<S::Item>,
+    future: F,
+) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        while let Poll::Ready(Some(output)) = in_progress.poll_next_unpin(context) {
+            finished.push_back(output);
+        }
+        future.as_mut().poll(context)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Mutex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_in_progress_continues_while_a_signer_is_looked_up() {
+        let lock = Mutex::new(());
+        let mut work = pin!(async {
+            let _held = lock.lock().await;
+            tokio::task::yield_now().await;
+        });
+        let mut in_progress = FuturesUnordered::from_iter([work.as_mut()]);
+        assert!(poll_once(in_progress.next()).await.is_pending());
+        let mut finished = VecDeque::new();
+        let mut looking_up = pin!(alongside(&mut in_progress, &mut finished, lock.lock()));
+        // The first poll may find the lock held, the second finds it released.
+        let _ = poll_once(&mut looking_up).await;
+        tokio::task::yield_now().await;
+        assert!(poll_once(&mut looking_up).await.is_ready());
+    }
+
+    async fn poll_once<F: Future + Unpin>(mut future: F) -> Poll<F::Output> {
+        poll_fn(|context| Poll::Ready(pin!(&mut future).poll(context))).await
+    }
+}

@@ -1,0 +1,338 @@
+//! The differences between the descriptions of two releases of a generator.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{config::Grant, text::for_log};
+
+/// A generator's description.
+#[derive(Debug, Serialize)]
+pub struct InspectedGenerator {
+    /// The credential type that it generates.
+    pub credential_type: String,
+    /// Its own version.
+    pub plugin_version: String,
+    /// A one-line summary.
+    pub summary: String,
+    /// The declared minimum of random bits in the secret parts of a value; `None` if it derives its values.
+    pub entropy_bits_min: Option<u32>,
+    /// The parameter that names an issuer.
+    pub issuer_parameter: Option<String>,
+    /// The JSON Schema of its parameters.
+    pub parameters_schema: Value,
+    /// The JSON Schema of its values.
+    pub value_schema: Value,
+}
+
+/// The description of a release.
+pub(super) struct Described {
+    pub(super) generator: InspectedGenerator,
+    /// The grants that its configuration needs.
+    pub(super) grants: Vec<Grant>,
+    /// The version of the interfaces that it was built for.
+    pub(super) interface_version: String,
+}
+
+/// A difference between two descriptions.
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    /// The part of the description.
+    pub part: String,
+    /// The difference, from the old release to the new one.
+    pub change: String,
+    /// Its effect.
+    pub effect: Effect,
+}
+
+/// The effect of an upgrade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// A server does the same as with the old release.
+    Compatible,
+    /// A server does something else than with the old release.
+    Changes,
+    /// Something fails that worked with the old release.
+    Breaks,
+}
+
+/// Returns the differences from the description of the old release to the new one.
+pub(super) fn differences(old: &Described, new: &Described) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let mut add = |part: &str, change: String, effect| {
+        differences.push(Difference {
+            part: part.to_owned(),
+            change: for_log(&change),
+            effect,
+        });
+    };
+    let (before, after) = (&old.generator, &new.generator);
+    let now = |old: &str, new: &str| format!("{old}, now {new}");
+    if before.credential_type != after.credential_type {
+        let change = now(&before.credential_type, &after.credential_type);
+        add("credential type", change, Effect::Breaks);
+    }
+    if before.plugin_version != after.plugin_version {
+        let change = now(&before.plugin_version, &after.plugin_version);
+        add("plugin version", change, Effect::Compatible);
+    }
+    if old.interface_version != new.interface_version {
+        let change = now(&old.interface_version, &new.interface_version);
+        add("version of wit/", change, Effect::Compatible);
+    }
+    for grant in &new.grants {
+        if !old.grants.contains(grant) {
+            let change = format!("\"{grant}\" is required in its configuration");
+            add("grants", change, Effect::Changes);
+        }
+    }
+    let (bits, new_bits) = (before.entropy_bits_min, after.entropy_bits_min);
+    if bits != new_bits {
+        let text =
+            |bits: Option<u32>| bits.map_or_else(|| "none".to_owned(), |bits| bits.to_string());
+        let (effect, required) = match (bits, new_bits) {
+            (Some(_), None) => (Effect::Changes, "; its configuration needs derived = true"),
+            _ if new_bits < bits => (Effect::Changes, ""),
+            _ => (Effect::Compatible, ""),
+        };
+        let change = now(&text(bits), &text(new_bits));
+        add("random bits", format!("{change}{required}"), effect);
+    }
+    let issuer = before.issuer_parameter.as_deref();
+    let new_issuer = after.issuer_parameter.as_deref();
+    if issuer != new_issuer {
+        let effect = if issuer.is_some() {
+            Effect::Breaks
+        } else {
+            Effect::Changes
+        };
+        let change = now(issuer.unwrap_or("none"), new_issuer.unwrap_or("none"));
+        add("issuer parameter", change, effect);
+    }
+    for (part, change, effect) in parameters(&before.parameters_schema, &after.parameters_schema)
+        .into_iter()
+        .chain(fields(&before.value_schema, &after.value_schema))
+    {
+        add(&part, change.to_owned(), effect);
+    }
+    differences
+}
+
+/// A part of a schema, its change, and the effect.
+type SchemaChange = (String, &'static str, Effect);
+
+/// Returns the changes of parameters. Requests show the effects of most of them.
+fn parameters(old: &Value, new: &Value) -> Vec<SchemaChange> {
+    let is_closed = new.get("additionalProperties") == Some(&Value::Bool(false));
+    let changes = properties(old, new).into_iter();
+    let changes = changes.map(|(name, change)| {
+        let effect = match change {
+            Change::Removed if is_closed => Effect::Breaks,
+            _ => Effect::Compatible,
+        };
+        (format!("parameter {name}"), change.text(), effect)
+    });
+    changes.collect()
+}
+
+/// Returns the changes of the value's fields.
+fn fields(old: &Value, new: &Value) -> Vec<SchemaChange> {
+    let is_secret = |schema: &Value| schema.get("writeOnly") == Some(&Value::Bool(true));
+    let exposed = "is no longer secret";
+    let mut changes = Vec::new();
+    if is_secret(old) && !is_secret(new) {
+        changes.push(("value".to_owned(), exposed, Effect::Changes));
+    }
+    for (name, change) in properties(old, new) {
+        let property = |schema: &Value| schema.pointer("/properties")?.get(&name).map(is_secret);
+        let (text, effect) = match change {
+            Change::Removed => (change.text(), Effect::Changes),
+            Change::Changed if property(old) == Some(true) && property(new) == Some(false) => {
+                (exposed, Effect::Changes)
+            }
+            Change::Added | Change::Changed => (change.text(), Effect::Compatible),
+        };
+        changes.push((format!("field {name}"), text, effect));
+    }
+    changes
+}
+
+/// The change of a property.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Added,
+    Changed,
+    Removed,
+}
+
+impl Change {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Added => "is new",
+            Self::Changed => "has another schema",
+            Self::Removed => "was removed",
+        }
+    }
+}
+
+/// Returns the properties that differ, in alphabetical order.
+fn properties(old: &Value, new: &Value) -> Vec<(String, Change)> {
+    let none = Map::new();
+    let [old, new] = [old, new].map(|schema| {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        properties.unwrap_or(&none)
+    });
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let changes = names.into_iter().filter_map(|name| {
+        let change = match (old.get(name), new.get(name)) {
+            (None, _) => Change::Added,
+            (_, None) => Change::Removed,
+            (old, new) if old != new => Change::Changed,
+            _ => return None,
+        };
+        Some((name.clone(), change))
+    });
+    changes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn described(change: impl FnOnce(&mut Described)) -> Described {
+        let mut described = Described {
+            generator: InspectedGenerator {
+                credential_type: "token".to_owned(),
+                plugin_version: "1".to_owned(),
+                summary: String::new(),
+                entropy_bits_min: Some(128),
+                issuer_parameter: Some("ca".to_owned()),
+                parameters_schema: json!({
+                    "properties": {"ca": {}, "length": {}},
+                    "additionalProperties": false,
+                }),
+                value_schema: json!({"properties": {"key": {"writeOnly": true}, "name": {}}}),
+            },
+            grants: vec![Grant::Random],
+            interface_version: "0.1.0".to_owned(),
+        };
+        change(&mut described);
+        described
+    }
+
+    #[test]
+    fn each_difference_has_its_effect() {
+        use Effect::{Breaks, Changes, Compatible};
+        type Change<'a> = &'a dyn Fn(&mut Described);
+        let cases: [(Change<'_>, &str, Effect); 14] = [
+            (
+                &|new| new.generator.credential_type.push('s'),
+                "credential type: token, now tokens",
+                Breaks,
+            ),
+            (
+                &|new| new.generator.plugin_version.push('1'),
+                "plugin version: 1, now 11",
+                Compatible,
+            ),
+            (
+                &|new| new.interface_version = "0.2.0".to_owned(),
+                "version of wit/: 0.1.0, now 0.2.0",
+                Compatible,
+            ),
+            (
+                &|new| new.grants.push(Grant::Signing),
+                "grants: \"signing\" is required in its configuration",
+                Changes,
+            ),
+            (
+                &|new| new.generator.entropy_bits_min = None,
+                "random bits: 128, now none; its configuration needs derived = true",
+                Changes,
+            ),
+            (
+                &|new| new.generator.entropy_bits_min = Some(64),
+                "random bits: 128, now 64",
+                Changes,
+            ),
+            (
+                &|new| new.generator.entropy_bits_min = Some(256),
+                "random bits: 128, now 256",
+                Compatible,
+            ),
+            (
+                &|new| new.generator.issuer_parameter = None,
+                "issuer parameter: ca, now none",
+                Breaks,
+            ),
+            (
+                &|new| new.generator.parameters_schema["properties"]["style"] = json!({}),
+                "parameter style: is new",
+                Compatible,
+            ),
+            (
+                &|new| {
+                    new.generator.parameters_schema["properties"]["length"] = json!({"minimum": 1});
+                },
+                "parameter length: has another schema",
+                Compatible,
+            ),
+            (
+                &|new| new.generator.parameters_schema["properties"] = json!({"ca": {}}),
+                "parameter length: was removed",
+                Breaks,
+            ),
+            (
+                &|new| new.generator.value_schema["properties"]["key"] = json!({}),
+                "field key: is no longer secret",
+                Changes,
+            ),
+            (
+                &|new| {
+                    new.generator.value_schema["properties"] = json!({"key": {"writeOnly": true}});
+                },
+                "field name: was removed",
+                Changes,
+            ),
+            (
+                &|new| new.generator.value_schema["properties"]["more"] = json!({}),
+                "field more: is new",
+                Compatible,
+            ),
+        ];
+        let old = described(|_| {});
+        assert!(differences(&old, &old).is_empty());
+        for (change, expected, effect) in cases {
+            let found = differences(&old, &described(change));
+            let found: Vec<_> = found
+                .iter()
+                .map(|found| (format!("{}: {}", found.part, found.change), found.effect))
+                .collect();
+            assert_eq!(found, [(expected.to_owned(), effect)]);
+        }
+    }
+
+    #[test]
+    fn parameter_removed_from_an_open_schema_breaks_nothing_by_itself() {
+        let old = described(|_| {});
+        let new =
+            described(|new| new.generator.parameters_schema = json!({"properties": {"ca": {}}}));
+        let found = differences(&old, &new);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].effect, Effect::Compatible);
+    }
+
+    #[test]
+    fn secret_string_that_becomes_open_is_a_change() {
+        let secret = json!({"type": "string", "writeOnly": true});
+        let found = fields(&secret, &json!({"type": "string"}));
+        assert_eq!(
+            found,
+            [("value".to_owned(), "is no longer secret", Effect::Changes)]
+        );
+    }
+}

@@ -1,0 +1,417 @@
+//! Comparing two releases of a generator: what a server does with the credentials of the old release when the new release is
+//! configured.
+//!
+//! For each request, the old release generates a value. The domain's own functions for converge and regenerate then decide
+//! with the new release, so a prediction is what a server does.
+
+use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    Failure, Secret,
+    credential::{
+        BaseVersion, CredentialType, Parameters, RequestedParameters, canonical_parameters,
+        is_generated_from, regeneration_parameters,
+    },
+    ports::Generator,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{
+    PluginTestError, PluginUnderTest, Vector,
+    description_changes::{Difference, Effect, differences},
+    on_calling_thread,
+    requests::requests,
+};
+use crate::{
+    breaker::Breakers,
+    config::SandboxConfig,
+    generator::{GeneratorGuest, WasmGenerator},
+    host::SystemRandom,
+    lane::Lanes,
+    refused::Refusal,
+    schema::SensitiveJson,
+    text::for_log,
+};
+
+/// The comparison of a generator with an older release.
+#[derive(Debug, Serialize)]
+pub struct UpgradeReport {
+    /// The worst of all effects.
+    pub verdict: Effect,
+    /// The plugin version of the old release.
+    pub old_version: String,
+    /// The plugin version of the new release.
+    pub new_version: String,
+    /// The differences between the descriptions.
+    pub description: Vec<Difference>,
+    /// The compared requests: those that the old release accepts, except for requests that name an issuer.
+    pub requests: Vec<ComparedRequest>,
+    /// The number of requests that name an issuer. They are not compared, because only a server has the issuer.
+    pub issued_requests: usize,
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Compatible => "compatible",
+            Self::Changes => "changes",
+            Self::Breaks => "breaks",
+        })
+    }
+}
+
+/// A request to generate a credential, and what happens to its credential after the upgrade.
+#[derive(Debug, Serialize)]
+pub struct ComparedRequest {
+    /// The requested parameters.
+    pub parameters: Map<String, Value>,
+    /// One prediction for each operation.
+    pub predictions: Vec<Prediction>,
+}
+
+/// What an operation does after the upgrade.
+#[derive(Debug, Serialize)]
+pub struct Prediction {
+    /// The operation.
+    pub operation: Operation,
+    /// Its outcome with the new release.
+    pub outcome: Outcome,
+    /// The difference from the old release.
+    pub effect: Effect,
+    /// What changed, or why it fails.
+    pub reason: Option<String>,
+}
+
+/// An operation on a value of the old release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// The same request in mode `converge`.
+    Converge,
+    /// Regenerating the credential.
+    Regenerate,
+    /// Setting a credential to the value, for example by an import.
+    Set,
+    /// The same request in mode `converge`, for a credential that was set to the value.
+    ConvergeSet,
+    /// Regenerating a credential that was set to the value.
+    RegenerateSet,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Converge => "converge",
+            Self::Regenerate => "regenerate",
+            Self::Set => "set",
+            Self::ConvergeSet => "converge a set value",
+            Self::RegenerateSet => "regenerate a set value",
+        })
+    }
+}
+
+/// The outcome of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Converge keeps the value; regenerate uses the same parameters as the old release; set accepts the value.
+    Same,
+    /// Converge adds a version; regenerate uses other parameters, or its value violates the schema of the old release.
+    Changed,
+    /// The operation fails.
+    Failed,
+}
+
+impl PluginUnderTest {
+    /// Compares a generator with an older release: their descriptions, and what a server does with requests and stored
+    /// credentials of the old release. Also compares the requests in `vectors`.
+    ///
+    /// # Errors
+    /// If a server would refuse one of them, for a reason other than its randomness.
+    pub async fn compare_with(
+        &self,
+        old: &Self,
+        vectors: &[Vector],
+        now: DateTime<Utc>,
+    ) -> Result<UpgradeReport, PluginTestError> {
+        let (before, after) = (old.described()?, self.described()?);
+        let description = differences(&before, &after);
+        let comparison = Comparison {
+            credential_type: CredentialType::parse(&before.generator.credential_type)
+                .map_err(|_| old.refused(Refusal::CredentialTypeMalformed))?,
+            old_guest: on_calling_thread(|| old.guest(Arc::new(SystemRandom)))??,
+            old: old.generator()?,
+            new: self.generator()?,
+            now,
+        };
+        let given = vectors.iter().map(|vector| &vector.parameters);
+        let (mut compared, mut issued_requests) = (Vec::new(), 0);
+        // A server has no generator for credentials of another type.
+        let is_same_type = before.generator.credential_type == after.generator.credential_type;
+        let requests = is_same_type.then(|| requests(&before.generator, given));
+        for parameters in requests.into_iter().flatten() {
+            match comparison.predictions(&parameters).await {
+                Predictions::Made(predictions) => compared.push(ComparedRequest {
+                    parameters,
+                    predictions,
+                }),
+                Predictions::IssuerNeeded => issued_requests += 1,
+                Predictions::RefusedBefore => {}
+            }
+        }
+        let effects = compared.iter().flat_map(|request| &request.predictions);
+        let effects = effects.map(|prediction| prediction.effect);
+        let effects = effects.chain(description.iter().map(|difference| difference.effect));
+        Ok(UpgradeReport {
+            verdict: effects.max().unwrap_or(Effect::Compatible),
+            old_version: before.generator.plugin_version,
+            new_version: after.generator.plugin_version,
+            description,
+            requests: compared,
+            issued_requests,
+        })
+    }
+
+    /// Returns the generator as a server calls it, on threads of its own. Its notes are discarded.
+    fn generator(&self) -> Result<Arc<dyn Generator>, PluginTestError> {
+        let mut guest = on_calling_thread(|| self.guest(Arc::new(SystemRandom)))??;
+        guest.plugin.notes = None;
+        let lanes = Lanes::start(1, SandboxConfig::new(PathBuf::new()).queue_limits())?;
+        let breaker = Breakers::new(u32::MAX, Duration::ZERO).of(&self.digest);
+        Ok(Arc::new(WasmGenerator::new(
+            guest,
+            Arc::new(lanes),
+            breaker,
+        )))
+    }
+}
+
+/// Two releases of a generator.
+struct Comparison {
+    credential_type: CredentialType,
+    /// For the schema of values.
+    old_guest: GeneratorGuest,
+    old: Arc<dyn Generator>,
+    new: Arc<dyn Generator>,
+    now: DateTime<Utc>,
+}
+
+/// The predictions for a request.
+enum Predictions {
+    Made(Vec<Prediction>),
+    /// The request names an issuer.
+    IssuerNeeded,
+    /// The old release does not generate a value.
+    RefusedBefore,
+}
+
+impl Comparison {
+    async fn predictions(&self, parameters: &Map<String, Value>) -> Predictions {
+        let requested = RequestedParameters::from(parameters.clone());
+        let Ok(canonical) = self.canonical(&requested, &self.old).await else {
+            return Predictions::RefusedBefore;
+        };
+        let issuer_parameter = self.old.issuer_parameter();
+        if issuer_parameter.is_some_and(|name| canonical.field(name).is_some()) {
+            return Predictions::IssuerNeeded;
+        }
+        let Ok(value) = self.old.generate(&canonical, self.now, None).await else {
+            return Predictions::RefusedBefore;
+        };
+        let generated = BaseVersion {
+            credential_type: &self.credential_type,
+            value: &value,
+            parameters: Some(&canonical),
+            generated_by: Some(&self.old.identity().digest),
+        };
+        let mut predictions = vec![
+            self.converge(Operation::Converge, generated, &requested)
+                .await,
+            self.regenerate(Operation::Regenerate, generated).await,
+        ];
+        // The host itself accepts certificates.
+        if !self.credential_type.is_certificate()
+            && let Ok(accepted) = self.old.accept(&value).await
+        {
+            let set = BaseVersion {
+                value: &accepted,
+                parameters: None,
+                generated_by: None,
+                ..generated
+            };
+            predictions.extend([
+                self.set(&value).await,
+                self.converge(Operation::ConvergeSet, set, &requested).await,
+                self.regenerate(Operation::RegenerateSet, set).await,
+            ]);
+        }
+        Predictions::Made(predictions)
+    }
+
+    async fn converge(
+        &self,
+        operation: Operation,
+        stored: BaseVersion<'_>,
+        requested: &RequestedParameters,
+    ) -> Prediction {
+        let (before, _) = self.converged(stored, requested, &self.old).await;
+        let (outcome, reason) = self.converged(stored, requested, &self.new).await;
+        prediction(operation, before, outcome, reason)
+    }
+
+    async fn converged(
+        &self,
+        stored: BaseVersion<'_>,
+        requested: &RequestedParameters,
+        generator: &Arc<dyn Generator>,
+    ) -> (Outcome, Option<String>) {
+        let generator_ref = generator.as_ref();
+        let outcome = async {
+            let effective = self.canonical(requested, generator).await?;
+            if is_generated_from(stored, &effective, generator_ref).await? {
+                return Ok((Outcome::Same, None));
+            }
+            generator_ref.generate(&effective, self.now, None).await?;
+            let compared = regeneration_parameters(stored, generator_ref).await.ok();
+            let compared = compared.as_ref().or(stored.parameters);
+            let changes = compared.map(|compared| changes(compared, &effective));
+            let reason = match changes.filter(|changes| !changes.is_empty()) {
+                Some(changes) => format!("adds a version: {changes}"),
+                None => "adds a version".to_owned(),
+            };
+            Ok((Outcome::Changed, Some(reason)))
+        };
+        outcome.await.unwrap_or_else(|failure| failed(&failure))
+    }
+
+    async fn regenerate(&self, operation: Operation, stored: BaseVersion<'_>) -> Prediction {
+        let before = regeneration_parameters(stored, self.old.as_ref()).await;
+        let outcome = async {
+            let parameters = regeneration_parameters(stored, self.new.as_ref()).await?;
+            let value = self.new.generate(&parameters, self.now, None).await?;
+            Ok(match &before {
+                Ok(before) if *before != parameters => {
+                    let changes = changes(before, &parameters);
+                    let reason = format!("uses other parameters: {changes}");
+                    (Outcome::Changed, Some(reason))
+                }
+                _ if !self.has_old_shape(&value) => {
+                    (Outcome::Changed, Some(OTHER_SHAPE.to_owned()))
+                }
+                _ => (Outcome::Same, None),
+            })
+        };
+        let (outcome, reason) = outcome.await.unwrap_or_else(|failure| failed(&failure));
+        let before = before.map_or(Outcome::Failed, |_| Outcome::Same);
+        prediction(operation, before, outcome, reason)
+    }
+
+    /// Sets a value that the old release accepts.
+    async fn set(&self, value: &Secret) -> Prediction {
+        let (outcome, reason) = match self.new.accept(value).await {
+            Ok(_) => (Outcome::Same, None),
+            Err(failure) => failed(&failure.into()),
+        };
+        prediction(Operation::Set, Outcome::Same, outcome, reason)
+    }
+
+    async fn canonical(
+        &self,
+        requested: &RequestedParameters,
+        generator: &Arc<dyn Generator>,
+    ) -> Result<Parameters, Failure> {
+        canonical_parameters(&self.credential_type, Some(requested), generator.as_ref()).await
+    }
+
+    fn has_old_shape(&self, value: &Secret) -> bool {
+        let schema = &self.old_guest.description.value_schema;
+        SensitiveJson::parse(value).is_ok_and(|json| schema.is_valid(json.value()))
+    }
+}
+
+fn prediction(
+    operation: Operation,
+    before: Outcome,
+    outcome: Outcome,
+    reason: Option<String>,
+) -> Prediction {
+    let effect = match (before, outcome) {
+        (Outcome::Failed, _) => Effect::Compatible,
+        (_, Outcome::Failed) => Effect::Breaks,
+        (Outcome::Same, Outcome::Changed) => Effect::Changes,
+        _ => Effect::Compatible,
+    };
+    Prediction {
+        operation,
+        outcome,
+        effect,
+        reason,
+    }
+}
+
+fn failed(failure: &Failure) -> (Outcome, Option<String>) {
+    (Outcome::Failed, Some(for_log(&failure.to_string())))
+}
+
+/// Describes the parameters that differ: `length: 16, now 24`.
+fn changes(before: &Parameters, after: &Parameters) -> String {
+    let names = [before, after].map(|parameters| parameters.clone().into_fields());
+    let names: BTreeSet<_> = names.iter().flat_map(Map::keys).collect();
+    let text = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
+    let changes: Vec<_> = names
+        .into_iter()
+        .map(|name| (name, before.field(name), after.field(name)))
+        .filter(|(_, before, after)| before != after)
+        .map(|(name, before, after)| format!("{name}: {}, now {}", text(before), text(after)))
+        .collect();
+    for_log(&changes.join("; "))
+}
+
+/// The reason if a value violates the schema of the old release.
+const OTHER_SHAPE: &str = "returns a value that does not match the schema of the old release";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parameters(json: &Value) -> Parameters {
+        Parameters::new(json.as_object().unwrap().clone())
+    }
+
+    #[test]
+    fn changes_list_only_parameters_that_differ() {
+        for (before, after, expected) in [
+            (json!({"a": 1}), json!({"a": 1}), ""),
+            (json!({"a": 1, "b": null}), json!({"a": 2}), "a: 1, now 2"),
+            (
+                json!({"b": 1}),
+                json!({"a": "x"}),
+                r#"a: absent, now "x"; b: 1, now absent"#,
+            ),
+        ] {
+            assert_eq!(changes(&parameters(&before), &parameters(&after)), expected);
+        }
+    }
+
+    #[test]
+    fn only_what_worked_before_can_change_or_break() {
+        use Outcome::{Changed, Failed, Same};
+        for (before, outcome, effect) in [
+            (Same, Same, Effect::Compatible),
+            (Same, Changed, Effect::Changes),
+            (Same, Failed, Effect::Breaks),
+            (Changed, Changed, Effect::Compatible),
+            (Changed, Same, Effect::Compatible),
+            (Changed, Failed, Effect::Breaks),
+            (Failed, Failed, Effect::Compatible),
+            (Failed, Changed, Effect::Compatible),
+        ] {
+            let predicted = prediction(Operation::Converge, before, outcome, None);
+            assert_eq!(predicted.effect, effect, "{before:?} {outcome:?}");
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Dry runs: they list the credentials to regenerate, change nothing, and fail like the real run.
+
+use std::time::Duration;
+
+use keywright_harness::{BadPlugin, Options, Server, component};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{BULK_REGENERATE, authority, leaf, names};
+use crate::{certificates::Certificate, external_certificates, given};
+
+/// Returns the status and the error of the dry run, after asserting that the real run fails alike and that neither changes
+/// anything.
+async fn refused(server: &Server, body: Value) -> (u16, String) {
+    let before = given::all_versions(server).await;
+    let mut dry_run = body.clone();
+    dry_run["dry_run"] = json!(true);
+    let [checked, done] = [dry_run, body].map(|body| server.post(BULK_REGENERATE, body));
+    let (checked, done) = (checked.await, done.await);
+    assert_eq!(
+        (checked.status, checked.error()),
+        (done.status, done.error())
+    );
+    assert_eq!(given::all_versions(server).await, before);
+    (checked.status, checked.error())
+}
+
+fn below_root() -> Value {
+    json!({"signed_by": "/root"})
+}
+
+#[tokio::test]
+async fn a_dry_run_lists_signed_certificates_and_changes_nothing() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/inner", Some("/root")).await;
+    leaf(&server, "/leaf", "/inner").await;
+    let before = given::all_versions(&server).await;
+    let body = json!({"signed_by": "/root", "dry_run": true});
+    let response = server.post(BULK_REGENERATE, body).await.expect(200);
+    let expected = json!({"regenerated_credentials": ["/inner", "/leaf"], "dry_run": true});
+    assert_eq!(response.json(), expected);
+    assert_eq!(given::all_versions(&server).await, before);
+    let body = json!({"signed_by": "/root", "dry_run": false});
+    let response = server.post(BULK_REGENERATE, body).await.expect(200);
+    let expected = json!({"regenerated_credentials": ["/inner", "/leaf"]});
+    assert_eq!(response.json(), expected);
+}
+
+#[tokio::test]
+async fn a_dry_run_lists_credentials_of_a_replaced_plugin() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    for name in ["/B", "/a"] {
+        given::generate(&server, name, "password", json!({})).await;
+    }
+    let server = BadPlugin::replaced(server).await;
+    let before = given::all_versions(&server).await;
+    let body = json!({"generated_by": bad.digest(), "dry_run": true});
+    assert_eq!(
+        names(&server.post(BULK_REGENERATE, body).await),
+        ["/a", "/B"]
+    );
+    assert_eq!(given::all_versions(&server).await, before);
+}
+
+/// The stored version of `/inner` has no private key, but its new version will have one.
+#[tokio::test]
+async fn a_regenerated_ca_need_not_be_able_to_sign_before() {
+    let server = Server::start().await;
+    let root = external_certificates::authority("root");
+    let inner = root.sign_authority("inner");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    given::set(&server, "/root", "certificate", value).await;
+    authority(&server, "/inner", Some("/root")).await;
+    leaf(&server, "/leaf", "/inner").await;
+    let value = json!({"certificate": inner.certificate, "ca_name": "/root"});
+    given::set(&server, "/inner", "certificate", value).await;
+    let body = json!({"signed_by": "/root", "dry_run": true});
+    let expected = ["/inner", "/leaf"];
+    assert_eq!(names(&server.post(BULK_REGENERATE, body).await), expected);
+    assert_eq!(names(&server.bulk_regenerate("/root").await), expected);
+}
+
+// Refusals that a dry run shares with the real run.
+
+#[tokio::test]
+async fn missing_permissions_are_403_and_404() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/inner", Some("/root")).await;
+    leaf(&server, "/leaf", "/inner").await;
+    let caller = server.as_client("app").await;
+    for (path, operation, status) in [
+        ("/unrelated", "read", 404),
+        ("/root", "read", 403),
+        ("/inner", "write", 404),
+        ("/*", "read", 403),
+        ("/leaf", "write", 200),
+    ] {
+        server.grant(path, caller.actor(), &[operation]).await;
+        let [checked, done] = [true, false].map(|is_dry_run| {
+            let body = json!({"signed_by": "/root", "dry_run": is_dry_run});
+            caller.post(BULK_REGENERATE, body)
+        });
+        let (checked, done) = (checked.await, done.await);
+        assert_eq!((checked.status, done.status), (status, status), "{path}");
+        if status != 200 {
+            assert_eq!(checked.error(), done.error());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unreadable_ca_of_another_chain_is_404() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/other", None).await;
+    leaf(&server, "/moved", "/root").await;
+    leaf(&server, "/moved", "/other").await;
+    let caller = server.as_client("app").await;
+    server.grant("/root", caller.actor(), &["read"]).await;
+    server.grant("/moved", caller.actor(), &["write"]).await;
+    let mut errors = Vec::new();
+    for is_dry_run in [true, false] {
+        let body = json!({"signed_by": "/root", "dry_run": is_dry_run});
+        let response = caller.post(BULK_REGENERATE, body).await;
+        errors.push(response.expect(404).error());
+    }
+    assert!(errors[0].contains("/moved"), "{errors:?}");
+    assert_eq!(errors[0], errors[1]);
+}
+
+#[tokio::test]
+async fn a_plugin_still_in_use_is_400() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    given::generate(&server, "/a", "password", json!({})).await;
+    let (status, error) = refused(&server, json!({"generated_by": bad.digest()})).await;
+    assert_eq!(status, 400);
+    assert!(error.contains("configure another plugin"), "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_generator_is_400() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    given::generate(&server, "/a", "password", json!({})).await;
+    let options = Options::default().without_plugins();
+    let server = Server::start_in(server.stop().await, &options).await;
+    let (status, error) = refused(&server, json!({"generated_by": bad.digest()})).await;
+    assert_eq!(status, 400);
+    assert!(error.contains("/a failed: unknown type"), "{error}");
+}
+
+#[tokio::test]
+async fn a_ca_that_cannot_sign_is_400_or_404() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let root = external_certificates::authority("root");
+    let leaf = root.sign_leaf("root");
+    for (value, rule) in [
+        (json!({"certificate": root.certificate}), "private_key"),
+        (
+            json!({"certificate": leaf.certificate, "private_key": leaf.private_key}),
+            "is not a CA certificate",
+        ),
+    ] {
+        given::set(&server, "/root", "certificate", value).await;
+        let (status, error) = refused(&server, below_root()).await;
+        assert_eq!(status, 400, "{error}");
+        assert!(error.contains("/leaf") && error.contains(rule), "{error}");
+    }
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 404);
+    assert!(error.contains("/leaf"), "{error}");
+}
+
+#[tokio::test]
+async fn a_ca_with_only_a_transitional_version_is_404() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let root = Certificate::named(&server, "/root").await;
+    root.move_transitional(json!("latest")).await.expect(200);
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 404);
+    assert!(error.contains("/leaf"), "{error}");
+}
+
+#[tokio::test]
+async fn a_set_certificate_of_an_unknown_signer_is_400() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/stuck", "/root").await;
+    let elsewhere = external_certificates::authority("elsewhere");
+    let stuck = elsewhere.sign_leaf("stuck");
+    let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
+    given::set(&server, "/stuck", "certificate", value).await;
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 400);
+    assert!(error.contains("/stuck"), "{error}");
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_be_recovered_is_400() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let p521 = include_str!("../../../plugins/certificate/tests/keys/p521.pem");
+    given::set(
+        &server,
+        "/leaf",
+        "certificate",
+        json!({"certificate": p521}),
+    )
+    .await;
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 400);
+    assert!(
+        error.contains("/leaf") && error.contains("ecdsa-p521"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn of_several_failures_both_runs_name_the_same() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let elsewhere = external_certificates::authority("elsewhere");
+    for number in 0..6 {
+        let name = format!("/leaf/{number}");
+        leaf(&server, &name, "/root").await;
+        let made = elsewhere.sign_leaf("leaf");
+        let value = json!({"certificate": made.certificate, "ca": elsewhere.certificate});
+        given::set(&server, &name, "certificate", value).await;
+    }
+    let (_, first) = refused(&server, below_root()).await;
+    for _ in 0..4 {
+        assert_eq!(refused(&server, below_root()).await.1, first);
+    }
+}
+
+// A misbehaving plugin, with a credential that the CA signed.
+
+/// A server with a CA and the credential `/a` below it, whose type `hostile` is then configured like this.
+async fn server_with(options: Options) -> Server {
+    let server = Server::start_with(&Options::default().hostile("", "")).await;
+    authority(&server, "/root", None).await;
+    given::generate(&server, "/a", "hostile", json!({"ca": "/root"})).await;
+    Server::start_in(server.stop().await, &options).await
+}
+
+#[tokio::test]
+async fn a_failing_recoverer_is_500() {
+    let server = server_with(Options::default().hostile("", "recover = \"trap\"")).await;
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 500);
+    assert!(error.contains("/a failed: the plugin hostile"), "{error}");
+}
+
+#[tokio::test]
+async fn stored_parameters_that_the_plugin_refuses_are_400() {
+    let newer = BadPlugin::of("hostile");
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
+         settings = {{ normalize = \"refuse-parameters\" }}",
+        newer.path().display()
+    );
+    let server = server_with(Options::default().generator("hostile", &section)).await;
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 400);
+    assert!(
+        error.contains("/a") && error.contains("does not accept the stored parameters"),
+        "{error}"
+    );
+}
+
+/// This plugin exports no recoverer, so the input of its only call is checked without the call.
+#[tokio::test]
+async fn parameters_that_exceed_a_lowered_limit_are_413() {
+    let section = |limits: &str| {
+        let path = component("svid");
+        let path = path.display();
+        let section =
+            format!("component = \"{path}\"\ngrants = [\"random\", \"signing\"]\n{limits}");
+        Options::default().generator("app-svid", &section)
+    };
+    let server = Server::start_with(&section("")).await;
+    authority(&server, "/root", None).await;
+    let spiffe_id = format!("spiffe://example.org/{}", "w".repeat(1_200));
+    let parameters = json!({"ca": "/root", "spiffe_id": spiffe_id});
+    given::generate(&server, "/a", "app-svid", parameters).await;
+    let lowered = section("limits = { input_bytes_max = 1024 }");
+    let server = Server::start_in(server.stop().await, &lowered).await;
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 413);
+    assert!(error.contains("/a"), "{error}");
+}
+
+#[tokio::test]
+async fn an_open_circuit_is_503() {
+    let options = Options::default()
+        .hostile("", "generate = \"trap\"")
+        .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1");
+    let server = server_with(options).await;
+    let trapped = server.generate("/b", "hostile", json!({})).await;
+    trapped.expect(500);
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 503);
+    assert!(
+        error.contains("/a") && error.contains("temporarily disabled"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_third_bulk_regeneration_is_503() {
+    let endless = Options::default().hostile("deadline_ms = 600000", "generate = \"loop\"");
+    let server = server_with(endless).await;
+    for _ in 0..2 {
+        let request = server.authorized(Method::POST, BULK_REGENERATE);
+        let request = request.body(below_root().to_string());
+        // A dry run below may occupy the slot.
+        tokio::spawn(async move {
+            while let Ok(response) = request.try_clone().unwrap().send().await
+                && response.status() == 503
+            {}
+        });
+    }
+    let dry_run = json!({"signed_by": "/root", "dry_run": true});
+    while server.post(BULK_REGENERATE, dry_run.clone()).await.status == 200 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (status, error) = refused(&server, below_root()).await;
+    assert_eq!(status, 503);
+    assert!(error.contains("too many bulk regenerations"), "{error}");
+}
+
+#[tokio::test]
+async fn a_failing_generation_is_not_predicted() {
+    let server = server_with(Options::default().hostile("", "generate = \"trap\"")).await;
+    let body = json!({"signed_by": "/root", "dry_run": true});
+    assert_eq!(names(&server.post(BULK_REGENERATE, body).await), ["/a"]);
+    server.bulk_regenerate("/root").await.expect(500);
+}
