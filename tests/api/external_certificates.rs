@@ -56,7 +56,6 @@ pub(crate) fn authority_with(
     self_signed(as_authority(parameters(common_name)), key)
 }
 
-/// A self-signed leaf.
 pub(crate) fn self_signed_leaf(common_name: &str) -> ExternalCertificate {
     self_signed(parameters(common_name), rsa_key())
 }
@@ -84,7 +83,6 @@ pub(crate) fn another_private_key() -> String {
 }
 
 impl ExternalCertificate {
-    /// A leaf signed by this one.
     pub(crate) fn sign_leaf(&self, common_name: &str) -> Self {
         self.sign(parameters(common_name), rsa_key())
     }
@@ -100,7 +98,6 @@ impl ExternalCertificate {
         self.sign(parameters, rsa_key())
     }
 
-    /// A CA signed by this one.
     pub(crate) fn sign_authority(&self, common_name: &str) -> Self {
         self.sign(as_authority(parameters(common_name)), rsa_key())
     }

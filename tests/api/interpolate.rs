@@ -47,7 +47,7 @@ async fn only_the_credentials_object_is_replaced_by_the_value() {
 }
 
 #[tokio::test]
-async fn of_three_reference_keys_the_underscore_form_takes_precedence() {
+async fn credhub_ref_takes_precedence_over_other_reference_keys() {
     let (server, value) = with_secret().await;
     for key in ["store-ref", "credhub-ref", "credhub_ref"] {
         let response = interpolate(&server, one_binding(&json!({key: "/secret"}))).await;
@@ -202,7 +202,7 @@ async fn a_value_that_looks_like_a_reference_is_not_resolved() {
 }
 
 #[tokio::test]
-async fn service_names_never_redirect_the_substitution() {
+async fn a_service_name_cannot_redirect_the_substitution() {
     let (server, value) = with_secret().await;
     for service in [
         "a/b",

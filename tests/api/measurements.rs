@@ -175,7 +175,7 @@ async fn full_scrape() -> Scrape {
         .await
 }
 
-/// A policy, which metrics of retention require.
+/// A policy. Without one, the server has no metrics of retention.
 const RETENTION: &str = r#"
 [retention]
 interval_seconds = 1

@@ -81,7 +81,6 @@ pub(crate) fn name_in(request: &ReceivedRequest) -> String {
     name.replace("%2F", "/")
 }
 
-/// The maximum wait for a request.
 const REQUEST_WAIT_MAX: Duration = Duration::from_mins(10);
 
 /// The response with a version.

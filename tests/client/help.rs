@@ -132,7 +132,6 @@ fn line(server: &Server, line: &str) -> String {
     line.replace(SERVER, server.base_url())
 }
 
-/// The server in the examples.
 const SERVER: &str = "https://keywright.example:8844";
 
 #[test]

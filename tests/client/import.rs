@@ -174,7 +174,6 @@ async fn the_last_of_several_entries_with_one_name_is_active() {
     }
 }
 
-/// The entries of an export.
 fn entries(server: &Server) -> Vec<Value> {
     let run = Shell::of(server).run(&["export", "--format", "json"]);
     let mut json = run.expect(0).json();

@@ -17,7 +17,6 @@ use crate::fixtures::{
     self, Gate, VERSION, file_names, gate, listing, name_in, password_for, versions,
 };
 
-/// The shutdown signals.
 const SIGNALS: [&str; 3] = ["INT", "TERM", "HUP"];
 
 #[test]

@@ -7,7 +7,6 @@ use crate::{Response, Server};
 /// The address of credentials.
 const DATA: &str = "/api/v1/data";
 
-/// The address of permissions.
 const PERMISSIONS: &str = "/api/v2/permissions";
 
 impl Server {

@@ -39,7 +39,6 @@ pub struct Reply {
     end: End,
 }
 
-/// The end of a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// The reply is complete.

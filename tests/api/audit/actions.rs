@@ -57,7 +57,7 @@ const CREDENTIALS: &str = r#"
 "#;
 
 #[tokio::test]
-async fn each_request_about_credentials_has_its_action() {
+async fn each_credential_request_is_audited_with_its_action() {
     let server = Server::start().await;
     let version = given::set_value(&server, "/value", "v").await;
     given::set(&server, "/json", "json", json!({"a": 1})).await;
@@ -82,7 +82,7 @@ const CERTIFICATES: &str = r#"
 "#;
 
 #[tokio::test]
-async fn each_request_about_certificates_has_its_action() {
+async fn each_certificate_request_is_audited_with_its_action() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let leaf = Certificate::generate(&server, "/leaf", json!({"ca": "/root"})).await;

@@ -171,7 +171,7 @@ async fn a_read_has_one_event_per_returned_version() {
 }
 
 #[tokio::test]
-async fn interpolation_has_one_event_per_reference_or_one_without() {
+async fn interpolation_has_one_event_per_reference_and_at_least_one() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for name in ["/x", "/y", "/z"] {

@@ -13,7 +13,6 @@ pub(crate) fn events(server: &Server) -> Vec<Value> {
     parsed(&server.audit_trail())
 }
 
-/// The events of one request.
 pub(crate) fn events_of(server: &Server, response: &Response) -> Vec<Value> {
     let request_id = response.header("x-request-id").unwrap();
     let mut events = events(server);

@@ -6,7 +6,7 @@ use keywright_harness::{Caller, Options, Response, Server};
 use serde_json::{Value, json};
 
 use super::{
-    cases::{self, Case, IT, Refusal, Request},
+    cases::{self, Case, RESOURCE, Refusal, Request},
     permission,
     world::World,
 };
@@ -105,9 +105,8 @@ impl Grant {
         is_covering && self.operations.contains(&operation)
     }
 
-    /// The path of the permission in this case.
     fn path(&self, case: &Case) -> String {
-        let name = case.path_of(IT);
+        let name = case.path_of(RESOURCE);
         let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
         match self.path {
             PathOf::Name | PathOf::AnothersName => name,
@@ -259,7 +258,11 @@ impl Matrix {
                 let what = reported(case, grant, caller);
                 assert_eq!(response.status, case.status, "{what}: {response:?}");
                 if case.refusal == Refusal::Hidden {
-                    assert_eq!(listed(&response, world.name(IT)), 1, "{what}: {response:?}");
+                    assert_eq!(
+                        listed(&response, world.name(RESOURCE)),
+                        1,
+                        "{what}: {response:?}"
+                    );
                 }
             }
         }
@@ -269,7 +272,11 @@ impl Matrix {
     fn assert_refused(&self, case: &Case, world: &World, response: &Response, what: &str) {
         if case.refusal == Refusal::Hidden {
             assert_eq!(response.status, 200, "{what}: {response:?}");
-            assert_eq!(listed(response, world.name(IT)), 0, "{what}: {response:?}");
+            assert_eq!(
+                listed(response, world.name(RESOURCE)),
+                0,
+                "{what}: {response:?}"
+            );
         } else {
             let refusal = &self.refusals[&case.refusal];
             assert_eq!(response.status, refusal.status, "{what}: {response:?}");
@@ -303,7 +310,6 @@ async fn refusals(server: &Server) -> BTreeMap<Refusal, Response> {
     ])
 }
 
-/// Sends a request as a caller.
 pub(super) async fn send(caller: &Caller, request: Request) -> Response {
     let Request {
         method,

@@ -32,7 +32,6 @@ async fn authority(server: &Server, name: &str, ca: Option<&str>) -> Value {
     given::generate_certificate(server, name, parameters).await
 }
 
-/// Generates a leaf.
 async fn leaf(server: &Server, name: &str, ca: &str) -> Value {
     given::generate_certificate(server, name, json!({"ca": ca})).await
 }
@@ -57,7 +56,6 @@ async fn leaves(server: &Server, ca: &str, key_type: &str, count: usize) -> Vec<
     names
 }
 
-/// Returns the names in a response.
 fn names(response: &Response) -> Vec<String> {
     let json = response.clone().expect(200).json();
     let names = json["regenerated_credentials"].as_array().unwrap();
@@ -127,7 +125,6 @@ impl<'a> PausedRegeneration<'a> {
     }
 }
 
-/// A slow key type.
 const SLOW_KEY: &str = "rsa";
 
 /// The number of leaves; generating each takes about a second.

@@ -266,7 +266,7 @@ async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
 }
 
 #[tokio::test]
-async fn a_ca_set_under_its_own_name_is_signed_by_its_active_version() {
+async fn a_ca_that_names_itself_as_ca_is_signed_by_its_active_version() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/a", Some("/root")).await;

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::{external_certificates, given, keys::with_certificate};
 
-/// The path of certificates.
 const CERTIFICATES: &str = "/api/v1/certificates";
 
 /// A certificate on a server, by the id of its credential.
@@ -43,7 +42,6 @@ impl<'a> Certificate<'a> {
         Self::generate(server, name, json!({"is_ca": true})).await
     }
 
-    /// Sets a certificate.
     pub(crate) async fn set(server: &'a Server, name: &str, value: Value) -> Self {
         given::set(server, name, "certificate", value).await;
         Self::named(server, name).await
@@ -99,7 +97,6 @@ impl<'a> Certificate<'a> {
         self.server.post(&self.path("versions"), body).await
     }
 
-    /// Deletes one of its versions.
     pub(crate) async fn delete_version(&self, version_id: &str) -> Response {
         let path = self.path(&format!("versions/{version_id}"));
         self.server.delete(&path).await
@@ -128,7 +125,6 @@ pub(crate) fn assert_signed_by(version: &Value, authority: &Value) {
     });
 }
 
-/// The summary of one certificate.
 async fn summary(server: &Server, name: &str) -> Value {
     let response = server.get(&format!("{CERTIFICATES}?name={name}")).await;
     let summaries = response.expect(200).json()["certificates"].clone();
@@ -145,7 +141,6 @@ fn ids(versions: &[Value]) -> Vec<String> {
     versions.iter().map(given::id).collect()
 }
 
-/// The ids of the transitional versions.
 fn transitional(versions: &[Value]) -> Vec<String> {
     let flagged = versions
         .iter()

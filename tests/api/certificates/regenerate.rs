@@ -129,7 +129,7 @@ async fn metadata_is_kept_with_the_version_and_not_inherited() {
 }
 
 #[tokio::test]
-async fn each_mistake_in_the_body_has_its_status_and_writes_nothing() {
+async fn invalid_bodies_are_refused_and_add_no_version() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     for (body, status, named) in [

@@ -326,7 +326,6 @@ fn key_id(number: u8) -> String {
     }
 }
 
-/// The kind and the subject of a finding.
 fn kind_and_subject(finding: &Value) -> (String, String) {
     let kind = finding["kind"].as_str().unwrap().to_owned();
     let name = finding["credential"].as_str();

@@ -160,7 +160,7 @@ async fn permission_paths_are_accepted_up_to_the_described_length() {
     }
 }
 
-// Sends the examples of requests.
+// The example requests of the description.
 
 /// The operations with a request body, in an order that creates their preconditions.
 const ORDER: [(&str, &str); 13] = [

@@ -235,7 +235,7 @@ const COPY: &str = "update credential_version
     where sequence = TO";
 
 #[tokio::test]
-async fn a_ciphertext_copied_to_another_row_is_refused_undisclosed() {
+async fn a_copied_ciphertext_is_refused_without_disclosing_its_value() {
     let server = Server::start().await;
     given::set_value(&server, "/one", "canary-one").await;
     given::set_value(&server, "/two", "canary-two").await;

@@ -163,7 +163,7 @@ async fn parameters_of_another_json_type_are_400() {
 }
 
 #[tokio::test]
-async fn of_several_errors_the_first_in_order_is_reported() {
+async fn name_mode_type_and_parameters_are_checked_in_this_order() {
     let server = Server::start().await;
     let mut body = json!({
         "name": "",

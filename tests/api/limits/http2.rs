@@ -20,7 +20,6 @@ pub(super) struct Frame {
     pub(super) stream: u32,
 }
 
-/// Encodes a frame.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut frame = length[1..].to_vec();

@@ -218,7 +218,6 @@ fn head(server: &Server, method: &str, path: &str, framing: &str) -> String {
     )
 }
 
-/// The peak memory of the server.
 fn memory_peak_kib(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -226,7 +225,6 @@ fn memory_peak_kib(server: &Server) -> u64 {
     number.parse().unwrap()
 }
 
-/// An endless body.
 struct Endless;
 
 impl Body for Endless {

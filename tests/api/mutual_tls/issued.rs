@@ -1,4 +1,4 @@
-//! Certificates that test CAs issue to clients, of every kind, and to servers.
+//! Client and server certificates that test CAs issue.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// A CA, trusted or not.
+/// A test CA. Whether it is trusted depends on the server's configuration.
 pub(crate) struct Authority {
     parameters: CertificateParams,
     key: KeyPair,
@@ -23,7 +23,6 @@ pub(crate) struct Holder {
     key: KeyPair,
 }
 
-/// The contents of a certificate.
 #[derive(Clone)]
 pub(crate) struct Contents {
     /// The subject after its common name: each item is a relative distinguished name with these Organization Units.
@@ -93,7 +92,6 @@ impl Authority {
         }
     }
 
-    /// Issues a certificate.
     pub(crate) fn issue(&self, contents: &Contents) -> Holder {
         let key = KeyPair::generate().unwrap();
         let certificate = contents.parameters.signed_by(&key, &self.issuer()).unwrap();
@@ -103,7 +101,6 @@ impl Authority {
         }
     }
 
-    /// The certificate, PEM.
     pub(crate) fn pem(&self) -> String {
         pem(&self.certificate)
     }
@@ -136,7 +133,7 @@ impl Holder {
         }
     }
 
-    /// A holder from PEM files.
+    /// Parses a certificate chain and a private key, both PEM.
     pub(crate) fn of_pem(chain: &str, key: &str) -> Self {
         let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
         Self {
@@ -145,17 +142,14 @@ impl Holder {
         }
     }
 
-    /// The private key.
     pub(crate) fn key(&self) -> PrivateKeyDer<'static> {
         PrivatePkcs8KeyDer::from(self.key.serialize_der()).into()
     }
 
-    /// The chain, PEM.
     pub(crate) fn chain_pem(&self) -> String {
         self.chain.iter().map(pem).collect()
     }
 
-    /// The private key, PEM.
     pub(crate) fn key_pem(&self) -> String {
         self.key.serialize_pem()
     }
@@ -188,13 +182,11 @@ impl Contents {
         }
     }
 
-    /// Applies a change.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut CertificateParams)) -> Self {
         change(&mut self.parameters);
         self
     }
 
-    /// Sets the extended key usages.
     pub(crate) fn purposes(self, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.with(|parameters| parameters.extended_key_usages = purposes.to_vec())
     }
@@ -294,7 +286,6 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
     text + "-----END CERTIFICATE-----\n"
 }
 
-/// A DER element with this tag and content.
 fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
     let head = match content.len() {

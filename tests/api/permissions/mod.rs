@@ -10,13 +10,11 @@ use keywright_harness::{Caller, Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// The path of permissions.
 pub(crate) const PERMISSIONS: &str = "/api/v2/permissions";
 
 /// The path of the permissions on a credential.
 pub(crate) const BY_CREDENTIAL: &str = "/api/v1/permissions";
 
-/// An unknown id.
 const UNKNOWN_ID: &str = "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
 
 /// All operations, in order.
@@ -47,7 +45,6 @@ pub(crate) async fn stored(server: &Server, path: &str, actor: &str) -> Option<V
     (response.status != 404).then(|| response.expect(200).json())
 }
 
-/// The operations that an actor has on a path.
 async fn operations(server: &Server, path: &str, actor: &str) -> Value {
     let stored = stored(server, path, actor).await;
     let operations = stored.and_then(|permission| permission.get("operations").cloned());

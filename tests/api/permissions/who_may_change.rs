@@ -382,7 +382,7 @@ async fn without_enforcement_every_caller_may_change_permissions() {
 }
 
 #[tokio::test]
-async fn without_enforcement_absent_is_404_and_existing_is_409() {
+async fn without_enforcement_a_permissions_existence_is_disclosed() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("stranger").await;
     let whole = permission("/a", "other", &["read"]);

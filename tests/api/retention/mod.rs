@@ -82,7 +82,6 @@ async fn ids(server: &Server, name: &str) -> Vec<String> {
     versions.iter().map(given::id).collect()
 }
 
-/// Returns the events of retention.
 fn events(server: &Server) -> Vec<Value> {
     let mut events = audit::events(server);
     events.retain(|event| event["actor"] == "keywright:retention");

@@ -14,7 +14,6 @@ async fn send(server: &Server, method: Method, path: &str, body: String) -> Resp
         .await
 }
 
-/// Generates a credential from literal parameters.
 async fn generate(
     server: &Server,
     name: &str,
@@ -26,7 +25,6 @@ async fn generate(
     send(server, Method::POST, "/api/v1/data", body).await
 }
 
-/// Sets a credential to a literal value.
 async fn set(server: &Server, name: &str, credential_type: &str, value: &str) -> Response {
     let body = format!(r#"{{"name":"{name}","type":"{credential_type}","value":{value}}}"#);
     send(server, Method::PUT, "/api/v1/data", body).await

@@ -38,7 +38,6 @@ async fn current(server: &Server, name: &str) -> Vec<Value> {
     response["data"].as_array().unwrap().clone()
 }
 
-/// The summary of a certificate.
 async fn summary(server: &Server, name: &str) -> Value {
     let path = format!("/api/v1/certificates?name={name}");
     server.get(&path).await.expect(200).json()["certificates"][0].clone()

@@ -111,7 +111,7 @@ async fn an_unreadable_certificate_below_the_ca_is_named() {
 }
 
 #[tokio::test]
-async fn yes_takes_all_remaining_steps_from_any_stage() {
+async fn yes_option_takes_all_remaining_steps_from_any_stage() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let steps = ["introduce", "switch", "renew", "retire"];

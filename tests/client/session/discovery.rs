@@ -35,7 +35,6 @@ pub(super) fn openid(request: &ReceivedRequest, url: &str, changes: &Value) -> O
     Some(Reply::new(200, &body.to_string()))
 }
 
-/// A response with tokens.
 pub(super) fn tokens() -> Reply {
     let tokens =
         json!({"access_token": "access", "refresh_token": "refresh", "token_type": "Bearer"});

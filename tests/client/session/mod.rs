@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::fixtures::versions;
 
-/// The stored session.
 fn session(shell: &Shell) -> Option<Value> {
     let file = shell.file(".config/keywright/session.json");
     let text = fs::read_to_string(file).ok()?;

@@ -81,7 +81,7 @@ fn failures_are_shown_with_message_file_and_line() {
             ));
             continue;
         }
-        let component = wrong_guest(&workshop, language, file, after, mistakes);
+        let component = failing_guest(&workshop, language, file, after, mistakes);
         for (kind, parameters) in KINDS {
             let run = workshop.plugin(&["run", &component, "--parameters", parameters]);
             let shown = normalized(&run.expect(1).errors);
@@ -93,7 +93,7 @@ fn failures_are_shown_with_message_file_and_line() {
 }
 
 /// Creates a project, makes it fail for some lengths, and builds it. Returns the path of the component.
-fn wrong_guest(
+fn failing_guest(
     workshop: &Workshop,
     language: &str,
     file: &str,

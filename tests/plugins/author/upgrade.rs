@@ -195,7 +195,6 @@ impl<'c> Stored<'c> {
     }
 }
 
-/// The type of the credentials.
 const TYPE: &str = "versioned";
 
 #[test]

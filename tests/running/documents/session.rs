@@ -230,7 +230,6 @@ fn database_names(url: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// The shared part of all sessions.
 const SHARED: &str = include_str!("sessions/shared.sh");
 
 /// The sessions that need a PostgreSQL database.

@@ -43,7 +43,6 @@ pub(crate) fn settings(on_failure: OnAuditFailure) -> AuditSettings {
     }
 }
 
-/// A service with a trail, and its sink.
 fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, MemorySink) {
     let sink = MemorySink::default();
     let (service, trail) = Service::audited(settings, sink.clone());

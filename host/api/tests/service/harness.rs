@@ -68,7 +68,6 @@ const RESPONSE_LIMITS: ResponseLimits = ResponseLimits {
     responses_bytes_per_actor_max: 1024 * 1024,
 };
 
-/// The request limits of a service.
 pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
     requests_max: 1_024,
     requests_per_actor_max: 256,
@@ -119,7 +118,6 @@ fn pem(label: &str, der: &[u8]) -> String {
     )
 }
 
-/// The key that the services trust.
 pub(crate) fn trusted_key() -> &'static TestKey {
     static KEY: OnceLock<TestKey> = OnceLock::new();
     KEY.get_or_init(TestKey::generate)
@@ -181,7 +179,6 @@ impl Service {
         )
     }
 
-    /// A service with an audit trail, and the trail.
     pub(crate) fn audited(settings: AuditSettings, sink: MemorySink) -> (Self, Arc<AuditTrail>) {
         Self::audited_within(REQUEST_LIMITS, settings, sink)
     }
@@ -206,7 +203,6 @@ impl Service {
         (service, trail)
     }
 
-    /// A service with settings for all certificates.
     pub(crate) fn with_certificate_settings(settings: CertificateSettings) -> Self {
         let (clock, verifier) = clock_and_verifier();
         Self::build(None, LIMITS, verifier, clock, settings, None)

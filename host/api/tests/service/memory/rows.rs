@@ -167,7 +167,6 @@ pub(super) fn ciphertext_bytes(stored: &StoredVersion) -> usize {
 }
 
 impl Memory {
-    /// Returns the id of an existing credential.
     pub(crate) fn credential_id(&self, name: &str) -> Uuid {
         let versions = self.newest_first().unwrap();
         let mut ids = versions
