@@ -22,7 +22,7 @@ pub(crate) async fn switch(server: &Server, is_on: bool) {
 // GET and POST /management: requests and responses.
 
 #[tokio::test]
-async fn the_mode_is_off_at_start_and_then_as_last_set() {
+async fn read_only_mode_is_off_at_start_and_then_as_last_set() {
     let server = Server::start().await;
     assert_mode(&server, false).await;
     for is_on in [true, true, false, false, true] {

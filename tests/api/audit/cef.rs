@@ -101,7 +101,7 @@ pub(super) fn last(server: &Server) -> Cef {
 }
 
 #[tokio::test]
-async fn a_line_has_all_fields_under_their_labels() {
+async fn a_cef_event_has_all_fields_with_their_labels() {
     let server = server().await;
     let version = given::set_value(&server, "/a", "v").await;
     let response = server.get("/api/v1/data?name=/a").await.expect(200);
@@ -149,7 +149,7 @@ async fn a_line_has_all_fields_under_their_labels() {
 }
 
 #[tokio::test]
-async fn details_are_json_within_the_line() {
+async fn request_details_are_json_in_a_cef_event() {
     let server = server().await;
     server.get("/api/v1/data?path=/a%3Db%5C").await.expect(200);
     let event = last(&server);
@@ -174,8 +174,8 @@ const ODD_TEXTS: [&str; 7] = [
 
 /// Returns whether a character is a control or formatting character.
 fn is_unprintable(character: char) -> bool {
-    let is_unseen = ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}'].contains(&character);
-    character.is_control() || is_unseen || matches!(character, '\u{2028}' | '\u{2029}')
+    let is_invisible = ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}'].contains(&character);
+    character.is_control() || is_invisible || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
 /// Replaces U+0000, which the id of a client cannot contain.

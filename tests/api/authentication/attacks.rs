@@ -279,7 +279,7 @@ async fn a_token_in_another_encoding_is_refused() {
         ("four parts", format!("{token}.{signature}")),
         ("an additional first part", format!("{header}.{token}")),
         ("a trailing dot", format!("{token}.")),
-        ("dots behind", format!("{token}...")),
+        ("three trailing dots", format!("{token}...")),
         ("a leading dot", format!(".{token}")),
         ("only dots", "..".to_owned()),
         ("no header", format!(".{payload}.{signature}")),

@@ -376,7 +376,7 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
 
 /// Returns whether a refusal could disclose existence, and the request names the resource of the permission.
 fn differs_by_existence(case: &Case) -> bool {
-    let names_it = !matches!(
+    let names_resource = !matches!(
         case.name,
         "bulk-regenerate-read-intermediate"
             | "bulk-regenerate-write-intermediate"
@@ -384,7 +384,7 @@ fn differs_by_existence(case: &Case) -> bool {
             | "regenerate-signed-by"
             | "regenerate-signed-by-through-data"
     );
-    case.needs.is_some() && case.refusal != Refusal::Hidden && names_it
+    case.needs.is_some() && case.refusal != Refusal::Hidden && names_resource
 }
 
 /// Returns whether a permitted caller succeeds even without the resource.

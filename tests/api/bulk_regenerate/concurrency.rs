@@ -67,7 +67,7 @@ async fn a_failing_certificate_is_named_and_nothing_is_written() {
 const LEAVES: usize = 8;
 
 #[tokio::test]
-async fn a_certificate_set_during_a_run_is_regenerated_from_that_value() {
+async fn a_certificate_set_during_a_run_is_regenerated_from_its_value() {
     let server = Server::start_with(&patient()).await;
     let other = server.start_another().await;
     let root = external_certificates::authority("root");

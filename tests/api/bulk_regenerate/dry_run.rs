@@ -189,20 +189,8 @@ async fn a_ca_with_only_a_transitional_version_is_404() {
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 404);
     assert!(error.contains("/leaf"), "{error}");
-}
-
-#[tokio::test]
-async fn a_set_certificate_of_an_unknown_signer_is_400() {
-    let server = Server::start().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/stuck", "/root").await;
-    let elsewhere = external_certificates::authority("elsewhere");
-    let stuck = elsewhere.sign_leaf("stuck");
-    let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
-    given::set(&server, "/stuck", "certificate", value).await;
-    let (status, error) = refused(&server, below_root()).await;
-    assert_eq!(status, 400);
-    assert!(error.contains("/stuck"), "{error}");
+    root.move_transitional(Value::Null).await.expect(200);
+    assert_eq!(names(&server.bulk_regenerate("/root").await), ["/leaf"]);
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ async fn bulk_regenerated_leaves_contain_transitional_and_new_ca() {
 }
 
 #[tokio::test]
-async fn responses_to_set_add_move_and_delete_contain_the_signer() {
+async fn set_add_move_and_delete_responses_contain_only_the_signer() {
     let server = server(CONCATENATED).await;
     let root = external_certificates::authority("root");
     let leaf = root.sign_leaf("leaf");

@@ -291,11 +291,3 @@ async fn regenerating_by_id_in_bulk_or_through_data_adds_defaults() {
     let usages: Vec<String> = versions.iter().map(usage).collect();
     assert_eq!(usages, [DEFAULT, ""]);
 }
-
-#[tokio::test]
-async fn without_the_setting_a_ca_has_only_the_requested_usages() {
-    let server = Server::start().await;
-    let parameters = json!({"is_ca": true});
-    let version = generate_certificate(&server, "/root", parameters).await;
-    assert_eq!(usage(&version), "");
-}

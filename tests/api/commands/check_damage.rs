@@ -14,7 +14,7 @@ struct Damage {
     found: &'static [(&'static str, &'static str)],
 }
 
-/// Applied one after the other, each to its own credentials.
+/// All damage, in the order in which the test causes it. Each item damages other credentials.
 const DAMAGES: [Damage; 25] = [
     Damage {
         sql: "drop index credential_version_transitional",

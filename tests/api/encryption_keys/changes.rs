@@ -25,7 +25,7 @@ async fn servers_starting_together_with_a_new_key_share_one_record() {
     // Migrates the schema.
     let first = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
     first.stop().await;
-    // A slowly derived key, so that all servers find no record and create one.
+    // Deriving this key is slow, so all servers read the records before one of them adds a record.
     let options = with_keys(&["PASSWORD"]).storage(&storage);
     let start = || Server::start_with(&options);
     let (one, two, three, four) = tokio::join!(start(), start(), start(), start());

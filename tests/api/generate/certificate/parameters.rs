@@ -51,7 +51,7 @@ async fn one_subject_field_is_enough_and_none_is_400() {
 }
 
 #[tokio::test]
-async fn neither_ca_nor_is_ca_nor_self_sign_is_400() {
+async fn parameters_without_ca_is_ca_and_self_sign_are_400() {
     let server = Server::start().await;
     for parameters in [
         json!({"common_name": "leaf"}),
