@@ -46,7 +46,7 @@ async fn assert_stored(server: &Server, names: &[String]) {
 async fn health(server: &Server) -> [u16; 2] {
     let main = server.request(Method::GET, "/health");
     let main = server.send(main).await.status;
-    let management = server.ask_management(Method::GET, "/health").await;
+    let management = server.request_management(Method::GET, "/health").await;
     [main, management.status]
 }
 

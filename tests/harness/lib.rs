@@ -53,7 +53,7 @@ pub use options::{Options, identity_provider_recipe};
 pub use plugins::{BadPlugin, KeyManagementPlugin, release};
 pub use programs::{
     Node, Program, client_by_toolchain, component_by_toolchain, ended, is_available, node,
-    python_program, signal, tell, toolchain_program, toolchain_python,
+    print_message, python_program, signal, toolchain_program, toolchain_python,
 };
 pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};

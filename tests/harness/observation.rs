@@ -50,14 +50,14 @@ impl Server {
     }
 
     /// Sends a request to the management address.
-    pub async fn ask_management(&self, method: Method, path: &str) -> Response {
+    pub async fn request_management(&self, method: Method, path: &str) -> Response {
         let url = format!("{}{path}", self.management_url());
         self.send(self.request_to(method, &url)).await
     }
 
     /// Scrapes the server's metrics.
     pub async fn scrape(&self) -> Scrape {
-        let response = self.ask_management(Method::GET, "/metrics").await;
+        let response = self.request_management(Method::GET, "/metrics").await;
         Scrape::parse(&response.expect(200).body)
     }
 

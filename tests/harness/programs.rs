@@ -70,15 +70,15 @@ pub fn is_available(name: &str) -> bool {
         "{name} is required in CI"
     );
     if !found {
-        tell(&format!("skipped: {name} is not installed"));
+        print_message(&format!("skipped: {name} is not installed"));
     }
     found
 }
 
 /// Prints a message to the terminal, even if output of passing tests is captured.
-pub fn tell(words: &str) {
+pub fn print_message(message: &str) {
     // Standard error may be closed, which is allowed.
-    let _ = writeln!(io::stderr(), "{words}");
+    let _ = writeln!(io::stderr(), "{message}");
 }
 
 /// Sends a process a signal, such as `INT`.
@@ -186,7 +186,7 @@ fn found(path: PathBuf, absence: &str) -> Option<PathBuf> {
         "{absence}, which is required in CI: {}",
         path.display()
     );
-    tell(&format!(
+    print_message(&format!(
         "skipped: {absence} (`cargo xtask test` installs the toolchain where possible)"
     ));
     None
@@ -201,7 +201,7 @@ pub fn python_program(name: &str) -> Option<Command> {
             env::var_os("CI").is_none(),
             "{name} with its packages is required in CI"
         );
-        tell(&format!(
+        print_message(&format!(
             "skipped: {name} is not installed in {ENVIRONMENT} (`cargo xtask test` installs it if Python 3 is available)"
         ));
         return None;

@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path};
 
-use keywright_harness::{tell, workspace};
+use keywright_harness::{print_message, workspace};
 
 use super::{
     Workshop,
@@ -75,7 +75,7 @@ fn failures_are_shown_with_message_file_and_line() {
             .find(|(name, _)| *name == language)
             .unwrap();
         if !is_installed(programs) {
-            tell(&format!(
+            print_message(&format!(
                 "skipped: {language}: {} is missing",
                 programs.join(" or ")
             ));
