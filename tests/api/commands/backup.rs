@@ -243,7 +243,7 @@ async fn a_failed_backup_leaves_no_file() {
 }
 
 #[tokio::test]
-async fn a_schema_of_another_version_is_backed_up_unchanged() {
+async fn a_database_with_another_schema_version_can_be_backed_up() {
     let Some((server, folder)) = server_with_values().await else {
         return;
     };
