@@ -10,12 +10,12 @@ async fn interpolate(server: &Server, document: Value) -> Response {
     server.post("/api/v1/interpolate", document).await
 }
 
-/// A document with one service that has one binding.
+/// Returns a document with one service that has one binding.
 fn one_binding(credentials: &Value) -> Value {
     json!({"service": [{"name": "binding", "credentials": credentials}]})
 }
 
-/// A server with the credential `/secret` of type json, and its value.
+/// Starts a server with the credential `/secret` of type json. Returns it with the credential's value.
 async fn with_secret() -> (Server, Value) {
     let server = Server::start().await;
     let value = json!({"password": "p", "nested": {"list": [1, null, "ä"]}});

@@ -87,7 +87,7 @@ async fn concurrent_writers_of_two_types_create_only_one_type() {
     assert_eq!(given::versions(&server, "/new").await.len(), 1);
 }
 
-/// A server whose queue refuses no request, even on a slow machine.
+/// Returns options of a server whose queue refuses no request, even on a slow machine.
 fn patient() -> Options {
     Options::default().environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
 }

@@ -271,7 +271,7 @@ async fn an_impossible_configured_actor_is_refused_at_start() {
     }
 }
 
-/// Options with these actors for `/management`, a JSON array.
+/// Returns options with these actors for `/management`, a JSON array.
 fn actors(named: &str) -> Options {
     Options::default().environment("KEYWRIGHT_MANAGEMENT__ACTORS", named)
 }
@@ -480,7 +480,7 @@ async fn a_refused_write_is_not_logged_as_a_server_error() {
     assert!(!log.contains(r#""level":"ERROR""#), "{log}");
 }
 
-/// Every request that writes.
+/// Returns every request that writes.
 fn writes() -> Vec<(Method, String)> {
     let certificate = format!("/api/v1/certificates/{ID}");
     vec![

@@ -157,7 +157,7 @@ async fn the_management_listener_stops_with_the_server() {
 
 // The metrics match the documentation and the standard format.
 
-/// A scrape of a server with samples for every metric.
+/// Scrapes a server that has samples for every metric.
 async fn full_scrape() -> Scrape {
     let server = Server::start_with(&Options::default().watched().extra(RETENTION)).await;
     given::generate(&server, "/p", "password", json!({})).await;
@@ -182,7 +182,7 @@ interval_seconds = 1
 policies = [{ path = "/nothing/*", versions_max = 1, age_days_max = 1 }]
 "#;
 
-/// The metrics in `host/docs/metrics.md`: type and labels by name.
+/// Returns the metrics in `host/docs/metrics.md`: type and labels by name.
 fn documented() -> BTreeMap<String, (String, BTreeSet<String>)> {
     let page = fs::read_to_string(workspace().join("host/docs/metrics.md")).unwrap();
     let rows = page

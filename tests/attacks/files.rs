@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::limit_file_size;
 
-/// Options of a server that starts fast, with a management address.
+/// Returns options of a server that starts fast, with a management address.
 fn options() -> Options {
     Options::default()
         .without_plugins()

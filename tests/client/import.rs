@@ -50,7 +50,7 @@ async fn a_file_of_another_client_is_imported() {
     );
 }
 
-/// A text as a YAML block scalar below a field.
+/// Returns a text as a YAML block scalar below a field.
 fn block(text: &Value) -> String {
     let lines = text.as_str().unwrap().lines();
     let lines: Vec<String> = lines.map(|line| format!("      {line}\n")).collect();

@@ -212,7 +212,7 @@ struct Deployment {
 }
 
 impl Deployment {
-    /// The deployment of the configured component, from this time on.
+    /// Starts the deployment of the configured component at this time.
     async fn begin(began: Instant, server: &Server) -> Self {
         Self {
             digest: server.plugin_digest(CREDENTIAL_TYPE).await,
@@ -259,7 +259,7 @@ fn build(files: &TempDir, mark: &str) -> PathBuf {
     path
 }
 
-/// A server with such a build, and timeouts for slow machines.
+/// Returns options of a server with such a build, and timeouts for slow machines.
 fn options(build: &Path) -> Options {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\"]\nlimits = {{ deadline_ms = 600000 }}",
@@ -271,7 +271,7 @@ fn options(build: &Path) -> Options {
         .environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
 }
 
-/// The names of the credentials that a component generated.
+/// Returns the names of the credentials that a component generated.
 async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
     let query = format!("/api/v1/data?generated_by={digest}");
     let found = server.get(&query).await.expect(200).json();
@@ -327,7 +327,7 @@ struct Outcome {
 }
 
 impl Load {
-    /// A load on a server, not yet started.
+    /// Returns a load on a server, not yet started.
     pub(super) fn on(server: &Arc<Server>) -> Self {
         Self {
             server: Arc::clone(server),

@@ -120,7 +120,7 @@ async fn each_failure_is_audited_with_status_and_request() {
 
 const UNKNOWN: &str = "/api/v2/permissions/0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
 
-/// A body for `/api/v1/permissions` that grants read and write to these actors.
+/// Returns a body for `/api/v1/permissions` that grants read and write to these actors.
 fn granting(actors: &[String]) -> Value {
     let entries = actors
         .iter()

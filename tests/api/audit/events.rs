@@ -140,7 +140,7 @@ async fn x_forwarded_for_is_used_from_trusted_proxies_only() {
 
 // A request that touches several resources has an event for each.
 
-/// The ids of the versions in events, sorted.
+/// Returns the ids of the versions in events, sorted.
 fn version_ids(events: &[Value]) -> Vec<String> {
     let mut ids: Vec<String> = events
         .iter()

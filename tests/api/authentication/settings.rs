@@ -227,12 +227,12 @@ impl Configured {
     }
 }
 
-/// The path of an actor; credential names cannot contain a colon.
+/// Returns the path of an actor; credential names cannot contain a colon.
 fn path(actor: &str) -> String {
     actor.replace([':', '|', '@'], "_")
 }
 
-/// The claims with one claim replaced.
+/// Returns the claims with one claim replaced.
 fn with(claims: &Value, name: &str, value: Value) -> Value {
     let mut changed = claims.clone();
     changed[name] = value;

@@ -67,7 +67,7 @@ pub(super) struct Request {
 }
 
 impl Case {
-    /// The name of a credential of this case.
+    /// Returns the name of a credential of this case.
     pub(super) fn path_of(&self, name: &str) -> String {
         if name == RESOURCE {
             format!("/Matrix/{}/Folder/{RESOURCE}", self.name)
@@ -93,7 +93,7 @@ const USUAL: Case = Case {
     refusal: Refusal::NotFound,
 };
 
-/// Every endpoint, and each permission that it needs.
+/// Returns cases for every endpoint and each permission that it needs.
 pub(super) fn all() -> Vec<Case> {
     [
         reads(),
@@ -247,7 +247,7 @@ fn generate(world: &World, mode: &str) -> Request {
 
 // Requests about certificates and their CAs.
 
-/// Cases that name a CA, or whose certificate a CA has signed.
+/// Returns cases that name a CA, or whose certificate a CA has signed.
 fn authorities() -> Vec<Case> {
     let write = Case {
         needs: WRITE,
@@ -459,7 +459,7 @@ fn bulk_regenerate(world: &World, authority: &str) -> Request {
     send(Method::POST, "/api/v1/bulk-regenerate", body)
 }
 
-/// Requests about another actor's permission on the credential's name.
+/// Returns cases about another actor's permission on the credential's name.
 fn permissions() -> Vec<Case> {
     let case = |name, needs, request| Case {
         name,

@@ -207,7 +207,7 @@ async fn server_with_chain(paths: &[&str]) -> (Server, Caller) {
     (server, reader)
 }
 
-/// The names in a list, in its order.
+/// Returns the names in a list, in its order.
 async fn listed(reader: &Caller, target: &str, field: &str) -> Vec<String> {
     let list = reader.get(target).await.expect(200).json();
     let items = list[field].as_array().unwrap();

@@ -63,8 +63,8 @@ const ELSEWHERE: [PathOf; 7] = [
 const LEVELS: usize = 4;
 
 impl Grant {
-    /// Every combination: no permission; on each path that covers the credential, each operation alone, all operations, and
-    /// all but one; and all operations on each path that does not cover it.
+    /// Returns every combination: no permission; on each path that covers the credential, each operation alone, all operations,
+    /// and all but one; and all operations on each path that does not cover it.
     pub(super) fn all() -> Vec<Self> {
         let mut all = vec![Self::none()];
         let mut covering = vec![PathOf::Name];
@@ -83,7 +83,7 @@ impl Grant {
         all
     }
 
-    /// No permission.
+    /// Returns a grant without operations.
     pub(super) fn none() -> Self {
         Self {
             path: PathOf::Name,
@@ -138,7 +138,7 @@ fn operation_sets() -> Vec<Vec<&'static str>> {
     sets
 }
 
-/// The permissions of all callers in all cases, as sections of the configuration.
+/// Returns the permissions of all callers in all cases, as sections of the configuration.
 pub(super) fn permissions(cases: &[Case], grants: &[Grant]) -> String {
     let all_actors: Vec<_> = (0..grants.len()).flat_map(actors).collect();
     let mut text = String::new();
@@ -322,7 +322,7 @@ pub(super) async fn send(caller: &Caller, request: Request) -> Response {
     }
 }
 
-/// The number of occurrences of a name in a list.
+/// Returns the number of occurrences of a name in a list.
 fn listed(response: &Response, name: &str) -> usize {
     let lists = response.json();
     let lists = lists.as_object().unwrap().values();

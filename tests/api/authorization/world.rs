@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// All versions of all its credentials.
+    /// Returns all versions of all credentials of the case.
     pub(super) async fn all_versions(&self, server: &Server) -> Vec<Value> {
         let mut all = Vec::new();
         for name in self.names.values() {
@@ -106,28 +106,28 @@ impl World {
         all
     }
 
-    /// An actor without permissions so far.
+    /// Returns an actor without permissions so far.
     pub(super) fn fresh_actor(&self) -> String {
         self.actors.set(self.actors.get() + 1);
         format!("{SOMEONE}-{}", self.actors.get())
     }
 
-    /// The name of a credential.
+    /// Returns the name of a credential.
     pub(super) fn name(&self, name: &str) -> &str {
         &self.names[name]
     }
 
-    /// The path above [`RESOURCE`].
+    /// Returns the path above [`RESOURCE`].
     pub(super) fn folder(&self) -> &str {
         self.name(RESOURCE).rsplit_once('/').unwrap().0
     }
 
-    /// The id of a credential's version.
+    /// Returns the id of a credential's version.
     pub(super) fn version_id(&self, name: &str) -> &str {
         self.versions[name]["id"].as_str().unwrap()
     }
 
-    /// A field of a credential's value.
+    /// Returns a field of a credential's value.
     pub(super) fn field(&self, name: &str, field: &str) -> &Value {
         &self.versions[name]["value"][field]
     }

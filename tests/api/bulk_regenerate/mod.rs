@@ -18,7 +18,7 @@ use crate::{external_certificates::ExternalCertificate, given};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
-/// A server whose timeouts allow slow key generation on a busy machine.
+/// Returns options of a server whose timeouts allow slow key generation on a busy machine.
 fn patient() -> Options {
     Options::default().environment(
         "KEYWRIGHT_GENERATORS__CERTIFICATE__LIMITS__DEADLINE_MS",
@@ -88,7 +88,7 @@ async fn begin(server: &Server, signed_by: &str, generated: usize) -> Bulk {
     bulk
 }
 
-/// The number of generated values in the server's log.
+/// Returns the number of generated values in the server's log.
 fn generated_count(server: &Server) -> usize {
     server.log().matches(r#""function":"generate""#).count()
 }

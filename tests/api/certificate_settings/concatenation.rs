@@ -162,7 +162,7 @@ async fn the_second_ca_is_always_stored_but_returned_only_if_enabled() {
     assert_eq!(actual, [generated_read(&generated)]);
 }
 
-/// A generated version as returned by reads: without issuance fields.
+/// Returns a generated version as returned by reads: without issuance fields.
 fn generated_read(generated: &Value) -> Value {
     let mut version = generated.clone();
     for field in ["duration_overridden", "duration_used", "key_length"] {

@@ -11,7 +11,7 @@ use crate::{
 
 // `POST /api/v1/certificates/{certificate_id}/versions`.
 
-/// A set certificate `/a`.
+/// Sets the certificate `/a`.
 async fn given_certificate(server: &Server) -> Certificate<'_> {
     let value = json!({"certificate": authority("first").certificate});
     Certificate::set(server, "/a", value).await
@@ -300,7 +300,7 @@ async fn deleting_the_transitional_version_allows_another() {
 
 // `PUT /api/v1/certificates/{certificate_id}/update_transitional_version`.
 
-/// A certificate with this many versions, and their ids, oldest first.
+/// Sets a certificate this many times. Returns it with the ids of its versions, oldest first.
 async fn with_versions<'a>(
     server: &'a Server,
     name: &str,

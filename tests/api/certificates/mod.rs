@@ -22,7 +22,7 @@ pub(crate) struct Certificate<'a> {
 }
 
 impl<'a> Certificate<'a> {
-    /// An existing certificate.
+    /// Returns an existing certificate.
     pub(crate) async fn named(server: &'a Server, name: &str) -> Self {
         let summary = summary(server, name).await;
         Self {
@@ -74,12 +74,12 @@ impl<'a> Certificate<'a> {
         self.server.put(&path, body).await
     }
 
-    /// All its versions, newest first.
+    /// Returns all versions of the certificate, newest first.
     pub(crate) async fn versions(&self) -> Vec<Value> {
         self.versions_where("").await
     }
 
-    /// Its active version and its transitional version.
+    /// Returns the active version and the transitional version of the certificate.
     pub(crate) async fn current(&self) -> Vec<Value> {
         self.versions_where("?current=true").await
     }
@@ -102,7 +102,7 @@ impl<'a> Certificate<'a> {
         self.server.delete(&path).await
     }
 
-    /// A path below the certificate's own path.
+    /// Returns a path below the certificate's own path.
     pub(crate) fn path(&self, below: &str) -> String {
         format!("{CERTIFICATES}/{}/{below}", self.id)
     }
@@ -148,7 +148,7 @@ fn transitional(versions: &[Value]) -> Vec<String> {
     flagged.map(given::id).collect()
 }
 
-/// Every request below a certificate's path, with a valid body.
+/// Returns every request below a certificate's path, with a valid body.
 fn requests(certificate_id: &str, version_id: &str) -> Vec<(Method, String, Value)> {
     let path = |below: &str| format!("{CERTIFICATES}/{certificate_id}/{below}");
     let certificate = external_certificates::authority("x").certificate;

@@ -264,7 +264,7 @@ async fn on_postgresql_the_error_names_the_tool_to_use() {
     assert!(!server.directory().join("copy").exists());
 }
 
-/// A server on SQLite with some values, and a folder for copies.
+/// Starts a server on SQLite with some values, and creates a folder for copies. Returns `None` on PostgreSQL.
 async fn server_with_values() -> Option<(Server, TempDir)> {
     if is_on_postgres() {
         return None;

@@ -90,7 +90,7 @@ async fn a_server_without_key_creation_starts_with_an_existing_record() {
     given::set_value(&server, "/a", "1").await;
 }
 
-/// The key `KEY_A`, for a server that does not create its record.
+/// Configures the key `KEY_A` for a server that does not create the key's record.
 fn waiting(lines: &str) -> String {
     let keys = sections(&["KEY_A"]);
     format!("[encryption]\nkey_creation_enabled = false\n{lines}\n{keys}")

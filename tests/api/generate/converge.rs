@@ -45,7 +45,7 @@ pub(super) async fn converge_from(
     }
 }
 
-/// The same parameters with some replaced.
+/// Returns the same parameters with some replaced.
 pub(super) fn with(base: &Value, others: &Value) -> Value {
     let mut changed = base.clone();
     for (name, value) in others.as_object().into_iter().flatten() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// Parameters for each type that can be generated.
+/// Returns parameters for each type that can be generated.
 pub(super) fn generatable() -> [(&'static str, Value); 5] {
     [
         ("password", json!({})),

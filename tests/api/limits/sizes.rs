@@ -306,7 +306,7 @@ async fn early_responses_do_not_wait_for_a_100_continue_body() {
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
-/// A request over HTTP/2 without a token, and the part of its body that has been sent.
+/// Sends a request over HTTP/2 without a token, and this part of its body.
 async fn refused_request(server: &Server, body: &[u8]) -> TlsStream<TcpStream> {
     let mut stream = tls(server, ORDINARY, HTTP2).await.unwrap();
     let head = form_to("/api/v1/data", 1);

@@ -34,12 +34,12 @@ pub(crate) struct Contents {
 }
 
 impl Authority {
-    /// A self-signed CA.
+    /// Generates a self-signed CA.
     pub(crate) fn root(common_name: &str) -> Self {
         Self::root_with(common_name, |_| {})
     }
 
-    /// A self-signed CA with changed contents.
+    /// Generates a self-signed CA with changed contents.
     pub(crate) fn root_with(
         common_name: &str,
         change: impl FnOnce(&mut CertificateParams),
@@ -48,7 +48,7 @@ impl Authority {
         Self::self_signed(parameters, KeyPair::generate().unwrap(), change)
     }
 
-    /// The same CA with another certificate for its name and key.
+    /// Returns the same CA with a new certificate for its name and key.
     pub(crate) fn renewed_with(&self, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::from_pem(&self.key.serialize_pem()).unwrap();
         Self::self_signed(self.parameters.clone(), key, change)
@@ -68,14 +68,14 @@ impl Authority {
         }
     }
 
-    /// An intermediate CA with these extended key usages; unrestricted if the list is empty.
+    /// Generates an intermediate CA with these extended key usages; unrestricted if the list is empty.
     pub(crate) fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.below_with(common_name, |parameters| {
             parameters.extended_key_usages = purposes.to_vec();
         })
     }
 
-    /// An intermediate CA with changed contents.
+    /// Generates an intermediate CA with changed contents.
     pub(crate) fn below_with(
         &self,
         common_name: &str,
@@ -125,7 +125,7 @@ impl Holder {
         self
     }
 
-    /// The same certificates with another holder's key.
+    /// Returns the same certificates with another holder's key.
     pub(crate) fn with_the_key_of(self, other: Self) -> Self {
         Self {
             chain: self.chain,
@@ -156,7 +156,7 @@ impl Holder {
 }
 
 impl Contents {
-    /// The contents of a client's certificate, with these relative distinguished names of Organization Units.
+    /// Returns the contents of a client's certificate, with these relative distinguished names of Organization Units.
     pub(crate) fn of_client(units: &[&[&str]]) -> Self {
         let mut parameters = parameters("instance");
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -170,7 +170,7 @@ impl Contents {
         }
     }
 
-    /// The contents of the certificate of a server on the loopback address.
+    /// Returns the contents of the certificate of a server on the loopback address.
     pub(crate) fn of_server() -> Self {
         let mut parameters = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
         parameters.distinguished_name = name("server");
@@ -247,7 +247,7 @@ impl Contents {
     }
 }
 
-/// The octets of a text in this string type.
+/// Returns the octets of a text in this string type.
 fn encoded(text: &str, tag: u8) -> Vec<u8> {
     let characters = text.chars().map(u32::from);
     match tag {

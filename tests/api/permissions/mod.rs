@@ -24,17 +24,17 @@ fn permission(path: &str, actor: &str, operations: &[&str]) -> Value {
     json!({"path": path, "actor": actor, "operations": operations})
 }
 
-/// A body for `/api/v1/permissions` with one entry.
+/// Returns a body for `/api/v1/permissions` with one entry.
 fn on_credential(name: &str, actor: &str, operations: &[&str]) -> Value {
     json!({"credential_name": name, "permissions": [permission(name, actor, operations)]})
 }
 
-/// The path of a permission.
+/// Returns the path of a permission.
 pub(crate) fn address(id: &str) -> String {
     format!("{PERMISSIONS}/{id}")
 }
 
-/// The query for an actor's permission on a path.
+/// Returns the query for an actor's permission on a path.
 fn query(path: &str, actor: &str) -> String {
     format!("{PERMISSIONS}?path={path}&actor={actor}")
 }
@@ -51,7 +51,7 @@ async fn operations(server: &Server, path: &str, actor: &str) -> Value {
     operations.unwrap_or_default()
 }
 
-/// A client with these operations on this path only.
+/// Returns a client with these operations on this path only.
 async fn client_with(server: &Server, path: &str, operations: &[&str]) -> Caller {
     let client = server.as_client("someone").await;
     server.grant(path, client.actor(), operations).await;

@@ -315,7 +315,7 @@ async fn certificates_remain_linked_to_their_signing_ca() {
     assert_eq!(regenerated["regenerated_credentials"], json!(["/leaf"]));
 }
 
-/// The responses about all certificates, without their lists of versions.
+/// Returns the responses about all certificates, without their lists of versions.
 async fn responses(server: &Server) -> Vec<Value> {
     let mut responses = Vec::new();
     for path in [

@@ -15,7 +15,7 @@ struct Step {
     status: Option<u16>,
 }
 
-/// A server with one CA, `/root`, which signed nothing, and this result of the first step.
+/// Starts a stub server with one CA, `/root`, which signed nothing. The first step has this result.
 fn server(first: Step) -> Stub {
     // A letter per version, newest first: `t` is transitional, `s` is not.
     let versions = Arc::new(Mutex::new("s".to_owned()));

@@ -14,7 +14,7 @@ use super::{
     rotate::{rotate, run_rotate, server_with_leaf},
 };
 
-/// A server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.
+/// Starts a server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.
 async fn server_with_tree() -> Server {
     let server = Server::start().await;
     authority(&server, "/root", None).await;

@@ -41,13 +41,13 @@ pub(super) fn tokens() -> Reply {
     Reply::new(200, &tokens.to_string())
 }
 
-/// A shell without a login.
+/// Creates a shell without a login.
 pub(super) fn shell(stub: &Stub) -> Shell {
     let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
     shell.variable("KEYWRIGHT_CLIENT_RETRIES", "0")
 }
 
-/// The requests to a path.
+/// Returns the requests to a path.
 pub(super) fn requests_at(stub: &Stub, line: &str) -> Vec<ReceivedRequest> {
     let requests = stub.requests().into_iter();
     requests.filter(|request| request.line == line).collect()

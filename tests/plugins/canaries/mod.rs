@@ -82,7 +82,7 @@ async fn assert_absent_from_files(server: Server, canaries: &Canaries, marker: &
     canaries.assert_absent("the complete log", &log);
 }
 
-/// The contents of the database file and of the files that SQLite keeps next to it.
+/// Returns the contents of the database file and of the files that SQLite keeps next to it.
 fn database(folder: &Path) -> String {
     let mut contents = String::new();
     for entry in fs::read_dir(folder).unwrap() {

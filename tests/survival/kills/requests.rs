@@ -75,7 +75,7 @@ impl Request {
         self
     }
 
-    /// The start of the request.
+    /// Returns the start of the request.
     pub(super) fn summary(&self) -> String {
         let body: String = self
             .body
@@ -267,7 +267,7 @@ fn text(choices: &mut ChaCha12Rng) -> String {
     format!("{number}{}", "x".repeat(length))
 }
 
-/// The start of a text, for values with short fields.
+/// Returns the start of a text, for values with short fields.
 fn short(text: &str) -> &str {
     &text[..text.len().min(50)]
 }

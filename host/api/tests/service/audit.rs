@@ -355,7 +355,7 @@ async fn an_unknown_path_is_audited_as_requested() {
     }
 }
 
-/// A trail without a service, and its sink.
+/// Returns a trail without a service, and its sink.
 fn trail(on_failure: OnAuditFailure) -> (AuditTrail, MemorySink) {
     let sink = MemorySink::default();
     let clock = Arc::new(FixedClock(AtomicI64::new(0)));

@@ -123,7 +123,7 @@ pub(crate) fn trusted_key() -> &'static TestKey {
     KEY.get_or_init(TestKey::generate)
 }
 
-/// The claims of a valid token.
+/// Returns the claims of a valid token.
 pub(crate) fn good_claims() -> Value {
     json!({
         "iss": ISSUER,
@@ -154,7 +154,7 @@ impl Response {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
     }
 
-    /// The `error` field of a body whose fields are all strings.
+    /// Returns the `error` field of a body whose fields are all strings.
     pub(crate) fn error(&self) -> String {
         let body = self.json();
         assert!(body.as_object().unwrap().values().all(Value::is_string));
@@ -183,7 +183,7 @@ impl Service {
         Self::audited_within(REQUEST_LIMITS, settings, sink)
     }
 
-    /// A service with these limits and an audit trail, and the trail.
+    /// Returns a service with these limits and an audit trail, and the trail.
     pub(crate) fn audited_within(
         request_limits: RequestLimits,
         settings: AuditSettings,
@@ -208,7 +208,7 @@ impl Service {
         Self::build(None, LIMITS, verifier, clock, settings, None)
     }
 
-    /// A service that fetches keys from this provider.
+    /// Returns a service that fetches keys from this provider.
     pub(crate) fn with_identity_provider(provider: HttpsIdentityProvider) -> Self {
         let clock = Arc::new(FixedClock(AtomicI64::new(NOW_SECONDS)));
         let verifier = TokenVerifier::with_identity_provider(
@@ -349,7 +349,7 @@ impl Service {
     }
 }
 
-/// A fixed clock at the initial time, and a token verifier with it and the trusted key.
+/// Returns a fixed clock at the initial time, and a token verifier with it and the trusted key.
 fn clock_and_verifier() -> (Arc<FixedClock>, TokenVerifier) {
     let clock = Arc::new(FixedClock(AtomicI64::new(NOW_SECONDS)));
     let key = StaticKey {

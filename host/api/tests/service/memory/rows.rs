@@ -250,7 +250,7 @@ impl Memory {
     }
 }
 
-/// The plugin that generated the stored values. It is not configured any more.
+/// Returns the plugin that generated the stored values. It is not configured any more.
 fn replaced_plugin() -> PluginIdentity {
     PluginIdentity {
         name: "replaced".to_owned(),
