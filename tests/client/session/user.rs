@@ -108,8 +108,8 @@ async fn a_provider_without_the_endpoint_is_reported() {
     }
 }
 
-/// Writes a script that acts as a browser. It requests the redirect URI, first with a forged state, then with these
-/// parameters. `STATE` is replaced by the state.
+/// Writes a script that acts as a browser, and returns its path. The script requests the redirect URI, first with a forged
+/// state, then with these parameters. `STATE` is replaced by the state.
 fn browser(shell: &Shell, parameters: &str) -> String {
     let script = format!(
         r#"#!/bin/bash
