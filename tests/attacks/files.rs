@@ -278,7 +278,7 @@ async fn health_is_down_until_the_audit_trail_can_be_written() {
 }
 
 #[tokio::test]
-async fn a_nonblocking_audit_failure_leaves_the_server_up() {
+async fn health_stays_up_if_audit_failures_do_not_block_requests() {
     let audit = "[audit]\nsink = \"file\"\nfile = \"/dev/full\"\non_failure = \"continue\"";
     let server = Server::start_with(&options().audit(audit)).await;
     assert_eq!(set(&server, "/a", "v").await, 200);
