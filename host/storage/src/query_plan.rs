@@ -344,8 +344,8 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     let of_actor_on = permission::of_actor_on(4);
     [
         credential::VERSION_BY_ID,
-        credential::NAME_OF_VERSION,
-        credential::NAME_OF_CERTIFICATE,
+        credential::NAME_FROM_VERSION_ID,
+        credential::NAME_FROM_CREDENTIAL_ID,
         credential::STORED_NAME,
         credential::VERSIONS_NEWEST_FIRST,
         credential::VERSIONS_CURRENT,

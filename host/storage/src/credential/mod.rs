@@ -130,16 +130,26 @@ impl SqlCredentialRepository {
 #[async_trait]
 impl CredentialRepository for SqlCredentialRepository {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryError> {
-        let query = statement(statements::NAME_OF_VERSION).bind(id);
-        self.name(query).await
+        let query = statement(statements::NAME_FROM_VERSION_ID).bind(id);
+        let Some(row) = self.pools.reader.fetch_optional(query.short()).await? else {
+            return Ok(None);
+        };
+        let found: Uuid = column!(row, "credential_version", "id")?;
+        let name = row::name(&row)?;
+        Ok((found == id).then_some(name))
     }
 
     async fn name_of_certificate(
         &self,
         credential_id: Uuid,
     ) -> Result<Option<CredentialName>, RepositoryError> {
-        let query = statement(statements::NAME_OF_CERTIFICATE).bind(credential_id);
-        self.name(query).await
+        let query = statement(statements::NAME_FROM_CREDENTIAL_ID).bind(credential_id);
+        let Some(row) = self.pools.reader.fetch_optional(query.short()).await? else {
+            return Ok(None);
+        };
+        let found: Uuid = column!(row, "credential", "id")?;
+        let (name, credential_type) = (row::name(&row)?, row::credential_type(&row)?);
+        Ok((found == credential_id && credential_type.is_certificate()).then_some(name))
     }
 
     async fn stored_name(

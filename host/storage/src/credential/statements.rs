@@ -32,12 +32,13 @@ pub(crate) const VERSION_BY_ID: &str = select_version!(
     "from credential_version v join credential c on c.sequence = v.credential_sequence where v.id = $1"
 );
 
-pub(crate) const NAME_OF_VERSION: &str = "select c.name
- from credential_version v join credential c on c.sequence = v.credential_sequence where v.id = $1";
+/// The name of the version with the first id from `$1` on. So an unknown id takes the same work as a known one, and the time of a
+/// refusal does not reveal which it is.
+pub(crate) const NAME_FROM_VERSION_ID: &str = "select v.id, c.name
+ from credential_version v join credential c on c.sequence = v.credential_sequence where v.id >= $1 order by v.id limit 1";
 
-/// The type is a literal, to match the index of certificates.
-pub(crate) const NAME_OF_CERTIFICATE: &str =
-    "select c.name from credential c where c.id = $1 and c.credential_type = 'certificate'";
+/// As [`NAME_FROM_VERSION_ID`], of the credential with the first id from `$1` on, and its type.
+pub(crate) const NAME_FROM_CREDENTIAL_ID: &str = "select c.id, c.name, c.credential_type from credential c where c.id >= $1 order by c.id limit 1";
 
 pub(crate) const STORED_NAME: &str = "select c.name from credential c where c.name_folded = $1";
 
