@@ -319,5 +319,6 @@ impl ReadSources<'_> {
 /// The maximum number of paths for which permissions are looked up one by one. Most callers have fewer permissions than that.
 const PATHS_AT_ONCE: usize = 64;
 
-/// The name looked up for an unknown id. No permission can cover it, because paths can't contain spaces.
-const NAME_FOR_UNKNOWN_IDS: &str = "/ / / /";
+/// The name looked up for an unknown id. No permission can cover it, because paths can't contain spaces. It has as many enclosing
+/// paths as names such as `/deployment/job/password`.
+const NAME_FOR_UNKNOWN_IDS: &str = "/ / / ";
