@@ -110,7 +110,7 @@ impl Credentials {
         };
         if let Some(version) = self.version_to_keep(permitted, existing.active).await? {
             permit.disclosed_version(version.stored.credential_id, version.stored.id);
-            return Ok(Some(kept_response(self.render(permit, version)?)));
+            return Ok(Some(written(self.render(permit, version)?, false, 0)));
         }
         let mut draft = match unused_draft.take() {
             Some(draft) => draft,
@@ -346,18 +346,6 @@ pub async fn is_generated_from(
     }
 }
 
-fn kept_response(version: CredentialVersion) -> Written {
-    let issuance = version.certificate.as_ref().map(|marks| Issuance {
-        is_duration_overridden: false,
-        duration_used_days: 0,
-        key_length_bits: marks
-            .facts
-            .as_ref()
-            .map_or(0, |facts| facts.key_length_bits),
-    });
-    Written { version, issuance }
-}
-
 /// Returns the response for a version that was generated from these parameters.
 pub(super) fn written_response(
     version: CredentialVersion,
@@ -368,13 +356,27 @@ pub(super) fn written_response(
         .field("duration")
         .and_then(Value::as_u64)
         .unwrap_or(0);
-    let issuance = version.certificate.as_ref().map(|marks| Issuance {
-        is_duration_overridden: effective.is_duration_overridden,
-        duration_used_days: u32::try_from(duration_days).unwrap_or(u32::MAX),
-        key_length_bits: marks
-            .facts
-            .as_ref()
-            .map_or(0, |facts| facts.key_length_bits),
-    });
+    let duration_used_days = u32::try_from(duration_days).unwrap_or(u32::MAX);
+    written(
+        version,
+        effective.is_duration_overridden,
+        duration_used_days,
+    )
+}
+
+fn written(
+    version: CredentialVersion,
+    is_duration_overridden: bool,
+    duration_used_days: u32,
+) -> Written {
+    let facts = version.attributes.certificate.as_ref();
+    let issuance = version
+        .credential_type
+        .is_certificate()
+        .then_some(Issuance {
+            is_duration_overridden,
+            duration_used_days,
+            key_length_bits: facts.map_or(0, |facts| facts.key_length_bits),
+        });
     Written { version, issuance }
 }

@@ -195,7 +195,7 @@ pub struct BaseVersion<'a> {
 
 impl<'a> From<&'a OpenVersion> for BaseVersion<'a> {
     fn from(version: &'a OpenVersion) -> Self {
-        let provenance = version.stored.provenance.as_ref();
+        let provenance = version.stored.attributes.provenance.as_ref();
         Self {
             credential_type: &version.stored.credential_type,
             value: &version.content.value,

@@ -5,11 +5,10 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::{
-    certificate::CertificateFacts,
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, IssuerVersion, ListedCertificate, LookupName,
-        PluginDigest, PluginIdentity, StoredVersion,
+        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
+        StoredVersion, VersionAttributes,
     },
     ports::{
         CredentialKey, Envelope, NewestSize, ReadVersions, Receive, VersionSelection, VersionsSize,
@@ -229,18 +228,8 @@ pub struct NewVersion {
     pub credential_type: CredentialType,
     /// The time of its creation.
     pub created_at: DateTime<Utc>,
-    /// Whether it has the transitional flag.
-    pub is_transitional: bool,
-    /// Whether the server generated it; `None` if unknown.
-    pub is_generated: Option<bool>,
-    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed.
-    pub certificate: Option<CertificateFacts>,
-    /// The name of the credential whose certificate signed it.
-    pub signed_by: Option<CredentialName>,
-    /// The issuer; `None` if the version is self-signed or its issuer is unknown.
-    pub issuer: Option<IssuerVersion>,
-    /// The plugin that generated it.
-    pub provenance: Option<PluginIdentity>,
+    /// Its unencrypted attributes.
+    pub attributes: VersionAttributes,
     /// Value, parameters and metadata, encrypted.
     pub envelope: Envelope,
 }
