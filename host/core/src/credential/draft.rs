@@ -80,9 +80,6 @@ impl Credentials {
     }
 
     /// Creates an issuer from a CA, for one call of the generator.
-    ///
-    /// # Errors
-    /// [`Failure::IssuerUnusable`] if the CA can't sign.
     pub(super) async fn issuer_of(
         &self,
         authority: &Authority,

@@ -249,9 +249,6 @@ struct Existing {
 }
 
 /// Returns the canonical form of the parameters in a request to generate a credential.
-///
-/// # Errors
-/// If the parameters break a rule, or the plugin fails.
 pub async fn canonical_parameters(
     credential_type: &CredentialType,
     requested: Option<&RequestedParameters>,
@@ -302,9 +299,6 @@ fn requested_parameters(
 
 /// Returns whether a version was generated from these canonical parameters or, if it was set, could have been. If so, a
 /// converging request keeps it.
-///
-/// # Errors
-/// If the plugin fails.
 pub async fn is_generated_from(
     version: BaseVersion<'_>,
     parameters: &Parameters,
