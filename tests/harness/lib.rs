@@ -36,7 +36,9 @@ mod stub;
 mod terminal;
 
 use std::{
+    collections::BTreeSet,
     fmt::Write,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -79,6 +81,16 @@ pub fn component(name: &str) -> PathBuf {
         path.display()
     );
     path
+}
+
+/// Returns the names of the shipped plugins, in alphabetical order.
+pub fn shipped_plugins() -> BTreeSet<String> {
+    let folders = fs::read_dir(workspace().join("plugins")).unwrap();
+    let crates = folders
+        .map(Result::unwrap)
+        .filter(|folder| folder.path().join("Cargo.toml").is_file())
+        .map(|folder| folder.file_name().into_string().unwrap());
+    crates.filter(|name| name != "support").collect()
 }
 
 /// Returns the path of one of the fixed keys in `tests/keys`.

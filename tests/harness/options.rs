@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{component, key_file, server_program, storage, workspace};
+use crate::{component, key_file, server_program, shipped_plugins, storage, workspace};
 
 /// The configuration of a test server: the development server's, with additions.
 #[derive(Clone, Debug, Default)]
@@ -70,11 +70,11 @@ impl Options {
 
     /// Adds the shipped generators of types beyond the specification.
     pub fn beyond_the_specification(self) -> Self {
-        BEYOND_THE_SPECIFICATION
-            .into_iter()
-            .fold(self, |options, name| {
-                options.random_generator(name, &component(name))
-            })
+        let mut others = shipped_plugins();
+        others.retain(|name| name != "interpolation" && !SPECIFIED.contains(&name.as_str()));
+        others.iter().fold(self, |options, name| {
+            options.random_generator(name, &component(name))
+        })
     }
 
     /// Adds sections to the configuration.
@@ -306,7 +306,7 @@ password = "developer-password"
         let shipped: &[&str] = if self.without_plugins {
             &[]
         } else {
-            &["certificate", "password", "rsa", "ssh", "user"]
+            &SPECIFIED
         };
         let mut all = self.generators.clone();
         for &name in shipped {
@@ -327,14 +327,14 @@ password = "developer-password"
     }
 }
 
+/// The generators of the types of the specification.
+const SPECIFIED: [&str; 5] = ["certificate", "password", "rsa", "ssh", "user"];
+
 /// The actors with access to `/management` by default.
 const MANAGERS: (&str, &str) = (
     "KEYWRIGHT_MANAGEMENT__ACTORS",
     r#"["uaa-client:developer"]"#,
 );
-
-/// The types of shipped plugins beyond the specification.
-const BEYOND_THE_SPECIFICATION: [&str; 3] = ["ecdsa", "ed25519", "passphrase"];
 
 /// The audit trail is a file in the server's folder.
 const AUDIT: &str = r#"

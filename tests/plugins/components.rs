@@ -3,21 +3,10 @@
 use std::{collections::BTreeSet, fs};
 
 use keywright_harness::{
-    Options, Server, component, component_by_toolchain, digest, run_program, workspace,
+    Options, Server, component, component_by_toolchain, digest, run_program, shipped_plugins,
+    workspace,
 };
 use wit_component::{DecodedWasm, decode};
-
-const SHIPPED: [&str; 9] = [
-    "certificate",
-    "ecdsa",
-    "ed25519",
-    "interpolation",
-    "passphrase",
-    "password",
-    "rsa",
-    "ssh",
-    "user",
-];
 
 #[test]
 fn imports_of_shipped_plugins_match_the_golden_files() {
@@ -28,9 +17,9 @@ fn imports_of_shipped_plugins_match_the_golden_files() {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
     }
-    for plugin in SHIPPED {
+    for plugin in shipped_plugins() {
         let golden = folder.join(format!("{plugin}.txt"));
-        let found = imports(plugin);
+        let found = imports(&plugin);
         if refreshes {
             fs::write(&golden, &found).unwrap();
         }
@@ -45,7 +34,11 @@ fn imports_of_shipped_plugins_match_the_golden_files() {
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert_eq!(files, SHIPPED.map(|plugin| format!("{plugin}.txt")).into());
+    let shipped = shipped_plugins().into_iter();
+    assert_eq!(
+        files,
+        shipped.map(|plugin| format!("{plugin}.txt")).collect()
+    );
 }
 
 #[test]
@@ -53,8 +46,8 @@ fn shipped_plugins_contain_no_build_paths() {
     let home = std::env::var("HOME").unwrap();
     let cargo_home = std::env::var("CARGO_HOME").unwrap_or(format!("{home}/.cargo"));
     let workspace = workspace().display().to_string();
-    for plugin in SHIPPED {
-        let bytes = fs::read(component(plugin)).unwrap();
+    for plugin in shipped_plugins() {
+        let bytes = fs::read(component(&plugin)).unwrap();
         for path in [&cargo_home, &workspace] {
             let mut windows = bytes.windows(path.len());
             let contains_path = windows.any(|part| part == path.as_bytes());

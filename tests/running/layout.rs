@@ -6,20 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use keywright_harness::{Commanded, ReservedPort, component, key_file, run_program, workspace};
+use keywright_harness::{
+    Commanded, ReservedPort, component, key_file, run_program, shipped_plugins, workspace,
+};
 use tempfile::TempDir;
-
-const PLUGINS: [&str; 9] = [
-    "certificate",
-    "ecdsa",
-    "ed25519",
-    "interpolation",
-    "passphrase",
-    "password",
-    "rsa",
-    "ssh",
-    "user",
-];
 
 /// A file system below a folder.
 pub(crate) struct Layout {
@@ -54,9 +44,9 @@ impl Layout {
             fs::copy(key_file(name), &file).unwrap();
             set_mode(&file, 0o600);
         }
-        for plugin in PLUGINS {
+        for plugin in shipped_plugins() {
             let file = layout.path(&format!("usr/lib/keywright/plugins/{plugin}.wasm"));
-            fs::copy(component(plugin), file).unwrap();
+            fs::copy(component(&plugin), file).unwrap();
         }
         layout.write_configuration(&layout.example());
         layout

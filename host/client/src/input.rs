@@ -39,9 +39,6 @@ pub(crate) fn object(argument: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// Reads a text to its end. Error messages contain `name`.
-///
-/// # Errors
-/// When the text can't be read, is not UTF-8, or is longer than [`BYTES_MAX`].
 pub(crate) fn read_text(
     source: impl Read,
     name: &dyn Display,

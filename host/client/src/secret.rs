@@ -45,9 +45,6 @@ pub struct SecretJson(Zeroizing<String>);
 
 impl SecretJson {
     /// Serializes a value.
-    ///
-    /// # Errors
-    /// When the value can't be serialized as JSON.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         Ok(Self(Zeroizing::new(serde_json::to_string(value)?)))
     }

@@ -21,25 +21,16 @@ pub fn check(text: &str) -> Result<Checked<'_>, JsonError> {
 }
 
 /// Checks a response of this API, which may be nested up to [`RESPONSE_DEPTH_MAX`].
-///
-/// # Errors
-/// As [`check`].
 pub fn check_response(text: &str) -> Result<Checked<'_>, JsonError> {
     check_to(text, RESPONSE_DEPTH_MAX)
 }
 
 /// Checks a text and parses it.
-///
-/// # Errors
-/// If the check fails, or the text does not fit the type.
 pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, JsonError> {
     check(text)?.read()
 }
 
 /// Checks bytes, which must be UTF-8, and parses them.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
     read(utf8(bytes)?)
 }
@@ -63,9 +54,6 @@ fn check_to(text: &str, depth_max: usize) -> Result<Checked<'_>, JsonError> {
 
 impl<'a> Checked<'a> {
     /// Parses the text.
-    ///
-    /// # Errors
-    /// If it does not fit the type.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, JsonError> {
         // The check has bounded the depth; the limit of serde_json is one level lower.
         let mut deserializer = serde_json::Deserializer::from_str(self.0);
@@ -74,9 +62,6 @@ impl<'a> Checked<'a> {
     }
 
     /// Parses the text with a seed.
-    ///
-    /// # Errors
-    /// If it does not fit the seed.
     pub fn read_seed<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, JsonError> {
         let mut deserializer = serde_json::Deserializer::from_str(self.0);
         deserializer.disable_recursion_limit();
@@ -108,9 +93,6 @@ impl<'a> Checked<'a> {
     }
 
     /// Returns the fields of an object in order.
-    ///
-    /// # Errors
-    /// If it is not an object.
     pub fn fields(self) -> Result<Vec<(String, Self)>, JsonError> {
         let fields = crate::fields(self.0)?.into_iter();
         Ok(fields
@@ -119,9 +101,6 @@ impl<'a> Checked<'a> {
     }
 
     /// Returns the items of an array in order.
-    ///
-    /// # Errors
-    /// If it is not an array.
     pub fn items(self) -> Result<Vec<Self>, JsonError> {
         let items = crate::items(self.0)?.into_iter();
         Ok(items.map(|item| Self(item.get())).collect())

@@ -40,9 +40,6 @@ pub const RESPONSE_DEPTH_MAX: usize = 2 * DEPTH_MAX + 8;
 pub const RESERVED_KEY_PREFIX: &str = "$serde_json::private::";
 
 /// Converts bytes, which must be UTF-8, to text.
-///
-/// # Errors
-/// [`JsonError::NotUtf8`].
 pub fn utf8(bytes: &[u8]) -> Result<&str, JsonError> {
     str::from_utf8(bytes).map_err(|_| JsonError::NotUtf8)
 }
@@ -106,34 +103,22 @@ impl From<JsonError> for serde_json::Error {
 }
 
 /// Returns the text as raw JSON, without surrounding whitespace. Checks its syntax, but not its depth and keys.
-///
-/// # Errors
-/// If it is not JSON.
 pub fn raw(text: &str) -> Result<&RawValue, JsonError> {
     Ok(serde_json::from_str(text)?)
 }
 
 /// Returns the fields of an object in order, each value as its original text. Duplicate keys are not removed.
-///
-/// # Errors
-/// If the text is not a JSON object.
 pub fn fields(text: &str) -> Result<Vec<(String, &RawValue)>, JsonError> {
     let Fields(fields) = serde_json::from_str(text)?;
     Ok(fields)
 }
 
 /// Returns the items of an array, each as its original text.
-///
-/// # Errors
-/// If the text is not a JSON array.
 pub fn items(text: &str) -> Result<Vec<&RawValue>, JsonError> {
     Ok(serde_json::from_str(text)?)
 }
 
 /// Returns the unescaped text of a JSON string.
-///
-/// # Errors
-/// If it is not a JSON string.
 pub fn text(json: &str) -> Result<String, JsonError> {
     Ok(serde_json::from_str(json)?)
 }

@@ -82,9 +82,6 @@ impl PluginSettings {
 
 impl KeyManagementPlugin {
     /// Creates a client that connects on its first call.
-    ///
-    /// # Errors
-    /// If the settings are invalid.
     pub fn new(settings: PluginSettings) -> Result<Self, KeyManagementError> {
         let channel = channel(&settings).map_err(into_port)?;
         Ok(Self {

@@ -92,9 +92,6 @@ impl DockerConfig {
     }
 
     /// Returns the credentials for a registry, if there are any.
-    ///
-    /// # Errors
-    /// If the entry for the registry is malformed.
     pub fn credentials(
         &self,
         host: &RegistryHost,
@@ -131,9 +128,6 @@ pub(crate) struct TokenResponse {
 
 impl Challenge {
     /// Returns the first supported challenge in the headers of a response.
-    ///
-    /// # Errors
-    /// If there is no supported challenge.
     pub(crate) fn read(head: &HeaderMap) -> Result<Self, Fault> {
         let challenges = head.get_all(WWW_AUTHENTICATE).iter();
         let mut challenges = challenges.filter_map(|value| Self::parse(value.to_str().ok()?));
@@ -167,9 +161,6 @@ impl Challenge {
 
 impl TokenResponse {
     /// Returns the value of the `Authorization` header.
-    ///
-    /// # Errors
-    /// If the response contains no token.
     pub(crate) fn bearer(body: &[u8]) -> Result<Secret, Fault> {
         let response: Option<Self> = keywright_json::read_bytes(body).ok();
         let token = response.and_then(|response| response.token.or(response.access_token));

@@ -47,9 +47,6 @@ impl Manifest {
     }
 
     /// Returns the descriptor of the component.
-    ///
-    /// # Errors
-    /// If the manifest does not have the layout of a component.
     pub(crate) fn component(&self) -> Result<&Descriptor, Fault> {
         if self.config.media_type != CONFIG_MEDIA_TYPE {
             return Err(Fault::ManifestMalformed(
@@ -106,9 +103,6 @@ impl Descriptor {
     }
 
     /// Parses the digest.
-    ///
-    /// # Errors
-    /// If it is not a SHA-256 digest.
     pub(crate) fn digest(&self) -> Result<Digest, Fault> {
         let malformed = |_| Fault::ManifestMalformed("contains a digest other than SHA-256");
         self.digest.parse().map_err(malformed)

@@ -79,9 +79,6 @@ impl SignatureKey {
     }
 
     /// Verifies the component, read from this file, against the signature next to the file.
-    ///
-    /// # Errors
-    /// If there is no valid signature by this key.
     pub fn verify_file(&self, file: &Path, component: &[u8]) -> Result<(), SignatureError> {
         let Self::Minisign(key) = self else {
             return Err(SignatureError::CosignOfFile);
@@ -164,9 +161,6 @@ struct Image {
 
 impl CosignKey {
     /// Parses a public key in the format of `cosign.pub`.
-    ///
-    /// # Errors
-    /// If it is malformed, or not a P-256 key.
     pub fn read(pem: &str) -> Result<Self, SignatureKeyError> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes())
             .map_err(|_| SignatureKeyError::Cosign)?;

@@ -121,9 +121,6 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Returns the SHA-256 of a component after comparing it with the expected digest, if any.
-///
-/// # Errors
-/// If they differ, or if the expected digest is malformed.
 pub(crate) fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<String, Refusal> {
     let digest = digest::digest(&digest::SHA256, bytes);
     let found = hexadecimal(digest.as_ref());
@@ -262,9 +259,6 @@ pub(crate) fn link(
 ///
 /// The engine seals an in-memory file against writes (`F_SEAL_WRITE`). Linux refuses that while anything else, such as its own
 /// memory reclaim, holds a page of the file, and waits for about 150 ms at most. Hence the retries.
-///
-/// # Errors
-/// If the system is out of memory, or stays busy.
 fn create_image(component: &Component) -> wasmtime::Result<()> {
     while_busy(IMAGE_PAUSE, || component.initialize_copy_on_write_image())
 }

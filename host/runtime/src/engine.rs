@@ -28,9 +28,6 @@ const MEMORY_BYTES_RESET: usize = 256 * 1024;
 const TABLE_BYTES_RESET: usize = 16 * 1024;
 
 /// Creates the engine, sized for this number of simultaneous calls with memories of at most this size.
-///
-/// # Errors
-/// If the address space can't be reserved.
 pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)

@@ -39,9 +39,6 @@ where
     (F::Result,): ComponentNamedList + Lift,
 {
     /// Finds the function in this version of its interface; `None` if the component does not export the interface.
-    ///
-    /// # Errors
-    /// If the exported interface has no such function.
     pub(crate) fn find(
         component: &InstancePre<CallState>,
         version: &'static str,
@@ -62,9 +59,6 @@ where
     }
 
     /// Finds the function in this version of its interface.
-    ///
-    /// # Errors
-    /// If the component does not export the interface, or the interface has no such function.
     pub(crate) fn expect(
         component: &InstancePre<CallState>,
         version: &'static str,

@@ -175,9 +175,6 @@ const ISSUER: &str = "keywright:signing/issuer";
 const NOTES: &str = "keywright:generator/notes";
 
 /// Refuses a component with imports that are not granted. Imports that only name types grant no access.
-///
-/// # Errors
-/// The first import that is not allowed.
 pub(crate) fn check_imports(component: &Outline, grants: &[Grant]) -> Result<(), Refusal> {
     for import in component.imported() {
         let name = InterfaceName::parse(import);

@@ -75,9 +75,6 @@ impl Resolver for WasmResolver {
 
 impl ResolverGuest {
     /// Finds the guest's function and checks its type in a first instance.
-    ///
-    /// # Errors
-    /// If its type differs from the interface, or the guest can't be instantiated.
     pub(crate) fn new(plugin: Plugin) -> Result<Self, Refusal> {
         let resolver = Exported::<FindReferences>::expect(&plugin.component, plugin.wit_version)?;
         plugin

@@ -193,8 +193,6 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartupError> {
 }
 
 fn configuration(plugins: &Path, listen: &ListenAddress) -> String {
-    let component =
-        |name: &str| toml_string(&plugins.join(format!("{name}.wasm")).to_string_lossy());
     format!(
         include_str!("development.template.toml"),
         client_id = CLIENT_ID,
@@ -202,15 +200,7 @@ fn configuration(plugins: &Path, listen: &ListenAddress) -> String {
         identity_path = IDENTITY_PATH,
         listen = listen,
         management = management_address(listen),
-        certificate = component("certificate"),
-        ecdsa = component("ecdsa"),
-        ed25519 = component("ed25519"),
-        passphrase = component("passphrase"),
-        password = component("password"),
-        rsa = component("rsa"),
-        ssh = component("ssh"),
-        user = component("user"),
-        interpolation = component("interpolation"),
+        plugins = in_toml_string(&plugins.to_string_lossy()),
     )
 }
 
@@ -228,9 +218,12 @@ fn management_address(listen: &ListenAddress) -> ListenAddress {
     ListenAddress::new(ip, port)
 }
 
-/// Returns the text as a TOML basic string, which has the same escapes as JSON.
-fn toml_string(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+/// Escapes a text for a TOML basic string, which has the same escapes as JSON.
+fn in_toml_string(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    let inner = quoted.strip_prefix('"');
+    let inner = inner.and_then(|text| text.strip_suffix('"'));
+    inner.unwrap_or_default().to_owned()
 }
 
 /// The distance between the two ports: 9001 for 8844.
@@ -269,5 +262,13 @@ mod tests {
             let line = format!("[management]\nlisten = \"{management}\"\n");
             assert!(written.contains(&line), "{written}");
         }
+    }
+
+    #[test]
+    fn quotes_in_the_plugin_folder_are_escaped() {
+        let listen = &"127.0.0.1:8844".parse().unwrap();
+        let written = configuration(Path::new(r#"/a\ "b""#), listen);
+        let line = r#"component = "/a\ "b"/rsa.wasm""#;
+        assert!(written.contains(line), "{written}");
     }
 }

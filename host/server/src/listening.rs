@@ -86,9 +86,6 @@ impl BoundAddresses {
     }
 
     /// Starts to listen.
-    ///
-    /// # Errors
-    /// If another process has started listening there.
     pub(crate) fn listen(self) -> Result<Listeners, StartupError> {
         let sockets = self.sockets.into_iter().zip(&self.addresses);
         let listeners = sockets.map(|(socket, address)| {
@@ -110,9 +107,6 @@ impl Listeners {
     }
 
     /// Waits for a connection to any of the addresses.
-    ///
-    /// # Errors
-    /// If a connection could not be accepted.
     pub(crate) async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let count = self.sockets.len();
         poll_fn(|context| {

@@ -53,9 +53,6 @@ struct OpenConnection {
 
 impl ManagementListener {
     /// Listens on the bound addresses.
-    ///
-    /// # Errors
-    /// If another process has started listening there.
     pub(crate) fn listen(bound: BoundAddresses, router: Router) -> Result<Self, StartupError> {
         let listeners = bound.listen()?;
         for address in listeners.addresses() {

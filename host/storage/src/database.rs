@@ -43,9 +43,6 @@ pub struct DatabaseOccupancy {
 
 impl DatabaseOptions {
     /// Validates the options without connecting.
-    ///
-    /// # Errors
-    /// If the URL is malformed or contains a password.
     pub fn check(&self) -> Result<(), DatabaseOpenError> {
         match self {
             Self::Postgres(options) => postgres::check(options),
@@ -56,9 +53,6 @@ impl DatabaseOptions {
 
 impl Database {
     /// Connects to a database once, without changing it. An absent file that may be created is accepted.
-    ///
-    /// # Errors
-    /// If the database can't be reached or used.
     pub async fn reach(options: &DatabaseOptions) -> Result<(), DatabaseOpenError> {
         match options {
             DatabaseOptions::Postgres(options) => postgres::reach(options).await,
@@ -69,9 +63,6 @@ impl Database {
     /// Opens the database and migrates its schema. Creates an absent file, which only its owner may read.
     ///
     /// `identifiers` provides the ids of new credentials.
-    ///
-    /// # Errors
-    /// If the database can't be reached or used, or its schema can't be migrated.
     pub async fn open(
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,
@@ -94,9 +85,6 @@ impl Database {
     /// Opens an existing database read-only, and neither creates nor migrates it.
     ///
     /// `identifiers` is the same as for [`Database::open`], but it is not used.
-    ///
-    /// # Errors
-    /// If the database is absent, can't be reached or used, or its schema differs from this program's.
     pub async fn open_to_read(
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,

@@ -50,9 +50,6 @@ impl SqlEncryptionKeyRepository {
     }
 
     /// Returns all records, oldest first.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn all(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryError> {
         self.pools
             .reader
@@ -105,9 +102,6 @@ impl SqlEncryptionKeyRepository {
     }
 
     /// Returns the ids of the keys with which at least one version is encrypted.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
         keys_in_use(&self.pools.reader).await
     }

@@ -443,11 +443,16 @@ fn texts_of(engine: Engine) -> Vec<String> {
     match engine {
         Engine::Postgres => vec![
             permission::postgres_of_actor_on_name(4),
+            credential::POSTGRES_ADD_VERSIONS.text(1),
+            credential::POSTGRES_ADD_UNSIGNED_VERSIONS.text(4),
             credential::POSTGRES_PERMITTED_VERSION_BY_ID.text(4),
             credential::POSTGRES_PERMITTED_VERSIONS_CURRENT.text(4),
             credential::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST.text(4),
         ],
-        Engine::Sqlite => vec![permission::sqlite_of_actor_on(4)],
+        Engine::Sqlite => vec![
+            permission::sqlite_of_actor_on(4),
+            credential::SQLITE_ADD_VERSION.clone(),
+        ],
     }
 }
 
@@ -459,7 +464,6 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             check::POSTGRES_INDEXED_NAMES,
             check::POSTGRES_ENDS,
             retention::POSTGRES_DELETABLE_VERSIONS,
-            credential::POSTGRES_ADD_VERSION,
             find::POSTGRES_FIND_CONTAINING,
             find::POSTGRES_FIND_EXPIRING_CONTAINING,
             find::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
@@ -470,7 +474,6 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             check::SQLITE_INDEXED_NAMES,
             check::SQLITE_ENDS,
             retention::SQLITE_DELETABLE_VERSIONS,
-            credential::SQLITE_ADD_VERSION,
             credential::SQLITE_POINT_AT_NEW_VERSION,
             credential::SQLITE_NAMED_VERSION_BY_ID,
             credential::SQLITE_NAMED_VERSIONS_CURRENT,

@@ -202,9 +202,6 @@ pub(crate) fn migrations() -> Migrator {
 }
 
 /// Creates the file if it is absent and may be created. Only its owner may access it. SQLite gives its journals the same mode.
-///
-/// # Errors
-/// If the file is absent or empty and must not be created, or if it can't be created.
 fn create_if_new(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     require_creatable(options)?;
     let path = &options.path;

@@ -11,7 +11,7 @@ use std::{collections::HashSet, fs, path::Path, sync::Arc, time::Duration};
 
 use keywright_core::{
     Secret,
-    credential::{Find, FindNames, LookupName},
+    credential::{Find, FindNames, LookupName, VersionAttributes},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
         NewVersion, PermissionRepository, ReadVersions, RepositoryError, VersionSelection,
@@ -86,7 +86,10 @@ async fn several_servers_add_only_one_transitional_version() {
         let is_transitional = true;
         (
             NewVersion {
-                is_transitional,
+                attributes: VersionAttributes {
+                    is_transitional,
+                    ..VersionAttributes::default()
+                },
                 ..new
             },
             AppendCondition::Always,

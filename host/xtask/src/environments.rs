@@ -19,9 +19,6 @@ pub(crate) struct NpmEnvironment {
 
 impl NpmEnvironment {
     /// Installs the packages, unless they are already installed in these versions.
-    ///
-    /// # Errors
-    /// If npm is missing, or its registry is unreachable.
     pub(crate) fn ensure(self) -> Result<(), StepError> {
         let (pinned, folder) = (step::workspace().join(self.pinned), self.path());
         let wanted = read(&pinned.join(LOCK))?;
@@ -77,9 +74,6 @@ pub(crate) struct PythonEnvironment {
 impl PythonEnvironment {
     /// Installs the packages into a virtual environment, unless they are already installed in these versions. On Debian, virtual
     /// environments need a package of their own.
-    ///
-    /// # Errors
-    /// If Python is missing, or the package index is unreachable.
     pub(crate) fn ensure(self) -> Result<(), StepError> {
         self.ensure_with(|| {
             make(&self.path()).map(|()| Command::new(self.path().join("bin/python3")))

@@ -24,10 +24,7 @@ pub(crate) fn build(which: Which) -> Result<PathBuf, StepError> {
     ensure_wasm_target()?;
     let root = step::workspace();
     let components = components()?;
-    let mut packages: Vec<String> = SHIPPED
-        .iter()
-        .map(|name| format!("{PLUGIN_PREFIX}{name}"))
-        .collect();
+    let mut packages = shipped_packages()?;
     if which == Which::All {
         let crates = crates(&root.join("tests/guests"), TEST_GUEST_PREFIX)?;
         packages.extend(crates);
@@ -40,12 +37,9 @@ pub(crate) fn build(which: Which) -> Result<PathBuf, StepError> {
     }
     step::run(&mut cargo)?;
     for package in &packages {
-        let name = package
-            .trim_start_matches(PLUGIN_PREFIX)
-            .trim_start_matches(TEST_GUEST_PREFIX);
         componentize(
             &module(&target_folder, package),
-            &components.join(format!("{name}.wasm")),
+            &components.join(component_file(package)),
         )?;
     }
     if which == Which::All {
@@ -80,20 +74,31 @@ fn build_example(components: &Path) -> Result<(), StepError> {
 /// The manifest of the example in Rust, from the workspace's root.
 pub(crate) const EXAMPLE_MANIFEST: &str = "examples/wireguard-generator/Cargo.toml";
 
-/// The shipped plugins, each by its folder.
-pub(crate) const SHIPPED: [&str; 9] = [
-    "certificate",
-    "ecdsa",
-    "ed25519",
-    "interpolation",
-    "passphrase",
-    "password",
-    "rsa",
-    "ssh",
-    "user",
-];
+/// Returns the file names of the components of the shipped plugins.
+pub(crate) fn shipped_components() -> Result<Vec<String>, StepError> {
+    let packages = shipped_packages()?.into_iter();
+    let names = packages.map(|package| component_file(&package));
+    Ok(names.collect())
+}
+
+/// Returns the packages of the shipped plugins.
+pub(crate) fn shipped_packages() -> Result<Vec<String>, StepError> {
+    let mut packages = crates(&step::workspace().join("plugins"), PLUGIN_PREFIX)?;
+    packages.retain(|package| package != SUPPORT);
+    Ok(packages)
+}
+
+fn component_file(package: &str) -> String {
+    let name = package
+        .trim_start_matches(PLUGIN_PREFIX)
+        .trim_start_matches(TEST_GUEST_PREFIX);
+    format!("{name}.wasm")
+}
+
+/// The library that the plugins share.
+const SUPPORT: &str = "keywright-plugin-support";
 /// The prefix of the names of plugin packages.
-pub(crate) const PLUGIN_PREFIX: &str = "keywright-plugin-";
+const PLUGIN_PREFIX: &str = "keywright-plugin-";
 const TEST_GUEST_PREFIX: &str = "keywright-guest-";
 
 /// Wide arithmetic makes RSA key generation in a guest several times faster.

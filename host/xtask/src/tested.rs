@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    guests::SHIPPED,
+    guests::shipped_components,
     step::{self, StepError},
 };
 
@@ -53,7 +53,8 @@ pub(crate) fn remove_list(components: &Path) -> Result<(), StepError> {
 /// Tests the components that are not on the program's embedded list, and returns the list of all tested components.
 fn tested(program: &Path, components: &Path) -> Result<String, StepError> {
     eprintln!("xtask: testing the randomness of the shipped plugins");
-    let files = SHIPPED.map(|name| components.join(format!("{name}.wasm")));
+    let files = shipped_components()?;
+    let files = files.iter().map(|name| components.join(name));
     let mut command = Command::new(program);
     command.args(["plugin", "tested"]).args(files);
     let tested = step::output(&mut command)?;

@@ -33,10 +33,6 @@ impl AlternativeName {
     /// Parses one item of the parameter.
     ///
     /// A name with `://` must be a URI. Any other name with `@` must be an e-mail address.
-    ///
-    /// # Errors
-    ///
-    /// If it breaks a rule.
     pub fn parse(name: &str) -> Result<Self, Violation> {
         if let Ok(address) = name.parse() {
             return Ok(Self::Ip(address));
@@ -83,10 +79,6 @@ impl AlternativeName {
     }
 
     /// Returns the names of an extension that a parameter can express, and whether these are all of its names.
-    ///
-    /// # Errors
-    ///
-    /// [`der::Error`] if it is not a list of names.
     pub fn of_extension(extension: &Extension) -> der::Result<(Vec<Self>, bool)> {
         let mut found = Vec::new();
         let mut has_all = true;

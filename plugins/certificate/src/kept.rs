@@ -113,10 +113,6 @@ impl Kept {
 
     /// Returns whether `parameters` express the kept subject, alternative names and extended key usage, even if in another
     /// encoding. Ignores the other kept parts.
-    ///
-    /// # Errors
-    ///
-    /// [`der::Error`] if a kept part is malformed.
     pub fn is_expressed_by(&self, parameters: &Parameters) -> der::Result<bool> {
         let subject_is_expressed = match &self.subject {
             None => true,
@@ -170,10 +166,6 @@ impl Kept {
     }
 
     /// Returns the kept extensions as rcgen's type.
-    ///
-    /// # Errors
-    ///
-    /// [`der::Error`] if an extension is malformed.
     pub fn extensions(&self) -> der::Result<Vec<CustomExtension>> {
         [
             &self.key_usage,

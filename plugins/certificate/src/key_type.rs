@@ -27,10 +27,6 @@ pub enum KeyType {
 
 impl KeyType {
     /// Takes the parameters `key_type` and `key_length` from the caller's parameters.
-    ///
-    /// # Errors
-    ///
-    /// If they break a rule.
     pub fn take(fields: &mut Fields) -> Result<Self, Violation> {
         let name = fields
             .take_filled_text(KEY_TYPE)?

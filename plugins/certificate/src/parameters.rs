@@ -51,10 +51,6 @@ pub struct Parameters {
 }
 
 /// Converts parameters to their canonical form.
-///
-/// # Errors
-///
-/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = Parameters::parse(parameters).map_err(Failure::InvalidParameters)?;
@@ -63,10 +59,6 @@ pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
 
 impl Parameters {
     /// Parses a caller's parameters.
-    ///
-    /// # Errors
-    ///
-    /// If they break a rule.
     pub fn parse(parameters: &str) -> Result<Self, Violation> {
         let mut fields = Fields::parse(parameters)?;
         let ca = fields.take_filled_text(ISSUER_PARAMETER)?;

@@ -5,10 +5,6 @@ use der::pem::LineEnding;
 use keywright_plugin_support::Failure;
 
 /// Encodes a certificate as PEM.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the encoding fails. No caller input causes this.
 pub fn encode(certificate: &[u8]) -> Result<String, Failure> {
     der::pem::encode_string(LABEL, LineEnding::LF, certificate)
         .map_err(|error| Failure::Other(format!("could not encode the certificate: {error}")))

@@ -48,10 +48,6 @@ impl PrivateKey {
     }
 
     /// Encodes the key as PEM: PKCS#1 for RSA, as clients of this API expect, and PKCS#8 for other types (RFC 5208, RFC 8410).
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Other`] if the encoding fails, which no generated key causes.
     pub fn to_pem(&self) -> Result<Zeroizing<String>, Failure> {
         match self {
             Self::Rsa(key) => key.to_pkcs1_pem(LineEnding::LF).map_err(not_encoded),
@@ -69,10 +65,6 @@ impl PrivateKey {
     }
 
     /// Encodes the public key as the `subjectPublicKey` of a certificate.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Other`] if the encoding fails, which no generated key causes.
     pub fn public_key(&self) -> Result<Vec<u8>, Failure> {
         Ok(match self {
             Self::Rsa(key) => key
@@ -88,10 +80,6 @@ impl PrivateKey {
     }
 
     /// Signs with the algorithm of [`KeyType::algorithm`]. Returns the signature in the encoding of certificates.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Other`] if the library does not sign.
     pub fn sign(&self, message: &[u8], random: &mut impl CryptoRng) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Rsa(key) => pkcs1v15::SigningKey::<Sha256>::new(RsaPrivateKey::clone(key))

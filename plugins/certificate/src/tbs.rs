@@ -73,10 +73,6 @@ pub fn tbs_certificate(
 }
 
 /// Encodes a body with these parameters, and a dummy key and serial number.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the parameters can't be encoded.
 pub(crate) fn sample(parameters: &Parameters) -> Result<Vec<u8>, Failure> {
     let circumstances = Circumstances {
         public_key: &[0],
@@ -92,10 +88,6 @@ pub(crate) fn sample(parameters: &Parameters) -> Result<Vec<u8>, Failure> {
 }
 
 /// Assembles a certificate from a body and its signature.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the body is malformed.
 pub fn certificate(tbs_certificate: &[u8], signature: &[u8]) -> Result<Vec<u8>, Failure> {
     let assembled = || {
         let algorithm = fields(tbs_certificate)?

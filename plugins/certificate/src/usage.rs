@@ -27,10 +27,6 @@ pub enum KeyUsage {
 
 impl KeyUsage {
     /// Parses the name of a usage in the API.
-    ///
-    /// # Errors
-    ///
-    /// If the name is unknown.
     pub fn parse(name: &str) -> Result<Self, Violation> {
         KEY_USAGES
             .iter()
@@ -88,10 +84,6 @@ pub enum ExtendedKeyUsage {
 
 impl ExtendedKeyUsage {
     /// Parses the name of a purpose in the API.
-    ///
-    /// # Errors
-    ///
-    /// If the name is unknown.
     pub fn parse(name: &str) -> Result<Self, Violation> {
         EXTENDED_KEY_USAGES
             .iter()
@@ -116,10 +108,6 @@ impl ExtendedKeyUsage {
 
     /// Returns the purposes of an extension that a parameter can express, without duplicates, and whether these are all of its
     /// purposes.
-    ///
-    /// # Errors
-    ///
-    /// [`der::Error`] if it is not a list of purposes.
     pub fn of_extension(extension: &Extension) -> der::Result<(Vec<Self>, bool)> {
         let pkix::ExtendedKeyUsage(purposes) =
             pkix::ExtendedKeyUsage::from_der(extension.extn_value.as_bytes())?;

@@ -19,10 +19,6 @@ pub enum Curve {
 
 impl Curve {
     /// Takes the parameter `curve` from the caller's parameters.
-    ///
-    /// # Errors
-    ///
-    /// If it is not one of the three curves.
     pub fn take(fields: &mut Fields) -> Result<Self, Violation> {
         match fields.take_filled_text(NAME)?.as_deref() {
             None => Ok(Self::default()),

@@ -20,10 +20,6 @@ pub(crate) struct Parameters {
 }
 
 /// Converts parameters to their canonical form, in which every parameter is present.
-///
-/// # Errors
-///
-/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
@@ -35,10 +31,6 @@ pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
 ///
 /// Random private keys outside the order of the curve's group are discarded, so that all keys are equally likely (FIPS 186-5,
 /// appendix A.2.2).
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,

@@ -20,10 +20,6 @@ pub(crate) struct Parameters {
 }
 
 /// Converts parameters to their canonical form, in which every parameter is present.
-///
-/// # Errors
-///
-/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
@@ -32,10 +28,6 @@ pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
 
 /// Generates a key pair from canonical parameters and returns it as JSON: in SSH format (RFC 8709), or as PKCS#8 version 1
 /// (RFC 8410), because many programs do not support version 2, which includes the public key.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,

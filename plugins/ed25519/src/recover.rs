@@ -9,10 +9,6 @@ use crate::generate::Parameters;
 /// Returns the stored parameters. Without stored parameters, reads them from the public key.
 ///
 /// If the public key is absent, malformed or not Ed25519, the result has default parameters and is incomplete.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the stored value or parameters are malformed; [`Failure::Misconfigured`] for any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,

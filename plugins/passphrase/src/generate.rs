@@ -19,10 +19,6 @@ struct Parameters {
 }
 
 /// Converts parameters to their canonical form, in which every parameter is present.
-///
-/// # Errors
-///
-/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
@@ -33,10 +29,6 @@ pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
 ///
 /// All words are equally likely at every position: random numbers that do not divide evenly among the words are discarded. No word
 /// is a prefix of another, so different choices result in different passphrases, even without a separator.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -67,10 +59,6 @@ pub fn generate(
 }
 
 /// Checks a passphrase that a caller sets: any string except the empty one.
-///
-/// # Errors
-///
-/// [`Failure::InvalidValue`] if it is not a string, or empty; [`Failure::Misconfigured`] for any setting.
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     match serde_json::from_str(value) {

@@ -7,10 +7,6 @@ use rand_core::CryptoRng;
 use serde_json::Value;
 
 /// Converts parameters to their canonical form, in which every parameter is present.
-///
-/// # Errors
-///
-/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let rules = parse(parameters).map_err(Failure::InvalidParameters)?;
@@ -18,10 +14,6 @@ pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
 }
 
 /// Generates a password from canonical parameters and returns it as a JSON string.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -33,10 +25,6 @@ pub fn generate(
 }
 
 /// Checks a password that a caller sets: any string except the empty one.
-///
-/// # Errors
-///
-/// [`Failure::InvalidValue`] if it is not a string, or empty; [`Failure::Misconfigured`] for any setting.
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     match serde_json::from_str(value) {

@@ -18,10 +18,6 @@ pub(crate) struct Parameters {
 }
 
 /// Converts parameters to their canonical form, in which every parameter is present.
-///
-/// # Errors
-///
-/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
@@ -31,10 +27,6 @@ pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
 /// Generates a key pair from canonical parameters and returns it as JSON.
 ///
 /// The public exponent is 65537.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -61,10 +53,6 @@ pub fn generate(
 /// Checks a key pair that a caller sets. At least one of the keys is required; an empty key counts as absent.
 ///
 /// The contents of the keys are not checked.
-///
-/// # Errors
-///
-/// [`Failure::InvalidValue`] if it breaks a rule; [`Failure::Misconfigured`] for any setting.
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let key_pair = parse_value(value).map_err(Failure::InvalidValue)?;

@@ -11,10 +11,6 @@ use crate::generate::Parameters;
 ///
 /// If the public key is absent or malformed, or has a length that can't be requested, the result has default parameters and is
 /// incomplete.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the stored value or parameters are malformed; [`Failure::Misconfigured`] for any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,

@@ -22,10 +22,6 @@ pub(crate) struct Parameters {
 }
 
 /// Converts parameters to their canonical form, in which every parameter is present.
-///
-/// # Errors
-///
-/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
@@ -35,10 +31,6 @@ pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
 /// Generates a key pair from canonical parameters and returns it as JSON.
 ///
 /// The public exponent is 65537.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,

@@ -9,10 +9,6 @@ use crate::generate::Parameters;
 ///
 /// If the public key is absent, malformed or not RSA, or has a length that can't be requested, the result has default parameters
 /// and is incomplete.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the stored value or parameters are malformed; [`Failure::Misconfigured`] for any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,

@@ -11,10 +11,6 @@ pub struct Fields(Map<String, Value>);
 
 impl Fields {
     /// Parses a JSON object.
-    ///
-    /// # Errors
-    ///
-    /// If the text is not a JSON object.
     pub fn parse(text: &str) -> Result<Self, Violation> {
         match serde_json::from_str(text) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
@@ -29,10 +25,6 @@ impl Fields {
     }
 
     /// Takes a string. Returns `None` if it is absent or null.
-    ///
-    /// # Errors
-    ///
-    /// If the field has another type.
     pub fn take_text(&mut self, name: &str) -> Result<Option<String>, Violation> {
         match self.0.remove(name) {
             None | Some(Value::Null) => Ok(None),
@@ -42,19 +34,11 @@ impl Fields {
     }
 
     /// Takes a string. Returns `None` if it is absent, null or empty.
-    ///
-    /// # Errors
-    ///
-    /// If the field has another type.
     pub fn take_filled_text(&mut self, name: &str) -> Result<Option<String>, Violation> {
         Ok(self.take_text(name)?.filter(|text| !text.is_empty()))
     }
 
     /// Takes an array of strings. Returns an empty list if it is absent or null.
-    ///
-    /// # Errors
-    ///
-    /// If the field has another type.
     pub fn take_texts(&mut self, name: &str) -> Result<Vec<String>, Violation> {
         let not_texts = || Violation::of(name, "must be an array of strings");
         match self.0.remove(name) {
@@ -86,10 +70,6 @@ impl Fields {
     }
 
     /// Takes a boolean. Returns false if it is absent.
-    ///
-    /// # Errors
-    ///
-    /// If the field has another type, or is null.
     pub fn take_flag(&mut self, name: &str) -> Result<bool, Violation> {
         match self.0.remove(name) {
             None => Ok(false),
@@ -99,10 +79,6 @@ impl Fields {
     }
 
     /// Takes a field of any type. Returns `None` if it is absent or null.
-    ///
-    /// # Errors
-    ///
-    /// If the field does not deserialize to that type.
     pub fn take_deserialized<T: DeserializeOwned>(
         &mut self,
         name: &str,
@@ -154,10 +130,6 @@ pub fn to_json(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 /// Parses canonical parameters, which the plugin wrote and the host stored.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if they are not canonical.
 pub fn canonical<T: DeserializeOwned + Serialize>(parameters: &str) -> Result<T, Failure> {
     let not_canonical = || Failure::Other("the parameters are not canonical".to_owned());
     let parsed: T = serde_json::from_str(parameters).map_err(|_| not_canonical())?;

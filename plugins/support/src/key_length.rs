@@ -17,10 +17,6 @@ pub enum KeyLength {
 
 impl KeyLength {
     /// Takes the parameter `key_length` from the caller's parameters.
-    ///
-    /// # Errors
-    ///
-    /// If it is not one of the three lengths.
     pub fn take(fields: &mut Fields) -> Result<Self, Violation> {
         match fields.take_integer(NAME)? {
             None => Ok(Self::default()),

@@ -18,10 +18,6 @@ pub struct KeyPair {
 impl KeyPair {
     /// Encodes the pair for OpenSSH: the private key unencrypted in the format of OpenSSH's PROTOCOL.key, the public key as a line
     /// of an `authorized_keys` file.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Other`] if the encoding fails.
     pub fn for_ssh(keys: KeypairData, comment: String) -> Result<Self, Failure> {
         let private_key = PrivateKey::new(keys, comment).map_err(not_encoded)?;
         let public_key = private_key.public_key();
@@ -38,10 +34,6 @@ impl KeyPair {
     }
 
     /// Encodes the pair as PEM: the private key as PKCS#8 (RFC 5958), the public key as `SubjectPublicKeyInfo` (RFC 5280).
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Other`] if the encoding fails.
     pub fn as_pkcs8(
         private_key: &impl EncodePrivateKey,
         public_key: &impl EncodePublicKey,
@@ -59,10 +51,6 @@ impl KeyPair {
     /// absent.
     ///
     /// The contents of the keys are not checked. The fingerprint is always null.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::InvalidValue`] if it breaks a rule; [`Failure::Misconfigured`] for any setting.
     pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
         no_settings(settings)?;
         to_json(&Self::parse(value).map_err(Failure::InvalidValue)?)
@@ -99,10 +87,6 @@ pub enum KeyFormat {
 
 impl KeyFormat {
     /// Takes the parameters `format` and `ssh_comment`. A comment is only allowed with the format `ssh`.
-    ///
-    /// # Errors
-    ///
-    /// If they break a rule.
     pub fn take(fields: &mut Fields) -> Result<(Self, String), Violation> {
         let format = match fields.take_filled_text(FORMAT)?.as_deref() {
             None | Some("ssh") => Self::Ssh,

@@ -21,10 +21,6 @@ pub(crate) struct Parameters {
 
 /// Converts parameters to their canonical form, in which every parameter is present. `username` is null unless the caller
 /// sets it.
-///
-/// # Errors
-///
-/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
@@ -32,10 +28,6 @@ pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
 }
 
 /// Generates a user from canonical parameters and returns it as JSON.
-///
-/// # Errors
-///
-/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -51,10 +43,6 @@ pub fn generate(
 /// Checks a user that a caller sets, and adds the hash of the password.
 ///
 /// The password is required and must have 1 to 4,096 bytes. An empty name counts as absent. `password_hash` is ignored.
-///
-/// # Errors
-///
-/// [`Failure::InvalidValue`] if it breaks a rule; [`Failure::Misconfigured`] for any setting.
 pub fn accept(value: &str, settings: &str, random: &mut impl CryptoRng) -> Result<String, Failure> {
     no_settings(settings)?;
     let (username, password) = parse_value(value).map_err(Failure::InvalidValue)?;

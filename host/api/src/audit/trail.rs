@@ -76,9 +76,6 @@ pub struct AuditTrail {
 
 impl AuditTrail {
     /// Starts the trail and its thread.
-    ///
-    /// # Errors
-    /// If the thread can't be started.
     pub fn start(
         settings: AuditSettings,
         sink: Box<dyn AuditSink>,

@@ -23,15 +23,9 @@ use crate::response::error_chain;
 pub trait AuditSink: Send {
     /// Appends lines, each with its line break. On success, the lines have left this process. If there are no lines,
     /// checks whether the sink works.
-    ///
-    /// # Errors
-    /// If not all lines could be written.
     fn append(&mut self, lines: &[u8]) -> Result<(), AppendError>;
 
     /// Reopens the file that the sink writes to, for example after it was moved. If that fails, the sink keeps the old file.
-    ///
-    /// # Errors
-    /// If the file can't be opened.
     fn reopen(&mut self) -> io::Result<()>;
 
     /// Returns whether an append usually takes no longer than passing the lines to the operating system. If so, threads that

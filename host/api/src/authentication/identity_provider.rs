@@ -78,9 +78,6 @@ impl HttpsIdentityProvider {
     /// Creates the client, without sending a request.
     ///
     /// Installs aws-lc as the process's TLS provider, unless one is already installed.
-    ///
-    /// # Errors
-    /// If the settings are invalid.
     pub fn new(settings: &HttpsIdentityProviderSettings) -> Result<Self, IdentityProviderError> {
         let url = settings.url.clone();
         let discovery_url = https_url(&format!("{url}/{DISCOVERY_PATH}"))

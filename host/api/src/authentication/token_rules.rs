@@ -125,9 +125,6 @@ impl TokenRules {
     pub const SCOPES_REQUIRED: [&str; 2] = ["credhub.read", "credhub.write"];
 
     /// Creates rules.
-    ///
-    /// # Errors
-    /// If the rules are invalid.
     pub fn new(
         scopes_required: Vec<String>,
         audience: Option<String>,

@@ -170,8 +170,9 @@ impl<'a> VersionBody<'a> {
     /// Creates the body for a version that was set or read.
     pub(crate) fn of(version: &'a CredentialVersion) -> Result<Self, Failure> {
         let metadata = version.metadata.as_ref();
-        let marks = version.certificate.as_ref();
-        let facts = marks.and_then(|marks| marks.facts.as_ref());
+        let is_certificate = version.credential_type.is_certificate();
+        let attributes = is_certificate.then_some(&version.attributes);
+        let facts = attributes.and_then(|attributes| attributes.certificate.as_ref());
         Ok(Self {
             credential_type: version.credential_type.as_str(),
             version_created_at: timestamp(version.created_at),
@@ -181,12 +182,12 @@ impl<'a> VersionBody<'a> {
                 .map(|metadata| raw(metadata.json().expose()))
                 .transpose()?,
             value: raw(version.value.expose())?,
-            transitional: marks.map(|marks| marks.is_transitional),
-            certificate_authority: marks
+            transitional: attributes.map(|attributes| attributes.is_transitional),
+            certificate_authority: attributes
                 .map(|_| facts.is_some_and(|facts| facts.is_certificate_authority)),
-            self_signed: marks.map(|_| facts.is_some_and(|facts| facts.is_self_signed)),
-            generated: marks.and_then(|marks| marks.is_generated),
-            expiry_date: marks.map(|_| facts.map(|facts| timestamp(facts.expires_at))),
+            self_signed: attributes.map(|_| facts.is_some_and(|facts| facts.is_self_signed)),
+            generated: attributes.and_then(|attributes| attributes.is_generated),
+            expiry_date: attributes.map(|_| facts.map(|facts| timestamp(facts.expires_at))),
             duration_overridden: None,
             duration_used: None,
             key_length: None,
@@ -227,7 +228,7 @@ mod tests {
         Secret,
         authorization::Authentication,
         certificate::CertificateFacts,
-        credential::{CertificateMarks, CredentialName, CredentialType, Metadata},
+        credential::{CredentialName, CredentialType, Metadata, VersionAttributes},
         permission::Actor,
         response_memory::{ResponseLimits, ResponseMemory},
     };
@@ -275,23 +276,24 @@ mod tests {
             created_at: "2026-01-02T03:04:05.678Z".parse().unwrap(),
             metadata: None,
             value: Secret::new(value.to_owned()),
-            certificate: None,
+            attributes: VersionAttributes::default(),
         }
     }
 
     fn certificate() -> CredentialVersion {
         CredentialVersion {
-            certificate: Some(CertificateMarks {
+            attributes: VersionAttributes {
                 is_transitional: true,
                 is_generated: Some(true),
-                facts: Some(CertificateFacts {
+                certificate: Some(CertificateFacts {
                     expires_at: "2027-01-02T03:04:05Z".parse().unwrap(),
                     is_certificate_authority: true,
                     is_self_signed: false,
                     key_length_bits: 2048,
                     serial_number: None,
                 }),
-            }),
+                ..VersionAttributes::default()
+            },
             ..version("certificate", r#"{"ca":null}"#)
         }
     }
@@ -327,11 +329,7 @@ mod tests {
     #[test]
     fn expiry_is_null_and_generated_absent_if_unknown() {
         let mut version = certificate();
-        version.certificate = Some(CertificateMarks {
-            is_transitional: false,
-            is_generated: None,
-            facts: None,
-        });
+        version.attributes = VersionAttributes::default();
         assert!(render(&version).ends_with(
             r#""transitional":false,"certificate_authority":false,"self_signed":false,"expiry_date":null}"#
         ));

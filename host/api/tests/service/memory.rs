@@ -222,7 +222,11 @@ impl CredentialRepository for Memory {
         {
             return Ok(Appended::Changed);
         }
-        if version.is_transitional && existing.iter().any(|existing| existing.is_transitional) {
+        if version.attributes.is_transitional
+            && existing
+                .iter()
+                .any(|existing| existing.attributes.is_transitional)
+        {
             return Ok(Appended::TransitionalExists);
         }
         let credential_id = existing
@@ -348,7 +352,7 @@ impl CredentialRepository for Memory {
             return Ok(TransitionalMoved::VersionAbsent);
         }
         for version in versions.iter_mut().filter(own) {
-            version.is_transitional = Some(version.id) == chosen;
+            version.attributes.is_transitional = Some(version.id) == chosen;
         }
         let mut own: Vec<StoredVersion> = versions.clone();
         own.retain(|stored| stored.credential_id == credential_id);

@@ -241,9 +241,6 @@ impl ClientBuilder {
     ///
     /// The client uses the proxies in `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower case. It installs aws-lc as the
     /// process's TLS provider if none is installed.
-    ///
-    /// # Errors
-    /// When the address, the CA certificates or the client certificate are malformed.
     pub fn build(self) -> Result<Client, Error> {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let mut http = reqwest::Client::builder()

@@ -29,9 +29,6 @@ impl IdentityProvider<'_> {
     ///
     /// Fetches the OIDC discovery document or, if the provider responds with 404, the RFC 8414 metadata document. A provider that
     /// responds to both requests with 404 is treated as a UAA.
-    ///
-    /// # Errors
-    /// When the provider is unavailable, or its document is malformed or names another issuer.
     pub(super) async fn endpoints(&self) -> Result<Endpoints, Error> {
         let url = self.url().await?;
         for document_url in document_urls(&url) {
@@ -52,9 +49,6 @@ impl IdentityProvider<'_> {
     }
 
     /// Sends a form to the token endpoint and returns the tokens.
-    ///
-    /// # Errors
-    /// When the provider refuses, or returns tokens that are not bearer tokens.
     pub(super) async fn request_tokens(
         &self,
         endpoints: &Endpoints,

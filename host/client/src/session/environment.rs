@@ -33,9 +33,6 @@ pub(super) struct Environment {
 
 impl Environment {
     /// Reads the settings from these variables.
-    ///
-    /// # Errors
-    /// When a variable of the client is not UTF-8 or is unknown.
     pub(super) fn read(
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, SettingsError> {

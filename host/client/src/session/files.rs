@@ -173,9 +173,6 @@ pub struct StoredSession {
 
 impl StoredSession {
     /// Reads the session, or returns `None` if no session is stored.
-    ///
-    /// # Errors
-    /// When the file can't be read or is malformed.
     pub fn read(directory: &Directory) -> Result<Option<Self>, SettingsError> {
         let malformed = || SettingsError::SessionMalformed(directory.file(SESSION_FILE));
         let text = match directory.read(SESSION_FILE) {
@@ -213,9 +210,6 @@ impl StoredSession {
     }
 
     /// Writes the session, and replaces an existing one.
-    ///
-    /// # Errors
-    /// When the file can't be written.
     pub fn write(&self, directory: &Directory) -> Result<(), SessionFileError> {
         directory.create()?;
         let _lock = directory.lock();
@@ -223,9 +217,6 @@ impl StoredSession {
     }
 
     /// Stores new tokens of this session. Does nothing if another run has changed the stored login in the meantime.
-    ///
-    /// # Errors
-    /// When the file can't be read or written.
     pub fn update_tokens(
         &mut self,
         tokens: &Tokens,
@@ -272,9 +263,6 @@ impl StoredSession {
     }
 
     /// Deletes the session, unless another run has logged in at another server in the meantime.
-    ///
-    /// # Errors
-    /// When the file can't be deleted.
     pub fn delete_unless_replaced(&self, directory: &Directory) -> Result<(), SessionFileError> {
         let _lock = directory.lock();
         let stored = Self::read(directory).ok().flatten();
@@ -285,9 +273,6 @@ impl StoredSession {
     }
 
     /// Deletes the stored session, if any. Returns whether a session was stored.
-    ///
-    /// # Errors
-    /// When the file can't be deleted.
     pub fn delete(directory: &Directory) -> Result<bool, SessionFileError> {
         let _lock = directory.lock();
         directory.delete(SESSION_FILE)

@@ -75,9 +75,6 @@ pub struct Settings {
 
 impl Settings {
     /// Combines arguments, environment, session and file.
-    ///
-    /// # Errors
-    /// When one of them is malformed or can't be read.
     pub fn gather(arguments: Arguments) -> Result<Self, SettingsError> {
         let directory = Directory::of_environment().ok_or(SettingsError::NoDirectory)?;
         let environment = Environment::read(std::env::vars_os())?;
@@ -154,9 +151,6 @@ impl Settings {
     }
 
     /// Returns a configured client without an identity other than the client certificate.
-    ///
-    /// # Errors
-    /// When no server is set, or a file can't be read.
     pub fn anonymous_client(&self) -> Result<ClientBuilder, SettingsError> {
         let server = self.server.as_deref().ok_or(SettingsError::NoServer)?;
         let mut builder = Client::builder(server);

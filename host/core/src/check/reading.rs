@@ -129,9 +129,6 @@ pub(super) fn single_row(sequence: i64) -> SequenceRange {
 }
 
 /// Separates permanent errors, which are findings, from an unavailable database.
-///
-/// # Errors
-/// If the database is unavailable.
 pub(super) fn unless_unavailable<T>(
     read: Result<T, RepositoryError>,
 ) -> Result<Result<T, String>, RepositoryError> {

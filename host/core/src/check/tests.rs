@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     Secret,
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules},
-    credential::{CredentialName, CredentialType, StoredVersion},
+    credential::{CredentialName, CredentialType, StoredVersion, VersionAttributes},
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, CheckEnds, CheckedCredential,
         CheckedFields, CheckedIndexEntry, CheckedPermission, CheckedRow, CheckedVersion, Envelope,
@@ -220,12 +220,7 @@ impl Rows {
                 name,
                 credential_type: CredentialType::parse(CredentialType::VALUE).unwrap(),
                 created_at: DateTime::UNIX_EPOCH,
-                is_transitional: false,
-                is_generated: Some(false),
-                certificate: None,
-                signed_by: None,
-                issuer: None,
-                provenance: None,
+                attributes: VersionAttributes::default(),
                 envelope: Envelope {
                     key_id: self.key,
                     nonce: Vec::new(),

@@ -51,7 +51,7 @@ impl VersionChecker<'_> {
         if !version.has_key_record {
             faults.push(Fault::KeyWithoutRecord(stored.envelope.key_id));
         }
-        if folded(stored.signed_by.as_ref()) != version.signed_by_folded {
+        if folded(stored.attributes.signed_by.as_ref()) != version.signed_by_folded {
             faults.push(Fault::SignerDiffers("signed_by_folded"));
         }
         match self.opened_for_its_credential(stored, &mut faults) {
@@ -154,8 +154,8 @@ impl VersionChecker<'_> {
         issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
     ) -> Result<(), RepositoryError> {
-        let Some(recorded) = stored.issuer else {
-            if stored.certificate.is_some() {
+        let Some(recorded) = stored.attributes.issuer else {
+            if stored.attributes.certificate.is_some() {
                 faults.push(Fault::CertificateColumnDiffers("expires_at"));
             }
             return Ok(());
@@ -176,7 +176,7 @@ impl VersionChecker<'_> {
         issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
     ) -> Result<(), RepositoryError> {
-        let Some(recorded) = stored.issuer else {
+        let Some(recorded) = stored.attributes.issuer else {
             return Ok(());
         };
         let Some(issuer_id) = recorded.version_id else {
@@ -221,7 +221,9 @@ fn check_signer(
     if issuer.expires_at != recorded.expires_at {
         faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
     }
-    if folded(stored.signed_by.as_ref()) != Some(issuer.name.lookup().folded().to_owned()) {
+    if folded(stored.attributes.signed_by.as_ref())
+        != Some(issuer.name.lookup().folded().to_owned())
+    {
         faults.push(Fault::SignerDiffers("signed_by"));
     }
 }
@@ -252,7 +254,7 @@ fn check_columns(
     found: Option<&CertificateFacts>,
     faults: &mut Vec<Fault>,
 ) {
-    let (columns, found) = match (&stored.certificate, found) {
+    let (columns, found) = match (&stored.attributes.certificate, found) {
         (None, None) => return,
         (Some(columns), Some(found)) => (columns, found),
         (Some(_), None) | (None, Some(_)) => {
@@ -262,7 +264,8 @@ fn check_columns(
     };
     // A set certificate is not recorded as self-signed if it is a leaf or was set with a stored CA. A certificate that was
     // generated without a CA always is.
-    let must_be_recorded = stored.is_generated == Some(true) && stored.issuer.is_none();
+    let must_be_recorded =
+        stored.attributes.is_generated == Some(true) && stored.attributes.issuer.is_none();
     let is_self_signed_consistent = if columns.is_self_signed {
         found.is_self_signed
     } else {

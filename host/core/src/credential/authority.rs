@@ -81,7 +81,7 @@ impl Credentials {
         permit: &Permit<'_>,
         version: &OpenVersion,
     ) -> Result<bool, Failure> {
-        let Some(signer) = &version.stored.signed_by else {
+        let Some(signer) = &version.stored.attributes.signed_by else {
             return Ok(false);
         };
         if signer.lookup() == version.stored.name.lookup() {
@@ -95,7 +95,7 @@ impl Credentials {
         let permit = permit.extended_to(Operation::Read, &signer);
         if !version.stored.credential_type.is_certificate() {
             return self
-                .is_issuer_replaced(&permit, version.stored.issuer, issuer)
+                .is_issuer_replaced(&permit, version.stored.attributes.issuer, issuer)
                 .await;
         }
         let issuer = self.store.certificate_of(&permit, issuer).await?;
@@ -168,7 +168,7 @@ impl VersionStore {
         let active = active
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
-        match &active.certificate {
+        match &active.attributes.certificate {
             Some(facts) if facts.is_certificate_authority => Ok(current),
             Some(_) => Err(Failure::IssuerUnusable(CertificateError {
                 field: "certificate",

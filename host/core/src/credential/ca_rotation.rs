@@ -12,7 +12,7 @@ use crate::{
     authorization::{Caller, Permit},
     credential::{
         BULK_CERTIFICATES_MAX, CredentialName, CredentialType, CredentialVersion, Credentials,
-        LookupName, StoredVersion,
+        LookupName, StoredVersion, VersionAttributes,
         bulk_regenerate::too_many_signed,
         certificates::{ListedCertificate, ListedVersion},
         content::{Content, StoredCertificate},
@@ -84,8 +84,8 @@ impl Credentials {
                     generator.as_ref(),
                 )
                 .await?;
-            draft.is_transitional = new.is_transitional;
-            draft.is_generated = None;
+            draft.attributes.is_transitional = new.is_transitional;
+            draft.attributes.is_generated = None;
             let appended = self
                 .append_to_certificate(&permit, draft, new.certificate_id)
                 .await?;
@@ -285,7 +285,7 @@ impl Credentials {
 
     fn adds_child_versions(&self, step: RotationStep<'_>) -> bool {
         let may_add = match step {
-            RotationStep::Add(draft) => draft.is_transitional,
+            RotationStep::Add(draft) => draft.attributes.is_transitional,
             RotationStep::Delete(_) | RotationStep::Move(_) => true,
         };
         may_add && self.certificate_settings.concatenates_authorities
@@ -383,7 +383,7 @@ impl Credentials {
         authority: &CredentialName,
         additions: &mut Additions,
     ) -> Result<Option<StoredVersion>, Failure> {
-        let active = if newest.is_transitional {
+        let active = if newest.attributes.is_transitional {
             let name = newest.name.lookup();
             let current = self.store.active_versions(&name).await?;
             additions.unchanged.push(current.as_read(&name));
@@ -392,8 +392,12 @@ impl Credentials {
             Some(newest)
         };
         Ok(active.filter(|version| {
-            let signer = version.signed_by.as_ref().map(CredentialName::lookup);
-            version.certificate.is_some() && signer == Some(authority.lookup())
+            let signer = version
+                .attributes
+                .signed_by
+                .as_ref()
+                .map(CredentialName::lookup);
+            version.attributes.certificate.is_some() && signer == Some(authority.lookup())
         }))
     }
 
@@ -412,17 +416,15 @@ impl Credentials {
         let child = Draft {
             name: stored.name,
             credential_type: stored.credential_type,
-            is_transitional: false,
-            is_generated: stored.is_generated,
+            attributes: VersionAttributes {
+                is_transitional: false,
+                ..stored.attributes
+            },
             content: Content {
                 metadata: None,
                 trusted_ca,
                 ..content
             },
-            certificate: stored.certificate,
-            signed_by: stored.signed_by,
-            issuer: stored.issuer,
-            provenance: stored.provenance,
             unchanged: Vec::new(),
         };
         self.store.seal(&permit, &child).await

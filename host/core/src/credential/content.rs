@@ -238,9 +238,6 @@ pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
 }
 
 /// Checks a lower bound of the size of a value.
-///
-/// # Errors
-/// [`Failure::ValueTooLarge`].
 pub(crate) fn check_bytes(bytes: usize) -> Result<(), Failure> {
     if bytes > VALUE_BYTES_MAX {
         return Err(Failure::ValueTooLarge {

@@ -8,7 +8,7 @@ use crate::{
     Failure, Secret,
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
-        CredentialName, CredentialType, Credentials, LookupName, Parameters,
+        CredentialName, CredentialType, Credentials, LookupName, Parameters, VersionAttributes,
         authority::Authority,
         content::{Content, StoredCertificate},
         guest_constraints::{self, COMMON_NAME, DURATION, IS_CA},
@@ -58,18 +58,20 @@ impl Credentials {
         Ok(Draft {
             name: name.clone(),
             credential_type: credential_type.clone(),
-            is_transitional: false,
-            is_generated: Some(true),
+            attributes: VersionAttributes {
+                is_generated: Some(true),
+                certificate,
+                signed_by,
+                issuer: authority.and_then(|authority| authority.issuer),
+                provenance: Some(generator.identity().clone()),
+                ..VersionAttributes::default()
+            },
             content: Content {
                 value,
                 parameters: Some(parameters.clone()),
                 metadata: None,
                 trusted_ca: authority.and_then(|authority| authority.trusted_certificate.clone()),
             },
-            certificate,
-            signed_by,
-            issuer: authority.and_then(|authority| authority.issuer),
-            provenance: Some(generator.identity().clone()),
             unchanged: authority
                 .map(|authority| authority.read.clone())
                 .into_iter()
@@ -78,9 +80,6 @@ impl Credentials {
     }
 
     /// Creates an issuer from a CA, for one call of the generator.
-    ///
-    /// # Errors
-    /// [`Failure::IssuerUnusable`] if the CA can't sign.
     pub(super) async fn issuer_of(
         &self,
         authority: &Authority,

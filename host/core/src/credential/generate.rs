@@ -110,7 +110,7 @@ impl Credentials {
         };
         if let Some(version) = self.version_to_keep(permitted, existing.active).await? {
             permit.disclosed_version(version.stored.credential_id, version.stored.id);
-            return Ok(Some(kept_response(self.render(permit, version)?)));
+            return Ok(Some(written(self.render(permit, version)?, false, 0)));
         }
         let mut draft = match unused_draft.take() {
             Some(draft) => draft,
@@ -249,9 +249,6 @@ struct Existing {
 }
 
 /// Returns the canonical form of the parameters in a request to generate a credential.
-///
-/// # Errors
-/// If the parameters break a rule, or the plugin fails.
 pub async fn canonical_parameters(
     credential_type: &CredentialType,
     requested: Option<&RequestedParameters>,
@@ -302,9 +299,6 @@ fn requested_parameters(
 
 /// Returns whether a version was generated from these canonical parameters or, if it was set, could have been. If so, a
 /// converging request keeps it.
-///
-/// # Errors
-/// If the plugin fails.
 pub async fn is_generated_from(
     version: BaseVersion<'_>,
     parameters: &Parameters,
@@ -346,18 +340,6 @@ pub async fn is_generated_from(
     }
 }
 
-fn kept_response(version: CredentialVersion) -> Written {
-    let issuance = version.certificate.as_ref().map(|marks| Issuance {
-        is_duration_overridden: false,
-        duration_used_days: 0,
-        key_length_bits: marks
-            .facts
-            .as_ref()
-            .map_or(0, |facts| facts.key_length_bits),
-    });
-    Written { version, issuance }
-}
-
 /// Returns the response for a version that was generated from these parameters.
 pub(super) fn written_response(
     version: CredentialVersion,
@@ -368,13 +350,27 @@ pub(super) fn written_response(
         .field("duration")
         .and_then(Value::as_u64)
         .unwrap_or(0);
-    let issuance = version.certificate.as_ref().map(|marks| Issuance {
-        is_duration_overridden: effective.is_duration_overridden,
-        duration_used_days: u32::try_from(duration_days).unwrap_or(u32::MAX),
-        key_length_bits: marks
-            .facts
-            .as_ref()
-            .map_or(0, |facts| facts.key_length_bits),
-    });
+    let duration_used_days = u32::try_from(duration_days).unwrap_or(u32::MAX);
+    written(
+        version,
+        effective.is_duration_overridden,
+        duration_used_days,
+    )
+}
+
+fn written(
+    version: CredentialVersion,
+    is_duration_overridden: bool,
+    duration_used_days: u32,
+) -> Written {
+    let facts = version.attributes.certificate.as_ref();
+    let issuance = version
+        .credential_type
+        .is_certificate()
+        .then_some(Issuance {
+            is_duration_overridden,
+            duration_used_days,
+            key_length_bits: facts.map_or(0, |facts| facts.key_length_bits),
+        });
     Written { version, issuance }
 }

@@ -195,7 +195,7 @@ pub struct BaseVersion<'a> {
 
 impl<'a> From<&'a OpenVersion> for BaseVersion<'a> {
     fn from(version: &'a OpenVersion) -> Self {
-        let provenance = version.stored.provenance.as_ref();
+        let provenance = version.stored.attributes.provenance.as_ref();
         Self {
             credential_type: &version.stored.credential_type,
             value: &version.content.value,
@@ -228,9 +228,6 @@ pub(super) async fn current_parameters(
 
 /// Like [`current_parameters`], for comparisons: omits parameters that are not in the configured plugin's schema, because no
 /// request can contain them. Also returns `None` if the plugin refuses the other parameters.
-///
-/// # Errors
-/// If the guest fails.
 pub(super) async fn comparable_parameters(
     version: BaseVersion<'_>,
     generator: &dyn Generator,

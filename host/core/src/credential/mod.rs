@@ -44,8 +44,7 @@ pub use service::Credentials;
 pub use set::Set;
 pub use r#type::{CredentialType, KnownType, TypeError};
 pub use version::{
-    CertificateMarks, CredentialVersion, DigestError, Issuance, IssuerVersion,
-    METADATA_CHARACTERS_MAX, Metadata, MetadataError, PluginDigest, PluginIdentity, StoredVersion,
-    Written,
+    CredentialVersion, DigestError, Issuance, IssuerVersion, METADATA_CHARACTERS_MAX, Metadata,
+    MetadataError, PluginDigest, PluginIdentity, StoredVersion, VersionAttributes, Written,
 };
 pub use version_store::VersionStore;

@@ -117,9 +117,6 @@ impl Credentials {
     }
 
     /// Returns versions of one credential, still encrypted, and reserves the memory for a response with them.
-    ///
-    /// # Errors
-    /// As for [`Caller::reserve`].
     pub(super) async fn stored_for_response(
         &self,
         caller: &Caller,

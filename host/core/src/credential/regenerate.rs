@@ -159,7 +159,7 @@ impl Credentials {
 
     /// Returns the host's facts about a certificate that was set, or defaults for a value of another type.
     fn set_certificate_of<'a>(&self, base: &'a OpenVersion) -> Result<SetCertificate<'a>, Failure> {
-        let facts = base.stored.certificate.as_ref();
+        let facts = base.stored.attributes.certificate.as_ref();
         let issuance = match facts {
             Some(_) => {
                 let value = StoredCertificate::parse(&base.content.value)?;
@@ -250,7 +250,7 @@ impl Credentials {
                 authority.as_ref(),
             )
             .await?;
-        draft.is_transitional = regenerate.is_transitional;
+        draft.attributes.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let appended = self
             .append_to_certificate(&permit, draft, certificate_id)
@@ -309,8 +309,9 @@ fn parameters_outdated(generator: &dyn Generator, violation: &Violation) -> Fail
 ///
 /// If an older version of the same credential signed it, returns the credential's own name.
 pub(super) fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
-    let signer = version.signed_by.as_ref()?;
+    let signer = version.attributes.signed_by.as_ref()?;
     let has_signed_itself = version
+        .attributes
         .certificate
         .as_ref()
         .is_none_or(|facts| facts.is_self_signed);

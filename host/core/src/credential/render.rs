@@ -102,9 +102,6 @@ impl<'a, T: Listed> ReadableList<'a, T> {
     }
 
     /// Returns the list.
-    ///
-    /// # Errors
-    /// As for [`Caller::reserve`].
     pub(super) fn finish(mut self) -> Result<Vec<T>, Failure> {
         self.reserve();
         self.refused.map_or(Ok(self.items), Err)

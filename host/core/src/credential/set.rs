@@ -13,7 +13,7 @@ use crate::{
     certificate::{CertificateFacts, RSA_BITS_MIN, RSA_BITS_RECOMMENDED},
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, IssuerVersion, LookupName,
-        Metadata,
+        Metadata, VersionAttributes,
         authority::field_absent,
         content::{Content, check_bytes, check_size, fields, take_text},
         draft::run_on_plugin_thread,
@@ -67,18 +67,16 @@ impl Credentials {
         let draft = Draft {
             name: set.name,
             credential_type: set.credential_type,
-            is_generated: Some(false),
-            is_transitional: false,
+            attributes: VersionAttributes {
+                is_generated: Some(false),
+                ..VersionAttributes::default()
+            },
             content: Content {
                 value,
                 parameters: None,
                 metadata: set.metadata,
                 trusted_ca: None,
             },
-            certificate: None,
-            signed_by: None,
-            issuer: None,
-            provenance: None,
             unchanged: Vec::new(),
         };
         let appended = self
@@ -225,18 +223,19 @@ impl Credentials {
         Ok(Draft {
             name,
             credential_type,
-            is_transitional: false,
-            is_generated: Some(false),
+            attributes: VersionAttributes {
+                is_generated: Some(false),
+                certificate: checked.facts,
+                signed_by,
+                issuer,
+                ..VersionAttributes::default()
+            },
             content: Content {
                 value: checked.fields.to_value(),
                 parameters: None,
                 metadata: None,
                 trusted_ca,
             },
-            certificate: checked.facts,
-            signed_by,
-            issuer,
-            provenance: None,
             unchanged,
         })
     }

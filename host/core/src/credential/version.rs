@@ -25,19 +25,26 @@ pub struct CredentialVersion {
     pub metadata: Option<Metadata>,
     /// The value, as JSON text.
     pub value: Secret,
-    /// The host's data about it, if it is a certificate.
-    pub certificate: Option<CertificateMarks>,
+    /// Its unencrypted attributes.
+    pub attributes: VersionAttributes,
 }
 
-/// The host's data about a certificate version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateMarks {
+/// The attributes of a version that are stored unencrypted. Only the transitional flag changes later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionAttributes {
     /// Whether the version has the transitional flag.
     pub is_transitional: bool,
     /// Whether the server generated it; `None` (unknown) for versions that a caller added by the certificate's id.
     pub is_generated: Option<bool>,
-    /// The facts of the certificate; `None` if the version has no certificate.
-    pub facts: Option<CertificateFacts>,
+    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed.
+    pub certificate: Option<CertificateFacts>,
+    /// The name of the credential that signed it, if known. A self-signed certificate names itself. For types other than
+    /// certificate, the name of its issuer.
+    pub signed_by: Option<CredentialName>,
+    /// The issuer; `None` if the version is self-signed or its issuer is unknown.
+    pub issuer: Option<IssuerVersion>,
+    /// The plugin that generated it; `None` if it was set.
+    pub provenance: Option<PluginIdentity>,
 }
 
 /// The result of generating or regenerating a credential.
@@ -75,19 +82,8 @@ pub struct StoredVersion {
     pub credential_type: CredentialType,
     /// The time of its creation.
     pub created_at: DateTime<Utc>,
-    /// Whether the version has the transitional flag.
-    pub is_transitional: bool,
-    /// Whether the server generated it; `None` (unknown) for versions that a caller added by the certificate's id.
-    pub is_generated: Option<bool>,
-    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed.
-    pub certificate: Option<CertificateFacts>,
-    /// The name of the credential that signed it, if known. A self-signed certificate names itself. For types other than
-    /// certificate, the name of its issuer.
-    pub signed_by: Option<CredentialName>,
-    /// The issuer; `None` if the version is self-signed or its issuer is unknown.
-    pub issuer: Option<IssuerVersion>,
-    /// The plugin that generated it; `None` if it was set.
-    pub provenance: Option<PluginIdentity>,
+    /// Its unencrypted attributes.
+    pub attributes: VersionAttributes,
     /// Value, parameters and metadata, encrypted.
     pub envelope: Envelope,
 }
@@ -95,12 +91,13 @@ pub struct StoredVersion {
 impl StoredVersion {
     /// Returns whether it is a CA certificate according to its basic constraints.
     pub(crate) fn is_authority(&self) -> bool {
-        is_authority(&self.credential_type, self.certificate.as_ref())
+        is_authority(&self.credential_type, self.attributes.certificate.as_ref())
     }
 
     /// Returns the record of this version as an issuer.
     pub(super) fn as_issuer(&self) -> Option<IssuerVersion> {
-        self.certificate.as_ref().map(|facts| IssuerVersion {
+        let facts = self.attributes.certificate.as_ref();
+        facts.map(|facts| IssuerVersion {
             version_id: Some(self.id),
             expires_at: facts.expires_at,
         })

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use crate::{
     Failure,
     authorization::Permit,
-    certificate::CertificateFacts,
     credential::{
-        CertificateMarks, CredentialName, CredentialType, CredentialVersion, IssuerVersion,
-        LookupName, PluginIdentity, StoredVersion,
+        CredentialName, CredentialType, CredentialVersion, LookupName, StoredVersion,
+        VersionAttributes,
         content::{Content, check_size},
     },
     ports::{
@@ -34,15 +33,8 @@ pub struct VersionStore {
 pub(super) struct Draft {
     pub(super) name: CredentialName,
     pub(super) credential_type: CredentialType,
-    pub(super) is_transitional: bool,
-    /// Whether the server generated it; `None` (unknown) for versions that a caller adds by the
-    /// certificate's id.
-    pub(super) is_generated: Option<bool>,
+    pub(super) attributes: VersionAttributes,
     pub(super) content: Content,
-    pub(super) certificate: Option<CertificateFacts>,
-    pub(super) signed_by: Option<CredentialName>,
-    pub(super) issuer: Option<IssuerVersion>,
-    pub(super) provenance: Option<PluginIdentity>,
     /// The versions that it was created from, which must be unchanged when it is written.
     pub(super) unchanged: Vec<ReadVersions>,
 }
@@ -58,14 +50,6 @@ impl OpenVersion {
     pub(super) fn into_version(self, permit: &Permit<'_>) -> CredentialVersion {
         let Self { stored, content } = self;
         permit.touched_version(stored.credential_id, stored.id);
-        let certificate = stored
-            .credential_type
-            .is_certificate()
-            .then_some(CertificateMarks {
-                is_transitional: stored.is_transitional,
-                is_generated: stored.is_generated,
-                facts: stored.certificate,
-            });
         CredentialVersion {
             id: stored.id,
             name: stored.name,
@@ -73,7 +57,7 @@ impl OpenVersion {
             created_at: stored.created_at,
             metadata: content.metadata,
             value: content.value,
-            certificate,
+            attributes: stored.attributes,
         }
     }
 }
@@ -126,12 +110,7 @@ impl VersionStore {
             name: draft.name.clone(),
             credential_type: draft.credential_type.clone(),
             created_at: self.clock.now(),
-            is_transitional: draft.is_transitional,
-            is_generated: draft.is_generated,
-            certificate: draft.certificate.clone(),
-            signed_by: draft.signed_by.clone(),
-            issuer: draft.issuer,
-            provenance: draft.provenance.clone(),
+            attributes: draft.attributes.clone(),
             envelope: self.sealer.seal(record, &plaintext).await?,
         })
     }
@@ -222,7 +201,7 @@ impl ActiveVersions {
     pub(super) fn new(chosen: Vec<StoredVersion>) -> Self {
         let mut current = Self::default();
         for version in chosen {
-            if version.is_transitional {
+            if version.attributes.is_transitional {
                 current.transitional = Some(version);
             } else {
                 current.active = Some(version);

@@ -51,6 +51,8 @@ pub struct Lease {
 /// - a transitional version
 /// - a version that signed an existing version
 /// - for each CA, the newest version of a credential that this CA signed
+///
+/// If a method that writes fails, it has written nothing, unless the commit succeeded and its response was lost.
 #[async_trait]
 pub trait RetentionRepository: Send + Sync {
     /// Searches the first credentials of a range, at most `count_max`, and returns the credentials among them that have versions
@@ -72,9 +74,6 @@ pub trait RetentionRepository: Send + Sync {
     ) -> Result<Vec<DeletableVersion>, RepositoryError>;
 
     /// Deletes the versions among these that are still deletable, in one transaction. Returns their ids, in no particular order.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is deleted then, unless the commit succeeded and its response was lost.
     async fn delete_versions(
         &self,
         credential_id: Uuid,

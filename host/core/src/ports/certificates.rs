@@ -12,15 +12,9 @@ use crate::{
 /// X.509: reading and checking certificates, and creating issuers.
 pub trait Certificates: Send + Sync {
     /// Reads the facts of the first certificate of a PEM text.
-    ///
-    /// # Errors
-    /// If it is not a certificate.
     fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateError>;
 
     /// Returns the properties that an issuer must allow to issue a certificate like the first certificate of a PEM text.
-    ///
-    /// # Errors
-    /// If it is not a certificate.
     fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateError>;
 
     /// Checks the value of a certificate to set. A rule applies only if the fields that it concerns are present:

@@ -10,6 +10,8 @@ use crate::{
 };
 
 /// Stored permissions. An actor has at most one permission on a path.
+///
+/// If a method that writes fails, it has written nothing, unless the commit succeeded and its response was lost.
 #[async_trait]
 pub trait PermissionRepository: Send + Sync {
     /// Returns the permissions of an actor on any of these paths, in no particular order, with one query.
@@ -33,17 +35,11 @@ pub trait PermissionRepository: Send + Sync {
 
     /// Adds each of these permissions, or adds its operations to the actor's existing permission on the path, in one
     /// transaction.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is changed then, unless the commit succeeded and its response was lost.
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryError>;
 
     /// Like [`PermissionRepository::grant`], but changes nothing if the existing permissions of one of the actors already
     /// cover this actor's grant. Permissions on enclosing paths count, too. The check and the change are one transaction. Returns the
     /// resulting permissions in the order of the grants, or `None` if nothing was changed.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is changed then, unless the commit succeeded and its response was lost.
     async fn grant_uncovered(
         &self,
         grants: &[Grant],
@@ -56,16 +52,10 @@ pub trait PermissionRepository: Send + Sync {
     async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryError>;
 
     /// Adds a permission. Returns `None` and changes nothing if the actor already has a permission on the path.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is added then, unless the commit succeeded and its response was lost.
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError>;
 
     /// Replaces the operations of the permission with this id. Returns the changed permission, or `None` if it does not
     /// exist.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is changed then, unless the commit succeeded and its response was lost.
     async fn replace_operations(
         &self,
         id: Uuid,
@@ -73,15 +63,9 @@ pub trait PermissionRepository: Send + Sync {
     ) -> Result<Option<Permission>, RepositoryError>;
 
     /// Deletes the permission with this id. Returns it, or `None` if it does not exist.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is deleted then, unless the commit succeeded and its response was lost.
     async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError>;
 
     /// Deletes the permission of an actor on exactly this path. Returns it, or `None` if it does not exist.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is deleted then, unless the commit succeeded and its response was lost.
     async fn delete_of_actor_on(
         &self,
         actor: &Actor,

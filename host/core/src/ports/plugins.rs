@@ -63,16 +63,10 @@ pub trait Generator: Send + Sync {
 
     /// Reads the parameters of a request. Converts a number, a boolean or a string to the type that the schema declares if
     /// the conversion is lossless. Other values stay unchanged, and [`Self::normalize`] rejects them.
-    ///
-    /// # Errors
-    /// If the schema does not allow a parameter.
     fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginCallError>;
 
     /// Returns the canonical form of parameters. The parameters come from a request, are canonical parameters with
     /// changes, or were stored by another release of the plugin.
-    ///
-    /// # Errors
-    /// If the parameters break a rule, or the guest fails.
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError>;
 
     /// Checks whether [`Self::generate`] would call the guest with these parameters, without calling it.
@@ -82,9 +76,6 @@ pub trait Generator: Send + Sync {
     fn check_generate(&self, parameters: &Parameters) -> Result<(), PluginCallError>;
 
     /// Generates a value: JSON text that is valid against the plugin's value schema.
-    ///
-    /// # Errors
-    /// If the guest refuses or fails, or its output does not have the declared form.
     async fn generate(
         &self,
         parameters: &Parameters,
@@ -93,9 +84,6 @@ pub trait Generator: Send + Sync {
     ) -> Result<Secret, PluginCallError>;
 
     /// Checks and completes a value to set, JSON text. The result is valid against the plugin's value schema.
-    ///
-    /// # Errors
-    /// If the value breaks a rule, or the guest fails.
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError>;
 
     /// Returns the parameters to regenerate a stored value: the result of the guest's `recover` if the guest exports it,
@@ -147,9 +135,6 @@ pub trait Resolvers: Send + Sync {
 pub trait Resolver: Send + Sync {
     /// Returns the references in an actor's JSON document, in document order. References are not nested, and their pointers
     /// have at most [`POINTER_SEGMENTS_MAX`] segments.
-    ///
-    /// # Errors
-    /// If the guest refuses the document or fails.
     async fn find_references(
         &self,
         actor: &Actor,

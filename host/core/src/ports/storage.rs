@@ -5,11 +5,10 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::{
-    certificate::CertificateFacts,
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, IssuerVersion, ListedCertificate, LookupName,
-        PluginDigest, PluginIdentity, StoredVersion,
+        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
+        StoredVersion, VersionAttributes,
     },
     ports::{
         CredentialKey, Envelope, NewestSize, ReadVersions, Receive, VersionSelection, VersionsSize,
@@ -17,6 +16,8 @@ use crate::{
 };
 
 /// Stored credentials and their versions.
+///
+/// If a method that writes fails, it has written nothing, unless the commit succeeded and its response was lost.
 #[async_trait]
 pub trait CredentialRepository: Send + Sync {
     /// Returns the name of the credential that the version with this id belongs to, or `None`. Reads only the name.
@@ -149,9 +150,6 @@ pub trait CredentialRepository: Send + Sync {
     /// the `unchanged` versions are unchanged, then the condition.
     ///
     /// If it returns [`Appended::Written`], the version is on disk.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is written then, unless the commit succeeded and its response was lost.
     async fn append(
         &self,
         version: NewVersion,
@@ -162,16 +160,10 @@ pub trait CredentialRepository: Send + Sync {
     /// Adds versions, all of them or none, in one transaction.
     ///
     /// If it returns [`AllAppended::Written`], all of them are on disk.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is written then, unless the commit succeeded and its response was lost.
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError>;
 
     /// Moves the transitional flag of a credential to a version, or clears it, and adds versions of other credentials, in
     /// one transaction.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is changed then, unless the commit succeeded and its response was lost.
     async fn move_transitional(
         &self,
         credential_id: Uuid,
@@ -181,9 +173,6 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Deletes one version of a credential that has further versions, and adds versions of other credentials, in one
     /// transaction.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is deleted then, unless the commit succeeded and its response was lost.
     async fn delete_version(
         &self,
         credential_id: Uuid,
@@ -192,9 +181,6 @@ pub trait CredentialRepository: Send + Sync {
     ) -> Result<VersionDeleted, RepositoryError>;
 
     /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist.
-    ///
-    /// # Errors
-    /// If the transaction fails. Nothing is deleted then, unless the commit succeeded and its response was lost.
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError>;
 
     /// Checks the health of the database without writing.
@@ -229,18 +215,8 @@ pub struct NewVersion {
     pub credential_type: CredentialType,
     /// The time of its creation.
     pub created_at: DateTime<Utc>,
-    /// Whether it has the transitional flag.
-    pub is_transitional: bool,
-    /// Whether the server generated it; `None` if unknown.
-    pub is_generated: Option<bool>,
-    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed.
-    pub certificate: Option<CertificateFacts>,
-    /// The name of the credential whose certificate signed it.
-    pub signed_by: Option<CredentialName>,
-    /// The issuer; `None` if the version is self-signed or its issuer is unknown.
-    pub issuer: Option<IssuerVersion>,
-    /// The plugin that generated it.
-    pub provenance: Option<PluginIdentity>,
+    /// Its unencrypted attributes.
+    pub attributes: VersionAttributes,
     /// Value, parameters and metadata, encrypted.
     pub envelope: Envelope,
 }

@@ -100,9 +100,6 @@ pub const CACHE_EXTENSIONS: [&str; 3] = [COMPILED, REPORT, REPORT_LOCK];
 
 impl Cache {
     /// Opens or creates the directory.
-    ///
-    /// # Errors
-    /// If it can't be created, or if other users could read or write it.
     pub(crate) fn open(
         directory: &Path,
         keys: &CacheKeys,
@@ -160,9 +157,6 @@ impl Cache {
     }
 
     /// Returns the component with this digest from the cache, or compiles it and writes it to the cache.
-    ///
-    /// # Errors
-    /// If the bytes are not a component, or exceed the sandbox's limits.
     pub(crate) fn component(
         &self,
         engine: &Engine,
@@ -263,9 +257,6 @@ impl Cache {
 }
 
 /// Compiles a component. Returns the compiled code and the component loaded from it.
-///
-/// # Errors
-/// If the bytes are not a component, or exceed the sandbox's limits.
 pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(Vec<u8>, Component), Refusal> {
     let code = engine
         .precompile_component(bytes)

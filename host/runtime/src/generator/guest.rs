@@ -418,9 +418,6 @@ impl GeneratorExports {
 }
 
 /// Calls `describe` after checking the types of all functions.
-///
-/// # Errors
-/// If a function's type differs from its interface, or the guest fails.
 pub(crate) fn describe(
     plugin: &Plugin,
     exports: &GeneratorExports,

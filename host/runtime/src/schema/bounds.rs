@@ -66,9 +66,6 @@ pub enum SchemaError {
 }
 
 /// Checks a schema against these limits and returns its number of parts.
-///
-/// # Errors
-/// The first exceeded limit.
 pub(super) fn check(schema: &Value) -> Result<u64, SchemaError> {
     let mut counter = Counter {
         root: schema,

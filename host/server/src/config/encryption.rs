@@ -193,9 +193,6 @@ impl KeyConfig {
     }
 
     /// Returns the source of the key. Key management plugins are not called.
-    ///
-    /// # Errors
-    /// If a secret is missing or invalid.
     pub(crate) fn source(&self) -> Result<KeySource, StartupError> {
         self.origin()?.source()
     }

@@ -44,9 +44,6 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Installs a recorder for this process if a management address is configured.
-    ///
-    /// # Errors
-    /// If another recorder is installed.
     pub(crate) fn install_for(config: &ManagementConfig) -> Result<Option<Self>, StartupError> {
         config.listen.as_ref().map(|_| Self::install()).transpose()
     }

@@ -321,7 +321,7 @@ pub(crate) mod statements {
         where substr(c.name_folded || char(1, 1), t.offset + 1, 3) is not t.term
         limit $1";
 
-    use crate::credential::statements::version_columns;
+    use crate::credential::row::version_columns;
 
     /// Selects the columns that `row::stored_version_from` decodes.
     macro_rules! select_versions {

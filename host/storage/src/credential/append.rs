@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    certificate::{CertificateFacts, SerialNumber},
-    credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion},
+    certificate::CertificateFacts,
+    credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion, VersionAttributes},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, Identifiers, NewVersion, ReadSigned,
         ReadVersions, RepositoryError, VersionSelection,
@@ -98,6 +98,7 @@ impl AddedVersion {
             sequence,
             credential,
         } = self;
+        let attributes = version.attributes;
         StoredVersion {
             id: version.id,
             sequence,
@@ -105,18 +106,17 @@ impl AddedVersion {
             name: credential.name,
             credential_type: credential.credential_type,
             created_at: in_milliseconds(version.created_at),
-            is_transitional: version.is_transitional,
-            is_generated: version.is_generated,
-            certificate: version.certificate.map(|facts| CertificateFacts {
-                expires_at: in_milliseconds(facts.expires_at),
-                ..facts
-            }),
-            signed_by: version.signed_by,
-            issuer: version.issuer.map(|issuer| IssuerVersion {
-                expires_at: in_milliseconds(issuer.expires_at),
-                ..issuer
-            }),
-            provenance: version.provenance,
+            attributes: VersionAttributes {
+                certificate: attributes.certificate.map(|facts| CertificateFacts {
+                    expires_at: in_milliseconds(facts.expires_at),
+                    ..facts
+                }),
+                issuer: attributes.issuer.map(|issuer| IssuerVersion {
+                    expires_at: in_milliseconds(issuer.expires_at),
+                    ..issuer
+                }),
+                ..attributes
+            },
             envelope: version.envelope,
         }
     }
@@ -198,41 +198,20 @@ async fn insert_version(
     credential_sequence: i64,
     version: &NewVersion,
 ) -> Result<Option<i64>, RepositoryError> {
-    let certificate = version.certificate.as_ref();
-    let expires_at = certificate.map(|facts| facts.expires_at.timestamp_millis());
-    let serial_number = certificate.and_then(|facts| facts.serial_number.as_ref());
-    let signed_by = version.signed_by.as_ref();
-    let issuer = version.issuer.as_ref();
-    let provenance = version.provenance.as_ref();
-    let sql = match transaction.engine() {
-        Engine::Postgres => statements::POSTGRES_ADD_VERSION,
-        Engine::Sqlite => statements::SQLITE_ADD_VERSION,
+    let VersionAttributes {
+        is_transitional,
+        certificate,
+        ..
+    } = &version.attributes;
+    let query = match transaction.engine() {
+        Engine::Postgres => {
+            statements::postgres_add_versions(&[(credential_sequence, version)], true)
+        }
+        Engine::Sqlite => statements::sqlite_add_version(credential_sequence, version),
     };
-    let query = statement(sql)
-        .bind(version.id)
-        .bind(credential_sequence)
-        .bind(version.created_at.timestamp_millis())
-        .bind(version.is_transitional)
-        .bind(version.is_generated)
-        .bind(expires_at)
-        .bind(certificate.map(|facts| facts.is_certificate_authority))
-        .bind(certificate.map(|facts| facts.is_self_signed))
-        .bind(certificate.map(|facts| i64::from(facts.key_length_bits)))
-        .bind(signed_by.map(CredentialName::as_str))
-        .bind(signed_by.map(|name| name.lookup().folded().to_owned()))
-        .bind(issuer.and_then(|issuer| issuer.version_id))
-        .bind(issuer.map(|issuer| issuer.expires_at.timestamp_millis()))
-        .bind(provenance.map(|plugin| plugin.name.as_str()))
-        .bind(provenance.map(|plugin| plugin.version.as_str()))
-        .bind(provenance.map(|plugin| plugin.digest.as_str()))
-        .bind(provenance.map(|plugin| plugin.interface_version.as_str()))
-        .bind(version.envelope.key_id)
-        .bind(version.envelope.nonce.as_slice())
-        .bind(version.envelope.ciphertext.as_slice())
-        .bind(serial_number.map(SerialNumber::octets));
     // Fetches all rows, so that the statement runs to its end.
     let inserted = match transaction.fetch_all(query).await {
-        Err(failure) if version.is_transitional && is_refused(&failure, &TRANSITIONAL_VERSION) => {
+        Err(failure) if *is_transitional && is_refused(&failure, &TRANSITIONAL_VERSION) => {
             return Ok(None);
         }
         inserted => inserted?,
@@ -244,8 +223,12 @@ async fn insert_version(
             .bind(credential_sequence)
             .bind(sequence)
             .bind(version.created_at.timestamp_millis())
-            .bind(expires_at)
-            .bind(version.is_transitional);
+            .bind(
+                certificate
+                    .as_ref()
+                    .map(|facts| facts.expires_at.timestamp_millis()),
+            )
+            .bind(*is_transitional);
         transaction.execute(query).await?;
     }
     Ok(Some(sequence))

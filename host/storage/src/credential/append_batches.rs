@@ -33,6 +33,7 @@ pub(crate) use statements::texts as append_batches;
 use super::{
     append::{AddedVersion, Addition, CredentialRow, append_once, holds},
     row,
+    statements::postgres_add_versions,
 };
 use crate::{
     connections::{Ended, Queued, Transaction, WaitCounter, Writer},
@@ -192,17 +193,18 @@ impl AppendBatches {
 /// transaction that depends on this credential also writes it.
 fn is_batched(addition: &Addition) -> bool {
     let version = &addition.version;
+    let attributes = &version.attributes;
     let is_certificate = version.credential_type.as_str() == CredentialType::CERTIFICATE
-        || version.certificate.is_some()
-        || version.signed_by.is_some()
-        || version.issuer.is_some();
+        || attributes.certificate.is_some()
+        || attributes.signed_by.is_some()
+        || attributes.issuer.is_some();
     let reads_versions = match addition.condition {
         AppendCondition::Always
         | AppendCondition::CredentialIs(_)
         | AppendCondition::NewestIs(None) => !addition.unchanged.is_empty(),
         AppendCondition::NewestIs(Some(_)) => true,
     };
-    !is_certificate && !reads_versions && !version.is_transitional
+    !is_certificate && !reads_versions && !attributes.is_transitional
 }
 
 /// Writes batches until the queue is closed.
@@ -391,7 +393,7 @@ async fn insert_versions(
     let versions = fitting
         .iter()
         .map(|(addition, credential)| (credential.sequence, &addition.version));
-    let query = statements::add_versions(&versions.collect::<Vec<_>>());
+    let query = postgres_add_versions(&versions.collect::<Vec<_>>(), false);
     let mut sequences = HashMap::new();
     for row in transaction.fetch_all(query).await? {
         let id: Uuid = column!(row, "credential_version", "id")?;
@@ -425,8 +427,9 @@ const POOL_DIVISOR: usize = 2;
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
-    use keywright_core::ports::{
-        Envelope, Identifiers, NewVersion, ReadVersions, VersionSelection,
+    use keywright_core::{
+        credential::VersionAttributes,
+        ports::{Envelope, Identifiers, NewVersion, ReadVersions, VersionSelection},
     };
 
     use super::*;
@@ -447,12 +450,7 @@ mod tests {
                 name: CredentialName::parse(name).unwrap(),
                 credential_type: CredentialType::parse("value").unwrap(),
                 created_at: DateTime::UNIX_EPOCH,
-                is_transitional: false,
-                is_generated: None,
-                certificate: None,
-                signed_by: None,
-                issuer: None,
-                provenance: None,
+                attributes: VersionAttributes::default(),
                 envelope: Envelope {
                     key_id: Uuid::nil(),
                     nonce: Vec::new(),
@@ -515,12 +513,12 @@ mod tests {
     fn a_version_that_depends_on_other_versions_is_not_batched() {
         assert!(is_batched(&addition("/a", 1)));
         let mut transitional = addition("/a", 1);
-        transitional.version.is_transitional = true;
+        transitional.version.attributes.is_transitional = true;
         let mut certificate = addition("/a", 1);
         certificate.version.credential_type =
             CredentialType::parse(CredentialType::CERTIFICATE).unwrap();
         let mut signed = addition("/a", 1);
-        signed.version.signed_by = Some(CredentialName::parse("/ca").unwrap());
+        signed.version.attributes.signed_by = Some(CredentialName::parse("/ca").unwrap());
         let mut newest = addition("/a", 1);
         newest.condition = AppendCondition::NewestIs(Some(Uuid::nil()));
         let mut reading = addition("/a", 1);

@@ -95,7 +95,7 @@ async fn from_postgres(
         return Ok(PermittedVersions::default());
     }
     match read.versions {
-        VersionKey::Current => found.sort_by_key(|version| version.is_transitional),
+        VersionKey::Current => found.sort_by_key(|version| version.attributes.is_transitional),
         VersionKey::Id(_) | VersionKey::Newest(_) => {
             found.sort_by_key(|version| Reverse(version.sequence));
         }

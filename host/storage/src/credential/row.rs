@@ -1,15 +1,103 @@
-//! Decoding rows.
+//! The columns of a version, and decoding rows.
 
 use keywright_core::{
     certificate::{CertificateFacts, SerialNumber},
     credential::{
         CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuedCredential,
         IssuedRecord, IssuerVersion, ListedVersion, PluginIdentity, StoredVersion,
+        VersionAttributes,
     },
-    ports::{Envelope, NewestSize, RepositoryError, SignedName, VersionsSize},
+    ports::{Envelope, NewVersion, NewestSize, RepositoryError, SignedName, VersionsSize},
 };
 
-use crate::row::{Columns, Decoded, Row, column, column_at, small, time};
+use crate::{
+    row::{Columns, Decoded, Row, column, column_at, small, time},
+    statement::Parameter,
+};
+
+/// The columns of `credential_version` that [`stored_version_from`] decodes, in its order, except the version's id and sequence.
+macro_rules! version_columns {
+    () => {
+        "v.created_at, v.is_transitional, v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed,
+            v.key_length_bits, v.serial_number, v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name,
+            v.plugin_version, v.plugin_digest, v.interface_version, v.encryption_key_id, v.nonce, v.ciphertext"
+    };
+}
+pub(crate) use version_columns;
+
+/// A column of `credential_version` that is written with a new version, except the sequence of the credential.
+pub(super) struct NewColumn {
+    pub(super) name: &'static str,
+    /// Returns the value for a version, or a null of the column's type.
+    pub(super) value: fn(Option<&NewVersion>) -> Parameter,
+}
+
+macro_rules! new_columns {
+    ($version:ident: $($name:ident = $value:expr;)+) => {
+        &[$(NewColumn {
+            name: stringify!($name),
+            value: |version| version.and_then(|$version| $value).into(),
+        }),+]
+    };
+}
+
+const COLUMNS: &[NewColumn] = new_columns! { version:
+    id = Some(version.id);
+    created_at = Some(version.created_at.timestamp_millis());
+    is_transitional = Some(version.attributes.is_transitional);
+    is_generated = version.attributes.is_generated;
+    plugin_name = plugin(version).map(|plugin| plugin.name.as_str());
+    plugin_version = plugin(version).map(|plugin| plugin.version.as_str());
+    plugin_digest = plugin(version).map(|plugin| plugin.digest.as_str());
+    interface_version = plugin(version).map(|plugin| plugin.interface_version.as_str());
+    encryption_key_id = Some(version.envelope.key_id);
+    nonce = Some(version.envelope.nonce.as_slice());
+    ciphertext = Some(version.envelope.ciphertext.as_slice());
+};
+
+/// The columns of certificates, and of versions of other types with an issuer. Batches do not write them.
+const COLUMNS_IF_SIGNED: &[NewColumn] = new_columns! { version:
+    expires_at = facts(version).map(|facts| facts.expires_at.timestamp_millis());
+    is_certificate_authority = facts(version).map(|facts| facts.is_certificate_authority);
+    is_self_signed = facts(version).map(|facts| facts.is_self_signed);
+    key_length_bits = facts(version).map(|facts| i64::from(facts.key_length_bits));
+    serial_number = facts(version)?.serial_number.as_ref().map(SerialNumber::octets);
+    signed_by = signer(version).map(CredentialName::as_str);
+    signed_by_folded = signer(version).map(|name| name.lookup().folded().to_owned());
+    issuer_version_id = version.attributes.issuer?.version_id;
+    issuer_expires_at = version.attributes.issuer.map(|issuer| issuer.expires_at.timestamp_millis());
+};
+
+/// Returns the columns of new versions that may be signed, or that are not.
+pub(super) fn new_columns(may_be_signed: bool) -> impl Iterator<Item = &'static NewColumn> {
+    let if_signed = COLUMNS_IF_SIGNED.iter().filter(move |_| may_be_signed);
+    COLUMNS.iter().chain(if_signed)
+}
+
+impl NewColumn {
+    /// Returns the column's type in PostgreSQL.
+    pub(super) fn type_name(&self) -> &'static str {
+        match (self.value)(None) {
+            Parameter::Boolean(_) => "boolean",
+            Parameter::Bytes(_) => "bytea",
+            Parameter::Integer(_) => "bigint",
+            Parameter::Text(_) => "text",
+            Parameter::Uuid(_) => "uuid",
+        }
+    }
+}
+
+fn plugin(version: &NewVersion) -> Option<&PluginIdentity> {
+    version.attributes.provenance.as_ref()
+}
+
+fn facts(version: &NewVersion) -> Option<&CertificateFacts> {
+    version.attributes.certificate.as_ref()
+}
+
+fn signer(version: &NewVersion) -> Option<&CredentialName> {
+    version.attributes.signed_by.as_ref()
+}
 
 /// Decodes the columns of `select_version!`.
 impl Decoded for StoredVersion {
@@ -35,12 +123,14 @@ pub(crate) fn stored_version_from(
             column_at!(row, first + 5, "credential_version", "created_at")?,
             "credential_version.created_at",
         )?,
-        is_transitional: column_at!(row, first + 6, "credential_version", "is_transitional")?,
-        is_generated: column_at!(row, first + 7, "credential_version", "is_generated")?,
-        certificate: certificate(row, first + 8)?,
-        signed_by: signed_by.map(CredentialName::from_stored),
-        issuer: issuer(row, first + 14)?,
-        provenance: provenance(row, first + 16)?,
+        attributes: VersionAttributes {
+            is_transitional: column_at!(row, first + 6, "credential_version", "is_transitional")?,
+            is_generated: column_at!(row, first + 7, "credential_version", "is_generated")?,
+            certificate: certificate(row, first + 8)?,
+            signed_by: signed_by.map(CredentialName::from_stored),
+            issuer: issuer(row, first + 14)?,
+            provenance: provenance(row, first + 16)?,
+        },
         envelope: Envelope {
             key_id: column_at!(row, first + 20, "credential_version", "encryption_key_id")?,
             nonce: column_at!(row, first + 21, "credential_version", "nonce")?,

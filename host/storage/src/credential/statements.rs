@@ -1,18 +1,11 @@
 //! The SQL of credentials and their versions. The SQL of searches is in `find.rs`.
 
-use keywright_core::ports::SignedTypes;
+use std::{iter::once, sync::LazyLock};
 
-use crate::statement::{StatementOfMany, placeholders};
+use keywright_core::ports::{NewVersion, SignedTypes};
 
-/// The columns of `credential_version` that `row::stored_version_from` decodes, in its order, except the version's id and sequence.
-macro_rules! version_columns {
-    () => {
-        "v.created_at, v.is_transitional, v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed,
-            v.key_length_bits, v.serial_number, v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name,
-            v.plugin_version, v.plugin_digest, v.interface_version, v.encryption_key_id, v.nonce, v.ciphertext"
-    };
-}
-pub(crate) use version_columns;
+use super::row::{NewColumn, new_columns, version_columns};
+use crate::statement::{Statement, StatementOfMany, placeholders, statement};
 
 /// The columns that `row::stored_version_from` decodes.
 macro_rules! select_version {
@@ -237,15 +230,18 @@ macro_rules! postgres_permitted {
                     where (select bool_or(g.operations & $2 <> 0) from permitted g) and n.name_folded = $3"
                 ),
                 placeholders($first_path, count),
-                VERSION_OF_NULLS,
-                VERSION_OF_NULLS
+                version_of_nulls(),
+                version_of_nulls()
             )
         }
     };
 }
 
-const VERSION_OF_NULLS: &str = "null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, \
-    null, null, null, null, null, null, null, null";
+/// Returns a null for each column of `select_version!`.
+fn version_of_nulls() -> String {
+    let columns = select_version!("").split(',');
+    columns.map(|_| "null").collect::<Vec<_>>().join(", ")
+}
 
 pub(crate) static POSTGRES_PERMITTED_VERSION_BY_ID: StatementOfMany =
     StatementOfMany::new(postgres_permitted!(
@@ -330,60 +326,115 @@ pub(crate) const INSERT_CREDENTIAL: &str = "
     insert into credential (id, name, name_folded, credential_type, created_at)
     values ($1, $2, $3, $4, $5) returning sequence";
 
-macro_rules! insert_version {
-    () => {
-        "insert into credential_version (
-            id, credential_sequence, created_at, is_transitional, is_generated, expires_at, is_certificate_authority,
-            is_self_signed, key_length_bits, signed_by, signed_by_folded, issuer_version_id, issuer_expires_at,
-            plugin_name, plugin_version, plugin_digest, interface_version, encryption_key_id, nonce, ciphertext, serial_number
-        ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
-        returning sequence"
-    };
-}
-
-/// The new version is the newest; it is also the current one unless it is transitional.
-macro_rules! point_at_new_version {
-    ($sequence:literal, $created_at:literal, $expires_at:literal, $is_transitional:literal) => {
-        concat!(
-            "update credential set newest_created_at = ",
-            $created_at,
-            ", newest_expires_at = ",
-            $expires_at,
-            ", newest_sequence = ",
-            $sequence,
-            ", current_sequence = case when ",
-            $is_transitional,
-            " then current_sequence else ",
-            $sequence,
-            " end, current_created_at = case when ",
-            $is_transitional,
-            " then current_created_at else ",
-            $created_at,
-            " end "
-        )
-    };
-}
-
-/// PostgreSQL: inserts a version and points its credential at it, in a single round trip. Returns no row if the version's
+/// PostgreSQL: inserts versions of the credentials with these sequences, and points the credentials at them, in a single round
+/// trip. A new version is the newest; it is also the current one unless it is transitional. Returns no row for a version whose
 /// sequence is not after the newest version's sequence.
-pub(crate) const POSTGRES_ADD_VERSION: &str = concat!(
-    "with added as (",
-    insert_version!(),
-    ") ",
-    point_at_new_version!("added.sequence", "$3", "$6", "$4"),
-    "from added where credential.sequence = $2
-        and (credential.newest_sequence is null or credential.newest_sequence < added.sequence)
-     returning added.sequence"
-);
+///
+/// The number of rows in the text is a power of two, so that few texts exist and stay prepared. Unused rows have no id.
+pub(super) fn postgres_add_versions(
+    versions: &[(i64, &NewVersion)],
+    may_be_signed: bool,
+) -> Statement {
+    let statement = if may_be_signed {
+        &POSTGRES_ADD_VERSIONS
+    } else {
+        &POSTGRES_ADD_UNSIGNED_VERSIONS
+    };
+    let (query, count) = statement.with_placeholders(versions.len());
+    (0..count).fold(query, |query, row| {
+        let (credential_sequence, version) = versions.get(row).copied().unzip();
+        bind_version(query, credential_sequence, version, may_be_signed)
+    })
+}
 
-/// SQLite: inserts a version. Must be followed by [`SQLITE_POINT_AT_NEW_VERSION`].
-pub(crate) const SQLITE_ADD_VERSION: &str = insert_version!();
+pub(crate) static POSTGRES_ADD_VERSIONS: StatementOfMany =
+    StatementOfMany::new(|count| postgres_add_versions_sql(count, true));
 
-/// SQLite: points the credential `$1` at its new version `$2`.
-pub(crate) const SQLITE_POINT_AT_NEW_VERSION: &str = concat!(
-    point_at_new_version!("$2", "$3", "$4", "$5"),
-    "where sequence = $1"
-);
+pub(crate) static POSTGRES_ADD_UNSIGNED_VERSIONS: StatementOfMany =
+    StatementOfMany::new(|count| postgres_add_versions_sql(count, false));
+
+fn postgres_add_versions_sql(count: usize, may_be_signed: bool) -> String {
+    let types: Vec<_> = once("bigint")
+        .chain(new_columns(may_be_signed).map(NewColumn::type_name))
+        .collect();
+    // Repeated, so that no plan reads other credentials.
+    let sequences: Vec<_> = (0..count)
+        .map(|row| format!("${}", row * types.len() + 1))
+        .collect();
+    format!(
+        "with new ({columns}) as (values {rows}),
+         added as (
+             insert into credential_version ({columns}) select {columns} from new where id is not null
+             returning id, sequence, credential_sequence, created_at, expires_at, is_transitional
+         )
+         update credential set newest_sequence = added.sequence, newest_created_at = added.created_at,
+             newest_expires_at = added.expires_at,
+             current_sequence = case when added.is_transitional then current_sequence else added.sequence end,
+             current_created_at = case when added.is_transitional then current_created_at else added.created_at end
+         from added where credential.sequence in ({sequences}) and credential.sequence = added.credential_sequence
+             and (credential.newest_sequence is null or credential.newest_sequence < added.sequence)
+         returning added.id, added.sequence",
+        columns = names(may_be_signed),
+        rows = rows(count, &types),
+        sequences = sequences.join(", ")
+    )
+}
+
+/// Returns rows of parameters. The first row declares the types.
+pub(super) fn rows(count: usize, types: &[&str]) -> String {
+    let row = |row: usize| {
+        let parameters = types.iter().enumerate().map(|(column, type_name)| {
+            let number = row * types.len() + column + 1;
+            match row {
+                0 => format!("${number}::{type_name}"),
+                _ => format!("${number}"),
+            }
+        });
+        format!("({})", parameters.collect::<Vec<_>>().join(", "))
+    };
+    (0..count).map(row).collect::<Vec<_>>().join(", ")
+}
+
+/// SQLite: inserts a version of the credential with this sequence. Must be followed by [`SQLITE_POINT_AT_NEW_VERSION`].
+pub(super) fn sqlite_add_version(credential_sequence: i64, version: &NewVersion) -> Statement {
+    let query = statement(&SQLITE_ADD_VERSION);
+    bind_version(query, Some(credential_sequence), Some(version), true)
+}
+
+pub(crate) static SQLITE_ADD_VERSION: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "insert into credential_version ({}) values ({}) returning sequence",
+        names(true),
+        placeholders(1, new_columns(true).count() + 1)
+    )
+});
+
+/// SQLite: points the credential `$1` at its new version `$2`, as [`postgres_add_versions`] does.
+pub(crate) const SQLITE_POINT_AT_NEW_VERSION: &str = "
+    update credential set newest_sequence = $2, newest_created_at = $3, newest_expires_at = $4,
+        current_sequence = case when $5 then current_sequence else $2 end,
+        current_created_at = case when $5 then current_created_at else $3 end
+    where sequence = $1";
+
+/// Returns the names of the columns that [`bind_version`] binds.
+fn names(may_be_signed: bool) -> String {
+    let names = new_columns(may_be_signed).map(|column| column.name);
+    once("credential_sequence")
+        .chain(names)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Binds the sequence of the credential and the columns of a version, or nulls.
+fn bind_version(
+    query: Statement,
+    credential_sequence: Option<i64>,
+    version: Option<&NewVersion>,
+    may_be_signed: bool,
+) -> Statement {
+    let query = query.bind(credential_sequence);
+    new_columns(may_be_signed).fold(query, |query, column| query.bind((column.value)(version)))
+}
 
 pub(crate) const CREDENTIAL_BY_ID: &str = "select sequence from credential where id = $1";
 

@@ -2,7 +2,10 @@
 
 use keywright_core::{
     certificate::CertificateFacts,
-    credential::{CredentialName, IssuerVersion, ListedCertificate, LookupName, StoredVersion},
+    credential::{
+        CredentialName, IssuerVersion, ListedCertificate, LookupName, StoredVersion,
+        VersionAttributes,
+    },
     ports::{CredentialRepository, NewVersion, SignedName, SignedTypes, VersionSelection},
 };
 use uuid::Uuid;
@@ -40,10 +43,13 @@ async fn a_listed_version_has_all_columns_of_its_row() {
     let new = version(&fixture, "/a", "certificate", 1);
     fixture
         .write(NewVersion {
-            is_transitional: true,
-            is_generated: Some(true),
-            certificate: Some(facts(5)),
-            signed_by: Some(CredentialName::parse("/Root").unwrap()),
+            attributes: VersionAttributes {
+                is_transitional: true,
+                is_generated: Some(true),
+                certificate: Some(facts(5)),
+                signed_by: Some(CredentialName::parse("/Root").unwrap()),
+                ..VersionAttributes::default()
+            },
             ..new
         })
         .await;
@@ -79,8 +85,11 @@ async fn certificates_with_any_version_by_the_signer_are_found() {
     ] {
         let new = version(&fixture, name, credential_type, 1);
         let signed = NewVersion {
-            certificate: Some(facts(5)),
-            signed_by: Some(CredentialName::parse(signer).unwrap()),
+            attributes: VersionAttributes {
+                certificate: Some(facts(5)),
+                signed_by: Some(CredentialName::parse(signer).unwrap()),
+                ..VersionAttributes::default()
+            },
             ..new
         };
         fixture.write(signed).await;
@@ -201,8 +210,11 @@ async fn sign(fixture: &Fixture, name: &str, signer: &str) {
     let signed_by = Some(CredentialName::parse(signer).unwrap());
     fixture
         .write(NewVersion {
-            certificate: Some(certificate),
-            signed_by,
+            attributes: VersionAttributes {
+                certificate: Some(certificate),
+                signed_by,
+                ..VersionAttributes::default()
+            },
             ..new
         })
         .await;
@@ -212,8 +224,11 @@ async fn sign(fixture: &Fixture, name: &str, signer: &str) {
 async fn sign_as(fixture: &Fixture, name: &str, credential_type: &str, signer: &str) {
     fixture
         .write(NewVersion {
-            is_generated: Some(true),
-            signed_by: Some(CredentialName::parse(signer).unwrap()),
+            attributes: VersionAttributes {
+                is_generated: Some(true),
+                signed_by: Some(CredentialName::parse(signer).unwrap()),
+                ..VersionAttributes::default()
+            },
             ..version(fixture, name, credential_type, 1)
         })
         .await;
@@ -223,8 +238,11 @@ async fn sign_as(fixture: &Fixture, name: &str, credential_type: &str, signer: &
 async fn set_without_certificate(fixture: &Fixture, name: &str, signer: &str) {
     fixture
         .write(NewVersion {
-            is_generated: Some(false),
-            signed_by: Some(CredentialName::parse(signer).unwrap()),
+            attributes: VersionAttributes {
+                is_generated: Some(false),
+                signed_by: Some(CredentialName::parse(signer).unwrap()),
+                ..VersionAttributes::default()
+            },
             ..version(fixture, name, "certificate", 1)
         })
         .await;
@@ -337,12 +355,15 @@ async fn other_types_are_found_by_their_newest_version_and_are_no_cas() {
     ] {
         fixture
             .write(NewVersion {
-                signed_by: Some(CredentialName::parse(signer).unwrap()),
-                issuer: Some(IssuerVersion {
-                    version_id: Some(Uuid::from_u128(7)),
-                    expires_at: at(9),
-                }),
-                certificate: Some(facts(5)),
+                attributes: VersionAttributes {
+                    signed_by: Some(CredentialName::parse(signer).unwrap()),
+                    issuer: Some(IssuerVersion {
+                        version_id: Some(Uuid::from_u128(7)),
+                        expires_at: at(9),
+                    }),
+                    certificate: Some(facts(5)),
+                    ..VersionAttributes::default()
+                },
                 ..version(&fixture, name, "wireguard", 1)
             })
             .await;
@@ -379,8 +400,11 @@ async fn signed_names_match_the_newest_versions_and_mark_cas() {
         };
         fixture
             .write(NewVersion {
-                signed_by: Some(CredentialName::parse("/root").unwrap()),
-                certificate: Some(certificate),
+                attributes: VersionAttributes {
+                    signed_by: Some(CredentialName::parse("/root").unwrap()),
+                    certificate: Some(certificate),
+                    ..VersionAttributes::default()
+                },
                 ..version(&fixture, name, "certificate", 1)
             })
             .await;

@@ -2,7 +2,7 @@
 //! credential that repeat values of its versions.
 
 use keywright_core::{
-    credential::{CredentialName, Find, FindNames, LookupName},
+    credential::{CredentialName, Find, FindNames, LookupName, VersionAttributes},
     ports::{
         Additions, AllAppended, AppendCondition, CredentialRepository, NewVersion, ReadSigned,
         ReadVersions, RepositoryError, SignedTypes, TransitionalMoved, TransitionalVersion,
@@ -132,8 +132,11 @@ async fn nothing_is_added_if_a_ca_signed_something_else_meanwhile() {
     let signed = async |name: &str, signed_by: &str| {
         let new = version(&fixture, name, "certificate", 1);
         let signed = NewVersion {
-            certificate: Some(facts(5)),
-            signed_by: Some(CredentialName::parse(signed_by).unwrap()),
+            attributes: VersionAttributes {
+                certificate: Some(facts(5)),
+                signed_by: Some(CredentialName::parse(signed_by).unwrap()),
+                ..VersionAttributes::default()
+            },
             ..new
         };
         fixture.write(signed).await
@@ -277,7 +280,11 @@ async fn moves_and_deletions_are_atomic_with_additions() {
         assert_eq!(deleted.await.unwrap(), VersionDeleted::Changed);
         let versions = fixture.all("/root").await;
         assert_eq!(versions.len(), 2);
-        assert!(versions.iter().all(|version| !version.is_transitional));
+        assert!(
+            versions
+                .iter()
+                .all(|version| !version.attributes.is_transitional)
+        );
         assert_eq!(fixture.all("/leaf").await.len(), 1);
     }
     let credentials = &fixture.credentials;
@@ -420,7 +427,9 @@ impl Fixture {
 
     async fn flagged(&self, name: &str) -> Option<Uuid> {
         let versions = self.all(name).await;
-        let mut flagged = versions.iter().filter(|version| version.is_transitional);
+        let mut flagged = versions
+            .iter()
+            .filter(|version| version.attributes.is_transitional);
         let found = flagged.next().map(|version| version.id);
         assert!(flagged.next().is_none());
         found

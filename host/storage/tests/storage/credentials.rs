@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::support::{Fixture, at, facts, version};
 use keywright_core::{
-    credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity},
+    credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity, VersionAttributes},
     ports::{
         AppendCondition, Appended, CredentialKey, CredentialRepository, NewVersion,
         RepositoryError, VersionSelection, VersionsSize,
@@ -16,19 +16,22 @@ use uuid::Uuid;
 async fn a_version_is_read_as_it_was_appended() {
     let fixture = Fixture::new().await;
     let appended = NewVersion {
-        is_generated: Some(true),
-        certificate: Some(facts(5_000)),
-        signed_by: Some(CredentialName::parse("/CA").unwrap()),
-        issuer: Some(IssuerVersion {
-            version_id: Some(Uuid::from_u128(77)),
-            expires_at: at(6_000),
-        }),
-        provenance: Some(PluginIdentity {
-            name: "certificate".into(),
-            version: "1.2.3".into(),
-            digest: "ab".repeat(32),
-            interface_version: "0.1.0".into(),
-        }),
+        attributes: VersionAttributes {
+            is_generated: Some(true),
+            certificate: Some(facts(5_000)),
+            signed_by: Some(CredentialName::parse("/CA").unwrap()),
+            issuer: Some(IssuerVersion {
+                version_id: Some(Uuid::from_u128(77)),
+                expires_at: at(6_000),
+            }),
+            provenance: Some(PluginIdentity {
+                name: "certificate".into(),
+                version: "1.2.3".into(),
+                digest: "ab".repeat(32),
+                interface_version: "0.1.0".into(),
+            }),
+            ..VersionAttributes::default()
+        },
         ..version(&fixture, "/A/b", "certificate", 1_001)
     };
     let id = appended.id;
@@ -48,9 +51,9 @@ async fn a_version_is_read_as_it_was_appended() {
         .unwrap();
     assert_eq!(format!("{read:?}"), format!("{written:?}"));
     assert_eq!(read.created_at, at(1_001));
-    assert_eq!(read.certificate, Some(facts(5_000)));
+    assert_eq!(read.attributes.certificate, Some(facts(5_000)));
     assert_eq!(read.envelope.ciphertext, b"sealed /A/b");
-    assert_eq!(read.provenance.unwrap().digest, "ab".repeat(32));
+    assert_eq!(read.attributes.provenance.unwrap().digest, "ab".repeat(32));
     for (id, name) in [(id, Some("/A/b")), (Uuid::nil(), None)] {
         let found = fixture.credentials.name_of_version(id).await.unwrap();
         assert_eq!(found.as_ref().map(CredentialName::as_str), name);
@@ -145,7 +148,10 @@ async fn the_database_refuses_a_second_transitional_version() {
     let fixture = Fixture::new().await;
     fixture.append_transitional("/c", 1).await;
     let second = NewVersion {
-        is_transitional: true,
+        attributes: VersionAttributes {
+            is_transitional: true,
+            ..VersionAttributes::default()
+        },
         ..version(&fixture, "/c", "certificate", 2)
     };
     let outcome = fixture
@@ -166,7 +172,10 @@ async fn a_duplicate_id_is_not_a_second_transitional_version() {
     let taken = fixture.append("/c", "certificate", 1).await;
     let second = NewVersion {
         id: taken,
-        is_transitional: true,
+        attributes: VersionAttributes {
+            is_transitional: true,
+            ..VersionAttributes::default()
+        },
         ..version(&fixture, "/c", "certificate", 2)
     };
     let outcome = fixture

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         CHAIN_DEPTH_MAX, CredentialName, EffectiveExpiry, Find, FindNames, IssuerVersion,
-        LookupName,
+        LookupName, VersionAttributes,
     },
     ports::{CredentialRepository, NewVersion},
 };
@@ -263,9 +263,12 @@ async fn a_chain_is_walked_up_to_the_limit() {
         let expires_at = if number == 0 { 100 } else { 9_000 };
         let id = fixture
             .write(NewVersion {
-                certificate: Some(facts(expires_at)),
-                signed_by: issuer.map(|_| CredentialName::parse("/c/000").unwrap()),
-                issuer,
+                attributes: VersionAttributes {
+                    certificate: Some(facts(expires_at)),
+                    signed_by: issuer.map(|_| CredentialName::parse("/c/000").unwrap()),
+                    issuer,
+                    ..VersionAttributes::default()
+                },
                 ..new
             })
             .await;

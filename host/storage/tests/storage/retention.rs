@@ -1,7 +1,7 @@
 //! Tests which versions exceed the limits of a policy, and which of these are not deleted.
 
 use keywright_core::{
-    credential::{CredentialName, IssuerVersion, LookupName, StoredVersion},
+    credential::{CredentialName, IssuerVersion, LookupName, StoredVersion, VersionAttributes},
     ports::{
         Additions, CredentialRepository, NewVersion, RetentionRepository, TransitionalVersion,
     },
@@ -268,12 +268,15 @@ impl Fixture {
     ) -> Uuid {
         let new = version(self, name, "certificate", milliseconds);
         self.write(NewVersion {
-            certificate: Some(facts(100)),
-            signed_by: Some(CredentialName::parse(signer).unwrap()),
-            issuer: issuer.map(|version_id| IssuerVersion {
-                version_id: Some(version_id),
-                expires_at: at(100),
-            }),
+            attributes: VersionAttributes {
+                certificate: Some(facts(100)),
+                signed_by: Some(CredentialName::parse(signer).unwrap()),
+                issuer: issuer.map(|version_id| IssuerVersion {
+                    version_id: Some(version_id),
+                    expires_at: at(100),
+                }),
+                ..VersionAttributes::default()
+            },
             ..new
         })
         .await

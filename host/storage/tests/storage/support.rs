@@ -14,7 +14,7 @@ use keywright_core::{
     certificate::{CertificateFacts, SerialNumber},
     credential::{
         CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
-        StoredVersion,
+        StoredVersion, VersionAttributes,
     },
     ports::{
         AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
@@ -162,11 +162,11 @@ impl Fixture {
 
     pub(crate) async fn append_transitional(&self, name: &str, milliseconds: i64) -> Uuid {
         let new = version(self, name, CredentialType::CERTIFICATE, milliseconds);
-        self.write(NewVersion {
+        let attributes = VersionAttributes {
             is_transitional: true,
-            ..new
-        })
-        .await
+            ..new.attributes
+        };
+        self.write(NewVersion { attributes, ..new }).await
     }
 
     pub(crate) async fn write(&self, new: NewVersion) -> Uuid {
@@ -194,13 +194,12 @@ impl Fixture {
         expires_at_milliseconds: i64,
     ) -> Uuid {
         let new = version(self, name, CredentialType::CERTIFICATE, milliseconds);
-        let certificate = Some(facts(expires_at_milliseconds));
-        self.write(NewVersion {
+        let attributes = VersionAttributes {
             is_transitional,
-            certificate,
-            ..new
-        })
-        .await
+            certificate: Some(facts(expires_at_milliseconds)),
+            ..new.attributes
+        };
+        self.write(NewVersion { attributes, ..new }).await
     }
     pub(crate) async fn all(&self, name: &str) -> Vec<StoredVersion> {
         self.credentials
@@ -263,12 +262,7 @@ pub(crate) fn version(
         name: CredentialName::parse(name).unwrap(),
         credential_type: CredentialType::parse(credential_type).unwrap(),
         created_at: at(milliseconds),
-        is_transitional: false,
-        is_generated: None,
-        certificate: None,
-        signed_by: None,
-        issuer: None,
-        provenance: None,
+        attributes: VersionAttributes::default(),
         envelope: Envelope {
             key_id: KEY_ID,
             nonce: vec![7; 12],

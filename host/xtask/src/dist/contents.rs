@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
 use crate::{
-    guests::SHIPPED,
+    guests::shipped_components,
     step::{self, StepError, read},
 };
 
@@ -53,8 +53,7 @@ impl Parts<'_> {
             ArchivedFile::plain(BILL, self.bill),
             ArchivedFile::plain(LICENCES, self.licences),
         ];
-        for plugin in SHIPPED {
-            let name = format!("{plugin}.wasm");
+        for name in shipped_components()? {
             let bytes = read(&self.components.join(&name))?;
             files.push(ArchivedFile::plain(&format!("plugins/{name}"), bytes));
         }

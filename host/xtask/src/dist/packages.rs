@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::contents::digest;
 use crate::{
-    guests::{PLUGIN_PREFIX, SHIPPED, WASM_TARGET},
+    guests::{WASM_TARGET, shipped_packages},
     step::{self, StepError, output},
 };
 
@@ -55,10 +55,7 @@ impl Graph {
 
     /// Reads the graph of the shipped plugins.
     pub(super) fn of_plugins() -> Result<Self, StepError> {
-        Self::of(
-            &SHIPPED.map(|name| format!("{PLUGIN_PREFIX}{name}")),
-            WASM_TARGET,
-        )
+        Self::of(&shipped_packages()?, WASM_TARGET)
     }
 
     fn of(names: &[String], system: &str) -> Result<Self, StepError> {

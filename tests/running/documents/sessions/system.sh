@@ -11,8 +11,9 @@ make_archive() {
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$PROGRAM" >"$ARCHIVE/bin/keywright"
     chmod 755 "$ARCHIVE/bin/keywright"
     local plugin
-    for plugin in certificate ecdsa ed25519 interpolation passphrase password rsa ssh user; do
-        cp "$COMPONENTS/$plugin.wasm" "$ARCHIVE/plugins"
+    for plugin in "$WORKSPACE"/plugins/*/; do
+        plugin=$(basename "$plugin")
+        [ "$plugin" = support ] || cp "$COMPONENTS/$plugin.wasm" "$ARCHIVE/plugins"
     done
     cp -r "$PACKAGING" "$ARCHIVE/packaging"
     mkdir -p "$ARCHIVE/packaging/var-lib/keywright"

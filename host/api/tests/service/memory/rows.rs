@@ -6,7 +6,7 @@ use chrono::DateTime;
 use keywright_core::{
     credential::{
         CredentialName, CredentialType, Find, FindNames, FoundCredential, ListedCertificate,
-        ListedVersion, LookupName, PluginIdentity, StoredVersion,
+        ListedVersion, LookupName, PluginIdentity, StoredVersion, VersionAttributes,
     },
     ports::{Envelope, NewVersion, RepositoryError, SignedName, VersionSelection},
 };
@@ -64,10 +64,10 @@ impl Memory {
             }
             let version = ListedVersion {
                 id: stored.id,
-                is_transitional: stored.is_transitional,
-                is_generated: stored.is_generated,
-                facts: stored.certificate,
-                signed_by: stored.signed_by,
+                is_transitional: stored.attributes.is_transitional,
+                is_generated: stored.attributes.is_generated,
+                facts: stored.attributes.certificate,
+                signed_by: stored.attributes.signed_by,
             };
             let listed = certificates
                 .iter_mut()
@@ -103,7 +103,11 @@ pub(super) fn signed_by(
     let signers: HashSet<&str> = signers.iter().map(LookupName::folded).collect();
     let mut seen = HashSet::new();
     let is_signed = |stored: &StoredVersion| {
-        let signer = stored.signed_by.as_ref().map(CredentialName::lookup);
+        let signer = stored
+            .attributes
+            .signed_by
+            .as_ref()
+            .map(CredentialName::lookup);
         signer.is_some_and(|signer| signers.contains(signer.folded()))
     };
     newest_first
@@ -123,12 +127,7 @@ pub(super) fn stored(version: NewVersion, sequence: i64, credential_id: Uuid) ->
         name: version.name,
         credential_type: version.credential_type,
         created_at: version.created_at,
-        is_transitional: version.is_transitional,
-        is_generated: version.is_generated,
-        certificate: version.certificate,
-        signed_by: version.signed_by,
-        issuer: version.issuer,
-        provenance: version.provenance,
+        attributes: version.attributes,
         envelope: version.envelope,
     }
 }
@@ -143,7 +142,7 @@ pub(super) fn selected(
         VersionSelection::Current => {
             let (transitional, mut active): (Vec<_>, Vec<_>) = versions
                 .into_iter()
-                .partition(|version| version.is_transitional);
+                .partition(|version| version.attributes.is_transitional);
             active.truncate(1);
             versions = [active, transitional].concat();
         }
@@ -157,6 +156,7 @@ pub(super) fn signed_name(version: StoredVersion) -> SignedName {
     SignedName {
         name: version.name,
         is_authority: version
+            .attributes
             .certificate
             .is_some_and(|facts| facts.is_certificate_authority),
     }
@@ -184,6 +184,7 @@ impl Memory {
     /// Returns the version that signed the newest version of a credential.
     pub(crate) fn newest_issuer(&self, name: &str) -> Option<Uuid> {
         self.newest(name)
+            .attributes
             .issuer
             .and_then(|issuer| issuer.version_id)
     }
@@ -225,12 +226,13 @@ impl Memory {
             name: CredentialName::parse(name).unwrap(),
             credential_type: CredentialType::parse("certificate").unwrap(),
             created_at: DateTime::UNIX_EPOCH,
-            is_transitional: false,
-            is_generated: Some(true),
-            certificate: Some(facts()),
-            signed_by: Some(CredentialName::parse(signed_by).unwrap()),
-            issuer: None,
-            provenance: Some(replaced_plugin()),
+            attributes: VersionAttributes {
+                is_generated: Some(true),
+                certificate: Some(facts()),
+                signed_by: Some(CredentialName::parse(signed_by).unwrap()),
+                provenance: Some(replaced_plugin()),
+                ..VersionAttributes::default()
+            },
             envelope: Envelope {
                 key_id: Uuid::nil(),
                 nonce: Vec::new(),

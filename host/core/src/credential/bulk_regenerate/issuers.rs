@@ -87,7 +87,11 @@ impl<'a> Signers<'a> {
         let regenerated = RegeneratedAuthority {
             name: version.name.clone(),
             version_id: version.id,
-            expires_at: version.certificate.as_ref().map(|facts| facts.expires_at),
+            expires_at: version
+                .attributes
+                .certificate
+                .as_ref()
+                .map(|facts| facts.expires_at),
             certificate,
         };
         self.regenerated.insert(folded, regenerated);

@@ -129,7 +129,10 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::{credential::CredentialType, ports::Envelope};
+    use crate::{
+        credential::{CredentialType, VersionAttributes},
+        ports::Envelope,
+    };
 
     fn version(name: &str, signer: &str) -> StoredVersion {
         StoredVersion {
@@ -139,12 +142,10 @@ mod tests {
             name: CredentialName::parse(name).unwrap(),
             credential_type: CredentialType::parse("certificate").unwrap(),
             created_at: DateTime::UNIX_EPOCH,
-            is_transitional: false,
-            is_generated: Some(true),
-            certificate: None,
-            signed_by: Some(CredentialName::parse(signer).unwrap()),
-            issuer: None,
-            provenance: None,
+            attributes: VersionAttributes {
+                signed_by: Some(CredentialName::parse(signer).unwrap()),
+                ..VersionAttributes::default()
+            },
             envelope: Envelope {
                 key_id: Uuid::nil(),
                 nonce: Vec::new(),

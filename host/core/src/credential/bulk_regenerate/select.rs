@@ -172,7 +172,7 @@ impl Credentials {
 }
 
 fn is_generated_by(version: &StoredVersion, digest: &PluginDigest) -> bool {
-    let plugin = version.provenance.as_ref();
+    let plugin = version.attributes.provenance.as_ref();
     plugin.is_some_and(|plugin| plugin.digest == digest.as_str())
 }
 

@@ -261,7 +261,10 @@ impl Credentials {
             .await?;
         let permit = permits.to_write(&base.name)?;
         let version = self.store.seal(permit, &draft).await?;
-        let authority = if is_authority(&version.credential_type, version.certificate.as_ref()) {
+        let authority = if is_authority(
+            &version.credential_type,
+            version.attributes.certificate.as_ref(),
+        ) {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {
             None

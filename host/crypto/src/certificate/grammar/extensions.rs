@@ -24,9 +24,6 @@ pub(super) static EXTENSION: Shape = sequence(&[
 ]);
 
 /// Checks the values of extensions, and that there are no duplicates. The shape of `list` must have been checked.
-///
-/// # Errors
-/// The first malformed or duplicate extension.
 pub(super) fn check(list: &[u8], strictness: Strictness) -> Result<(), Part> {
     let mut found = BTreeSet::new();
     for extension in elements(content(content(list))) {

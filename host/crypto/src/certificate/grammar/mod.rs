@@ -23,9 +23,6 @@ use super::{
 };
 
 /// Checks a certificate from another program.
-///
-/// # Errors
-/// The first malformed part.
 pub(super) fn check_certificate(certificate: &[u8]) -> Result<(), Part> {
     let strictness = Strictness::AsFound;
     let Some((SEQUENCE, content, [])) = split_element(certificate) else {
@@ -45,9 +42,6 @@ pub(super) fn check_certificate(certificate: &[u8]) -> Result<(), Part> {
 }
 
 /// Checks the body of a certificate.
-///
-/// # Errors
-/// The first malformed part.
 pub(super) fn check_body(body: &[u8], strictness: Strictness) -> Result<(), Part> {
     let Some((SEQUENCE, content, [])) = split_element(body) else {
         return Err(ENCODING);
