@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
-        ChainLink, CredentialName, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
-        StoredVersion,
+        ChainLink, CredentialName, CredentialType, EffectiveExpiry, Find, FindNames,
+        FoundCredential, GeneratedCredential, IssuedCredential, ListedCertificate, LookupName,
+        PluginDigest, StoredVersion,
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
@@ -172,8 +172,8 @@ impl CredentialRepository for Memory {
     async fn certificates_by_expiry(
         &self,
         _: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryError> {
-        self.newest_first().map(|_| [0; EXPIRY_MOMENTS + 1])
+    ) -> Result<Vec<(CredentialType, [u64; EXPIRY_MOMENTS + 1])>, RepositoryError> {
+        self.newest_first().map(|_| Vec::new())
     }
 
     async fn append(
@@ -306,6 +306,7 @@ impl CredentialRepository for Memory {
 
     async fn certificates(
         &self,
+        _: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
         let _ = self.listed()?.into_iter().try_for_each(receive);
@@ -315,6 +316,7 @@ impl CredentialRepository for Memory {
     async fn certificate(
         &self,
         name: &LookupName,
+        _: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError> {
         let certificates = self.listed()?;
         Ok(certificates

@@ -18,7 +18,7 @@ use keywright_core::{
     },
     ports::{
         AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
-        RepositoryError, VersionSelection,
+        RepositoryError, SignedTypes, VersionSelection,
     },
 };
 use keywright_storage::{
@@ -111,14 +111,17 @@ impl Fixture {
         Ok(all)
     }
 
-    /// Returns all certificates.
-    pub(crate) async fn certificates(&self) -> Vec<ListedCertificate> {
+    /// Returns all certificates of these types.
+    pub(crate) async fn certificates(&self, types: SignedTypes) -> Vec<ListedCertificate> {
         let mut all = Vec::new();
         let mut receive = |listed| {
             all.push(listed);
             ControlFlow::Continue(())
         };
-        self.credentials.certificates(&mut receive).await.unwrap();
+        self.credentials
+            .certificates(types, &mut receive)
+            .await
+            .unwrap();
         all
     }
 

@@ -77,6 +77,7 @@ impl Memory {
                 None => certificates.push(ListedCertificate {
                     id: stored.credential_id,
                     name: stored.name,
+                    credential_type: stored.credential_type,
                     versions: vec![version],
                 }),
             }
