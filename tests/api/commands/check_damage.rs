@@ -113,6 +113,13 @@ const DAMAGES: [Damage; 25] = [
         found: &[("certificate_column_differs", "v:/columns")],
     },
     Damage {
+        sql: "update credential_version set
+                expires_at = 1000, is_certificate_authority = false, is_self_signed = false, key_length_bits = 1
+            where credential_sequence = {/recorded};
+            update credential set newest_expires_at = 1000 where sequence = {/recorded}",
+        found: &[("certificate_column_differs", "v:/recorded")],
+    },
+    Damage {
         sql: "update credential_version set (issuer_version_id, issuer_expires_at) = (
                 select id, expires_at from credential_version where credential_sequence = {/columns}
             ) where credential_sequence = {/issuer}",
@@ -239,6 +246,7 @@ async fn seed(server: &Server) {
         "/superfluous",
         "/otherwise",
         "/value",
+        "/recorded",
         "/orphan",
         "/casing",
         "/password",

@@ -306,19 +306,19 @@ impl CredentialRepository for Memory {
 
     async fn certificates(
         &self,
-        _: SignedTypes,
+        types: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
-        let _ = self.listed()?.into_iter().try_for_each(receive);
+        let _ = self.listed(types)?.into_iter().try_for_each(receive);
         Ok(())
     }
 
     async fn certificate(
         &self,
         name: &LookupName,
-        _: SignedTypes,
+        types: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError> {
-        let certificates = self.listed()?;
+        let certificates = self.listed(types)?;
         Ok(certificates
             .into_iter()
             .find(|certificate| certificate.name.lookup() == *name))

@@ -238,7 +238,8 @@ pub struct NewVersion {
     pub is_transitional: bool,
     /// Whether the server generated it; `None` if unknown.
     pub is_generated: Option<bool>,
-    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed.
+    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed or that
+    /// the plugin's value schema names.
     pub certificate: Option<CertificateFacts>,
     /// The name of the credential whose certificate signed it.
     pub signed_by: Option<CredentialName>,

@@ -370,7 +370,10 @@ mod tests {
         let mut counting = Counting::default();
         for (counted, expected) in [
             (vec![], vec![("certificate", 0)]),
-            (vec![(svid, expired(2))], vec![("certificate", 0), ("svid", 2)]),
+            (
+                vec![(svid, expired(2))],
+                vec![("certificate", 0), ("svid", 2)],
+            ),
             (
                 vec![(CredentialType::certificate(), expired(1))],
                 vec![("certificate", 1), ("svid", 0)],

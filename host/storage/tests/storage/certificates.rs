@@ -91,7 +91,10 @@ async fn other_types_are_listed_if_their_newest_version_has_a_certificate() {
     ] {
         assert_eq!(by_name(&fixture, name, types).await, None, "{name}");
     }
-    assert_eq!(fixture.certificates(SignedTypes::Certificates).await.len(), 1);
+    assert_eq!(
+        fixture.certificates(SignedTypes::Certificates).await.len(),
+        1
+    );
 }
 
 #[tokio::test]
