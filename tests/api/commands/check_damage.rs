@@ -15,7 +15,7 @@ struct Damage {
 }
 
 /// Applied one after the other, each to its own credentials.
-const DAMAGES: [Damage; 25] = [
+const DAMAGES: [Damage; 26] = [
     Damage {
         sql: "drop index credential_version_transitional",
         found: &[("schema_differs", "database")],
