@@ -93,7 +93,8 @@ macro_rules! files {
             "0007_certificate_list_order",
             "0008_listing",
             "0009_serial_number",
-            "0010_key_usage_and_clock"
+            "0010_key_usage_and_clock",
+            "0011_certificates_of_other_types"
         )
     };
     ($engine:literal, $($name:literal),+) => {

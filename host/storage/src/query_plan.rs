@@ -357,6 +357,8 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::VERSIONS_OF_CREDENTIAL_CURRENT,
         credential::CERTIFICATES,
         credential::CERTIFICATE_BY_NAME,
+        credential::CERTIFICATES_OF_ALL_TYPES,
+        credential::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
         credential::CERTIFICATES_SIGNED_BY,
         credential::ISSUED_BY,
         credential::CERTIFICATES_BY_EXPIRY,

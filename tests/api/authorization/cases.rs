@@ -185,6 +185,9 @@ fn searches() -> Vec<Case> {
             get(format!("{DATA}?path={}&{query}", world.folder()))
         }),
         of_certificates("certificates", |_| get("/api/v1/certificates")),
+        of_certificates("certificates-of-all-types", |_| {
+            get("/api/v1/certificates?all_types=true")
+        }),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! `/api/v1/certificates`.
 
+mod all_types;
 mod change_versions;
 mod concurrency;
 mod read;

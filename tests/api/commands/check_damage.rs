@@ -15,7 +15,7 @@ struct Damage {
 }
 
 /// All damage, in the order in which the test causes it. Each item damages other credentials.
-const DAMAGES: [Damage; 25] = [
+const DAMAGES: [Damage; 26] = [
     Damage {
         sql: "drop index credential_version_transitional",
         found: &[("schema_differs", "database")],
@@ -111,6 +111,13 @@ const DAMAGES: [Damage; 25] = [
             where credential_sequence = {/columns};
             update credential set newest_expires_at = newest_expires_at + 1000 where sequence = {/columns}",
         found: &[("certificate_column_differs", "v:/columns")],
+    },
+    Damage {
+        sql: "update credential_version set
+                expires_at = 1000, is_certificate_authority = false, is_self_signed = false, key_length_bits = 1
+            where credential_sequence = {/recorded};
+            update credential set newest_expires_at = 1000 where sequence = {/recorded}",
+        found: &[("certificate_column_differs", "v:/recorded")],
     },
     Damage {
         sql: "update credential_version set (issuer_version_id, issuer_expires_at) = (
@@ -239,6 +246,7 @@ async fn seed(server: &Server) {
         "/superfluous",
         "/otherwise",
         "/value",
+        "/recorded",
         "/orphan",
         "/casing",
         "/password",

@@ -4,7 +4,7 @@ mod rotate;
 mod rotate_failures;
 mod rotate_steps;
 
-use keywright_harness::{BadPlugin, SERVER_NAME, Server, Shell, field};
+use keywright_harness::{BadPlugin, Options, SERVER_NAME, Server, Shell, component, field};
 use serde_json::{Value, json};
 
 use crate::json_of;
@@ -81,6 +81,40 @@ async fn list_prints_a_row_per_certificate_on_a_terminal() {
     };
     assert_eq!(words("/root"), ["2", "yes", "/root", "1"], "{screen}");
     assert_eq!(words("/leaf"), ["1", "/root", "0"], "{screen}");
+}
+
+#[tokio::test]
+async fn list_includes_other_types_with_all_types() {
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]",
+        component("svid").display()
+    );
+    let server = Server::start_with(&Options::default().generator("app-svid", &section)).await;
+    authority(&server, "/root", None).await;
+    let svid = server.generate("/svid", "app-svid", json!({"ca": "/root"}));
+    svid.await.expect(200);
+    let shell = Shell::of(&server);
+    for (arguments, query) in [
+        (&["certificates", "list"][..], ""),
+        (&["certificates", "list", "--all-types"], "?all_types=true"),
+        (
+            &["certificates", "list", "/svid", "--all-types"],
+            "?name=/svid&all_types=true",
+        ),
+    ] {
+        let path = format!("/api/v1/certificates{query}");
+        let expected = server.get(&path).await.expect(200).json();
+        assert_eq!(json_of(shell.run(arguments)), expected["certificates"]);
+    }
+    shell.run(&["certificates", "list", "/svid"]).expect(4);
+    let list = ["certificates", "list", "--all-types"];
+    let (_, screen) = shell.on_terminal(&list).end();
+    for (name, credential_type) in [("/root", "certificate"), ("/svid", "app-svid")] {
+        let row = screen.lines().find(|line| line.starts_with(name));
+        let words: Vec<_> = row.unwrap().split_whitespace().collect();
+        assert_eq!(words[1], credential_type, "{screen}");
+        assert_eq!(words[4], "/root", "{screen}");
+    }
 }
 
 fn ids(versions: &[Value]) -> Vec<&str> {

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     credentials::{DATA, check},
+    fakes::MALFORMED_CERTIFICATE,
     harness::{Response, Service, good_claims, trusted_key},
 };
 
@@ -349,4 +350,33 @@ async fn a_constantly_changing_ca_is_a_retryable_error() {
         check(&service, method, &path, body, 503).await;
         assert_eq!(service.memory.newest_id("/leaf"), leaf);
     }
+}
+
+#[tokio::test]
+async fn declared_certificates_in_generated_values_are_recorded() {
+    let service = Service::new();
+    let generate = |certificate: Value| {
+        let parameters = json!({"declared_certificate": certificate});
+        json!({"name": "/w", "type": "wireguard", "mode": "overwrite", "parameters": parameters})
+    };
+    let all_types = format!("{CERTIFICATES}?all_types=true");
+    for (certificate, status, listed) in [
+        (json!(MALFORMED_CERTIFICATE), 500, 0),
+        (json!("a certificate"), 200, 1),
+        (json!(MALFORMED_CERTIFICATE), 500, 1),
+        (json!(""), 200, 1),
+        (json!(7), 200, 1),
+    ] {
+        check(&service, "POST", DATA, generate(certificate), status).await;
+        let all = service.get(&all_types).await.json();
+        let all = all["certificates"].as_array().unwrap();
+        assert_eq!(all.len(), listed);
+        for one in all {
+            assert_eq!(one["type"], "wireguard");
+            assert_eq!(one["versions"][0]["expiry_date"], "2030-01-01T00:00:00Z");
+        }
+        let certificates = service.get(CERTIFICATES).await.json();
+        assert_eq!(certificates, json!({"certificates": []}));
+    }
+    assert_eq!(service.memory.count(), 3);
 }

@@ -130,6 +130,10 @@ impl Generator for EchoGenerator {
         Some("ca")
     }
 
+    fn certificate_field(&self) -> Option<&str> {
+        Some("declared_certificate")
+    }
+
     fn generations_at_once(&self) -> usize {
         4
     }
@@ -240,8 +244,14 @@ pub(crate) const SET_DURATION_DAYS: u32 = 5_000;
 pub(crate) struct CredulousCertificates;
 
 impl Certificates for CredulousCertificates {
-    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateError> {
-        Ok(facts())
+    fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateError> {
+        match certificate {
+            MALFORMED_CERTIFICATE => Err(CertificateError {
+                field: "certificate",
+                rule: "is malformed".into(),
+            }),
+            _ => Ok(facts()),
+        }
     }
 
     fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateError> {
@@ -326,6 +336,9 @@ impl CertificateIssuer for IdleIssuer {
         None
     }
 }
+
+/// The only text that is not a certificate.
+pub(crate) const MALFORMED_CERTIFICATE: &str = "hunter2";
 
 pub(crate) fn facts() -> CertificateFacts {
     CertificateFacts {

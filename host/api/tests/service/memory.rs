@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
-        ChainLink, CredentialName, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
-        StoredVersion,
+        ChainLink, CredentialName, CredentialType, EffectiveExpiry, Find, FindNames,
+        FoundCredential, GeneratedCredential, IssuedCredential, ListedCertificate, LookupName,
+        PluginDigest, StoredVersion,
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
@@ -170,8 +170,8 @@ impl CredentialRepository for Memory {
     async fn certificates_by_expiry(
         &self,
         _: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryError> {
-        self.newest_first().map(|_| [0; EXPIRY_MOMENTS + 1])
+    ) -> Result<Vec<(CredentialType, [u64; EXPIRY_MOMENTS + 1])>, RepositoryError> {
+        self.newest_first().map(|_| Vec::new())
     }
 
     async fn append(
@@ -308,17 +308,19 @@ impl CredentialRepository for Memory {
 
     async fn certificates(
         &self,
+        types: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
-        let _ = self.listed()?.into_iter().try_for_each(receive);
+        let _ = self.listed(types)?.into_iter().try_for_each(receive);
         Ok(())
     }
 
     async fn certificate(
         &self,
         name: &LookupName,
+        types: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError> {
-        let certificates = self.listed()?;
+        let certificates = self.listed(types)?;
         Ok(certificates
             .into_iter()
             .find(|certificate| certificate.name.lookup() == *name))

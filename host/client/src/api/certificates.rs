@@ -14,12 +14,15 @@ pub struct CertificateSummary {
     pub name: String,
     /// The certificate's id, which differs from its versions' ids.
     pub id: String,
+    /// The credential's type. `None` unless the request is for all types.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub credential_type: Option<String>,
     /// The versions, newest first.
     pub versions: Vec<ListedVersion>,
     /// The name of the CA that signed the latest version; the name of the certificate itself if self-signed, empty if unknown.
     #[serde(default, deserialize_with = "null_as_default")]
     pub signed_by: String,
-    /// The names of the certificates that this certificate signed.
+    /// The names of the certificates that this certificate signed; in a list of all types, also of credentials of other types.
     #[serde(default, deserialize_with = "null_as_default")]
     pub signs: Vec<String>,
     /// The credentials of other types for which this certificate signed a certificate. Only [`Client::certificate`] returns them,
@@ -148,10 +151,15 @@ pub struct FailedCredential {
 impl Client {
     /// Returns all certificates that the caller may read.
     pub async fn certificates(&self) -> Result<Vec<CertificateSummary>, Error> {
-        let call = Call::new(Method::GET, CERTIFICATES);
-        self.execute::<Listed>(&call)
+        self.listed_certificates(Call::new(Method::GET, CERTIFICATES))
             .await
-            .map(|response| response.certificates)
+    }
+
+    /// Returns all certificates that the caller may read, and all credentials of other types with a certificate. Servers that do
+    /// not support this return only certificates.
+    pub async fn certificates_of_all_types(&self) -> Result<Vec<CertificateSummary>, Error> {
+        let call = Call::new(Method::GET, CERTIFICATES).query("all_types", "true");
+        self.listed_certificates(call).await
     }
 
     /// Returns the certificate with this name.
@@ -160,8 +168,24 @@ impl Client {
     /// When the certificate does not exist or the caller may not read it.
     pub async fn certificate(&self, name: &str) -> Result<CertificateSummary, Error> {
         let call = Call::new(Method::GET, CERTIFICATES).query("name", name);
-        let found = self.execute::<Listed>(&call).await?.certificates;
+        let found = self.listed_certificates(call).await?;
         found.into_iter().next().ok_or(Error::ResponseEmpty)
+    }
+
+    /// Returns the certificate, or the credential of another type with a certificate, with this name.
+    ///
+    /// # Errors
+    /// As [`Client::certificate`].
+    pub async fn certificate_of_any_type(&self, name: &str) -> Result<CertificateSummary, Error> {
+        let call = Call::new(Method::GET, CERTIFICATES).query("all_types", "true");
+        let found = self.listed_certificates(call.query("name", name)).await?;
+        found.into_iter().next().ok_or(Error::ResponseEmpty)
+    }
+
+    async fn listed_certificates(&self, call: Call) -> Result<Vec<CertificateSummary>, Error> {
+        self.execute::<Listed>(&call)
+            .await
+            .map(|response| response.certificates)
     }
 
     /// Returns the versions of a certificate, newest first.

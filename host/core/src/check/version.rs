@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use chrono::{DateTime, Utc};
 use keywright_json::Checked;
 use uuid::Uuid;
+use zeroize::Zeroizing;
 
 use super::{finding::Fault, reading::unless_unavailable};
 use crate::{
@@ -62,7 +63,8 @@ impl VersionChecker<'_> {
             }
             Ok(content) => {
                 check_value(stored, &content.value, &mut faults);
-                self.check_record(stored, issuers, &mut faults).await?;
+                self.check_record(stored, &content.value, issuers, &mut faults)
+                    .await?;
             }
         }
         Ok(faults)
@@ -146,16 +148,23 @@ impl VersionChecker<'_> {
         self.check_issuer(stored, &value, issuers, faults).await
     }
 
-    /// Checks the columns of a type other than certificate: a record of a certificate requires an issuer. Does not
-    /// check the certificate itself, because its position in the value depends on the plugin.
+    /// Checks the columns of a type other than certificate: without an issuer, a field of the value must be the recorded
+    /// certificate. Does not check a certificate that an issuer signed, because its position in the value depends on the plugin.
     async fn check_record(
         &self,
         stored: &StoredVersion,
+        value: &Secret,
         issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
     ) -> Result<(), RepositoryError> {
         let Some(recorded) = stored.attributes.issuer else {
-            if stored.attributes.certificate.is_some() {
+            let is_recorded = |facts| self.has_certificate(value, facts);
+            if !stored
+                .attributes
+                .certificate
+                .as_ref()
+                .is_none_or(is_recorded)
+            {
                 faults.push(Fault::CertificateColumnDiffers("expires_at"));
             }
             return Ok(());
@@ -166,6 +175,16 @@ impl VersionChecker<'_> {
             check_signer(stored, recorded, &issuer, faults);
         }
         Ok(())
+    }
+
+    /// Returns whether a field of a value is a certificate with these facts.
+    fn has_certificate(&self, value: &Secret, facts: &CertificateFacts) -> bool {
+        let fields = keywright_json::fields(value.expose()).unwrap_or_default();
+        fields.iter().any(|(_, field)| {
+            let text = keywright_json::text(field.get()).map(Zeroizing::new);
+            let found = text.map(|text| self.certificates.facts(&text));
+            matches!(found, Ok(Ok(found)) if found == *facts)
+        })
     }
 
     /// Checks that the recorded CA version signed the certificate, if that version still exists.

@@ -277,7 +277,11 @@ impl Credentials {
             .name_of_certificate(certificate_id)
             .await?;
         let name = name.ok_or(Failure::NotFound)?;
-        let listed = self.store.repository.certificate(&name.lookup()).await?;
+        let listed = self
+            .store
+            .repository
+            .certificate(&name.lookup(), SignedTypes::Certificates)
+            .await?;
         listed
             .filter(|certificate| certificate.id == certificate_id)
             .ok_or(Failure::NotFound)

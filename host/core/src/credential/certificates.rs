@@ -18,16 +18,18 @@ use crate::{
         StoredVersion, render::ReadableList,
     },
     permission::Operation,
-    ports::{CredentialKey, CredentialRepository, EXPIRY_MOMENTS, VersionSelection},
+    ports::{CredentialKey, CredentialRepository, EXPIRY_MOMENTS, SignedTypes, VersionSelection},
 };
 
-/// A certificate with all its versions, without their encrypted parts.
+/// A certificate, or a credential of another type with a certificate, with all its versions, without their encrypted parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedCertificate {
     /// The id of the credential.
     pub id: Uuid,
     /// Its name, in the casing of its first writer.
     pub name: CredentialName,
+    /// Its type.
+    pub credential_type: CredentialType,
     /// Its versions, newest first.
     pub versions: Vec<ListedVersion>,
 }
@@ -78,7 +80,8 @@ pub struct CertificateSummary {
     pub certificate: ListedCertificate,
     /// The signer of its newest version, if known; itself if that version is self-signed.
     pub signed_by: Option<CredentialName>,
-    /// The certificates that it signed, except itself, in case-insensitive alphabetical order.
+    /// The certificates that it signed, except itself, in case-insensitive alphabetical order. In a list of all types, also the
+    /// credentials of other types.
     pub signs: Vec<CredentialName>,
     /// The credentials of other types for which it signed, by name. Only filled for requests of one certificate.
     pub issued: Vec<IssuedCredential>,
@@ -108,8 +111,8 @@ pub struct ChainLink {
     pub expires_at: DateTime<Utc>,
 }
 
-/// The numbers of certificates by days left until they expire. Each certificate counts once, by its newest version, as in a
-/// search by expiry.
+/// The numbers of certificates of one type by days left until they expire. Each certificate counts once, by its newest version,
+/// as in a search by expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificatesByDaysLeft {
     /// The number of expired certificates.
@@ -121,19 +124,25 @@ pub struct CertificatesByDaysLeft {
 }
 
 impl CertificatesByDaysLeft {
-    /// Counts all certificates, including certificates in credentials of other types, with one query.
+    /// Counts all certificates by the type of their credential, with one query. Types without certificates are absent.
     pub async fn count(
         repository: &dyn CredentialRepository,
         now: DateTime<Utc>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Vec<(CredentialType, Self)>, Failure> {
         let [week, month, quarter, year] =
             DAYS_LEFT.map(|days| now + TimeDelta::days(i64::from(days)));
-        let [expired, within @ .., more] = repository
+        let counted = repository
             .certificates_by_expiry([now, week, month, quarter, year])
             .await?;
-        let [week, month, quarter, year] = within;
+        Ok(counted
+            .into_iter()
+            .map(|(credential_type, numbers)| (credential_type, Self::of(numbers)))
+            .collect())
+    }
+
+    fn of([expired, week, month, quarter, year, more]: [u64; EXPIRY_MOMENTS + 1]) -> Self {
         let [first, second, third, fourth] = DAYS_LEFT;
-        Ok(Self {
+        Self {
             expired,
             within: [
                 (first, week),
@@ -142,28 +151,37 @@ impl CertificatesByDaysLeft {
                 (fourth, year),
             ],
             more,
-        })
+        }
     }
 }
 
 impl Credentials {
     /// Returns all certificates that the caller may read, ordered from the newest version. In each, `signs` contains the
     /// returned certificates whose newest version it signed. Sends no query if the caller may read no credential.
-    pub async fn certificates(&self, caller: &Caller) -> Result<Vec<CertificateSummary>, Failure> {
+    pub async fn certificates(
+        &self,
+        caller: &Caller,
+        types: SignedTypes,
+    ) -> Result<Vec<CertificateSummary>, Failure> {
         let permissions = self.authorization.permissions_of(caller).await?;
         if !permissions.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
         let mut certificates = ReadableList::new(caller, &permissions);
         let mut receive = |certificate| certificates.add(certificate);
-        self.store.repository.certificates(&mut receive).await?;
+        self.store
+            .repository
+            .certificates(types, &mut receive)
+            .await?;
         let certificates = certificates.finish()?;
         let mut signs: HashMap<String, Vec<CredentialName>> = HashMap::new();
         for certificate in &certificates {
             let signer = certificate
                 .versions
                 .first()
-                .filter(|newest| newest.facts.is_some())
+                .filter(|newest| {
+                    newest.facts.is_some() || !certificate.credential_type.is_certificate()
+                })
                 .and_then(|newest| newest.signed_by.as_ref())
                 .map(CredentialName::lookup)
                 .filter(|signer| *signer != certificate.name.lookup());
@@ -188,18 +206,19 @@ impl Credentials {
     /// no record.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if there is no such credential, or it is not a certificate.
+    /// [`Failure::NotFound`] if there is no such credential, or it is not a certificate of these types.
     pub async fn certificate(
         &self,
         caller: &Caller,
         name: &LookupName,
+        types: SignedTypes,
     ) -> Result<CertificateSummary, Failure> {
         // Sequential: otherwise the response time would reveal whether a certificate exists that the caller may not read.
         let permit = self
             .authorization
             .permit(caller, Operation::Read, name)
             .await?;
-        let certificate = self.store.repository.certificate(name).await?;
+        let certificate = self.store.repository.certificate(name, types).await?;
         let certificate = certificate.ok_or(Failure::NotFound)?;
         permit.touched(certificate.id);
         let signs = self.store.repository.certificates_signed_by(name).await?;

@@ -10,11 +10,11 @@ use crate::{
     credential::{
         CredentialName, CredentialType, Credentials, LookupName, Parameters, VersionAttributes,
         authority::Authority,
-        content::{Content, StoredCertificate},
+        content::{Content, StoredCertificate, fields},
         guest_constraints::{self, COMMON_NAME, DURATION, IS_CA},
         version_store::Draft,
     },
-    ports::{CertificateIssuer, Generator, PluginCallError, PluginFaultError},
+    ports::{CertificateError, CertificateIssuer, Generator, PluginCallError, PluginFaultError},
 };
 
 /// Returns the name of the CA in the parameters, if there is one.
@@ -49,8 +49,12 @@ impl Credentials {
         let certificate = if is_certificate {
             let checked = self.check_generated(value.clone(), issuer.clone(), generator);
             Some(checked.await?)
+        } else if let Some(issuer) = issuer.as_deref() {
+            issuer.signed()
         } else {
-            issuer.as_deref().and_then(CertificateIssuer::signed)
+            self.declared_certificate(&value, generator)
+                .await?
+                .map_err(Failure::GeneratedCertificateRefused)?
         };
         let signed_by = authority
             .map(|authority| authority.name.clone())
@@ -108,6 +112,25 @@ impl Credentials {
             duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
             now: self.now_in_seconds(),
         }
+    }
+
+    /// Returns the facts of the certificate in the field that the plugin's value schema declares, `None` if the value has none, or
+    /// the reason why the field is not a certificate.
+    pub(super) async fn declared_certificate(
+        &self,
+        value: &Secret,
+        generator: &dyn Generator,
+    ) -> Result<Result<Option<CertificateFacts>, CertificateError>, Failure> {
+        let field = generator
+            .certificate_field()
+            .and_then(|name| fields(value).ok()?.remove(name));
+        let text = field.and_then(|field| keywright_json::text(field.get()).ok());
+        let Some(certificate) = text.filter(|text| !text.is_empty()) else {
+            return Ok(Ok(None));
+        };
+        let certificates = Arc::clone(&self.certificates);
+        let facts = run_on_plugin_thread(generator, move || certificates.facts(&certificate));
+        Ok(facts.await?.map(Some))
     }
 
     async fn check_generated(

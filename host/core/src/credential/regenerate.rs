@@ -159,7 +159,9 @@ impl Credentials {
 
     /// Returns the host's facts about a certificate that was set, or defaults for a value of another type.
     fn set_certificate_of<'a>(&self, base: &'a OpenVersion) -> Result<SetCertificate<'a>, Failure> {
+        let is_certificate = base.stored.credential_type.is_certificate();
         let facts = base.stored.attributes.certificate.as_ref();
+        let facts = facts.filter(|_| is_certificate);
         let issuance = match facts {
             Some(_) => {
                 let value = StoredCertificate::parse(&base.content.value)?;

@@ -45,7 +45,7 @@ impl Credentials {
         if set.credential_type.is_certificate() {
             return self.set_certificate(caller, set).await;
         }
-        let mut rsa_bits = None;
+        let (mut rsa_bits, mut certificate) = (None, None);
         let value = match set.credential_type.as_str() {
             CredentialType::VALUE => accept_text(set.value)?,
             CredentialType::JSON => accept_object(set.value)?,
@@ -57,6 +57,11 @@ impl Credentials {
                 if set.credential_type.as_str() == CredentialType::RSA {
                     rsa_bits = self.shortest_rsa_key(&value)?;
                 }
+                let declared = self.declared_certificate(&value, generator.as_ref());
+                certificate = declared.await?.map_err(|cause| {
+                    let field = generator.certificate_field().unwrap_or(cause.field);
+                    Failure::ValueRefused(format!("{field} {}", cause.rule))
+                })?;
                 value
             }
         };
@@ -69,6 +74,7 @@ impl Credentials {
             credential_type: set.credential_type,
             attributes: VersionAttributes {
                 is_generated: Some(false),
+                certificate,
                 ..VersionAttributes::default()
             },
             content: Content {

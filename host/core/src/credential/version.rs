@@ -36,7 +36,8 @@ pub struct VersionAttributes {
     pub is_transitional: bool,
     /// Whether the server generated it; `None` (unknown) for versions that a caller added by the certificate's id.
     pub is_generated: Option<bool>,
-    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed.
+    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed or that the
+    /// plugin's value schema names.
     pub certificate: Option<CertificateFacts>,
     /// The name of the credential that signed it, if known. A self-signed certificate names itself. For types other than
     /// certificate, the name of its issuer.

@@ -35,6 +35,10 @@ pub trait Generator: Send + Sync {
     /// Returns the name of the parameter that names the issuer's credential, if the plugin has one.
     fn issuer_parameter(&self) -> Option<&str>;
 
+    /// Returns the name of the field of a value that contains the value's certificate, PEM, if the plugin's value schema declares
+    /// one.
+    fn certificate_field(&self) -> Option<&str>;
+
     /// Returns the maximum number of concurrent generations, at least one. Further calls wait.
     fn generations_at_once(&self) -> usize;
 

@@ -73,7 +73,8 @@ pub trait CredentialRepository: Send + Sync {
     ) -> Result<Vec<StoredVersion>, RepositoryError>;
 
     /// Returns the newest version of each credential that one of these credentials signed, at most `count_max`, in the
-    /// order in which the credentials were created, with one query.
+    /// order in which the credentials were created, with one query. Certificates count with any signed version, credentials
+    /// of other types only with their newest version.
     async fn newest_signed_by(
         &self,
         signers: &[LookupName],
@@ -114,9 +115,11 @@ pub trait CredentialRepository: Send + Sync {
         receive: Receive<'_, EffectiveExpiry>,
     ) -> Result<(), RepositoryError>;
 
-    /// Finds all certificates, ordered from the newest version, with one query, until the receiver breaks.
+    /// Finds all certificates, ordered from the newest version, with one query, until the receiver breaks. A credential of
+    /// another type has a certificate if its newest version has the facts of a certificate, or a signer.
     async fn certificates(
         &self,
+        types: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError>;
 
@@ -124,14 +127,16 @@ pub trait CredentialRepository: Send + Sync {
     async fn certificate(
         &self,
         name: &LookupName,
+        types: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError>;
 
-    /// Counts certificates by the expiry of their newest version, in the ranges between these ascending times. Each time is
-    /// the inclusive upper bound of a range; the last range has no upper bound.
+    /// Counts the certificates of each type by the expiry of their newest version, in the ranges between these ascending
+    /// times. Each time is the inclusive upper bound of a range; the last range has no upper bound. Types without
+    /// certificates are absent.
     async fn certificates_by_expiry(
         &self,
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryError>;
+    ) -> Result<Vec<(CredentialType, [u64; EXPIRY_MOMENTS + 1])>, RepositoryError>;
 
     /// Returns the names of the certificates with any version signed by this certificate, except itself, each once, in no
     /// particular order.
@@ -309,12 +314,12 @@ pub enum RepositoryError {
     Query(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The signed credentials that a query returns.
+/// The types of the signed credentials that a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedTypes {
-    /// Certificates with any signed version, and credentials of other types whose newest version is signed.
+    /// All types.
     All,
-    /// Certificates with any signed version.
+    /// Only the type certificate.
     Certificates,
 }
 

@@ -124,6 +124,10 @@ impl Generator for WasmGenerator {
         self.guest.description.issuer_parameter.as_deref()
     }
 
+    fn certificate_field(&self) -> Option<&str> {
+        self.guest.description.value_schema.certificate_field()
+    }
+
     fn generations_at_once(&self) -> usize {
         self.lanes.generate.threads()
     }

@@ -14,6 +14,7 @@ pub(crate) struct ValueSchema {
     checker: Checker,
     known_fields: Option<BTreeSet<String>>,
     secrecy: Secrecy,
+    certificate_field: Option<String>,
 }
 
 impl ValueSchema {
@@ -25,6 +26,7 @@ impl ValueSchema {
             checker,
             known_fields: known_fields(&schema),
             secrecy,
+            certificate_field: certificate_field(&schema),
         })
     }
 
@@ -47,6 +49,11 @@ impl ValueSchema {
             .map(String::as_str)
     }
 
+    /// Returns the first property that the schema annotates as a certificate chain.
+    pub(crate) fn certificate_field(&self) -> Option<&str> {
+        self.certificate_field.as_deref()
+    }
+
     /// Returns the secret parts of a value with their paths; the whole value if no part is marked as secret.
     pub(crate) fn secret_parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
         self.secrecy.parts(value)
@@ -62,6 +69,18 @@ impl ValueSchema {
         self.secrecy.withhold_from(value);
     }
 }
+
+fn certificate_field(schema: &Value) -> Option<String> {
+    let mut properties = schema.get("properties")?.as_object()?.iter();
+    properties
+        .find(|(_, property)| {
+            property.get("contentMediaType").and_then(Value::as_str) == Some(CERTIFICATE_CHAIN)
+        })
+        .map(|(name, _)| name.clone())
+}
+
+/// The media type of PEM certificates that begin with the end-entity certificate (RFC 8555, section 9.1).
+const CERTIFICATE_CHAIN: &str = "application/pem-certificate-chain";
 
 /// The annotation of a secret part.
 const WRITE_ONLY: &str = "writeOnly";
@@ -324,6 +343,33 @@ mod tests {
                 matches!(refused, Err(SchemaError::WriteOnlyMisplaced)),
                 "{schema}"
             );
+        }
+    }
+
+    #[test]
+    fn the_first_property_annotated_as_a_certificate_chain_is_found() {
+        let chain = json!({"contentMediaType": "application/pem-certificate-chain"});
+        for (schema, field) in [
+            (
+                json!({"properties": {"a": {}, "c": chain, "b": chain}}),
+                Some("c"),
+            ),
+            (
+                json!({"properties": {"a": {"contentMediaType": "text/plain"}}}),
+                None,
+            ),
+            (
+                json!({"properties": {"a": {"properties": {"b": chain}}}}),
+                None,
+            ),
+            (
+                json!({"contentMediaType": "application/pem-certificate-chain"}),
+                None,
+            ),
+            (json!(true), None),
+        ] {
+            let schema = ValueSchema::parse(&schema.to_string()).unwrap();
+            assert_eq!(schema.certificate_field(), field);
         }
     }
 

@@ -10,6 +10,7 @@
 mod events;
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,7 +19,7 @@ use async_trait::async_trait;
 use keywright_api::{Measurements, audit::AuditTrail};
 use keywright_core::{
     Failure,
-    credential::{CertificatesByDaysLeft, Credentials},
+    credential::{CertificatesByDaysLeft, CredentialType, Credentials},
     encryption_key::{EncryptionKeys, KeyUsage},
     ports::{Clock, CredentialRepository},
 };
@@ -131,22 +132,35 @@ pub(crate) struct StoredCounts {
     credentials: Arc<dyn CredentialRepository>,
     encryption_keys: EncryptionKeys,
     clock: Arc<dyn Clock>,
-    times: Mutex<CountTimes>,
+    counting: Mutex<Counting>,
 }
 
-/// The times of counting.
+/// The times of counting, and the certificates that were counted.
 #[derive(Default)]
-struct CountTimes {
+struct Counting {
     /// The last attempt.
     tried: Option<Instant>,
     /// The last success.
     succeeded: Option<Instant>,
+    /// The certificates at the last success, by type. Keeps types whose certificates were deleted, so that their gauges become 0.
+    certificates: BTreeMap<CredentialType, CertificatesByDaysLeft>,
 }
 
-impl CountTimes {
+impl Counting {
     fn is_due(&self, now: Instant) -> bool {
         self.tried
             .is_none_or(|tried| now.saturating_duration_since(tried) >= STORED_INTERVAL_MIN)
+    }
+
+    /// Replaces all numbers. The type certificate always has numbers.
+    fn update_certificates(&mut self, counted: Vec<(CredentialType, CertificatesByDaysLeft)>) {
+        self.certificates
+            .entry(CredentialType::certificate())
+            .or_default();
+        for numbers in self.certificates.values_mut() {
+            *numbers = CertificatesByDaysLeft::default();
+        }
+        self.certificates.extend(counted);
     }
 }
 
@@ -156,23 +170,26 @@ impl StoredCounts {
             credentials: Arc::clone(&credentials.store.repository),
             encryption_keys,
             clock: Arc::clone(&credentials.store.clock),
-            times: Mutex::default(),
+            counting: Mutex::default(),
         }
     }
 
     /// Updates the counts, unless the last attempt was less than [`STORED_INTERVAL_MIN`] before `now`. If the database
     /// does not respond, the numbers stay as they are, and their age grows.
     pub(crate) async fn refresh(&self, now: Instant) {
-        let mut times = self.times.lock().await;
-        if times.is_due(now) {
-            times.tried = Some(now);
+        let mut counting = self.counting.lock().await;
+        if counting.is_due(now) {
+            counting.tried = Some(now);
             match timeout(STORED_DURATION_MAX, self.count()).await {
                 Ok(Ok(counts)) => {
-                    record_certificates(&counts.certificates);
+                    counting.update_certificates(counts.certificates);
+                    for (credential_type, numbers) in &counting.certificates {
+                        record_certificates(credential_type, numbers);
+                    }
                     record_key_usage(counts.key_usage);
                     gauge!(ENCRYPTIONS).set(gauge_value(counts.encryptions));
                     gauge!(ENCRYPTIONS_MAX).set(gauge_value(ENCRYPTIONS_PER_KEY_MAX));
-                    times.succeeded = Some(now);
+                    counting.succeeded = Some(now);
                 }
                 Ok(Err(cause)) => {
                     tracing::warn!(
@@ -183,7 +200,7 @@ impl StoredCounts {
                 Err(_) => tracing::warn!("counting stored data timed out"),
             }
         }
-        if let Some(succeeded) = times.succeeded {
+        if let Some(succeeded) = counting.succeeded {
             gauge!(STORED_AGE).set(now.saturating_duration_since(succeeded));
         }
     }
@@ -200,15 +217,17 @@ impl StoredCounts {
 
 /// The counts at one time.
 struct Counts {
-    certificates: CertificatesByDaysLeft,
+    certificates: Vec<(CredentialType, CertificatesByDaysLeft)>,
     key_usage: KeyUsage,
     /// The number of encryptions with the active key.
     encryptions: u64,
 }
 
-fn record_certificates(certificates: &CertificatesByDaysLeft) {
+fn record_certificates(credential_type: &CredentialType, certificates: &CertificatesByDaysLeft) {
     let record = |days_left: String, number: u64| {
-        gauge!(CERTIFICATES, "days_left" => days_left).set(gauge_value(number));
+        let credential_type = credential_type.as_str().to_owned();
+        gauge!(CERTIFICATES, "type" => credential_type, "days_left" => days_left)
+            .set(gauge_value(number));
     };
     record("expired".to_owned(), certificates.expired);
     for (days, number) in certificates.within {
@@ -268,7 +287,7 @@ fn describe_metrics() {
     );
     describe_gauge!(
         CERTIFICATES,
-        "Certificates by the remaining days of their newest version; each is counted once, under the smallest bound."
+        "Certificates by type and by the remaining days of their newest version; each is counted once, under the smallest bound."
     );
     describe_gauge!(
         ENCRYPTED_VERSIONS,
@@ -323,10 +342,10 @@ mod tests {
     #[test]
     fn counting_is_due_at_first_and_after_the_interval() {
         let tried = Instant::now();
-        assert!(CountTimes::default().is_due(tried));
-        let times = CountTimes {
+        assert!(Counting::default().is_due(tried));
+        let counting = Counting {
             tried: Some(tried),
-            succeeded: None,
+            ..Counting::default()
         };
         let almost = STORED_INTERVAL_MIN.mul_f64(0.999);
         for (passed, is_due) in [
@@ -334,7 +353,33 @@ mod tests {
             (almost, false),
             (STORED_INTERVAL_MIN, true),
         ] {
-            assert_eq!(times.is_due(tried + passed), is_due, "{passed:?}");
+            assert_eq!(counting.is_due(tried + passed), is_due, "{passed:?}");
+        }
+    }
+
+    #[test]
+    fn types_without_certificates_left_count_zero() {
+        let expired = |expired| CertificatesByDaysLeft {
+            expired,
+            ..CertificatesByDaysLeft::default()
+        };
+        let svid = CredentialType::parse("svid").unwrap();
+        let mut counting = Counting::default();
+        for (counted, expected) in [
+            (vec![], vec![("certificate", 0)]),
+            (
+                vec![(svid, expired(2))],
+                vec![("certificate", 0), ("svid", 2)],
+            ),
+            (
+                vec![(CredentialType::certificate(), expired(1))],
+                vec![("certificate", 1), ("svid", 0)],
+            ),
+        ] {
+            counting.update_certificates(counted);
+            let numbers = counting.certificates.iter();
+            let numbers = numbers.map(|(of, numbers)| (of.as_str(), numbers.expired));
+            assert_eq!(numbers.collect::<Vec<_>>(), expected);
         }
     }
 }

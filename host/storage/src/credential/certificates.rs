@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    credential::{CredentialName, IssuedCredential, ListedCertificate, LookupName},
-    ports::{EXPIRY_MOMENTS, Receive, RepositoryError},
+    credential::{CredentialName, CredentialType, IssuedCredential, ListedCertificate, LookupName},
+    ports::{EXPIRY_MOMENTS, Receive, RepositoryError, SignedTypes},
 };
 
 use super::{row, statements};
@@ -17,6 +17,7 @@ use crate::{
 
 pub(super) async fn all(
     reader: &Connections,
+    types: SignedTypes,
     receive: Receive<'_, ListedCertificate>,
 ) -> Result<(), RepositoryError> {
     let mut grouping = Grouping::default();
@@ -25,7 +26,10 @@ pub(super) async fn all(
         flow = receive(complete);
         flow
     };
-    let query = statement(statements::CERTIFICATES);
+    let query = statement(match types {
+        SignedTypes::All => statements::CERTIFICATES_OF_ALL_TYPES,
+        SignedTypes::Certificates => statements::CERTIFICATES,
+    });
     let add = |row: &Row| grouping.add(row);
     reader
         .decode_each(query, add, &mut receive_complete)
@@ -40,8 +44,13 @@ pub(super) async fn all(
 pub(super) async fn by_name(
     reader: &Connections,
     name: &LookupName,
+    types: SignedTypes,
 ) -> Result<Option<ListedCertificate>, RepositoryError> {
-    let query = statement(statements::CERTIFICATE_BY_NAME).bind(name.folded());
+    let sql = match types {
+        SignedTypes::All => statements::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
+        SignedTypes::Certificates => statements::CERTIFICATE_BY_NAME,
+    };
+    let query = statement(sql).bind(name.folded());
     let mut grouping = Grouping::default();
     for row in reader.fetch_all(query).await? {
         grouping.add(&row)?;
@@ -70,23 +79,27 @@ pub(super) async fn issued_by(
 pub(super) async fn by_expiry(
     reader: &Connections,
     moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryError> {
+) -> Result<Vec<(CredentialType, [u64; EXPIRY_MOMENTS + 1])>, RepositoryError> {
     let query = moments.iter().fold(
         statement(statements::CERTIFICATES_BY_EXPIRY),
         |query, moment| query.bind(moment.timestamp_millis()),
     );
-    let row = reader.fetch_optional(query).await?;
-    let row = row
-        .as_ref()
-        .ok_or(RepositoryError::Inconsistent("credential"))?;
-    Ok([
+    let rows = reader.fetch_all(query).await?;
+    rows.iter().map(counts_of_type).collect()
+}
+
+fn counts_of_type(
+    row: &Row,
+) -> Result<(CredentialType, [u64; EXPIRY_MOMENTS + 1]), RepositoryError> {
+    let counts = [
         count(column!(row, "credential", "until_1")?),
         count(column!(row, "credential", "until_2")?),
         count(column!(row, "credential", "until_3")?),
         count(column!(row, "credential", "until_4")?),
         count(column!(row, "credential", "until_5")?),
         count(column!(row, "credential", "later")?),
-    ])
+    ];
+    Ok((row::credential_type(row)?, counts))
 }
 
 /// Groups rows, one per version, by certificate. The rows of one certificate are adjacent.
@@ -107,6 +120,7 @@ impl Grouping {
         let next = ListedCertificate {
             id,
             name: row::name(row)?,
+            credential_type: row::credential_type(row)?,
             versions: vec![version],
         };
         Ok(self.certificate.replace(next))

@@ -385,7 +385,7 @@ pub(crate) mod statements {
                 $($names,)*
                 " union all ",
                 select_chain_ends!(),
-                // Other types: only if an issuer signed the version, with an expiry after 1970. They have no transitional versions.
+                // Other types: only with the record of a certificate that expires after 1970. They have no transitional versions.
                 "where c.credential_type <> 'certificate' and c.newest_expires_at > 0 and v.expires_at is not null ",
                 $($names,)*
                 "

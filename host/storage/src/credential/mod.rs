@@ -282,22 +282,24 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn certificates(
         &self,
+        types: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
-        certificates::all(&self.pools.reader, receive).await
+        certificates::all(&self.pools.reader, types, receive).await
     }
 
     async fn certificate(
         &self,
         name: &LookupName,
+        types: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError> {
-        certificates::by_name(&self.pools.reader, name).await
+        certificates::by_name(&self.pools.reader, name, types).await
     }
 
     async fn certificates_by_expiry(
         &self,
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryError> {
+    ) -> Result<Vec<(CredentialType, [u64; EXPIRY_MOMENTS + 1])>, RepositoryError> {
         certificates::by_expiry(&self.pools.reader, moments).await
     }
 

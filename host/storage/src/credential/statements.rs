@@ -275,24 +275,66 @@ pub(crate) static POSTGRES_PERMITTED_VERSIONS_CURRENT: StatementOfMany =
 
 // ---- Listing certificates ---------------------------------------------------------------------------------------------
 
-/// The type is a literal, to match the index of certificates. The condition on a credential's sequence is a range of one value, as
-/// in `newest_first!`, so that its versions are looked up and not joined with all credentials.
-macro_rules! select_certificates {
-    ($($rest:literal),*) => {
+/// The condition on a credential's sequence is a range of one value, as in `newest_first!`, so that its versions are looked up and
+/// not joined with all credentials.
+macro_rules! select_listed {
+    ($from:literal, $condition:expr) => {
         concat!(
             "select c.id as credential_id, c.name, v.id, v.is_transitional, v.is_generated, v.expires_at,
-                v.is_certificate_authority, v.is_self_signed, v.key_length_bits, v.serial_number, v.signed_by
-             from credential c join credential_version v on v.credential_sequence between c.sequence and c.sequence
-             where c.credential_type = 'certificate' ",
-            $($rest,)*
-            " order by c.newest_sequence desc, v.sequence desc"
+                v.is_certificate_authority, v.is_self_signed, v.key_length_bits, v.serial_number, v.signed_by,
+                c.credential_type, c.newest_sequence as newest_sequence, v.sequence as version_sequence
+             from ",
+            $from,
+            " join credential_version v on v.credential_sequence between c.sequence and c.sequence where ",
+            $condition
         )
     };
 }
 
-pub(crate) const CERTIFICATES: &str = select_certificates!();
+macro_rules! newest_certificate_first {
+    ($($select:expr),+) => {
+        concat!($($select,)+ " order by newest_sequence desc, version_sequence desc")
+    };
+}
 
-pub(crate) const CERTIFICATE_BY_NAME: &str = select_certificates!("and c.name_folded = $1");
+/// The type is a literal, to match the index of certificates.
+macro_rules! select_certificates {
+    ($($condition:literal),*) => {
+        select_listed!("credential c", concat!("c.credential_type = 'certificate'" $(, $condition)*))
+    };
+}
+
+pub(crate) const CERTIFICATES: &str = newest_certificate_first!(select_certificates!());
+
+pub(crate) const CERTIFICATE_BY_NAME: &str =
+    newest_certificate_first!(select_certificates!(" and c.name_folded = $1"));
+
+/// As [`CERTIFICATES`], with the credentials of other types whose newest version has the facts of a certificate, or a signer without
+/// them: older releases stored only the signer. Equal sequences are written as a difference, so that no plan begins with a scan of
+/// all credentials.
+pub(crate) const CERTIFICATES_OF_ALL_TYPES: &str = newest_certificate_first!(
+    select_certificates!(),
+    " union all ",
+    select_listed!(
+        "credential c",
+        "c.credential_type <> 'certificate' and c.newest_expires_at > -9223372036854775807"
+    ),
+    " union all ",
+    select_listed!(
+        "credential_version n
+            join credential c on c.sequence between n.credential_sequence and n.credential_sequence
+                and c.newest_sequence - n.sequence = 0",
+        "n.credential_sequence > 0 and n.signed_by_folded is not null and n.expires_at is null
+            and c.credential_type <> 'certificate'"
+    )
+);
+
+pub(crate) const CERTIFICATE_OF_ANY_TYPE_BY_NAME: &str = newest_certificate_first!(select_listed!(
+    "credential c",
+    "c.name_folded = $1 and (c.credential_type = 'certificate' or c.newest_expires_at is not null or exists (
+        select 1 from credential_version n where n.sequence = c.newest_sequence and n.signed_by_folded is not null
+    ))"
+));
 
 pub(crate) const CERTIFICATES_SIGNED_BY: &str = "
     select distinct c.name
@@ -300,14 +342,16 @@ pub(crate) const CERTIFICATES_SIGNED_BY: &str = "
     where v.signed_by_folded = $1 and v.expires_at is not null and c.credential_type = 'certificate'
         and c.name_folded <> $1";
 
-/// The number of certificates that expire in each interval between the parameters, which must ascend.
+/// The number of certificates of each type that expire in each interval between the parameters, which must ascend.
 pub(crate) const CERTIFICATES_BY_EXPIRY: &str = "
-    select (select count(*) from credential where newest_expires_at <= $1) as until_1,
-        (select count(*) from credential where newest_expires_at > $1 and newest_expires_at <= $2) as until_2,
-        (select count(*) from credential where newest_expires_at > $2 and newest_expires_at <= $3) as until_3,
-        (select count(*) from credential where newest_expires_at > $3 and newest_expires_at <= $4) as until_4,
-        (select count(*) from credential where newest_expires_at > $4 and newest_expires_at <= $5) as until_5,
-        (select count(*) from credential where newest_expires_at > $5) as later";
+    select c.credential_type,
+        count(case when c.newest_expires_at <= $1 then 1 end) as until_1,
+        count(case when c.newest_expires_at > $1 and c.newest_expires_at <= $2 then 1 end) as until_2,
+        count(case when c.newest_expires_at > $2 and c.newest_expires_at <= $3 then 1 end) as until_3,
+        count(case when c.newest_expires_at > $3 and c.newest_expires_at <= $4 then 1 end) as until_4,
+        count(case when c.newest_expires_at > $4 and c.newest_expires_at <= $5 then 1 end) as until_5,
+        count(case when c.newest_expires_at > $5 then 1 end) as later
+    from credential c where c.newest_expires_at > -9223372036854775807 group by c.credential_type";
 
 // ---- Writing ----------------------------------------------------------------------------------------------------------
 

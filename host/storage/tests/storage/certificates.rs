@@ -1,5 +1,6 @@
 //! Listing certificates, and finding the credentials that a CA signed.
 
+use chrono::{DateTime, TimeDelta};
 use keywright_core::{
     certificate::CertificateFacts,
     credential::{
@@ -19,22 +20,84 @@ async fn certificates_and_their_versions_are_listed_newest_first() {
     let b1 = fixture.append("/B", "certificate", 8).await;
     fixture.append("/p", "password", 7).await;
     let a2 = fixture.append_transitional("/A", 1).await;
-    let listed = fixture.certificates().await;
+    let listed = fixture.certificates(SignedTypes::Certificates).await;
     let ids: Vec<(&str, Vec<Uuid>)> = listed
         .iter()
         .map(|certificate| (certificate.name.as_str(), version_ids(certificate)))
         .collect();
     assert_eq!(ids, [("/a", vec![a2, a1]), ("/B", vec![b1])]);
     assert_eq!(listed[0].id, fixture.all("/a").await[0].credential_id);
-    let by_name = fixture.credentials.certificate(&LookupName::new("A")).await;
-    assert_eq!(by_name.unwrap().as_ref(), Some(&listed[0]));
-    for name in ["/p", "/absent"] {
-        let found = fixture
-            .credentials
-            .certificate(&LookupName::new(name))
-            .await;
-        assert_eq!(found.unwrap(), None, "{name}");
+    let by_name = by_name(&fixture, "A", SignedTypes::Certificates).await;
+    assert_eq!(by_name.as_ref(), Some(&listed[0]));
+}
+
+async fn by_name(fixture: &Fixture, name: &str, types: SignedTypes) -> Option<ListedCertificate> {
+    let name = LookupName::new(name);
+    let found = fixture.credentials.certificate(&name, types).await;
+    found.unwrap()
+}
+
+#[tokio::test]
+async fn other_types_are_listed_if_their_newest_version_has_a_certificate() {
+    let fixture = Fixture::new().await;
+    fixture.append_certificate("/c", false, 1, 9).await;
+    let svid = |name: &str| NewVersion {
+        certificate: Some(facts(5)),
+        ..version(&fixture, name, "svid", 1)
+    };
+    fixture.write(svid("/set")).await;
+    sign_as(&fixture, "/old", "svid", "/root").await;
+    fixture.write(svid("/emptied")).await;
+    sign_as(&fixture, "/emptied", "svid", "/root").await;
+    fixture.append("/emptied", "svid", 2).await;
+    fixture.append("/p", "password", 3).await;
+    let ancient = CertificateFacts {
+        expires_at: DateTime::UNIX_EPOCH - TimeDelta::days(1),
+        ..facts(5)
+    };
+    let ancient = NewVersion {
+        certificate: Some(ancient),
+        ..svid("/ancient")
+    };
+    fixture.write(ancient).await;
+    fixture.write(svid("/set")).await;
+    let listed = fixture.certificates(SignedTypes::All).await;
+    let found: Vec<_> = listed
+        .iter()
+        .map(|listed| {
+            let credential_type = listed.credential_type.as_str();
+            (listed.name.as_str(), credential_type, listed.versions.len())
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("/set", "svid", 2),
+            ("/ancient", "svid", 1),
+            ("/old", "svid", 1),
+            ("/c", "certificate", 1)
+        ]
+    );
+    assert_eq!(listed[0].versions[0].facts, Some(facts(5)));
+    assert_eq!(listed[2].versions[0].facts, None);
+    for listed in &listed {
+        let name = listed.name.as_str();
+        let found = by_name(&fixture, name, SignedTypes::All).await;
+        assert_eq!(found.as_ref(), Some(listed));
     }
+    for (name, types) in [
+        ("/p", SignedTypes::All),
+        ("/emptied", SignedTypes::All),
+        ("/absent", SignedTypes::All),
+        ("/set", SignedTypes::Certificates),
+        ("/p", SignedTypes::Certificates),
+    ] {
+        assert_eq!(by_name(&fixture, name, types).await, None, "{name}");
+    }
+    assert_eq!(
+        fixture.certificates(SignedTypes::Certificates).await.len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -54,7 +117,7 @@ async fn a_listed_version_has_all_columns_of_its_row() {
         })
         .await;
     fixture.append("/a", "certificate", 2).await;
-    let listed = fixture.certificates().await;
+    let listed = fixture.certificates(SignedTypes::Certificates).await;
     let [unknown, known] = listed[0].versions.as_slice() else {
         panic!("{listed:?}")
     };
@@ -166,9 +229,23 @@ async fn certificates_are_counted_by_the_expiry_of_the_newest_version() {
     fixture.append_certificate("/c/0", true, 2, 45).await;
     fixture.append("/password", "password", 3).await;
     fixture.append("/without", "certificate", 4).await;
+    let svid = NewVersion {
+        certificate: Some(facts(20)),
+        ..version(&fixture, "/svid", "svid", 5)
+    };
+    fixture.write(svid).await;
     let moments = [10, 20, 30, 40, 50].map(at);
     let counted = fixture.credentials.certificates_by_expiry(moments).await;
-    assert_eq!(counted.unwrap(), [1, 2, 2, 1, 2, 2]);
+    let mut counted = counted.unwrap();
+    counted.sort();
+    let counted = counted.iter().map(|(of, numbers)| (of.as_str(), *numbers));
+    assert_eq!(
+        counted.collect::<Vec<_>>(),
+        [
+            ("certificate", [1, 2, 2, 1, 2, 2]),
+            ("svid", [0, 1, 0, 0, 0, 0])
+        ]
+    );
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use keywright_core::{
     },
     ports::{
         AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
-        RepositoryError, VersionSelection,
+        RepositoryError, SignedTypes, VersionSelection,
     },
 };
 use keywright_storage::{
@@ -110,13 +110,16 @@ impl Fixture {
         Ok(all)
     }
 
-    pub(crate) async fn certificates(&self) -> Vec<ListedCertificate> {
+    pub(crate) async fn certificates(&self, types: SignedTypes) -> Vec<ListedCertificate> {
         let mut all = Vec::new();
         let mut receive = |listed| {
             all.push(listed);
             ControlFlow::Continue(())
         };
-        self.credentials.certificates(&mut receive).await.unwrap();
+        self.credentials
+            .certificates(types, &mut receive)
+            .await
+            .unwrap();
         all
     }
 

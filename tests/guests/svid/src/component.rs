@@ -53,7 +53,7 @@ impl descriptor::Guest for Component {
                 "type": "object",
                 "properties": {
                     "bundle": {"type": "string"},
-                    "x509_svid": {"type": "string"},
+                    "x509_svid": {"type": "string", "contentMediaType": "application/pem-certificate-chain"},
                     "x509_svid_key": {"type": "string", "writeOnly": true}
                 },
                 "required": ["x509_svid_key"],

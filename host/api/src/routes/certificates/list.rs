@@ -1,4 +1,9 @@
 //! `GET /api/v1/certificates` returns all certificates, or the certificate named in the query.
+//!
+//! Credentials of other types are only returned for `all_types=true`. Clients of CredHub take every entry for a certificate: they
+//! regenerate it by its id, or read `value.certificate` of its versions. So their requests must return exactly the credentials of
+//! type certificate. Entries of other types are in the same list and format, because a caller that asks for them wants one list
+//! in one order, and because permissions, limits and audit events then are the same.
 
 use std::sync::Arc;
 
@@ -8,6 +13,7 @@ use keywright_core::{
     certificate::SerialNumber,
     credential::{CertificateSummary, CredentialName, IssuedCredential, ListedVersion, LookupName},
     permission::Operation::Read,
+    ports::SignedTypes,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -41,11 +47,15 @@ struct SummaryBody<'a> {
     name: &'a str,
     /// The certificate's id. A credential that is deleted and recreated gets a new id.
     id: Uuid,
+    /// The credential's type. Only with `all_types`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    r#type: Option<&'a str>,
     /// Its versions, newest first.
     versions: Vec<ListedBody>,
     /// The name of the CA that signed it; its own name if it is self-signed, and empty if unknown.
     signed_by: &'a str,
-    /// The names of the certificates that it signed.
+    /// The names of the certificates that it signed; in a list with `all_types`, also of the listed credentials of other types.
     signs: Vec<&'a str>,
     /// The credentials of other types whose newest version has a certificate signed by this CA. Absent if there are none,
     /// and if all certificates are listed.
@@ -97,11 +107,12 @@ struct ListedBody {
 }
 
 impl<'a> SummaryBody<'a> {
-    fn of(summary: &'a CertificateSummary) -> Self {
+    fn of(summary: &'a CertificateSummary, types: SignedTypes) -> Self {
         let certificate = &summary.certificate;
         Self {
             name: certificate.name.as_str(),
             id: certificate.id,
+            r#type: (types == SignedTypes::All).then_some(certificate.credential_type.as_str()),
             versions: certificate.versions.iter().map(ListedBody::of).collect(),
             signed_by: summary
                 .signed_by
@@ -149,6 +160,7 @@ impl ListedBody {
 fn describe() -> Description {
     Description::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
         .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).example("/demo/root"))
+        .parameter(Parameter::optional(ALL_TYPES, "Whether to include credentials of other types with a certificate in their newest version: a CA signed for them, or the plugin's value schema names the certificate. `expiry_date` is empty if only the signer is known.", json!({"type": "boolean", "default": false})))
         .response::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
         .response_example(
             "one",
@@ -167,7 +179,7 @@ fn describe() -> Description {
                 "signs": ["/demo/web"],
             }]}),
         )
-        .error(400, "The name is empty or repeated.")
+        .error(400, "A parameter is malformed, empty or repeated.")
         .error(404, "The certificate does not exist, or the caller may not read it.")
         .error(413, "The response would be too large; use `name` to read one certificate.")
 }
@@ -181,23 +193,29 @@ async fn handler(
     if query.has("name") {
         caller.trail().tell_action(actions::GET_CERTIFICATE);
     }
+    let types = match query.boolean(ALL_TYPES)? {
+        Some(true) => SignedTypes::All,
+        Some(false) | None => SignedTypes::Certificates,
+    };
     let summaries = match query.text("name")? {
         Some(_) => vec![
             api.credentials
-                .certificate(&caller, &LookupName::new(query.required("name")?))
+                .certificate(&caller, &LookupName::new(query.required("name")?), types)
                 .await?,
         ],
-        None => api.credentials.certificates(&caller).await?,
+        None => api.credentials.certificates(&caller, types).await?,
     };
     let entries = summaries.iter().map(|summary| {
         let versions = summary.certificate.versions.len();
         1 + versions + summary.signs.len() + summary.issued.len()
     });
     let bytes = list_bytes(entries.sum());
-    rendered_list(caller, summaries, bytes, |summaries| {
+    rendered_list(caller, summaries, bytes, move |summaries| {
         rendered(&ListResponse {
-            certificates: LazyList::new(summaries, SummaryBody::of),
+            certificates: LazyList::new(summaries, move |summary| SummaryBody::of(summary, types)),
         })
     })
     .await
 }
+
+const ALL_TYPES: &str = "all_types";

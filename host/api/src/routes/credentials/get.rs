@@ -103,7 +103,7 @@ enum EitherResponse<'a> {
 fn describe_get() -> Description {
     Description::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds credentials")
         .text("With `name`, returns versions. With `path`, `name-like` or `generated_by`, returns the names that the caller may read, \
-            newest first, and ignores `name`.\n\nA search by `expires-within-days` returns only certificates, and credentials of other types with a certificate signed by a CA.")
+            newest first, and ignores `name`.\n\nA search by `expires-within-days` returns only certificates, and credentials of other types with a certificate that a CA signed or that the plugin's value schema names.")
         .parameter(Parameter::optional("name", "The credential's name.", json!({"type": "string"})).example("/demo/database"))
         .parameter(Parameter::optional("current", "Whether to return only the active version and, for a certificate, the transitional one. Cannot be combined with `versions`.", json!({"type": "boolean", "default": false})))
         .parameter(Parameter::optional("versions", "Maximum number of versions, newest first; all by default. With 0, the response is 404.", json!({"type": "integer", "minimum": 0})))

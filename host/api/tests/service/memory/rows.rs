@@ -8,7 +8,7 @@ use keywright_core::{
         CredentialName, CredentialType, Find, FindNames, FoundCredential, ListedCertificate,
         ListedVersion, LookupName, PluginIdentity, StoredVersion, VersionAttributes,
     },
-    ports::{Envelope, NewVersion, RepositoryError, SignedName, VersionSelection},
+    ports::{Envelope, NewVersion, RepositoryError, SignedName, SignedTypes, VersionSelection},
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -56,10 +56,15 @@ impl Memory {
             .collect())
     }
 
-    pub(super) fn listed(&self) -> Result<Vec<ListedCertificate>, RepositoryError> {
+    pub(super) fn listed(
+        &self,
+        types: SignedTypes,
+    ) -> Result<Vec<ListedCertificate>, RepositoryError> {
         let mut certificates: Vec<ListedCertificate> = Vec::new();
         for stored in self.newest_first()? {
-            if !stored.credential_type.is_certificate() {
+            let is_of_other_type =
+                types == SignedTypes::All && stored.attributes.certificate.is_some();
+            if !stored.credential_type.is_certificate() && !is_of_other_type {
                 continue;
             }
             let version = ListedVersion {
@@ -77,6 +82,7 @@ impl Memory {
                 None => certificates.push(ListedCertificate {
                     id: stored.credential_id,
                     name: stored.name,
+                    credential_type: stored.credential_type,
                     versions: vec![version],
                 }),
             }

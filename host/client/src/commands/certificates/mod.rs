@@ -49,14 +49,19 @@ impl Verb for Certificates {
 struct List {
     /// Name of one certificate. Default: all certificates that you can read.
     name: Option<String>,
+    /// Include credentials of other types whose latest version has a certificate.
+    #[arg(long)]
+    all_types: bool,
 }
 
 impl Verb for List {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
-        let certificates = match &self.name {
-            Some(name) => vec![client.certificate(name).await?],
-            None => client.certificates().await?,
+        let certificates = match (&self.name, self.all_types) {
+            (Some(name), false) => vec![client.certificate(name).await?],
+            (Some(name), true) => vec![client.certificate_of_any_type(name).await?],
+            (None, false) => client.certificates().await?,
+            (None, true) => client.certificates_of_all_types().await?,
         };
         context.output.show(certificates.as_slice())?;
         Ok(Completion::Full)
@@ -179,28 +184,27 @@ impl Render for [CertificateSummary] {
     }
 
     fn table(&self) -> Table {
+        let types = self.iter().any(|one| one.credential_type.is_some());
         let row = |certificate: &CertificateSummary| {
             let newest = certificate.versions.first();
             let expires = newest.map_or("", |version| &version.expiry_date);
             let in_transition = certificate.versions.iter().any(|one| one.transitional);
-            vec![
-                certificate.name.clone(),
+            let mut row = vec![certificate.name.clone()];
+            row.extend(types.then(|| certificate.credential_type.clone().unwrap_or_default()));
+            row.extend([
                 expires.to_owned(),
                 certificate.versions.len().to_string(),
                 yes(in_transition),
                 certificate.signed_by.clone(),
                 (certificate.signs.len() + certificate.issued.len()).to_string(),
-            ]
+            ]);
+            row
         };
+        let mut heads = vec!["NAME"];
+        heads.extend(types.then_some("TYPE"));
+        heads.extend(["EXPIRES", "VERSIONS", "TRANSITIONAL", "SIGNED BY", "SIGNS"]);
         Table::Rows {
-            heads: vec![
-                "NAME",
-                "EXPIRES",
-                "VERSIONS",
-                "TRANSITIONAL",
-                "SIGNED BY",
-                "SIGNS",
-            ],
+            heads,
             rows: self.iter().map(row).collect(),
         }
     }
@@ -300,6 +304,11 @@ const LIST_EXAMPLES: &[Example] = &[
     Example {
         does: "Show the certificates that a CA signed",
         line: "keywright certificates list /demo/root --output yaml",
+        before: AUTHORITY_AND_LEAF,
+    },
+    Example {
+        does: "Also list certificates in credentials of other types",
+        line: "keywright certificates list --all-types",
         before: AUTHORITY_AND_LEAF,
     },
 ];

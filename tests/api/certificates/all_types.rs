@@ -1,0 +1,200 @@
+//! `GET /api/v1/certificates` with `all_types`: certificates in credentials of other types.
+
+use keywright_harness::{Options, Server, component};
+use serde_json::{Value, json};
+
+use super::{CERTIFICATES, Certificate, summary};
+use crate::{
+    external_certificates::{DURATION_DAYS, authority, expired_certificate},
+    given,
+};
+
+const SVID: &str = "app-svid";
+
+/// A server with `/root` and `/svid`, an SVID that it signed.
+async fn server_with_svid() -> Server {
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]",
+        component("svid").display()
+    );
+    let options = Options::default().generator(SVID, &section).watched();
+    let server = Server::start_with(&options).await;
+    let parameters = json!({"is_ca": true, "key_usage": ["key_cert_sign"]});
+    Certificate::generate(&server, "/root", parameters).await;
+    given::generate(&server, "/svid", SVID, json!({"ca": "/root"})).await;
+    server
+}
+
+async fn listed(server: &Server, query: &str) -> Vec<Value> {
+    let response = server.get(&format!("{CERTIFICATES}{query}")).await;
+    let response = response.expect(200).json();
+    assert_eq!(given::fields(&response), ["certificates"]);
+    response["certificates"].as_array().unwrap().clone()
+}
+
+fn names(summaries: &[Value]) -> Vec<&str> {
+    let names = summaries.iter().map(|one| one["name"].as_str().unwrap());
+    names.collect()
+}
+
+/// The value of an SVID with this certificate.
+fn svid_value(certificate: &str) -> Value {
+    json!({"x509_svid": certificate, "x509_svid_key": "key"})
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_type_is_listed_only_on_request() {
+    let server = server_with_svid().await;
+    let root = summary(&server, "/root").await;
+    assert_eq!(given::fields(&root), SUMMARY_WITH_ISSUED);
+    for query in ["", "?all_types=false", "?all_types="] {
+        let all = listed(&server, query).await;
+        assert_eq!(names(&all), ["/root"], "{query}");
+        assert_eq!(given::fields(&all[0]), &SUMMARY_WITH_ISSUED[..5], "{query}");
+        assert_eq!(all[0]["signs"], json!([]));
+    }
+    let [svid, root] = listed(&server, "?all_types=true").await.try_into().unwrap();
+    assert_eq!(root["type"], "certificate");
+    assert_eq!(root["signs"], json!(["/svid"]));
+    assert_eq!(
+        given::fields(&svid),
+        ["name", "id", "type", "versions", "signed_by", "signs"]
+    );
+    let record = &summary(&server, "/root").await["issued"][0];
+    let newest = given::newest(&server, "/svid").await;
+    assert_eq!(
+        svid["versions"],
+        json!([{
+            "id": newest["id"],
+            "expiry_date": record["expiry_date"],
+            "transitional": false,
+            "certificate_authority": false,
+            "self_signed": false,
+            "generated": true,
+        }])
+    );
+    assert_eq!(svid["name"], "/svid");
+    assert_eq!(svid["type"], SVID);
+    assert_eq!(svid["signed_by"], "/root");
+}
+
+const SUMMARY_WITH_ISSUED: [&str; 6] = ["name", "id", "versions", "signed_by", "signs", "issued"];
+
+#[tokio::test]
+async fn another_type_is_found_by_name_only_on_request() {
+    let server = server_with_svid().await;
+    given::generate(&server, "/plain", SVID, json!({})).await;
+    given::set_value(&server, "/value", "v").await;
+    let all = listed(&server, "?all_types=true").await;
+    assert_eq!(names(&all), ["/svid", "/root"]);
+    let by_name = listed(&server, "?name=SVID&all_types=1").await;
+    assert_eq!(by_name, [all[0].clone()]);
+    let root = listed(&server, "?name=/root&all_types=true").await;
+    assert_eq!(root[0]["type"], "certificate");
+    for (query, status) in [
+        ("?name=/svid", 404),
+        ("?name=/svid&all_types=false", 404),
+        ("?name=/plain&all_types=true", 404),
+        ("?name=/value&all_types=true", 404),
+        ("?all_types=yes", 400),
+        ("?all_types=true&all_types=true", 400),
+        ("?name=&all_types=true", 400),
+    ] {
+        let response = server.get(&format!("{CERTIFICATES}{query}")).await;
+        response.expect(status).error();
+    }
+}
+
+#[tokio::test]
+async fn a_set_value_is_listed_with_the_expiry_of_its_certificate() {
+    let server = server_with_svid().await;
+    let external = authority("external");
+    given::set(&server, "/set", SVID, svid_value(&external.certificate)).await;
+    let set = listed(&server, "?all_types=true").await.swap_remove(0);
+    assert_eq!(set["name"], "/set");
+    let same = json!({"certificate": external.certificate});
+    let same = Certificate::set(&server, "/same", same).await;
+    let same = same.versions().await.swap_remove(0);
+    for mark in [
+        "expiry_date",
+        "certificate_authority",
+        "self_signed",
+        "generated",
+    ] {
+        assert_eq!(set["versions"][0][mark], same[mark], "{mark}");
+    }
+    assert_eq!(set["signed_by"], "/set");
+    let find = async |days: u64| {
+        let query = format!("path=/&expires-within-days={days}");
+        given::found_names(&server, &query).await
+    };
+    assert!(!find(DURATION_DAYS - 1).await.contains(&"/set".to_owned()));
+    assert!(find(DURATION_DAYS).await.contains(&"/set".to_owned()));
+    // A value without a certificate is not listed.
+    given::set(&server, "/set", SVID, json!({"x509_svid_key": "key"})).await;
+    assert!(!names(&listed(&server, "?all_types=true").await).contains(&"/set"));
+    server.run_command(&["check"]).expect(0);
+}
+
+#[tokio::test]
+async fn only_credentials_that_the_caller_may_read_are_listed() {
+    let server = server_with_svid().await;
+    let reader = server.as_client("reader").await;
+    for (readable, expected) in [(None, vec![]), (Some("/svid"), vec!["/svid"])] {
+        if let Some(name) = readable {
+            server.grant(name, reader.actor(), &["read"]).await;
+        }
+        let response = reader.get(&format!("{CERTIFICATES}?all_types=true")).await;
+        let response = response.expect(200).json();
+        let all = response["certificates"].as_array().unwrap();
+        assert_eq!(names(all), expected);
+    }
+    for (name, status) in [("/svid", 200), ("/root", 404)] {
+        let path = format!("{CERTIFICATES}?all_types=true&name={name}");
+        reader.get(&path).await.expect(status);
+    }
+}
+
+#[tokio::test]
+async fn a_declared_certificate_that_is_none_is_400() {
+    let server = server_with_svid().await;
+    for certificate in [
+        "hunter2",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
+    ] {
+        let body = json!({"name": "/bad", "type": SVID, "value": svid_value(certificate)});
+        let response = server.put("/api/v1/data", body).await.expect(400);
+        let error = response.error();
+        assert!(error.starts_with("x509_svid "), "{error}");
+        assert!(!error.contains(certificate), "{error}");
+    }
+    given::set(&server, "/empty", SVID, svid_value("")).await;
+    assert_eq!(
+        names(&listed(&server, "?all_types=true").await),
+        ["/svid", "/root"]
+    );
+}
+
+#[tokio::test]
+async fn certificates_are_counted_by_type() {
+    let server = server_with_svid().await;
+    given::set(
+        &server,
+        "/expired",
+        SVID,
+        svid_value(&expired_certificate()),
+    )
+    .await;
+    let scrape = server.scrape().await;
+    for (credential_type, days_left, number) in [
+        ("certificate", "365", 1.0),
+        ("certificate", "7", 0.0),
+        (SVID, "7", 1.0),
+        (SVID, "expired", 1.0),
+        (SVID, "365", 0.0),
+    ] {
+        let labels = [("type", credential_type), ("days_left", days_left)];
+        let counted = scrape.sum("keywright_certificates", &labels);
+        assert_eq!(counted, Some(number), "{labels:?}");
+    }
+}
