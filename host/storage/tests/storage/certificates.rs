@@ -41,13 +41,14 @@ async fn by_name(fixture: &Fixture, name: &str, types: SignedTypes) -> Option<Li
 async fn other_types_are_listed_if_their_newest_version_has_a_certificate() {
     let fixture = Fixture::new().await;
     fixture.append_certificate("/c", false, 1, 9).await;
-    let svid = |name: &str| NewVersion {
-        certificate: Some(facts(5)),
-        ..version(&fixture, name, "svid", 1)
+    let svid = |name: &str, facts| {
+        let mut svid = version(&fixture, name, "svid", 1);
+        svid.attributes.certificate = Some(facts);
+        svid
     };
-    fixture.write(svid("/set")).await;
+    fixture.write(svid("/set", facts(5))).await;
     sign_as(&fixture, "/old", "svid", "/root").await;
-    fixture.write(svid("/emptied")).await;
+    fixture.write(svid("/emptied", facts(5))).await;
     sign_as(&fixture, "/emptied", "svid", "/root").await;
     fixture.append("/emptied", "svid", 2).await;
     fixture.append("/p", "password", 3).await;
@@ -55,12 +56,8 @@ async fn other_types_are_listed_if_their_newest_version_has_a_certificate() {
         expires_at: DateTime::UNIX_EPOCH - TimeDelta::days(1),
         ..facts(5)
     };
-    let ancient = NewVersion {
-        certificate: Some(ancient),
-        ..svid("/ancient")
-    };
-    fixture.write(ancient).await;
-    fixture.write(svid("/set")).await;
+    fixture.write(svid("/ancient", ancient)).await;
+    fixture.write(svid("/set", facts(5))).await;
     let listed = fixture.certificates(SignedTypes::All).await;
     let found: Vec<_> = listed
         .iter()
@@ -229,10 +226,8 @@ async fn certificates_are_counted_by_the_expiry_of_the_newest_version() {
     fixture.append_certificate("/c/0", true, 2, 45).await;
     fixture.append("/password", "password", 3).await;
     fixture.append("/without", "certificate", 4).await;
-    let svid = NewVersion {
-        certificate: Some(facts(20)),
-        ..version(&fixture, "/svid", "svid", 5)
-    };
+    let mut svid = version(&fixture, "/svid", "svid", 5);
+    svid.attributes.certificate = Some(facts(20));
     fixture.write(svid).await;
     let moments = [10, 20, 30, 40, 50].map(at);
     let counted = fixture.credentials.certificates_by_expiry(moments).await;
