@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{
     Secret,
     certificate::CertificateFacts,
-    credential::{CredentialName, CredentialType},
+    credential::{CredentialName, CredentialType, Parameters},
     ports::Envelope,
 };
 
@@ -27,6 +27,8 @@ pub struct CredentialVersion {
     pub value: Secret,
     /// The host's data about it, if it is a certificate.
     pub certificate: Option<CertificateMarks>,
+    /// Its provenance; `None` if the value was set without it.
+    pub provenance: Option<Provenance>,
 }
 
 /// The host's data about a certificate version.
@@ -86,7 +88,8 @@ pub struct StoredVersion {
     pub signed_by: Option<CredentialName>,
     /// The issuer; `None` if the version is self-signed or its issuer is unknown.
     pub issuer: Option<IssuerVersion>,
-    /// The plugin that generated it; `None` if it was set.
+    /// The plugin that generated it; `None` if it was set without provenance. The claim of a caller if `is_generated` is not
+    /// `Some(true)`.
     pub provenance: Option<PluginIdentity>,
     /// Value, parameters and metadata, encrypted.
     pub envelope: Envelope,
@@ -124,7 +127,7 @@ pub struct IssuerVersion {
     pub expires_at: DateTime<Utc>,
 }
 
-/// The exact identity of the plugin that generated a value.
+/// The exact identity of the plugin that generated a value. An imported identity is a digest; its other fields are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginIdentity {
     /// Its configured name.
@@ -135,6 +138,29 @@ pub struct PluginIdentity {
     pub digest: String,
     /// The version of the WIT package that it was built against.
     pub interface_version: String,
+}
+
+impl PluginIdentity {
+    /// Returns the identity of a plugin of which only the digest is known.
+    pub(super) fn of_digest(digest: PluginDigest) -> Self {
+        Self {
+            name: String::new(),
+            version: String::new(),
+            digest: digest.0,
+            interface_version: String::new(),
+        }
+    }
+}
+
+/// The provenance of a version, for responses.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    /// The digest of the component that generated the value.
+    pub generated_by: PluginDigest,
+    /// The canonical parameters.
+    pub parameters: Parameters,
+    /// Whether it is the claim of the caller who set the value.
+    pub is_imported: bool,
 }
 
 /// The maximum length of metadata, in characters of JSON text.
@@ -187,6 +213,10 @@ impl PluginDigest {
             return Err(DigestError);
         }
         Ok(Self(digits.to_ascii_lowercase()))
+    }
+
+    pub(super) fn from_stored(digits: String) -> Self {
+        Self(digits)
     }
 
     /// Returns the digits in lower case, their stored form.

@@ -8,7 +8,7 @@ use crate::{
     certificate::CertificateFacts,
     credential::{
         CertificateMarks, CredentialName, CredentialType, CredentialVersion, IssuerVersion,
-        LookupName, PluginIdentity, StoredVersion,
+        LookupName, PluginDigest, PluginIdentity, Provenance, StoredVersion,
         content::{Content, check_size},
     },
     ports::{
@@ -66,6 +66,12 @@ impl OpenVersion {
                 is_generated: stored.is_generated,
                 facts: stored.certificate,
             });
+        let provenance = stored.provenance.zip(content.parameters);
+        let provenance = provenance.map(|(plugin, parameters)| Provenance {
+            generated_by: PluginDigest::from_stored(plugin.digest),
+            parameters,
+            is_imported: stored.is_generated != Some(true),
+        });
         CredentialVersion {
             id: stored.id,
             name: stored.name,
@@ -74,6 +80,7 @@ impl OpenVersion {
             metadata: content.metadata,
             value: content.value,
             certificate,
+            provenance,
         }
     }
 }

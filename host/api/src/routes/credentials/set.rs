@@ -10,7 +10,9 @@ use axum::{
 use keywright_core::{
     Failure, Secret,
     authorization::Caller,
-    credential::{Credentials, Metadata, Set},
+    credential::{
+        Credentials, DigestError, ImportedProvenance, Metadata, PluginDigest, RequestedParameters, Set,
+    },
     permission::Operation::Write,
 };
 use serde_json::json;
@@ -34,6 +36,8 @@ struct SetRequest {
     credential_type: Option<String>,
     value: Option<Secret>,
     metadata: Option<Secret>,
+    generated_by: Option<PluginDigest>,
+    parameters: Option<RequestedParameters>,
 }
 
 impl SetRequest {
@@ -43,7 +47,13 @@ impl SetRequest {
             name: fields.take_text("name")?,
             value: fields.take_secret("value"),
             metadata: fields.take_secret("metadata"),
+            generated_by: take_digest(&mut fields)?,
+            parameters: fields.take_parameters("parameters")?,
         };
+        if request.generated_by.is_some() != request.parameters.is_some() {
+            let missing = request.parameters.map_or("parameters", |_| GENERATED_BY);
+            return Err(BodyError::FieldMissing(missing));
+        }
         fields.finish()?;
         Ok(request)
     }
@@ -58,13 +68,23 @@ impl SetRequest {
                 .value
                 .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))?,
             metadata: self.metadata.map(Metadata::parse).transpose()?,
+            provenance: self
+                .generated_by
+                .zip(self.parameters)
+                .map(|(generated_by, parameters)| ImportedProvenance {
+                    generated_by,
+                    parameters,
+                }),
         })
     }
 }
 
 fn describe() -> Description {
     Description::new("setCredential", Tag::Credentials, "Sets a credential")
-        .text("Always adds a version. The type of an existing credential can't be changed.")
+        .text("Always adds a version. The type of an existing credential can't be changed.\n\n\
+            `generated_by` and `parameters` import the provenance of a value that another server generated: with it, the credential can be \
+            regenerated and found by `generated_by`. The parameters are checked like those of a request to generate. The version \
+            counts as set, and its provenance as `imported`.")
         .body::<SetBody>()
         .request_example(
             "json",
@@ -92,12 +112,12 @@ fn describe() -> Description {
         .response_example("user", example::user_version())
         .error(
             400,
-            "The name, the value or the metadata is invalid, or the credential has another type.",
+            "The name, the value, the metadata or the parameters are invalid, or the credential has another type.",
         )
         .error(403, "The caller may not write the credential.")
         .error(
             404,
-            "The CA named by `ca_name` does not exist, or the caller may not read it.",
+            "The CA named by `ca_name` or by the parameters does not exist, or the caller may not read it.",
         )
         .error(
             413,
@@ -117,6 +137,22 @@ async fn handler(
     let request = parse_json_body(request, &api.limits, Endpoint::Set, SetRequest::read).await?;
     let failed = |failure| ApiError::of(failure, Endpoint::Set);
     let set = request.check(&api.credentials).map_err(failed)?;
+    if let Some(provenance) = &set.provenance {
+        let digest = provenance.generated_by.as_str();
+        caller.trail().tell_details(json!({GENERATED_BY: digest}));
+    }
     let version = api.credentials.set(&caller, set).await.map_err(failed)?;
     rendered(&VersionBody::of(&version).map_err(failed)?)
 }
+
+/// Takes the digest of the plugin that generated the value.
+fn take_digest(fields: &mut RequestObject<'_>) -> Result<Option<PluginDigest>, BodyError> {
+    let digest = fields.take_text(GENERATED_BY)?;
+    let digest = digest.map(|text| PluginDigest::parse(&text)).transpose();
+    digest.map_err(|_| BodyError::FieldMalformed {
+        field: GENERATED_BY,
+        expected: DigestError::EXPECTED,
+    })
+}
+
+const GENERATED_BY: &str = "generated_by";
