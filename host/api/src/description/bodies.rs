@@ -89,7 +89,10 @@ fn set_form(
             "pattern": "^(sha256:)?[0-9A-Fa-f]{64}$",
         });
         fields.push(("generated_by", digest));
-        fields.push(("parameters", json!({"anyOf": [parameters, {"type": "null"}]})));
+        fields.push((
+            "parameters",
+            json!({"anyOf": [parameters, {"type": "null"}]}),
+        ));
     }
     let mut form = form(title, credential_type, &["value"], fields, schemas);
     if has_provenance {

@@ -128,6 +128,7 @@ mod tests {
                 name: (*name).to_owned(),
                 credential_type: "certificate".to_owned(),
                 value: Zeroizing::default(),
+                provenance: None,
                 metadata: None,
                 ca_name: ca_name.map(str::to_owned),
             })

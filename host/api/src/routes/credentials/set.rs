@@ -11,7 +11,8 @@ use keywright_core::{
     Failure, Secret,
     authorization::Caller,
     credential::{
-        Credentials, DigestError, ImportedProvenance, Metadata, PluginDigest, RequestedParameters, Set,
+        Credentials, DigestError, ImportedProvenance, Metadata, PluginDigest, RequestedParameters,
+        Set,
     },
     permission::Operation::Write,
 };
