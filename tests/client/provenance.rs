@@ -1,6 +1,6 @@
 //! The provenance of generated credentials in exports and imports.
 
-use keywright_harness::{Reply, Server, Shell, Stub};
+use keywright_harness::{Options, Reply, Server, Shell, Stub, component};
 use serde_json::{Value, json};
 
 use crate::fixtures;
@@ -17,7 +17,11 @@ async fn provenance(server: &Server, name: &str) -> Value {
 
 #[tokio::test]
 async fn imported_credentials_keep_plugin_and_parameters() {
-    let source = Server::start().await;
+    let path = component("svid");
+    let path = path.display();
+    let section = format!("component = \"{path}\"\ngrants = [\"random\", \"signing\"]");
+    let options = Options::default().generator("app-svid", &section);
+    let source = Server::start_with(&options).await;
     let parameters = json!({"length": 40, "include_special": true});
     let made = source
         .generate("/password", "password", parameters.clone())
@@ -27,12 +31,18 @@ async fn imported_credentials_keep_plugin_and_parameters() {
     source.generate("/user", "user", user).await.expect(200);
     fixtures::certificate(&source, "/ca", json!({"is_ca": true})).await;
     fixtures::certificate(&source, "/leaf", json!({"ca": "/ca"})).await;
-    let names = ["/password", "/user", "/ca", "/leaf"];
+    // Its CA is listed after it.
+    let issued = json!({"ca": "/ca"});
+    source
+        .generate("/app", "app-svid", issued)
+        .await
+        .expect(200);
+    let names = ["/app", "/password", "/user", "/ca", "/leaf"];
     for file in ["export.yml", "export.json"] {
         let shell = Shell::of(&source);
         shell.run(&["export", "--file", file]).expect(0);
         let path = shell.file(file);
-        let target = Server::start().await;
+        let target = Server::start_with(&options).await;
         let shell = Shell::of(&target);
         let import = ["import", path.to_str().unwrap(), "--skip-unchanged"];
         for (set, unchanged) in [(names.len(), 0), (0, names.len())] {

@@ -10,8 +10,8 @@ use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 /// Set all credentials listed in a file.
 ///
 /// The file is YAML or JSON with a list `credentials` of name, type, value, and optional metadata, as `export` and other CredHub
-/// clients write it. It is read completely before any credential is set. A certificate with `ca_name` is set after its CA,
-/// regardless of their order in the file.
+/// clients write it. It is read completely before any credential is set. A CA is set before the credentials that name it
+/// by `ca_name` or by the parameter `ca`, regardless of their order in the file.
 ///
 /// The import reports each failure and continues, even after a lost connection. It stops when the server is unreachable several
 /// times in a row. The exit status is 3 if an entry failed. You can run an import again: it sets credentials to the same values,

@@ -31,7 +31,7 @@ pub(crate) struct Entry {
     pub(crate) value: Zeroizing<String>,
     /// The metadata, as JSON.
     pub(crate) metadata: Option<Zeroizing<String>>,
-    /// The name of the signing CA, with a leading slash.
+    /// The name of the CA that must be set before, with a leading slash: a certificate's signing CA, or the CA in the parameters.
     pub(crate) ca_name: Option<String>,
     /// The digest of the plugin that generated the value, and the parameters as JSON.
     pub(crate) provenance: Option<(String, Zeroizing<String>)>,
@@ -91,11 +91,12 @@ impl Entry {
         check_size(&settable, &value)?;
         let metadata = metadata.as_ref().filter(|metadata| !metadata.is_null());
         let metadata = metadata.map(metadata_json).transpose()?;
+        let ca_name = ca_name(&credential_type, &settable, parameters.as_ref());
         let provenance = provenance(generated_by, parameters)?;
         Ok(Self {
             position,
             name: full_name,
-            ca_name: ca_name(&credential_type, &settable),
+            ca_name,
             credential_type,
             value,
             metadata,
@@ -249,12 +250,14 @@ fn provenance(
     }
 }
 
-fn ca_name(credential_type: &str, value: &Node) -> Option<String> {
-    if credential_type != "certificate" {
-        return None;
-    }
-    let name = text_field(value, "ca_name")?;
-    Some(with_leading_slash(name))
+/// Returns the CA of an entry. Plugins name it by the parameter `ca`, as a convention.
+fn ca_name(credential_type: &str, value: &Node, parameters: Option<&Node>) -> Option<String> {
+    let name = if credential_type == "certificate" {
+        text_field(value, "ca_name")
+    } else {
+        text_field(parameters?, "ca")
+    };
+    name.map(with_leading_slash)
 }
 
 /// Checks a name with a leading slash.

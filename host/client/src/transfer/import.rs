@@ -348,7 +348,8 @@ impl Task {
         let Some(ca_name) = &self.entry.ca_name else {
             return Ok(());
         };
-        if self.authority_is_listed {
+        // Without its CA, a credential of another type loses only its provenance.
+        if self.authority_is_listed || !self.entry.is_certificate() {
             return Ok(());
         }
         match self.type_of(ca_name).await?.as_deref() {
