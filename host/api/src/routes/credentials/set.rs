@@ -10,10 +10,7 @@ use axum::{
 use keywright_core::{
     Failure, Secret,
     authorization::Caller,
-    credential::{
-        Credentials, DigestError, ImportedProvenance, Metadata, PluginDigest, RequestedParameters,
-        Set,
-    },
+    credential::{Credentials, DigestError, ImportedProvenance, Metadata, PluginDigest, Set},
     permission::Operation::Write,
 };
 use serde_json::json;
@@ -37,8 +34,7 @@ struct SetRequest {
     credential_type: Option<String>,
     value: Option<Secret>,
     metadata: Option<Secret>,
-    generated_by: Option<PluginDigest>,
-    parameters: Option<RequestedParameters>,
+    provenance: Option<ImportedProvenance>,
 }
 
 impl SetRequest {
@@ -48,13 +44,8 @@ impl SetRequest {
             name: fields.take_text("name")?,
             value: fields.take_secret("value"),
             metadata: fields.take_secret("metadata"),
-            generated_by: take_digest(&mut fields)?,
-            parameters: fields.take_parameters("parameters")?,
+            provenance: take_provenance(&mut fields)?,
         };
-        if request.generated_by.is_some() != request.parameters.is_some() {
-            let missing = request.parameters.map_or("parameters", |_| GENERATED_BY);
-            return Err(BodyError::FieldMissing(missing));
-        }
         fields.finish()?;
         Ok(request)
     }
@@ -69,13 +60,7 @@ impl SetRequest {
                 .value
                 .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))?,
             metadata: self.metadata.map(Metadata::parse).transpose()?,
-            provenance: self
-                .generated_by
-                .zip(self.parameters)
-                .map(|(generated_by, parameters)| ImportedProvenance {
-                    generated_by,
-                    parameters,
-                }),
+            provenance: self.provenance,
         })
     }
 }
@@ -146,14 +131,22 @@ async fn handler(
     rendered(&VersionBody::of(&version).map_err(failed)?)
 }
 
-/// Takes the digest of the plugin that generated the value.
-fn take_digest(fields: &mut RequestObject<'_>) -> Result<Option<PluginDigest>, BodyError> {
-    let digest = fields.take_text(GENERATED_BY)?;
-    let digest = digest.map(|text| PluginDigest::parse(&text)).transpose();
-    digest.map_err(|_| BodyError::FieldMalformed {
+/// Takes the provenance. `parameters` without `generated_by` is an unknown field, as in CredHub.
+fn take_provenance(
+    fields: &mut RequestObject<'_>,
+) -> Result<Option<ImportedProvenance>, BodyError> {
+    let Some(digest) = fields.take_text(GENERATED_BY)? else {
+        return Ok(None);
+    };
+    let generated_by = PluginDigest::parse(&digest).map_err(|_| BodyError::FieldMalformed {
         field: GENERATED_BY,
         expected: DigestError::EXPECTED,
-    })
+    })?;
+    let parameters = fields.take_parameters("parameters")?;
+    Ok(Some(ImportedProvenance {
+        generated_by,
+        parameters: parameters.ok_or(BodyError::FieldMissing("parameters"))?,
+    }))
 }
 
 const GENERATED_BY: &str = "generated_by";
