@@ -264,8 +264,7 @@ impl Client {
         &self,
         name: &str,
     ) -> Result<CredentialVersion, Error> {
-        let call = current(name).query("provenance", "true");
-        let response: Versions = self.execute(&call).await?;
+        let response: Versions = self.execute(&current(name, Some("true"))).await?;
         response.data.into_iter().next().ok_or(Error::ResponseEmpty)
     }
 
@@ -274,7 +273,7 @@ impl Client {
     /// # Errors
     /// As [`Client::current_version`].
     pub async fn current_versions(&self, name: &str) -> Result<Vec<CredentialVersion>, Error> {
-        self.execute::<Versions>(&current(name))
+        self.execute::<Versions>(&current(name, None))
             .await
             .map(|response| response.data)
     }
@@ -437,9 +436,10 @@ impl TryFrom<SecretJson> for CredentialVersion {
 }
 
 /// Returns the request for the active version and a certificate's transitional version.
-fn current(name: &str) -> Call {
+fn current(name: &str, provenance: Option<&str>) -> Call {
     Call::new(Method::GET, DATA)
         .query("current", "true")
+        .query_if("provenance", provenance)
         .query("name", name)
 }
 
