@@ -90,6 +90,7 @@ mod set {
         mod authority;
         mod fields;
     }
+    mod provenance;
     mod requests;
     mod values;
 }

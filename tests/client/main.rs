@@ -21,6 +21,7 @@ mod network;
 mod operations;
 mod output;
 mod permissions;
+mod provenance;
 mod session;
 mod transfer;
 mod types;

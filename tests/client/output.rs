@@ -134,6 +134,7 @@ async fn each_outcome_has_its_exit_status() {
     let developer = || Shell::of(&server);
     let stranger = || developer().variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
     let anonymous = || Shell::at(&server);
+    let unusable = || Shell::new().variable("KEYWRIGHT_CLIENT_SERVER", "foo");
     let away = || {
         developer()
             .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
@@ -195,6 +196,13 @@ async fn each_outcome_has_its_exit_status() {
         ("wrong secret", stranger(), get, 5, "invalid_client"),
         ("not logged in", anonymous(), get, 5, "keywright login"),
         ("no server", Shell::new(), get, 1, "--server"),
+        (
+            "unusable address",
+            unusable(),
+            get,
+            1,
+            "invalid server address",
+        ),
         ("unreachable", away(), get, 6, "can't be reached"),
     ] {
         let run = shell.run(arguments);

@@ -153,6 +153,24 @@ async fn standard_input_is_accepted_for_one_field_only() {
     );
 }
 
+#[test]
+fn options_for_fields_of_other_types_are_refused() {
+    for (credential_type, option) in [
+        ("value", "--certificate"),
+        ("Password", "--username"),
+        ("user", "--ca-name"),
+        ("rsa", "--ca"),
+        ("ssh", "--username"),
+        ("certificate", "--public-key"),
+    ] {
+        let arguments = ["set", "/a", "--type", credential_type, option, "x"];
+        let run = Shell::new().run(&arguments).expect(2);
+        let message =
+            format!("{option} is not an option for credentials of type {credential_type}");
+        assert!(run.errors.contains(&message), "{run:?}");
+    }
+}
+
 #[tokio::test]
 async fn each_command_that_writes_stores_metadata_verbatim() {
     let server = Server::start().await;

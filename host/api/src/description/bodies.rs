@@ -58,26 +58,48 @@ impl JsonSchema for SetBody {
                     CredentialType::CERTIFICATE => schemas.subschema_for::<SetCertificate>().into(),
                     name => set_value(name).unwrap_or_else(|| known.value(schemas)),
                 };
-                form(
-                    &known.name,
-                    json!({"const": known.name}),
-                    &["value"],
-                    [("value", value)],
-                    schemas,
-                )
+                let parameters = known.parameters(schemas);
+                let credential_type = json!({"const": known.name});
+                set_form(&known.name, credential_type, value, parameters, schemas)
             })
             .collect();
         let value =
             json!({"description": "The schema depends on the type: see `GET /api/v1/types`."});
-        forms.push(form(
-            OTHER,
-            other_type(),
-            &["value"],
-            [("value", value)],
-            schemas,
-        ));
+        let parameters = Some(parameters_of_another_type());
+        let other = set_form(OTHER, other_type(), value, parameters, schemas);
+        forms.push(other);
         json_schema!({"anyOf": forms})
     }
+}
+
+/// Returns the schema of a body to set a credential of one type. A type without parameters has no provenance.
+fn set_form(
+    title: &str,
+    credential_type: Value,
+    value: Value,
+    parameters: Option<Value>,
+    schemas: &mut SchemaGenerator,
+) -> Value {
+    let mut fields = vec![("value", value)];
+    let has_provenance = parameters.is_some();
+    if let Some(parameters) = parameters {
+        let digest = json!({
+            "type": ["string", "null"],
+            "description": "The SHA-256 of the component that generated the value on another server.",
+            "pattern": "^(sha256:)?[0-9A-Fa-f]{64}$",
+        });
+        fields.push(("generated_by", digest));
+        fields.push((
+            "parameters",
+            json!({"anyOf": [parameters, {"type": "null"}]}),
+        ));
+    }
+    let mut form = form(title, credential_type, &["value"], fields, schemas);
+    if has_provenance {
+        form["dependentRequired"] =
+            json!({"generated_by": ["parameters"], "parameters": ["generated_by"]});
+    }
+    form
 }
 
 /// The value for setting a certificate.
@@ -142,15 +164,11 @@ impl JsonSchema for GenerateBody {
                 schemas,
             ));
         }
-        let parameters = json!({
-            "type": ["object", "null"],
-            "description": "The schema depends on the type: see `GET /api/v1/types`.",
-        });
         forms.push(generate_form(
             OTHER,
             other_type(),
             &[],
-            vec![("parameters", parameters)],
+            vec![("parameters", parameters_of_another_type())],
             schemas,
         ));
         forms.push(json!({
@@ -232,6 +250,14 @@ fn other_type() -> Value {
         "description": "A type that `GET /api/v1/types` lists.",
         "pattern": "^[A-Za-z][A-Za-z0-9-]{0,62}$",
         "not": {"enum": CredentialType::SPECIFIED},
+    })
+}
+
+/// Returns the schema of the parameters of all types that the specification does not list.
+fn parameters_of_another_type() -> Value {
+    json!({
+        "type": ["object", "null"],
+        "description": "The schema depends on the type: see `GET /api/v1/types`.",
     })
 }
 

@@ -15,7 +15,7 @@ use keywright_core::{
 };
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 use uuid::Uuid;
 
 use crate::{description::Timestamp, response::ApiError};
@@ -164,6 +164,19 @@ pub(crate) struct VersionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     key_length: Option<u32>,
+    /// With `provenance`: the plugin that generated the value, by the SHA-256 of its component. Absent if the value was set without
+    /// provenance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    generated_by: Option<String>,
+    /// With `provenance`: the parameters that generated the value, in canonical form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Map<String, Value>")]
+    parameters: Option<Box<RawValue>>,
+    /// With `provenance`: whether `generated_by` and `parameters` are claims of the caller who set the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    imported: Option<bool>,
 }
 
 impl<'a> VersionBody<'a> {
@@ -191,6 +204,22 @@ impl<'a> VersionBody<'a> {
             duration_overridden: None,
             duration_used: None,
             key_length: None,
+            generated_by: None,
+            parameters: None,
+            imported: None,
+        })
+    }
+
+    /// Adds the version's provenance, if any.
+    pub(crate) fn with_provenance(self, version: &CredentialVersion) -> Result<Self, Failure> {
+        let Some(provenance) = &version.provenance else {
+            return Ok(self);
+        };
+        Ok(Self {
+            generated_by: Some(format!("sha256:{}", provenance.generated_by.as_str())),
+            parameters: Some(raw(&provenance.parameters.to_json())?.to_owned()),
+            imported: Some(provenance.is_imported),
+            ..self
         })
     }
 
@@ -277,6 +306,7 @@ mod tests {
             metadata: None,
             value: Secret::new(value.to_owned()),
             attributes: VersionAttributes::default(),
+            provenance: None,
         }
     }
 

@@ -35,8 +35,22 @@ pub struct CredentialVersion {
     pub generated: Option<bool>,
     /// The expiry: ISO 8601, UTC.
     pub expiry_date: Option<String>,
+    /// The provenance, if requested by [`Client::current_version_with_provenance`] and known.
+    pub provenance: Option<Provenance>,
     /// The complete response of the server.
     pub whole: SecretJson,
+}
+
+/// The plugin and the parameters that generated a value.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Provenance {
+    /// The SHA-256 of the plugin's component.
+    pub generated_by: String,
+    /// The parameters, an object.
+    pub parameters: SecretJson,
+    /// Whether it is the claim of the caller who set the value.
+    pub is_imported: bool,
 }
 
 /// A found credential.
@@ -53,6 +67,9 @@ pub struct FoundCredential {
     /// The link of the chain that expires first, if requested by [`Find::effective`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiring_link: Option<ExpiringLink>,
+    /// Whether the plugin of the search is only the claim of the caller who imported the credential.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
 }
 
 /// The link of a certificate's chain that expires first.
@@ -131,6 +148,7 @@ pub struct SetCredential {
     credential_type: String,
     value: SecretJson,
     metadata: Option<SecretJson>,
+    provenance: Option<(String, SecretJson)>,
 }
 
 impl SetCredential {
@@ -149,6 +167,7 @@ impl SetCredential {
             credential_type: credential_type.into(),
             value,
             metadata: None,
+            provenance: None,
         })
     }
 
@@ -156,6 +175,14 @@ impl SetCredential {
     #[must_use]
     pub fn metadata(mut self, metadata: SecretJson) -> Self {
         self.metadata = Some(metadata);
+        self
+    }
+
+    /// Adds the SHA-256 of the plugin's component and the parameters, an object, with which another server generated the value.
+    /// Not all servers support it.
+    #[must_use]
+    pub fn provenance(mut self, generated_by: impl Into<String>, parameters: SecretJson) -> Self {
+        self.provenance = Some((generated_by.into(), parameters));
         self
     }
 }
@@ -229,15 +256,24 @@ impl Client {
         versions.into_iter().next().ok_or(Error::ResponseEmpty)
     }
 
+    /// Like [`Client::current_version`], with the provenance if the server knows it.
+    ///
+    /// # Errors
+    /// As [`Client::current_version`].
+    pub async fn current_version_with_provenance(
+        &self,
+        name: &str,
+    ) -> Result<CredentialVersion, Error> {
+        let response: Versions = self.execute(&current(name, Some("true"))).await?;
+        response.data.into_iter().next().ok_or(Error::ResponseEmpty)
+    }
+
     /// Returns the active version, followed by a certificate's transitional version, if any.
     ///
     /// # Errors
     /// As [`Client::current_version`].
     pub async fn current_versions(&self, name: &str) -> Result<Vec<CredentialVersion>, Error> {
-        let call = Call::new(Method::GET, DATA)
-            .query("current", "true")
-            .query("name", name);
-        self.execute::<Versions>(&call)
+        self.execute::<Versions>(&current(name, None))
             .await
             .map(|response| response.data)
     }
@@ -282,12 +318,16 @@ impl Client {
             credential_type,
             value,
             metadata,
+            provenance,
         } = credential;
+        let provenance = provenance.as_ref();
         let body = SetBody {
             name,
             credential_type,
             value: value.exposed(),
             metadata: metadata.as_ref().map(SecretJson::exposed),
+            generated_by: provenance.map(|(digest, _)| digest.as_str()),
+            parameters: provenance.map(|(_, parameters)| parameters.exposed()),
         };
         self.execute(&Call::new(Method::PUT, DATA).body(&body)?)
             .await
@@ -383,9 +423,24 @@ impl TryFrom<SecretJson> for CredentialVersion {
             self_signed: fields.self_signed,
             generated: fields.generated,
             expiry_date: fields.expiry_date,
+            provenance: fields.generated_by.zip(fields.parameters).map(
+                |(generated_by, parameters)| Provenance {
+                    generated_by,
+                    parameters,
+                    is_imported: fields.imported.unwrap_or_default(),
+                },
+            ),
             whole,
         })
     }
+}
+
+/// Returns the request for the active version and a certificate's transitional version.
+fn current(name: &str, provenance: Option<&str>) -> Call {
+    Call::new(Method::GET, DATA)
+        .query("current", "true")
+        .query_if("provenance", provenance)
+        .query("name", name)
 }
 
 /// Percent-encodes text as a path segment: all bytes except letters, digits and `-._~`.
@@ -416,6 +471,9 @@ struct VersionFields {
     self_signed: Option<bool>,
     generated: Option<bool>,
     expiry_date: Option<String>,
+    generated_by: Option<String>,
+    parameters: Option<SecretJson>,
+    imported: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -436,6 +494,10 @@ struct SetBody<'a> {
     value: Exposed<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Exposed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generated_by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Exposed<'a>>,
 }
 
 #[derive(Serialize)]

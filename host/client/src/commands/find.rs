@@ -76,9 +76,11 @@ impl Render for [FoundCredential] {
     fn table(&self) -> Table {
         let expires = self.iter().any(|found| found.expiry_date.is_some());
         let links = self.iter().any(|found| found.expiring_link.is_some());
+        let imported = self.iter().any(|found| found.imported);
         let mut heads = vec!["NAME", "CREATED"];
         heads.extend(expires.then_some("EXPIRES"));
         heads.extend(links.then_some("BECAUSE OF"));
+        heads.extend(imported.then_some("IMPORTED"));
         let row = |found: &FoundCredential| {
             let mut row = vec![found.name.clone(), found.version_created_at.clone()];
             if expires {
@@ -87,6 +89,9 @@ impl Render for [FoundCredential] {
             if links {
                 let link = found.expiring_link.as_ref();
                 row.push(link.map(|link| link.name.clone()).unwrap_or_default());
+            }
+            if imported {
+                row.push(if found.imported { "yes" } else { "no" }.to_owned());
             }
             row
         };

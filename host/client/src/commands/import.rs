@@ -10,12 +10,16 @@ use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 /// Set all credentials listed in a file.
 ///
 /// The file is YAML or JSON with a list `credentials` of name, type, value, and optional metadata, as `export` and other CredHub
-/// clients write it. It is read completely before any credential is set. A certificate with `ca_name` is set after its CA,
-/// regardless of their order in the file.
+/// clients write it. It is read completely before any credential is set. A CA is set before the credentials that name it
+/// by `ca_name` or by the parameter `ca`, regardless of their order in the file.
 ///
 /// The import reports each failure and continues, even after a lost connection. It stops when the server is unreachable several
 /// times in a row. The exit status is 3 if an entry failed. You can run an import again: it sets credentials to the same values,
 /// or skips them with `--skip-unchanged`.
+///
+/// With `generated_by` and `parameters`, an imported credential can be regenerated and found by its plugin. The server checks them
+/// like a request to generate, and marks them as imported. If the server refuses them, the import prints a warning and sets the
+/// credential without them.
 ///
 /// Where a string is required, an unquoted scalar such as `007`, `yes` or `2026-11-22` is a string. In values of type json, the
 /// YAML 1.2 core schema applies. `password_hash` and `public_key_fingerprint` are ignored: the server computes a new hash, and
@@ -29,7 +33,7 @@ pub struct Import {
     /// Only check the entries: their fields, conflicting types of existing credentials, and missing CAs.
     #[arg(long)]
     dry_run: bool,
-    /// Skip credentials that exist with the same type, value and metadata.
+    /// Skip credentials that exist with the same type, value, metadata and `generated_by`.
     #[arg(long)]
     skip_unchanged: bool,
     /// Format of the file. Default: JSON if it starts with a brace, YAML otherwise.

@@ -67,6 +67,8 @@ struct Fields {
 
 impl Verb for Set {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
+        self.fields
+            .refuse_options_of_other_types(&self.credential_type)?;
         self.fields.refuse_two_readers_of_standard_input()?;
         let client = context.client()?;
         let value = match (&self.value, &self.value_file) {
@@ -102,6 +104,28 @@ impl Fields {
         files
             .into_iter()
             .filter_map(|(name, file)| Some((name, file.as_deref()?)))
+    }
+
+    /// Refuses fields that values of a type do not have.
+    fn refuse_options_of_other_types(&self, credential_type: &str) -> Result<(), Failure> {
+        let allowed: &[&str] = match credential_type.to_ascii_lowercase().as_str() {
+            "password" | "value" => &[],
+            "certificate" => &["ca", "ca_name", "certificate", "private_key"],
+            "rsa" | "ssh" => &["private_key", "public_key"],
+            "user" => &["username"],
+            _ => return Ok(()),
+        };
+        let ca_name = self.ca_name.as_ref().map(|_| "ca_name");
+        let username = self.username.as_ref().map(|_| "username");
+        let given = self.files().map(|(name, _)| name);
+        let mut given = given.chain(ca_name).chain(username);
+        match given.find(|name| !allowed.contains(name)) {
+            None => Ok(()),
+            Some(name) => Err(Failure::Usage(format!(
+                "--{} is not an option for credentials of type {credential_type}",
+                name.replace('_', "-")
+            ))),
+        }
     }
 
     /// Refuses two fields from standard input, because the second would be empty.

@@ -91,6 +91,8 @@ impl Context {
         }
         let mut builder = reporting_retries(settings.anonymous_client()?);
         if !settings.has_identity() {
+            // An unusable address is reported first.
+            builder.build()?;
             return Err(Error::NotLoggedIn.into());
         }
         if let Some(grant) = &settings.grant {

@@ -258,8 +258,10 @@ impl StoredSession {
             resource: self.login_options.resource.clone(),
             is_of_client: self.login_options.is_of_client,
         };
-        let text = Zeroizing::new(serde_json::to_vec_pretty(&stored).unwrap_or_default());
-        directory.write(SESSION_FILE, &text)
+        let text = serde_json::to_vec_pretty(&stored).map_err(|cause| {
+            SessionFileError::new(&directory.file(SESSION_FILE), "written", cause.into())
+        })?;
+        directory.write(SESSION_FILE, &Zeroizing::new(text))
     }
 
     /// Deletes the session, unless another run has logged in at another server in the meantime.

@@ -31,8 +31,10 @@ pub(crate) struct Entry {
     pub(crate) value: Zeroizing<String>,
     /// The metadata, as JSON.
     pub(crate) metadata: Option<Zeroizing<String>>,
-    /// The name of the signing CA, with a leading slash.
+    /// The name of the CA that must be set before, with a leading slash: a certificate's signing CA, or the CA in the parameters.
     pub(crate) ca_name: Option<String>,
+    /// The digest of the plugin that generated the value, and the parameters as JSON.
+    pub(crate) provenance: Option<(String, Zeroizing<String>)>,
 }
 
 /// The position of an entry in its file.
@@ -73,6 +75,8 @@ impl Entry {
             credential_type,
             value,
             metadata,
+            generated_by,
+            parameters,
         } = Fields::of(node, name)?;
         let text = name_node.as_ref().and_then(Node::text).ok_or(NO_NAME)?;
         let full_name = with_leading_slash(text);
@@ -87,13 +91,16 @@ impl Entry {
         check_size(&settable, &value)?;
         let metadata = metadata.as_ref().filter(|metadata| !metadata.is_null());
         let metadata = metadata.map(metadata_json).transpose()?;
+        let ca_name = ca_name(&credential_type, &settable, parameters.as_ref());
+        let provenance = provenance(generated_by, parameters)?;
         Ok(Self {
             position,
             name: full_name,
-            ca_name: ca_name(&credential_type, &settable),
+            ca_name,
             credential_type,
             value,
             metadata,
+            provenance,
         })
     }
 
@@ -102,14 +109,23 @@ impl Entry {
         let malformed = |cause: JsonError| Error::RequestMalformed(cause.into());
         let value = keywright_json::raw(&self.value).map_err(malformed)?;
         let request = SetCredential::new(&self.name, &self.credential_type, value)?;
-        Ok(match &self.metadata {
+        let request = match &self.metadata {
             Some(metadata) => request.metadata(keywright_json::read(metadata).map_err(malformed)?),
+            None => request,
+        };
+        Ok(match &self.provenance {
+            Some((generated_by, parameters)) => {
+                let parameters = keywright_json::read(parameters).map_err(malformed)?;
+                request.provenance(generated_by, parameters)
+            }
             None => request,
         })
     }
 
-    /// Returns whether type, value and metadata are equal, regardless of the order of fields.
-    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+    /// Returns whether a stored credential already has this type, value and metadata, regardless of the order of fields, and this
+    /// plugin if the entry names one. Does not compare parameters, because servers may store them in another form.
+    pub(crate) fn is_stored_as(&self, other: &Self) -> bool {
+        let plugin = |entry: &Self| entry.provenance.as_ref().map(|(digest, _)| digest.clone());
         let is_same = |one: &str, other: &str| match (Node::from_json(one), Node::from_json(other))
         {
             (Ok(one), Ok(other)) => one.is_same_as(&other),
@@ -122,6 +138,7 @@ impl Entry {
                 _ => false,
             }
             && is_same(&self.value, &other.value)
+            && (self.provenance.is_none() || plugin(self) == plugin(other))
     }
 
     pub(crate) fn is_certificate(&self) -> bool {
@@ -155,6 +172,8 @@ struct Fields {
     credential_type: Option<Node>,
     value: Option<Node>,
     metadata: Option<Node>,
+    generated_by: Option<Node>,
+    parameters: Option<Node>,
 }
 
 impl Fields {
@@ -170,6 +189,8 @@ impl Fields {
                 "type" => fields.credential_type = Some(node),
                 "value" => fields.value = Some(node),
                 "metadata" => fields.metadata = Some(node),
+                "generated_by" => fields.generated_by = Some(node),
+                "parameters" => fields.parameters = Some(node),
                 other => has_unknown |= !IGNORED_FIELDS.contains(&other),
             }
         }
@@ -213,12 +234,30 @@ fn metadata_json(metadata: &Node) -> Result<Zeroizing<String>, Reason> {
     Ok(json)
 }
 
-fn ca_name(credential_type: &str, value: &Node) -> Option<String> {
-    if credential_type != "certificate" {
-        return None;
+/// Returns the provenance. Null counts as missing.
+fn provenance(
+    generated_by: Option<Node>,
+    parameters: Option<Node>,
+) -> Result<Option<(String, Zeroizing<String>)>, Reason> {
+    let given = |node: Option<Node>| node.filter(|node| !node.is_null());
+    match (given(generated_by), given(parameters)) {
+        (None, None) => Ok(None),
+        (Some(generated_by), Some(parameters @ Node::Mapping(_))) => {
+            let digest = generated_by.text().ok_or(PROVENANCE_MALFORMED)?;
+            Ok(Some((digest.to_owned(), parameters.to_json()?)))
+        }
+        _ => Err(PROVENANCE_MALFORMED),
     }
-    let name = text_field(value, "ca_name")?;
-    Some(with_leading_slash(name))
+}
+
+/// Returns the CA of an entry. Plugins name it by the parameter `ca`, as a convention.
+fn ca_name(credential_type: &str, value: &Node, parameters: Option<&Node>) -> Option<String> {
+    let name = if credential_type == "certificate" {
+        text_field(value, "ca_name")
+    } else {
+        text_field(parameters?, "ca")
+    };
+    name.map(with_leading_slash)
 }
 
 /// Checks a name with a leading slash.
@@ -310,7 +349,10 @@ const IGNORED_FIELDS: [&str; 2] = ["id", "version_created_at"];
 const IGNORED_VALUE_FIELDS: [&str; 2] = ["password_hash", "public_key_fingerprint"];
 
 const NOT_A_MAPPING: Reason = "entry must be a mapping with name, type and value";
-const UNKNOWN_FIELD: Reason = "unknown field; allowed fields are name, type, value and metadata";
+const UNKNOWN_FIELD: Reason =
+    "unknown field; allowed fields are name, type, value, metadata, generated_by and parameters";
+const PROVENANCE_MALFORMED: Reason =
+    "generated_by, a string, and parameters, a mapping, must be given together";
 const NO_NAME: Reason = "missing name";
 const NO_TYPE: Reason = "missing type";
 const NO_VALUE: Reason = "missing value";

@@ -132,9 +132,11 @@ struct Attempt {
     result: Result<Success, SetError>,
 }
 
-enum Success {
-    Set,
-    Unchanged,
+struct Success {
+    /// Whether the credential was skipped because it is unchanged.
+    is_unchanged: bool,
+    /// Why the server refused the provenance; the entry was then imported without it.
+    provenance_refused: Option<String>,
 }
 
 /// Why an entry was not set.
@@ -243,8 +245,16 @@ impl Importer<'_> {
             self.losses.responded();
         }
         match result {
-            Ok(Success::Set) => self.report.set(),
-            Ok(Success::Unchanged) => self.report.unchanged(),
+            Ok(success) => {
+                if let Some(reason) = success.provenance_refused {
+                    self.report.provenance_refused(position, &name, &reason);
+                }
+                if success.is_unchanged {
+                    self.report.unchanged();
+                } else {
+                    self.report.set();
+                }
+            }
             Err(error) => {
                 let reason = error.to_string();
                 self.report.failed(position, Some(name), reason);
@@ -270,31 +280,60 @@ struct Task {
 
 impl Task {
     async fn run(&self) -> Result<Success, SetError> {
-        if self.plan.skips_unchanged && self.is_unchanged().await? {
-            return Ok(Success::Unchanged);
-        }
+        let success = |is_unchanged, provenance_refused| Success {
+            is_unchanged,
+            provenance_refused,
+        };
         if self.plan.is_dry_run {
-            self.check().await?;
-        } else {
-            self.client
-                .set_credential(&self.entry.to_request()?)
-                .await?;
+            let is_unchanged = self.is_unchanged(&self.entry).await?;
+            if !is_unchanged {
+                self.check().await?;
+            }
+            return Ok(success(is_unchanged, None));
         }
-        Ok(Success::Set)
+        let refused = match self.set(&self.entry).await {
+            Ok(is_unchanged) => return Ok(success(is_unchanged, None)),
+            Err(SetError::Refused(error)) if self.may_be_of_provenance(&error) => error,
+            Err(error) => return Err(error),
+        };
+        let without_provenance = Entry {
+            provenance: None,
+            ..self.entry.clone()
+        };
+        let is_unchanged = self.set(&without_provenance).await?;
+        Ok(success(is_unchanged, Some(refused.to_string())))
     }
 
-    /// Returns whether an export of the stored credential would contain the same entry.
-    async fn is_unchanged(&self) -> Result<bool, SetError> {
-        let stored =
-            StoredCredential::read(&self.client, &self.authorities, &self.entry.name).await;
+    /// Sets an entry unless it is to be skipped. Returns whether it was skipped as unchanged.
+    async fn set(&self, entry: &Entry) -> Result<bool, SetError> {
+        if self.is_unchanged(entry).await? {
+            return Ok(true);
+        }
+        self.client.set_credential(&entry.to_request()?).await?;
+        Ok(false)
+    }
+
+    /// Returns whether the server may have refused the entry because of its provenance: an older server refuses it as an unknown
+    /// field, others if it names a missing CA or parameters that the configured plugin does not accept.
+    fn may_be_of_provenance(&self, error: &Error) -> bool {
+        let is_of_request = matches!(error.status(), Some(400 | 404 | 413 | 422 | 500));
+        self.entry.provenance.is_some() && is_of_request
+    }
+
+    /// Returns whether unchanged entries are skipped, and an export of the stored credential would contain the same entry.
+    async fn is_unchanged(&self, entry: &Entry) -> Result<bool, SetError> {
+        if !self.plan.skips_unchanged {
+            return Ok(false);
+        }
+        let stored = StoredCredential::read(&self.client, &self.authorities, &entry.name).await;
         let written = match stored {
             Ok(stored) => stored.entry,
             Err(ReadError::Refused(error)) if error.is_api_not_found() => return Ok(false),
             Err(ReadError::Refused(error)) => return Err(error.into()),
             Err(ReadError::Malformed(_)) => return Ok(false),
         };
-        let stored = Entry::of(self.entry.position, written.into_node());
-        Ok(stored.is_ok_and(|stored| stored.is_same_as(&self.entry)))
+        let stored = Entry::of(entry.position, written.into_node());
+        Ok(stored.is_ok_and(|stored| entry.is_stored_as(&stored)))
     }
 
     /// Checks the entry against the credentials on the server.
@@ -309,7 +348,8 @@ impl Task {
         let Some(ca_name) = &self.entry.ca_name else {
             return Ok(());
         };
-        if self.authority_is_listed {
+        // Without its CA, a credential of another type loses only its provenance.
+        if self.authority_is_listed || !self.entry.is_certificate() {
             return Ok(());
         }
         match self.type_of(ca_name).await?.as_deref() {

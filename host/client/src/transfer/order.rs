@@ -1,4 +1,4 @@
-//! The order of setting entries: a certificate after its signing CA, everything else in file order.
+//! The order of setting entries: each after the CA that it names, everything else in file order.
 //!
 //! The file is read in several passes. Each pass defers entries whose CA is listed but not yet attempted. If every CA precedes the
 //! certificates that it signed, one pass is enough; otherwise the length of the longest inverted chain bounds the number of passes.
@@ -128,6 +128,7 @@ mod tests {
                 name: (*name).to_owned(),
                 credential_type: "certificate".to_owned(),
                 value: Zeroizing::default(),
+                provenance: None,
                 metadata: None,
                 ca_name: ca_name.map(str::to_owned),
             })

@@ -80,6 +80,8 @@ pub(crate) struct Summary {
     pub(crate) failed: usize,
     /// The number of entries that were not attempted, because the import stopped.
     pub(crate) not_tried: usize,
+    /// The number of entries that were imported without their provenance, because the server refused it.
+    pub(crate) without_provenance: usize,
     /// The first [`FAILURES_LISTED_MAX`] failures.
     failures: Vec<FailedEntry>,
 }
@@ -116,6 +118,19 @@ impl Report {
     /// Counts an unchanged entry.
     pub(crate) fn unchanged(&mut self) {
         self.count(|summary| summary.unchanged += 1);
+    }
+
+    /// Counts and prints an entry whose provenance was refused. The entry is also counted as set or unchanged.
+    pub(crate) fn provenance_refused(&mut self, position: Position, name: &str, reason: &str) {
+        let name = shortened(name);
+        self.progress.above(|| {
+            output::note(&format!(
+                "warning: {name} ({position}): imported without generated_by and parameters: {reason}"
+            ));
+        });
+        if let Some(summary) = &mut self.summary {
+            summary.without_provenance += 1;
+        }
     }
 
     /// Counts and prints a failure.
@@ -186,6 +201,11 @@ impl Summary {
             ("unchanged", self.unchanged, self.unchanged > 0),
             ("failed", self.failed, true),
             ("not attempted", self.not_tried, self.not_tried > 0),
+            (
+                "without provenance",
+                self.without_provenance,
+                self.without_provenance > 0,
+            ),
         ];
         let shown = counts.into_iter().filter(|(_, _, is_shown)| *is_shown);
         shown.map(|(name, count, _)| (name, count))

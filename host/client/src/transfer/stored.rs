@@ -66,7 +66,7 @@ impl StoredCredential {
         authorities: &Authorities,
         name: &str,
     ) -> Result<Self, ReadError> {
-        let version = client.current_version(name).await?;
+        let version = client.current_version_with_provenance(name).await?;
         let mut value = Node::from_json(version.value.expose()).map_err(ReadError::Malformed)?;
         let mut unnamed_signer = None;
         if version.credential_type == CERTIFICATE
@@ -87,12 +87,17 @@ impl StoredCredential {
         let metadata = metadata
             .map(|json| Node::from_json(json.expose()))
             .transpose();
+        let provenance = version.provenance.map(|provenance| {
+            let parameters = Node::from_json(provenance.parameters.expose())?;
+            Ok((provenance.generated_by, parameters))
+        });
         Ok(Self {
             entry: ExportEntry {
                 name: version.name,
                 credential_type: version.credential_type,
                 value,
                 metadata: metadata.map_err(ReadError::Malformed)?,
+                provenance: provenance.transpose().map_err(ReadError::Malformed)?,
             },
             unnamed_signer,
         })

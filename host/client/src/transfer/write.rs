@@ -20,6 +20,8 @@ pub(crate) struct ExportEntry {
     pub(crate) credential_type: String,
     pub(crate) value: Node,
     pub(crate) metadata: Option<Node>,
+    /// The digest of the plugin that generated the value, and the parameters.
+    pub(crate) provenance: Option<(String, Node)>,
 }
 
 impl ExportEntry {
@@ -32,6 +34,10 @@ impl ExportEntry {
         ];
         if let Some(metadata) = self.metadata {
             fields.push(("metadata".to_owned(), metadata));
+        }
+        if let Some((generated_by, parameters)) = self.provenance {
+            fields.push(("generated_by".to_owned(), Node::quoted(generated_by)));
+            fields.push(("parameters".to_owned(), parameters));
         }
         Node::Mapping(fields)
     }
@@ -283,6 +289,7 @@ mod tests {
                     value: Node::from_json(&value.to_string()).unwrap(),
                     metadata: (index % 2 == 1)
                         .then(|| Node::from_json(&value.to_string()).unwrap()),
+                    provenance: None,
                 })
                 .unwrap();
         }
@@ -360,6 +367,7 @@ mod tests {
                             credential_type,
                             value,
                             metadata: None,
+                            provenance: None,
                         })
                         .unwrap();
                 }

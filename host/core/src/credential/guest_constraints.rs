@@ -187,15 +187,19 @@ pub struct BaseVersion<'a> {
     pub credential_type: &'a CredentialType,
     /// The value, as JSON text.
     pub value: &'a Secret,
-    /// The canonical parameters; `None` if the value was set.
+    /// The canonical parameters; `None` if the value was set without provenance.
     pub parameters: Option<&'a Parameters>,
-    /// The digest of the component that generated the value; `None` if it was set.
+    /// The digest of the component that generated the value on this server; `None` if it was set.
     pub generated_by: Option<&'a str>,
 }
 
 impl<'a> From<&'a OpenVersion> for BaseVersion<'a> {
     fn from(version: &'a OpenVersion) -> Self {
-        let provenance = version.stored.attributes.provenance.as_ref();
+        // An import claims a component, but the component configured then normalized the parameters.
+        let attributes = &version.stored.attributes;
+        let is_generated = attributes.is_generated == Some(true);
+        let provenance = attributes.provenance.as_ref();
+        let provenance = provenance.filter(|_| is_generated);
         Self {
             credential_type: &version.stored.credential_type,
             value: &version.content.value,

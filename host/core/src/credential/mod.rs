@@ -13,6 +13,7 @@ mod generate;
 mod guest_constraints;
 mod name;
 mod parameters;
+mod provenance;
 mod read;
 mod regenerate;
 mod render;
@@ -38,6 +39,7 @@ pub use generate::{Generate, WriteMode, canonical_parameters, is_generated_from}
 pub use guest_constraints::BaseVersion;
 pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix};
 pub use parameters::{Parameters, RequestedParameters};
+pub use provenance::ImportedProvenance;
 pub use read::{Find, FindNames, FoundCredential, GeneratedCredential};
 pub use regenerate::{Regenerate, RegenerateCertificate, regeneration_parameters};
 pub use service::Credentials;
@@ -45,6 +47,7 @@ pub use set::Set;
 pub use r#type::{CredentialType, KnownType, TypeError};
 pub use version::{
     CredentialVersion, DigestError, Issuance, IssuerVersion, METADATA_CHARACTERS_MAX, Metadata,
-    MetadataError, PluginDigest, PluginIdentity, StoredVersion, VersionAttributes, Written,
+    MetadataError, PluginDigest, PluginIdentity, Provenance, StoredVersion, VersionAttributes,
+    Written,
 };
 pub use version_store::VersionStore;

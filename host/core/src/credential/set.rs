@@ -12,8 +12,8 @@ use crate::{
     authorization::{Caller, Permit},
     certificate::{CertificateFacts, RSA_BITS_MIN, RSA_BITS_RECOMMENDED},
     credential::{
-        CredentialName, CredentialType, CredentialVersion, Credentials, IssuerVersion, LookupName,
-        Metadata, VersionAttributes,
+        CredentialName, CredentialType, CredentialVersion, Credentials, ImportedProvenance,
+        IssuerVersion, LookupName, Metadata, VersionAttributes,
         authority::field_absent,
         content::{Content, check_bytes, check_size, fields, take_text},
         draft::run_on_plugin_thread,
@@ -34,13 +34,16 @@ pub struct Set {
     pub value: Secret,
     /// The caller's metadata.
     pub metadata: Option<Metadata>,
+    /// The provenance of the value, according to the caller.
+    pub provenance: Option<ImportedProvenance>,
 }
 
 impl Credentials {
     /// Sets a credential. Always adds a version.
     ///
     /// # Errors
-    /// If the type is unknown or differs from the credential's type, or the value breaks a rule of its type.
+    /// If the type is unknown or differs from the credential's type, the value breaks a rule of its type, or the provenance is
+    /// refused.
     pub async fn set(&self, caller: &Caller, set: Set) -> Result<CredentialVersion, Failure> {
         if set.credential_type.is_certificate() {
             return self.set_certificate(caller, set).await;
@@ -69,7 +72,10 @@ impl Credentials {
             .authorization
             .permit(caller, Operation::Write, &set.name.lookup())
             .await?;
-        let draft = Draft {
+        let provenance = self
+            .check_provenance(caller, &set.credential_type, set.provenance)
+            .await?;
+        let mut draft = Draft {
             name: set.name,
             credential_type: set.credential_type,
             attributes: VersionAttributes {
@@ -85,6 +91,9 @@ impl Credentials {
             },
             unchanged: Vec::new(),
         };
+        if let Some(provenance) = provenance {
+            provenance.add_to(&mut draft)?;
+        }
         let appended = self
             .store
             .append(&permit, draft, AppendCondition::Always)
@@ -125,6 +134,9 @@ impl Credentials {
             .permit(caller, Operation::Write, &set.name.lookup())
             .await?;
         let ca_permit = self.permit_ca_name(caller, &checked.fields).await?;
+        let provenance = self
+            .check_provenance(caller, &set.credential_type, set.provenance)
+            .await?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let (name, credential_type) = (set.name.clone(), set.credential_type.clone());
             let mut draft = self
@@ -137,6 +149,9 @@ impl Credentials {
                 )
                 .await?;
             draft.content.metadata.clone_from(&set.metadata);
+            if let Some(provenance) = &provenance {
+                provenance.add_to(&mut draft)?;
+            }
             let appended = self
                 .store
                 .append(&permit, draft, AppendCondition::Always)

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{
     Secret,
     certificate::CertificateFacts,
-    credential::{CredentialName, CredentialType},
+    credential::{CredentialName, CredentialType, Parameters},
     ports::Envelope,
 };
 
@@ -27,6 +27,8 @@ pub struct CredentialVersion {
     pub value: Secret,
     /// Its unencrypted attributes.
     pub attributes: VersionAttributes,
+    /// Its provenance; `None` if the value was set without it.
+    pub provenance: Option<Provenance>,
 }
 
 /// The attributes of a version that are stored unencrypted. Only the transitional flag changes later.
@@ -44,7 +46,8 @@ pub struct VersionAttributes {
     pub signed_by: Option<CredentialName>,
     /// The issuer; `None` if the version is self-signed or its issuer is unknown.
     pub issuer: Option<IssuerVersion>,
-    /// The plugin that generated it; `None` if it was set.
+    /// The plugin that generated it; `None` if it was set without provenance. The claim of a caller if `is_generated` is not
+    /// `Some(true)`.
     pub provenance: Option<PluginIdentity>,
 }
 
@@ -122,7 +125,7 @@ pub struct IssuerVersion {
     pub expires_at: DateTime<Utc>,
 }
 
-/// The exact identity of the plugin that generated a value.
+/// The exact identity of the plugin that generated a value. An imported identity is a digest; its other fields are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginIdentity {
     /// Its configured name.
@@ -133,6 +136,29 @@ pub struct PluginIdentity {
     pub digest: String,
     /// The version of the WIT package that it was built against.
     pub interface_version: String,
+}
+
+impl PluginIdentity {
+    /// Returns the identity of a plugin of which only the digest is known.
+    pub(super) fn of_digest(digest: PluginDigest) -> Self {
+        Self {
+            name: String::new(),
+            version: String::new(),
+            digest: digest.0,
+            interface_version: String::new(),
+        }
+    }
+}
+
+/// The provenance of a version, for responses.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    /// The digest of the component that generated the value.
+    pub generated_by: PluginDigest,
+    /// The canonical parameters.
+    pub parameters: Parameters,
+    /// Whether it is the claim of the caller who set the value.
+    pub is_imported: bool,
 }
 
 /// The maximum length of metadata, in characters of JSON text.
@@ -185,6 +211,10 @@ impl PluginDigest {
             return Err(DigestError);
         }
         Ok(Self(digits.to_ascii_lowercase()))
+    }
+
+    pub(super) fn from_stored(digits: String) -> Self {
+        Self(digits)
     }
 
     /// Returns the digits in lower case, their stored form.

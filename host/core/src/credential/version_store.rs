@@ -6,8 +6,8 @@ use crate::{
     Failure,
     authorization::Permit,
     credential::{
-        CredentialName, CredentialType, CredentialVersion, LookupName, StoredVersion,
-        VersionAttributes,
+        CredentialName, CredentialType, CredentialVersion, LookupName, PluginDigest, Provenance,
+        StoredVersion, VersionAttributes,
         content::{Content, check_size},
     },
     ports::{
@@ -50,6 +50,14 @@ impl OpenVersion {
     pub(super) fn into_version(self, permit: &Permit<'_>) -> CredentialVersion {
         let Self { stored, content } = self;
         permit.touched_version(stored.credential_id, stored.id);
+        let plugin = stored.attributes.provenance.as_ref();
+        let provenance = plugin
+            .zip(content.parameters)
+            .map(|(plugin, parameters)| Provenance {
+                generated_by: PluginDigest::from_stored(plugin.digest.clone()),
+                parameters,
+                is_imported: stored.attributes.is_generated != Some(true),
+            });
         CredentialVersion {
             id: stored.id,
             name: stored.name,
@@ -58,6 +66,7 @@ impl OpenVersion {
             metadata: content.metadata,
             value: content.value,
             attributes: stored.attributes,
+            provenance,
         }
     }
 }

@@ -427,7 +427,7 @@ pub(crate) mod statements {
         ($($names:literal),*) => {
             concat!(
                 "select c.name, coalesce(c.current_created_at, c.newest_created_at) as version_created_at,
-                    cast(null as bigint) as expires_at, v.sequence, c.newest_sequence
+                    cast(null as bigint) as expires_at, v.sequence, v.is_generated, c.newest_sequence
                  from credential_version v join credential c on c.sequence = v.credential_sequence
                  where v.plugin_digest = $1
                     and (v.is_transitional or v.sequence = c.current_sequence or v.sequence = c.newest_sequence) ",

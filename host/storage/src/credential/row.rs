@@ -220,6 +220,7 @@ pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryE
         expires_at: expires_at
             .map(|milliseconds| time(milliseconds, "credential.newest_expires_at"))
             .transpose()?,
+        is_imported: false,
     })
 }
 
@@ -227,8 +228,12 @@ pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryE
 pub(super) fn generated_credential(row: &Row) -> Result<GeneratedCredential, RepositoryError> {
     let sequence: i64 = column!(row, "credential_version", "sequence")?;
     let newest_sequence: i64 = column!(row, "credential", "newest_sequence")?;
+    let is_generated: Option<bool> = column!(row, "credential_version", "is_generated")?;
     Ok(GeneratedCredential {
-        found: found_credential(row)?,
+        found: FoundCredential {
+            is_imported: is_generated != Some(true),
+            ..found_credential(row)?
+        },
         is_newest: sequence == newest_sequence,
     })
 }

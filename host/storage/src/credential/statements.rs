@@ -173,12 +173,13 @@ fn signed_by(select: &str, types: SignedTypes, count: usize) -> String {
     )
 }
 
-/// The credentials of other types than certificate whose newest version this name signed.
+/// The credentials of other types than certificate whose newest version this name signed. Omits imported versions, because
+/// nothing proves who signed them.
 pub(crate) const ISSUED_BY: &str = "
     select c.name, c.credential_type, v.id, v.issuer_version_id, v.serial_number, v.expires_at
     from credential_version v
         join credential c on c.sequence = v.credential_sequence and c.newest_sequence = v.sequence
-    where v.signed_by_folded = $1 and c.credential_type <> 'certificate' order by c.name_folded";
+    where v.signed_by_folded = $1 and c.credential_type <> 'certificate' and v.is_generated order by c.name_folded";
 
 pub(crate) const VERSIONS_OF_CREDENTIAL_NEWEST_FIRST: &str =
     newest_first!(select_version!(""), "id");

@@ -141,6 +141,10 @@ struct FoundBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LinkBody")]
     expiring_link: Option<LinkBody<'a>>,
+    /// Always true: `generated_by` is the claim of the caller who imported the credential. Only in a search by `generated_by`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    imported: Option<bool>,
 }
 
 /// The certificate of a chain that expires first.
@@ -162,6 +166,7 @@ impl<'a> FoundBody<'a> {
             version_created_at: timestamp(found.version_created_at),
             expiry_date: found.expires_at.map(timestamp),
             expiring_link: None,
+            imported: found.is_imported.then_some(true),
         }
     }
 
@@ -176,6 +181,7 @@ impl<'a> FoundBody<'a> {
                 version_id: link.version_id,
                 depth: link.depth,
             }),
+            imported: None,
         }
     }
 }

@@ -35,6 +35,7 @@ pub(crate) fn get_by_id_route() -> Route {
 struct GetRequest {
     name: LookupName,
     selection: VersionSelection,
+    has_provenance: bool,
 }
 
 impl GetRequest {
@@ -48,13 +49,18 @@ impl GetRequest {
             (false, None) => VersionSelection::All,
             (false, Some(count)) => VersionSelection::Newest(count),
         };
-        Ok(Self { name, selection })
+        Ok(Self {
+            name,
+            selection,
+            has_provenance: query.boolean(PROVENANCE)?.unwrap_or(false),
+        })
     }
 }
 
 /// Validates all parameters, including ignored ones.
 fn check_parameters(query: &QueryParameters) -> Result<(), QueryError> {
     query.boolean("current")?;
+    query.boolean(PROVENANCE)?;
     versions(query)?;
     FindRequest::check_parameters(query)
 }
@@ -79,11 +85,16 @@ struct GetResponse<'a> {
 }
 
 impl<'a> GetResponse<'a> {
-    fn of(versions: &'a [CredentialVersion]) -> Result<Self, Failure> {
-        let data = versions
-            .iter()
-            .map(VersionBody::of)
-            .collect::<Result<_, _>>()?;
+    fn of(versions: &'a [CredentialVersion], has_provenance: bool) -> Result<Self, Failure> {
+        let body = |version| {
+            let body = VersionBody::of(version)?;
+            if has_provenance {
+                body.with_provenance(version)
+            } else {
+                Ok(body)
+            }
+        };
+        let data = versions.iter().map(body).collect::<Result<_, _>>()?;
         Ok(Self { data })
     }
 }
@@ -107,6 +118,7 @@ fn describe_get() -> Description {
         .parameter(Parameter::optional("name", "The credential's name.", json!({"type": "string"})).example("/demo/database"))
         .parameter(Parameter::optional("current", "Whether to return only the active version and, for a certificate, the transitional one. Cannot be combined with `versions`.", json!({"type": "boolean", "default": false})))
         .parameter(Parameter::optional("versions", "Maximum number of versions, newest first; all by default. With 0, the response is 404.", json!({"type": "integer", "minimum": 0})))
+        .parameter(Parameter::optional("provenance", "Whether to return `generated_by`, `parameters` and `imported` with each version that has them.", json!({"type": "boolean", "default": false})))
         .parameter(Parameter::optional("path", "Finds names strictly below this path; the empty path finds all. Cannot be combined with `name-like`.", json!({"type": "string"})))
         .parameter(Parameter::optional("name-like", "Finds names that contain this text; not case-sensitive.", json!({"type": "string"})))
         .parameter(Parameter::optional("expires-within-days", "Finds only credentials whose newest version has a certificate that has expired or expires within this number of days (24 hours each).", json!({"type": "integer"})))
@@ -160,8 +172,8 @@ async fn get(
                 .await
         }
     }?;
-    rendered_versions(caller, versions, |versions| {
-        rendered(&GetResponse::of(versions)?)
+    rendered_versions(caller, versions, move |versions| {
+        rendered(&GetResponse::of(versions, request.has_provenance)?)
     })
     .await
 }
@@ -186,3 +198,5 @@ async fn get_by_id(
     let version = api.credentials.by_id(&caller, id).await?;
     rendered(&VersionBody::of(&version)?)
 }
+
+const PROVENANCE: &str = "provenance";

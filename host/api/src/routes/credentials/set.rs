@@ -10,7 +10,7 @@ use axum::{
 use keywright_core::{
     Failure, Secret,
     authorization::Caller,
-    credential::{Credentials, Metadata, Set},
+    credential::{Credentials, DigestError, ImportedProvenance, Metadata, PluginDigest, Set},
     permission::Operation::Write,
 };
 use serde_json::json;
@@ -34,6 +34,7 @@ struct SetRequest {
     credential_type: Option<String>,
     value: Option<Secret>,
     metadata: Option<Secret>,
+    provenance: Option<ImportedProvenance>,
 }
 
 impl SetRequest {
@@ -43,6 +44,7 @@ impl SetRequest {
             name: fields.take_text("name")?,
             value: fields.take_secret("value"),
             metadata: fields.take_secret("metadata"),
+            provenance: take_provenance(&mut fields)?,
         };
         fields.finish()?;
         Ok(request)
@@ -58,13 +60,17 @@ impl SetRequest {
                 .value
                 .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))?,
             metadata: self.metadata.map(Metadata::parse).transpose()?,
+            provenance: self.provenance,
         })
     }
 }
 
 fn describe() -> Description {
     Description::new("setCredential", Tag::Credentials, "Sets a credential")
-        .text("Always adds a version. The type of an existing credential can't be changed.")
+        .text("Always adds a version. The type of an existing credential can't be changed.\n\n\
+            `generated_by` and `parameters` import the provenance of a value that another server generated: with it, the credential can be \
+            regenerated and found by `generated_by`. The parameters are checked like those of a request to generate. The version \
+            counts as set, and its provenance as `imported`.")
         .body::<SetBody>()
         .request_example(
             "json",
@@ -92,12 +98,12 @@ fn describe() -> Description {
         .response_example("user", example::user_version())
         .error(
             400,
-            "The name, the value or the metadata is invalid, or the credential has another type.",
+            "The name, the value, the metadata or the parameters are invalid, or the credential has another type.",
         )
         .error(403, "The caller may not write the credential.")
         .error(
             404,
-            "The CA named by `ca_name` does not exist, or the caller may not read it.",
+            "The CA named by `ca_name` or by the parameters does not exist, or the caller may not read it.",
         )
         .error(
             413,
@@ -117,6 +123,30 @@ async fn handler(
     let request = parse_json_body(request, &api.limits, Endpoint::Set, SetRequest::read).await?;
     let failed = |failure| ApiError::of(failure, Endpoint::Set);
     let set = request.check(&api.credentials).map_err(failed)?;
+    if let Some(provenance) = &set.provenance {
+        let digest = provenance.generated_by.as_str();
+        caller.trail().tell_details(json!({GENERATED_BY: digest}));
+    }
     let version = api.credentials.set(&caller, set).await.map_err(failed)?;
     rendered(&VersionBody::of(&version).map_err(failed)?)
 }
+
+/// Takes the provenance. `parameters` without `generated_by` is an unknown field, as in CredHub.
+fn take_provenance(
+    fields: &mut RequestObject<'_>,
+) -> Result<Option<ImportedProvenance>, BodyError> {
+    let Some(digest) = fields.take_text(GENERATED_BY)? else {
+        return Ok(None);
+    };
+    let generated_by = PluginDigest::parse(&digest).map_err(|_| BodyError::FieldMalformed {
+        field: GENERATED_BY,
+        expected: DigestError::EXPECTED,
+    })?;
+    let parameters = fields.take_parameters("parameters")?;
+    Ok(Some(ImportedProvenance {
+        generated_by,
+        parameters: parameters.ok_or(BodyError::FieldMissing("parameters"))?,
+    }))
+}
+
+const GENERATED_BY: &str = "generated_by";

@@ -52,6 +52,7 @@ impl Memory {
                 name: stored.name,
                 version_created_at: stored.created_at,
                 expires_at: find.expires_until,
+                is_imported: false,
             })
             .collect())
     }

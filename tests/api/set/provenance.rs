@@ -1,0 +1,307 @@
+//! Importing the provenance of a value: `generated_by` and `parameters`.
+
+use std::fs;
+
+use keywright_harness::{Options, Response, Server, component, digest, release};
+use serde_json::{Value, json};
+
+use crate::given;
+
+const DATA: &str = "/api/v1/data";
+
+/// The digest of a plugin that no server has.
+const OTHER: &str = "sha256:abababababababababababababababababababababababababababababababab";
+
+/// A request to set a value that the plugin [`OTHER`] generated on another server.
+fn imported(name: &str, credential_type: &str, value: &Value, parameters: &Value) -> Value {
+    json!({
+        "name": name, "type": credential_type, "value": value, "generated_by": OTHER, "parameters": parameters,
+    })
+}
+
+async fn import(
+    server: &Server,
+    name: &str,
+    credential_type: &str,
+    value: &Value,
+    parameters: &Value,
+) -> Response {
+    let body = imported(name, credential_type, value, parameters);
+    server.put(DATA, body).await
+}
+
+/// The active version with its provenance.
+async fn read(server: &Server, name: &str) -> Value {
+    let query = format!("{DATA}?current=true&provenance=true&name={name}");
+    let response = server.get(&query).await.expect(200);
+    given::versions_in(&response).remove(0)
+}
+
+async fn found(server: &Server) -> Value {
+    let query = format!("{DATA}?generated_by={OTHER}");
+    let mut found = server.get(&query).await.expect(200).json();
+    for item in found["credentials"].as_array_mut().unwrap() {
+        item.as_object_mut().unwrap().remove("version_created_at");
+    }
+    found["credentials"].take()
+}
+
+#[tokio::test]
+async fn an_imported_password_is_found_kept_and_regenerated() {
+    let server = Server::start().await;
+    let parameters = json!({"length": 17, "exclude_upper": true});
+    let response = import(&server, "/a", "password", &json!("mine"), &parameters).await;
+    let set = response.expect(200).json();
+    assert!(set.get("generated_by").is_none(), "{set}");
+    let version = read(&server, "/a").await;
+    assert_eq!(version["generated_by"], OTHER);
+    assert_eq!(version["imported"], true);
+    assert_eq!(version["parameters"]["length"], 17);
+    assert_eq!(
+        found(&server).await,
+        json!([{"name": "/a", "imported": true}])
+    );
+
+    let kept = given::generate(&server, "/a", "password", parameters).await;
+    assert_eq!(kept, set);
+
+    let body = json!({"generated_by": OTHER});
+    let bulk = server.post("/api/v1/bulk-regenerate", body).await;
+    assert_eq!(
+        bulk.expect(200).json()["regenerated_credentials"],
+        json!(["/a"])
+    );
+    let version = read(&server, "/a").await;
+    let password = version["value"].as_str().unwrap();
+    assert_eq!(password.len(), 17);
+    assert!(!password.bytes().any(|byte| byte.is_ascii_uppercase()));
+    let plugin = server.plugin_digest("password").await;
+    assert_eq!(version["generated_by"], format!("sha256:{plugin}"));
+    assert_eq!(version["imported"], false);
+    assert_eq!(found(&server).await, json!([]));
+}
+
+#[tokio::test]
+async fn provenance_is_only_returned_if_requested_and_known() {
+    let server = Server::start().await;
+    given::generate(&server, "/made", "password", json!({})).await;
+    given::set(&server, "/set", "password", json!("mine")).await;
+    for version in [
+        given::newest(&server, "/made").await,
+        read(&server, "/set").await,
+    ] {
+        for field in ["generated_by", "parameters", "imported"] {
+            assert!(version.get(field).is_none(), "{version}");
+        }
+    }
+    let query = format!("{DATA}?name=/made&provenance=maybe");
+    let error = server.get(&query).await.expect(400).error();
+    assert!(error.contains("provenance"), "{error}");
+}
+
+/// Another server's parameters may be canonical for another release.
+#[tokio::test]
+async fn a_returned_provenance_can_be_imported_for_every_type() {
+    let server = Server::start().await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    for (credential_type, parameters) in [
+        ("password", json!({})),
+        ("user", json!({"username": "ada"})),
+        ("rsa", json!({})),
+        ("ssh", json!({"ssh_comment": "me"})),
+        (
+            "certificate",
+            json!({"ca": "/root", "common_name": "a", "key_type": given::QUICK_KEY}),
+        ),
+    ] {
+        let name = format!("/{credential_type}");
+        given::generate(&server, &name, credential_type, parameters).await;
+        let made = read(&server, &name).await;
+        let mut value = made["value"].clone();
+        if credential_type == "certificate" {
+            value = json!({
+                "ca_name": "/root", "certificate": value["certificate"], "private_key": value["private_key"],
+            });
+        }
+        let response = import(&server, &name, credential_type, &value, &made["parameters"]);
+        response.await.expect(200);
+        let copy = read(&server, &name).await;
+        assert_eq!(copy["parameters"], made["parameters"]);
+        assert_eq!(copy["imported"], true);
+        if credential_type == "certificate" {
+            assert_eq!(copy["generated"], false);
+        }
+        server.regenerate(&name).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn refused_provenance_is_400_and_stores_nothing() {
+    let server = Server::start().await;
+    let without = |field: &str| {
+        let mut body = imported("/a", "password", &json!("v"), &json!({}));
+        body.as_object_mut().unwrap().remove(field);
+        body
+    };
+    let mut malformed = without("parameters");
+    malformed["generated_by"] = json!("sha256:12");
+    let certificate =
+        json!({"certificate": crate::external_certificates::authority("a").certificate});
+    for (body, named) in [
+        (without("parameters"), "parameters is required"),
+        (malformed, "64 hexadecimal digits"),
+        (
+            imported("/a", "password", &json!("v"), &json!([])),
+            "parameters must be an object",
+        ),
+        (
+            imported("/a", "password", &json!("v"), &json!({"length": 3})),
+            "length",
+        ),
+        (
+            imported("/a", "password", &json!("v"), &json!({"other": 3})),
+            "other",
+        ),
+        (imported("/a", "value", &json!("v"), &json!({})), "value"),
+        (imported("/a", "json", &json!({}), &json!({})), "json"),
+        (
+            imported(
+                "/a",
+                "certificate",
+                &certificate,
+                &json!({"common_name": "a", "self_sign": true, "kept": {}}),
+            ),
+            "kept is read-only",
+        ),
+    ] {
+        let error = server.put(DATA, body.clone()).await.expect(400).error();
+        assert!(error.contains(named), "{body}: {error}");
+    }
+    let unknown = server.put(DATA, without("generated_by")).await.expect(422);
+    assert!(unknown.error().contains("parameters"), "{unknown:?}");
+    assert!(server.versions("/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn parameters_must_name_the_ca_that_signed_the_certificate() {
+    let server = Server::start().await;
+    for name in ["/root", "/other"] {
+        given::generate_certificate(&server, name, json!({"is_ca": true})).await;
+    }
+    let leaf = given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
+    let leaf = &leaf["value"];
+    let signed = json!({"ca_name": "/root", "certificate": leaf["certificate"]});
+    let unnamed = json!({"ca": leaf["ca"], "certificate": leaf["certificate"]});
+    let with_ca = |ca: &str| json!({"common_name": "/leaf", "ca": ca});
+    let self_signed = json!({"common_name": "/leaf", "self_sign": true});
+    for (value, parameters) in [
+        (&signed, with_ca("/other")),
+        (&signed, self_signed),
+        (&unnamed, with_ca("/root")),
+    ] {
+        let response = import(&server, "/a", "certificate", value, &parameters).await;
+        let error = response.expect(400).error();
+        assert!(error.contains("ca must equal the ca_name"), "{error}");
+    }
+    let response = import(&server, "/a", "certificate", &signed, &with_ca("/absent")).await;
+    response.expect(404);
+    assert!(server.versions("/a").await.is_empty());
+    let response = import(&server, "/a", "certificate", &signed, &with_ca("/Root")).await;
+    response.expect(200);
+    let body = json!({"generated_by": OTHER});
+    let bulk = server.post("/api/v1/bulk-regenerate", body).await;
+    assert_eq!(
+        bulk.expect(200).json()["regenerated_credentials"],
+        json!(["/a"])
+    );
+    let root = given::newest(&server, "/root").await;
+    let copy = given::newest(&server, "/a").await;
+    assert_eq!(copy["value"]["ca"], root["value"]["certificate"]);
+    assert_eq!(copy["generated"], true);
+}
+
+/// Otherwise a caller could have another caller's bulk regeneration sign with a CA that the first may not use.
+#[tokio::test]
+async fn a_ca_in_parameters_requires_permission_to_read_it() {
+    let path = component("svid");
+    let path = path.display();
+    let section = format!("component = \"{path}\"\ngrants = [\"random\", \"signing\"]");
+    let options = Options::default().generator("app-svid", &section);
+    let server = Server::start_with(&options).await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let app = server.as_client("app").await;
+    server
+        .grant("/app/*", app.actor(), &["read", "write"])
+        .await;
+    let value = json!({"x509_svid_key": "mine"});
+    let body = imported("/app/a", "app-svid", &value, &json!({"ca": "/root"}));
+    let absent = imported("/app/a", "app-svid", &value, &json!({"ca": "/absent"}));
+    let refused = app.put(DATA, body.clone()).await.expect(404).error();
+    assert_eq!(refused, app.put(DATA, absent).await.expect(404).error());
+    assert!(server.versions("/app/a").await.is_empty());
+
+    let granted = server.grant("/root", app.actor(), &["read"]).await;
+    app.put(DATA, body).await.expect(200);
+    server.revoke(&granted).await;
+    let body = json!({"name": "/app/a"});
+    app.post("/api/v1/regenerate", body).await.expect(404);
+
+    // Nothing proves that the CA signed the value.
+    let issued = async || {
+        let query = "/api/v1/certificates?name=/root";
+        let listed = server.get(query).await.expect(200).json();
+        listed["certificates"][0]["issued"].clone()
+    };
+    assert_eq!(issued().await, Value::Null);
+    assert_eq!(
+        server.bulk_regenerate("/root").await.expect(200).json()["regenerated_credentials"],
+        json!([])
+    );
+    let body = json!({"generated_by": OTHER});
+    let bulk = server.post("/api/v1/bulk-regenerate", body).await;
+    bulk.expect(200);
+    assert_eq!(issued().await[0]["name"], "/app/a");
+}
+
+/// The import is checked by the plugin configured then, so its parameters are not canonical for the plugin that it names.
+#[tokio::test]
+async fn parameters_are_normalized_again_by_the_plugin_that_they_name() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let release = |version: &str| {
+        let bytes = release(
+            "versioned",
+            ("release: 1.0.0", &format!("release: {version}")),
+        );
+        let path = folder.path().join(version);
+        fs::write(&path, &bytes).unwrap();
+        (
+            digest(&bytes),
+            Options::default().random_generator("versioned", &path),
+        )
+    };
+    let (_, old) = release("1.0.1");
+    let (new_digest, new) = release("1.1.0");
+    let server = Server::start_with(&old).await;
+    let value = json!({"given": {}, "secret": "mine"});
+    let mut body = imported("/a", "versioned", &value, &json!({"length": 16}));
+    body["generated_by"] = json!(new_digest);
+    server.put(DATA, body).await.expect(200);
+    let server = Server::start_in(server.stop().await, &new).await;
+    let regenerated = server.regenerate("/a").await.expect(200).json();
+    let given = json!({"length": 16, "style": "lower", "prefix": ""});
+    assert_eq!(regenerated["value"]["given"], given);
+}
+
+#[tokio::test]
+async fn the_audit_trail_names_the_imported_plugin() {
+    let server = Server::start().await;
+    let response = import(&server, "/a", "password", &json!("mine"), &json!({})).await;
+    response.expect(200);
+    let trail = server.audit_trail();
+    let line = trail
+        .lines()
+        .find(|line| line.contains(r#""action":"SET""#));
+    let line: Value = serde_json::from_str(line.unwrap()).unwrap();
+    let digest = OTHER.trim_start_matches("sha256:");
+    assert_eq!(line["request_details"], json!({"generated_by": digest}));
+}

@@ -1,0 +1,150 @@
+//! The provenance of generated credentials in exports and imports.
+
+use keywright_harness::{Options, Reply, Server, Shell, Stub, component};
+use serde_json::{Value, json};
+
+use crate::fixtures;
+
+async fn provenance(server: &Server, name: &str) -> Value {
+    let query = format!("/api/v1/data?current=true&provenance=true&name={name}");
+    let version = server.get(&query).await.expect(200).json()["data"][0].take();
+    json!([
+        version["generated_by"],
+        version["parameters"],
+        version["imported"]
+    ])
+}
+
+#[tokio::test]
+async fn imported_credentials_keep_plugin_and_parameters() {
+    let path = component("svid");
+    let path = path.display();
+    let section = format!("component = \"{path}\"\ngrants = [\"random\", \"signing\"]");
+    let options = Options::default().generator("app-svid", &section);
+    let source = Server::start_with(&options).await;
+    let parameters = json!({"length": 40, "include_special": true});
+    let made = source
+        .generate("/password", "password", parameters.clone())
+        .await;
+    made.expect(200);
+    let user = json!({"username": "007"});
+    source.generate("/user", "user", user).await.expect(200);
+    fixtures::certificate(&source, "/ca", json!({"is_ca": true})).await;
+    fixtures::certificate(&source, "/leaf", json!({"ca": "/ca"})).await;
+    // Its CA is listed after it.
+    let issued = json!({"ca": "/ca"});
+    source
+        .generate("/app", "app-svid", issued)
+        .await
+        .expect(200);
+    let names = ["/app", "/password", "/user", "/ca", "/leaf"];
+    for file in ["export.yml", "export.json"] {
+        let shell = Shell::of(&source);
+        shell.run(&["export", "--file", file]).expect(0);
+        let path = shell.file(file);
+        let target = Server::start_with(&options).await;
+        let shell = Shell::of(&target);
+        let import = ["import", path.to_str().unwrap(), "--skip-unchanged"];
+        for (set, unchanged) in [(names.len(), 0), (0, names.len())] {
+            let run = shell.run(&import).expect(0);
+            assert_eq!(run.json()["set"], json!(set), "{run:?}");
+            assert_eq!(run.json()["unchanged"], json!(unchanged), "{run:?}");
+            assert_eq!(run.json()["without_provenance"], json!(0), "{run:?}");
+        }
+        for name in names {
+            let mut expected = provenance(&source, name).await;
+            assert_eq!(expected[2], json!(false));
+            expected[2] = json!(true);
+            assert_eq!(provenance(&target, name).await, expected, "{name}");
+        }
+
+        let shown = shell.run(&["get", "/password", "--provenance", "--output", "table"]);
+        let shown = shown.expect(0).output;
+        assert!(
+            shown.contains("sha256:") && shown.contains("\"length\":40"),
+            "{shown}"
+        );
+        let digest = provenance(&source, "/password").await[0].clone();
+        let found = shell.run(&["find", "--generated-by", digest.as_str().unwrap()]);
+        let found = found.expect(0).json();
+        assert_eq!(found["credentials"][0]["imported"], json!(true));
+        let kept = target
+            .generate("/password", "password", parameters.clone())
+            .await;
+        kept.expect(200);
+        assert_eq!(target.versions("/password").await.len(), 1);
+        for name in names {
+            shell.run(&["regenerate", name]).expect(0);
+        }
+        let password = &target.versions("/password").await[0]["value"];
+        assert_eq!(password.as_str().unwrap().len(), 40);
+    }
+}
+
+#[tokio::test]
+async fn a_value_whose_parameters_are_refused_is_imported_with_a_warning() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let file = format!(
+        "credentials:\n- {{name: /good, type: password, value: a, generated_by: {DIGEST}, parameters: {{length: 4}}}}\n\
+         - {{name: /bad, type: password, value: secret, generated_by: {DIGEST}, parameters: {{length: 3}}}}\n"
+    );
+    fixtures::file(&shell, "file", &file);
+    for (set, unchanged) in [(2, 0), (0, 2)] {
+        let run = shell.run(&["import", "file", "--skip-unchanged"]).expect(0);
+        let summary = run.json();
+        assert_eq!(
+            (&summary["set"], &summary["unchanged"]),
+            (&json!(set), &json!(unchanged))
+        );
+        assert_eq!(summary["failed"], json!(0));
+        assert_eq!(summary["without_provenance"], json!(1));
+        let warning =
+            "warning: /bad (entry 2, line 3): imported without generated_by and parameters: ";
+        assert!(run.errors.contains(warning), "{run:?}");
+        assert!(
+            run.errors.contains("length") && !run.errors.contains("secret"),
+            "{run:?}"
+        );
+    }
+    assert_eq!(server.versions("/bad").await[0]["value"], "secret");
+    assert_eq!(provenance(&server, "/bad").await[0], Value::Null);
+    assert_eq!(provenance(&server, "/good").await[0], DIGEST);
+}
+
+#[tokio::test]
+async fn a_server_without_provenance_gets_the_value() {
+    let stub = Stub::start(|request, _, _| {
+        if request.body.contains("generated_by") {
+            return Reply::new(422, r#"{"error": "unrecognized parameter 'generated_by'"}"#);
+        }
+        Reply::new(200, fixtures::VERSION)
+    });
+    let shell = stub.shell();
+    let entry =
+        format!("{{name: /a, type: value, value: v, generated_by: {DIGEST}, parameters: {{}}}}");
+    fixtures::file(&shell, "file", &format!("credentials: [{entry}]\n"));
+    let run = shell.run(&["import", "file"]).expect(0);
+    assert_eq!(run.json()["set"], json!(1));
+    assert!(run.errors.contains("unrecognized parameter"), "{run:?}");
+}
+
+#[tokio::test]
+async fn an_entry_with_half_of_the_provenance_fails() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    for fields in [
+        "parameters: {}",
+        "generated_by: x",
+        "generated_by: x, parameters: []",
+        "generated_by: [], parameters: {}",
+    ] {
+        let entry = format!("{{name: /a, type: password, value: v, {fields}}}");
+        fixtures::file(&shell, "file", &format!("credentials: [{entry}]\n"));
+        let run = shell.run(&["import", "file"]).expect(3);
+        assert!(run.errors.contains("must be given together"), "{run:?}");
+    }
+    assert!(server.versions("/a").await.is_empty());
+}
+
+const DIGEST: &str = "sha256:abababababababababababababababababababababababababababababababab";
