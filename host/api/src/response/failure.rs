@@ -333,7 +333,9 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         | Failure::PathMalformed(_)
         | Failure::PermissionFixed
         | Failure::PluginInUse(_)
+        | Failure::ReferencedFieldMissing { .. }
         | Failure::ReferenceNotJson(_)
+        | Failure::ReferenceNotScalar(_)
         | Failure::TypeDiffers(_)
         | Failure::TypeNotGeneratable(_)
         | Failure::OnlyVersion
@@ -346,9 +348,10 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
         Failure::OperationUnknown(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Failure::PermissionExists => StatusCode::CONFLICT,
-        Failure::IssuerNotFound | Failure::NotFound | Failure::PermissionNotFound => {
-            StatusCode::NOT_FOUND
-        }
+        Failure::IssuerNotFound
+        | Failure::NotFound
+        | Failure::PermissionNotFound
+        | Failure::ReferenceNotFound(_) => StatusCode::NOT_FOUND,
         Failure::NoResolver => StatusCode::NOT_IMPLEMENTED,
         Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
         Failure::ReferencesTooLarge { .. }

@@ -176,6 +176,7 @@ async fn the_resolver_gets_the_document_and_returns_references() {
     let expected = Reference {
         pointer: "/a".to_owned(),
         name: r#"{"a":1}"#.to_owned(),
+        ..Reference::default()
     };
     assert_eq!(found, [expected]);
 }
