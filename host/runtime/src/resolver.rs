@@ -266,7 +266,10 @@ mod tests {
     fn ranges_of_one_string_must_ascend_without_overlapping() {
         for (references, expected) in [
             (&[("/a", Some(0..1)), ("/b", Some(0..1))][..], true),
-            (&[("/a", Some(0..1)), ("/b", None), ("/a", Some(1..2))], true),
+            (
+                &[("/a", Some(0..1)), ("/b", None), ("/a", Some(1..2))],
+                true,
+            ),
             (&[("/a", Some(0..1)), ("/a", Some(0..1))], false),
             (&[("/a", Some(0..2)), ("/a", Some(1..3))], false),
             (&[("/a", Some(1..2)), ("/a", Some(0..1))], false),

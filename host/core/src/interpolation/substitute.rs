@@ -235,7 +235,11 @@ mod tests {
     fn ranges_are_bytes_of_the_decoded_string() {
         for (string, ranges, expected) in [
             (r#""a-b""#, &[(1..2, "x")][..], r#""axb""#),
-            (r#""abc""#, &[(0..1, "x"), (1..2, "y"), (2..3, "z")], r#""xyz""#),
+            (
+                r#""abc""#,
+                &[(0..1, "x"), (1..2, "y"), (2..3, "z")],
+                r#""xyz""#,
+            ),
             (r#""\u0061\"-ä""#, &[(2..3, r"\n")], r#""a\"\nä""#),
             (r#""ä""#, &[(0..2, "")], r#""""#),
         ] {
@@ -258,7 +262,11 @@ mod tests {
             ("123", &[(0..1, "")]),
             ("[]", &[(0..1, "")]),
         ] {
-            assert_eq!(inserted(string, ranges), Err(PointerError), "{string} {ranges:?}");
+            assert_eq!(
+                inserted(string, ranges),
+                Err(PointerError),
+                "{string} {ranges:?}"
+            );
         }
         for (first, second) in [(None, Some(0..1)), (Some(0..1), None)] {
             let mut substitutions = Substitutions::default();

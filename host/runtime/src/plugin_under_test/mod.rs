@@ -239,7 +239,8 @@ impl PluginUnderTest {
     fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, PluginTestError> {
         let role = role(&self.name, &self.config);
         let refused = |refusal| self.refused(refusal);
-        let checked = CheckedComponent::check(&self.outline, role, &[DESCRIPTOR]).map_err(refused)?;
+        let checked =
+            CheckedComponent::check(&self.outline, role, &[DESCRIPTOR]).map_err(refused)?;
         let digest = self.digest.clone();
         let linked = link(&self.engine, &self.component, digest, checked, random);
         let mut plugin = linked.map_err(refused)?;

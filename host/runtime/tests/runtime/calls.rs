@@ -188,7 +188,7 @@ async fn more_than_1000_references_are_rejected() {
         async move { resolver.find_references(&actor(), "{}").await }
     };
     assert_eq!(find("most-references").await.unwrap().len(), 1_000);
-    for behaviour in ["many-references", "amplify", "long-name"] {
+    for behaviour in ["many-references", "amplify", "long-name", "long-field"] {
         let outcome = find(behaviour).await;
         assert!(
             matches!(outcome, Err(PluginCallError::DocumentRefused(_))),
