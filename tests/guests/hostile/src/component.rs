@@ -7,7 +7,7 @@ use bindings::{
             issued_generator::{self, Issuer},
             normalizer, recoverer,
         },
-        interpolation::any_type_resolver as resolver,
+        interpolation::{any_type_resolver as resolver, resolver as json_resolver},
     },
     keywright::{generator::types::Failure, signing::issuer::SigningError},
 };
@@ -31,6 +31,7 @@ pub(crate) mod bindings {
 
             world guest {
                 include keywright:generator/issued-generator-plugin@0.2.0;
+                include keywright:interpolation/resolver-plugin@0.2.0;
                 include keywright:interpolation/any-type-resolver-plugin@0.2.0;
                 export keywright:generator/normalizer@0.2.0;
                 export keywright:generator/acceptor@0.2.0;
@@ -229,6 +230,16 @@ impl resolver::Guest for Component {
                 Err(_) => Err(resolver::Failure::Other("failed".to_owned())),
             },
         }
+    }
+}
+
+impl json_resolver::Guest for Component {
+    fn find_references(
+        _document: String,
+        _settings: String,
+    ) -> Result<Vec<json_resolver::Reference>, json_resolver::Failure> {
+        let wrong = "the host must call the other interface";
+        Err(json_resolver::Failure::Other(wrong.to_owned()))
     }
 }
 
