@@ -333,7 +333,7 @@ async fn references_of_a_resolver_are_checked_one_by_one() {
         (
             json!(["/text", null, "/absent", [], true]),
             404,
-            "/absent does not exist",
+            "the credential does not exist",
         ),
         (
             json!(["/text", null, "/user", ["no\n"], true]),

@@ -114,9 +114,6 @@ pub enum Failure {
         "the credential {0} can't be inserted into a string: only strings, numbers and booleans can"
     )]
     ReferenceNotScalar(String),
-    /// A reference names a credential that does not exist, or that the caller may not read.
-    #[error("the credential {0} does not exist or the caller may not access it")]
-    ReferenceNotFound(String),
     /// A reference names a credential that is not of type json.
     #[error("the credential {0} is not of type json and can't be interpolated")]
     ReferenceNotJson(CredentialName),

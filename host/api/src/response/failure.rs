@@ -348,10 +348,9 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
         Failure::OperationUnknown(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Failure::PermissionExists => StatusCode::CONFLICT,
-        Failure::IssuerNotFound
-        | Failure::NotFound
-        | Failure::PermissionNotFound
-        | Failure::ReferenceNotFound(_) => StatusCode::NOT_FOUND,
+        Failure::IssuerNotFound | Failure::NotFound | Failure::PermissionNotFound => {
+            StatusCode::NOT_FOUND
+        }
         Failure::NoResolver => StatusCode::NOT_IMPLEMENTED,
         Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
         Failure::ReferencesTooLarge { .. }

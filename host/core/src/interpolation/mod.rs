@@ -37,9 +37,9 @@ impl Interpolation {
     /// rest of the document stays as written.
     ///
     /// # Errors
-    /// [`Failure::NoResolver`] if no resolver is configured, [`Failure::ReferenceNotFound`] for the first reference to a
-    /// credential that does not exist or that the caller may not read, [`Failure::ReferenceNotJson`] for the first reference
-    /// to a credential of another type that does not allow any type, [`Failure::ReferencesTooLarge`] beyond
+    /// [`Failure::NoResolver`] if no resolver is configured, [`Failure::NotFound`] for the first reference to a credential
+    /// that does not exist or that the caller may not read, [`Failure::ReferenceNotJson`] for the first reference to a
+    /// credential of another type that does not allow any type, [`Failure::ReferencesTooLarge`] beyond
     /// [`REFERENCED_BYTES_MAX`]; then [`Failure::ReferencedFieldMissing`] and [`Failure::ReferenceNotScalar`]; or if the
     /// resolver refuses or fails.
     pub async fn interpolate(&self, caller: &Caller, document: &str) -> Result<String, Failure> {
@@ -54,7 +54,7 @@ impl Interpolation {
         for reference in &references {
             pace.step().await;
             let name = LookupName::new(&reference.name);
-            let value = values.get(name.folded()).ok_or_else(|| not_found(&name))?;
+            let value = values.get(name.folded()).ok_or(Failure::NotFound)?;
             let text = substitute(reference, value)?;
             substitutions.add(&reference.pointer, reference.range.clone(), text)?;
         }
@@ -100,10 +100,8 @@ impl Interpolation {
         for (reference, name) in references.iter().zip(&in_order) {
             pace.step().await;
             // For each requested casing of a name: permissions can differ by casing.
-            let permit = permissions
-                .permit(caller, Operation::Read, name)
-                .map_err(|_| not_found(name))?;
-            let version = by_name.get(name.folded()).ok_or_else(|| not_found(name))?;
+            let permit = permissions.permit(caller, Operation::Read, name)?;
+            let version = by_name.get(name.folded()).ok_or(Failure::NotFound)?;
             let is_json = version.credential_type.as_str() == CredentialType::JSON;
             if !is_json && !reference.is_any_type {
                 return Err(Failure::ReferenceNotJson(version.name.clone()));
@@ -223,11 +221,6 @@ fn substitute<'a>(reference: &Reference, value: &'a Secret) -> Result<&'a str, F
         None => Some(part).filter(|part| !part.starts_with(['{', '[', 'n'])),
     }
     .ok_or_else(|| Failure::ReferenceNotScalar(shown(&reference.name)))
-}
-
-/// Returns the failure for a reference to a credential that does not exist or that the caller may not read.
-fn not_found(name: &LookupName) -> Failure {
-    Failure::ReferenceNotFound(shown(name.requested()))
 }
 
 /// Sanitizes text from a document for an error: at most as long as a name, without control characters.
