@@ -20,6 +20,7 @@ mod encryption_keys;
 mod external_certificates;
 mod given;
 mod interpolate;
+mod interpolate_in_strings;
 mod keys;
 mod lifecycle;
 mod limits;

@@ -2,7 +2,7 @@
 
 use keywright_harness::{Options, Response, Scrape, Server, component};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Starts a server whose generator `hostile` misbehaves in this way in a function. Endless behaviors have a deadline of one
 /// second, others the longest deadline.
@@ -256,6 +256,114 @@ async fn pointer_outside_the_document_is_a_plugin_fault() {
     }
 }
 
+/// Starts a server whose resolver returns the references that a document lists, and interpolates a document with these.
+async fn server_with_listed_references() -> (Server, impl AsyncFn(&Server, Value) -> Response) {
+    let server = server_with_resolver("listed").await;
+    for (name, credential_type, value) in [
+        (
+            "/user",
+            "user",
+            json!({"username": "u", "password": GUEST_DATA}),
+        ),
+        ("/json", "json", json!({"field": {"inner": "i"}})),
+    ] {
+        let set = server.set(name, credential_type, value);
+        set.await.expect(200);
+    }
+    let interpolate = async |server: &Server, references: Value| {
+        let document = json!({"references": references, "text": "aä-", "number": 123});
+        server.post("/api/v1/interpolate", document).await
+    };
+    (server, interpolate)
+}
+
+#[tokio::test]
+async fn malformed_ranges_are_plugin_faults() {
+    let (server, interpolate) = server_with_listed_references().await;
+    let at = |pointer: &str, range: Value| json!([pointer, range, "/user", ["password"], true]);
+    for references in [
+        json!([at("/text", json!([0, 5]))]),
+        json!([at("/text", json!([4, 5]))]),
+        json!([at("/text", json!([0, u32::MAX]))]),
+        json!([at("/text", json!([1, 2]))]),
+        json!([at("/text", json!([2, 3]))]),
+        json!([at("/text", json!([1, 1]))]),
+        json!([at("/text", json!([1, 0]))]),
+        json!([at("/text", json!([0, 1])), at("/text", json!([0, 1]))]),
+        json!([at("/text", json!([0, 3])), at("/text", json!([1, 4]))]),
+        json!([at("/text", json!([3, 4])), at("/text", json!([0, 1]))]),
+        json!([at("/text", json!([0, 1])), at("/text", json!(null))]),
+        json!([at("/text", json!(null)), at("/text", json!([0, 1]))]),
+        json!([at("/text", json!([0, 1])), at("/text/0", json!([0, 1]))]),
+        json!([at("/number", json!([0, 1]))]),
+        json!([at("/references", json!([0, 1]))]),
+        json!([at("/nowhere", json!([0, 1]))]),
+    ] {
+        let response = interpolate(&server, references.clone()).await;
+        assert_eq!(response.status, 500, "{references}: {}", response.body);
+        let fault = "the plugin resolver returned output that does not have the declared form";
+        assert_eq!(response.error(), fault, "{references}");
+        assert!(!server.log().contains(GUEST_DATA), "{references}");
+    }
+}
+
+#[tokio::test]
+async fn references_of_a_resolver_are_checked_one_by_one() {
+    let (server, interpolate) = server_with_listed_references().await;
+    let ranges = json!([
+        ["/text", [0, 1], "/user", ["username"], true],
+        ["/text", [1, 3], "json", ["field", "inner"], false],
+        ["/number", null, "/json", ["field"], false],
+    ]);
+    let resolved = interpolate(&server, ranges).await.expect(200).json();
+    assert_eq!(resolved["text"], "ui-");
+    assert_eq!(resolved["number"], json!({"inner": "i"}));
+    let nine_fields = json!(vec!["field"; 9]);
+    for (reference, status, error) in [
+        (
+            json!(["/text", [0, 1], "/user", ["username"], false]),
+            400,
+            "/user is not of type json",
+        ),
+        (
+            json!(["/text", null, "/user", [], false]),
+            400,
+            "/user is not of type json",
+        ),
+        (
+            json!(["/text", null, "/absent", [], true]),
+            404,
+            "the credential does not exist",
+        ),
+        (
+            json!(["/text", null, "/user", ["no\n"], true]),
+            400,
+            "/user has no field no",
+        ),
+        (
+            json!(["/text", [0, 1], "/json", ["field"], false]),
+            400,
+            "/json can't be inserted",
+        ),
+        (
+            json!(["/text", null, "/json", nine_fields, true]),
+            400,
+            "too many fields",
+        ),
+    ] {
+        let first = json!(["/number", null, "/user", ["password"], true]);
+        let response = interpolate(&server, json!([first, reference])).await;
+        assert_eq!(response.status, status, "{reference}: {}", response.body);
+        let found = response.error();
+        assert!(found.contains(error), "{reference}: {found}");
+        assert!(
+            !found.contains(char::is_control) && !found.contains(GUEST_DATA),
+            "{found}"
+        );
+        assert!(!server.log().contains(GUEST_DATA), "{reference}");
+    }
+}
+
 #[tokio::test]
 async fn any_value_in_the_document_can_be_replaced() {
     for (pointer, expected) in [
@@ -278,7 +386,7 @@ async fn any_value_in_the_document_can_be_replaced() {
 
 #[tokio::test]
 async fn too_many_or_too_long_references_are_400() {
-    for behaviour in ["many-references", "amplify", "long-name"] {
+    for behaviour in ["many-references", "amplify", "long-name", "long-field"] {
         let server = server_with_resolver(behaviour).await;
         let response = server.post("/api/v1/interpolate", json!({})).await;
         assert!(

@@ -101,6 +101,19 @@ pub enum Failure {
     /// A plugin refused or failed.
     #[error(transparent)]
     Plugin(#[from] PluginCallError),
+    /// A reference names a field that the credential's value does not have.
+    #[error("the value of the credential {name} has no field {field}")]
+    ReferencedFieldMissing {
+        /// The credential, as in the reference.
+        name: String,
+        /// The field, as in the reference.
+        field: String,
+    },
+    /// A reference inside a string names null, an array or an object.
+    #[error(
+        "the credential {0} can't be inserted into a string: only strings, numbers and booleans can"
+    )]
+    ReferenceNotScalar(String),
     /// A reference names a credential that is not of type json.
     #[error("the credential {0} is not of type json and can't be interpolated")]
     ReferenceNotJson(CredentialName),

@@ -28,6 +28,7 @@ wasmtime::component::bindgen!({
             export keywright:generator/acceptor@0.2.0;
             export keywright:generator/recoverer@0.2.0;
             export keywright:interpolation/resolver@0.2.0;
+            export keywright:interpolation/any-type-resolver@0.2.0;
         }
     ",
     world: "keywright:host/plugin",

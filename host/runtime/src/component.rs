@@ -25,7 +25,7 @@ use crate::{
     measure::{CallMeasurements, Usage},
     outline::Outline,
     refused::{PluginLoadError, Refusal},
-    resolver::RESOLVER,
+    resolver::RESOLVERS,
     text::hexadecimal,
 };
 
@@ -153,15 +153,15 @@ pub(crate) struct Uncompiled<'a> {
 impl<'a> Uncompiled<'a> {
     /// Reads the component of a plugin and performs all checks that need no compilation.
     pub(crate) fn read(role: Role<'a>) -> Result<Self, Refusal> {
-        let interface = if role.is_generator {
+        let interfaces: &[_] = if role.is_generator {
             credential_type(role)?;
-            DESCRIPTOR
+            &[DESCRIPTOR]
         } else {
-            RESOLVER
+            &RESOLVERS
         };
         let bytes = role.config.component.read()?;
         let digest = checked_digest(&bytes, role.config.sha256.as_deref())?;
-        let checked = CheckedComponent::check(&Outline::read(&bytes)?, role, interface)?;
+        let checked = CheckedComponent::check(&Outline::read(&bytes)?, role, interfaces)?;
         Ok(Self {
             bytes,
             digest,
@@ -186,15 +186,15 @@ pub(crate) struct CheckedComponent<'a> {
 }
 
 impl<'a> CheckedComponent<'a> {
-    /// Checks a component that must export an interface, before it is compiled.
+    /// Checks a component that must export one of these interfaces, before it is compiled.
     ///
     /// # Errors
-    /// If it is built for an unsupported version, lacks the interface, has imports that are not granted, or its settings are
+    /// If it is built for an unsupported version, lacks the interfaces, has imports that are not granted, or its settings are
     /// too large.
     pub(crate) fn check(
         outline: &Outline,
         role: Role<'a>,
-        interface: &'static str,
+        interfaces: &[&'static str],
     ) -> Result<Self, Refusal> {
         let config = role.config;
         let settings = Value::Object(config.settings.clone()).to_string();
@@ -202,8 +202,9 @@ impl<'a> CheckedComponent<'a> {
             return Err(Refusal::SettingsTooLarge);
         }
         let built_for = BuiltFor::of(outline)?;
-        if !exports_any(outline, interface) {
-            let missing = versioned(interface, built_for.supported);
+        if !exports_any(outline, interfaces) {
+            let missing = interfaces.first().copied().unwrap_or_default();
+            let missing = versioned(missing, built_for.supported);
             return Err(Refusal::ExportMissing(missing));
         }
         check_imports(outline, &config.grants)?;

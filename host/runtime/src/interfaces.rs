@@ -233,12 +233,12 @@ pub(crate) fn linker(engine: &Engine, grants: &[Grant]) -> wasmtime::Result<Link
     Ok(linker)
 }
 
-/// Returns whether a component exports an interface, in any version.
-pub(crate) fn exports_any(component: &Outline, interface: &str) -> bool {
+/// Returns whether a component exports one of these interfaces, in any version.
+pub(crate) fn exports_any(component: &Outline, interfaces: &[&str]) -> bool {
     component
         .exports
         .iter()
-        .any(|export| InterfaceName::parse(export).interface == interface)
+        .any(|export| interfaces.contains(&InterfaceName::parse(export).interface))
 }
 
 #[cfg(test)]

@@ -5,11 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use keywright_core::{
     permission::Actor,
-    ports::{POINTER_SEGMENTS_MAX, PluginCallError, PluginFaultError, Reference, Resolver},
+    ports::{
+        POINTER_SEGMENTS_MAX, PluginCallError, PluginFaultError, REFERENCE_FIELDS_MAX, Reference,
+        Resolver,
+    },
 };
 
 use crate::{
-    bindings::exports::keywright::interpolation::resolver::{self, Failure},
+    bindings::exports::keywright::interpolation::{
+        any_type_resolver,
+        resolver::{self, Failure},
+    },
     breaker::{Attempt, Breaker},
     call::Plugin,
     exported::{Exported, Function},
@@ -18,8 +24,10 @@ use crate::{
     text::for_caller,
 };
 
-/// The interface that finds references.
-pub(crate) const RESOLVER: &str = "keywright:interpolation/resolver";
+/// The interfaces that find references. A component needs one of them; the host calls the last.
+pub(crate) const RESOLVERS: [&str; 2] = [RESOLVER, ANY_TYPE_RESOLVER];
+const RESOLVER: &str = "keywright:interpolation/resolver";
+const ANY_TYPE_RESOLVER: &str = "keywright:interpolation/any-type-resolver";
 
 /// The maximum number of references in a document.
 const REFERENCES_MAX: usize = 1_000;
@@ -28,7 +36,8 @@ const REFERENCES_MAX: usize = 1_000;
 const POINTER_BYTES_MAX: usize = 8 * 1_024;
 
 /// The message for a document with too many or too long references.
-const TOO_LARGE: &str = "it has too many references, or references that are too long";
+const TOO_LARGE: &str =
+    "it has too many references, or references that are too long or have too many fields";
 
 const FUNCTION: &str = "find-references";
 
@@ -42,7 +51,13 @@ pub(crate) struct WasmResolver {
 /// A resolver's guest.
 pub(crate) struct ResolverGuest {
     plugin: Plugin,
-    resolver: Exported<FindReferences>,
+    function: FindReferences,
+}
+
+/// The guest's function.
+enum FindReferences {
+    OfJson(Exported<OfJson>),
+    OfAnyType(Exported<OfAnyType>),
 }
 
 impl WasmResolver {
@@ -76,13 +91,20 @@ impl Resolver for WasmResolver {
 impl ResolverGuest {
     /// Finds the guest's function and checks its type in a first instance.
     pub(crate) fn new(plugin: Plugin) -> Result<Self, Refusal> {
-        let resolver = Exported::<FindReferences>::expect(&plugin.component, plugin.wit_version)?;
+        let (component, version) = (&plugin.component, plugin.wit_version);
+        let function = match Exported::find(component, version)? {
+            Some(function) => FindReferences::OfAnyType(function),
+            None => FindReferences::OfJson(Exported::expect(component, version)?),
+        };
         plugin
             .call("instantiate", 0, None, |store, instance| {
-                Ok(resolver.check(store, instance))
+                Ok(match &function {
+                    FindReferences::OfJson(function) => function.check(store, instance),
+                    FindReferences::OfAnyType(function) => function.check(store, instance),
+                })
             })
             .map_err(Refusal::DescribeFailed)??;
-        Ok(Self { plugin, resolver })
+        Ok(Self { plugin, function })
     }
 
     fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginCallError> {
@@ -90,7 +112,14 @@ impl ResolverGuest {
             .plugin
             .call(FUNCTION, document.len(), None, |store, instance| {
                 let parameters = (document, self.plugin.settings.as_str());
-                self.resolver.call(store, instance, parameters)
+                Ok(match &self.function {
+                    FindReferences::OfJson(function) => function
+                        .call(store, instance, parameters)?
+                        .map(|found| found.into_iter().map(of_json).collect()),
+                    FindReferences::OfAnyType(function) => function
+                        .call(store, instance, parameters)?
+                        .map(|found| found.into_iter().map(of_any_type).collect()),
+                })
             });
         match outcome.map_err(|fault| self.refused_or_faulted(fault))? {
             Ok(references) => self.checked(references),
@@ -113,59 +142,96 @@ impl ResolverGuest {
         }
     }
 
-    /// Returns the references if they are within the limits and no pointer equals or contains another. Runs on the lane's thread,
-    /// like the call itself.
-    fn checked(&self, found: Vec<resolver::Reference>) -> Result<Vec<Reference>, PluginCallError> {
+    /// Returns the references if they are within the limits and do not overlap. Runs on the lane's thread, like the call itself.
+    fn checked(&self, found: Vec<Reference>) -> Result<Vec<Reference>, PluginCallError> {
         let bytes = found
             .iter()
-            .map(|reference| reference.pointer.len() + reference.name.len())
+            .flat_map(|one| [&one.pointer, &one.name].into_iter().chain(&one.fields))
+            .map(String::len)
             .sum();
         self.plugin
             .check_output(FUNCTION, bytes)
             .map_err(|fault| self.refused_or_faulted(fault))?;
-        let pointers: Vec<&str> = found.iter().map(|found| found.pointer.as_str()).collect();
-        let has_long_pointer = pointers.iter().any(|one| one.len() > POINTER_BYTES_MAX);
-        if found.len() > REFERENCES_MAX || has_long_pointer {
+        let is_too_long = |one: &Reference| {
+            one.pointer.len() > POINTER_BYTES_MAX || one.fields.len() > REFERENCE_FIELDS_MAX
+        };
+        if found.len() > REFERENCES_MAX || found.iter().any(is_too_long) {
             let fault = PluginFaultError::OutputTooLarge;
-            let cause = "it found more than 1,000 references, or one at a pointer of over 8 KiB";
+            let cause = "it found more than 1,000 references, or one at a pointer of over 8 KiB or with more than 8 fields";
             return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, cause)));
         }
-        if !are_disjoint(&pointers) {
+        if !are_disjoint(&found) {
             return Err(self.plugin.malformed(
                 FUNCTION,
-                "has a malformed JSON Pointer, or one inside another",
+                "has a malformed JSON Pointer, one inside another, or ranges that are empty, overlap or do not ascend",
             ));
         }
-        let references = found.into_iter().map(|found| Reference {
-            pointer: found.pointer,
-            name: found.name,
-        });
-        Ok(references.collect())
+        Ok(found)
     }
 }
 
 /// `resolver.find-references`.
-struct FindReferences;
+struct OfJson;
 
-impl Function for FindReferences {
+impl Function for OfJson {
     type Parameters<'a> = (&'a str, &'a str);
     type Result = Result<Vec<resolver::Reference>, Failure>;
     const INTERFACE: &'static str = RESOLVER;
     const NAME: &'static str = FUNCTION;
 }
 
-/// Returns whether all are JSON Pointers (RFC 6901) within the limits, and no pointer equals another or is a prefix of it.
-fn are_disjoint(pointers: &[&str]) -> bool {
-    let are_pointers = pointers.iter().all(|pointer| is_pointer(pointer));
-    if !are_pointers {
+fn of_json(found: resolver::Reference) -> Reference {
+    Reference {
+        pointer: found.pointer,
+        name: found.name,
+        ..Reference::default()
+    }
+}
+
+/// `any-type-resolver.find-references`. Its failure has the type of `resolver`'s.
+struct OfAnyType;
+
+impl Function for OfAnyType {
+    type Parameters<'a> = (&'a str, &'a str);
+    type Result = Result<Vec<any_type_resolver::Reference>, Failure>;
+    const INTERFACE: &'static str = ANY_TYPE_RESOLVER;
+    const NAME: &'static str = FUNCTION;
+}
+
+fn of_any_type(found: any_type_resolver::Reference) -> Reference {
+    Reference {
+        pointer: found.pointer,
+        range: found
+            .range
+            .map(|range| range.start as usize..range.end as usize),
+        name: found.name,
+        fields: found.fields,
+        is_any_type: found.any_type,
+    }
+}
+
+/// Returns whether all pointers are JSON Pointers (RFC 6901) within the limits, and no pointer equals another or is a prefix of
+/// it, except the pointers of ranges that ascend without overlapping.
+fn are_disjoint(references: &[Reference]) -> bool {
+    let is_valid = |one: &Reference| {
+        is_pointer(&one.pointer) && one.range.as_ref().is_none_or(|range| !range.is_empty())
+    };
+    if !references.iter().all(is_valid) {
         return false;
     }
-    let mut sorted = pointers.to_vec();
-    // In this order, a pointer is directly followed by a pointer of which it is a prefix, if there is one.
-    sorted.sort_unstable_by(|one, other| one.split('/').cmp(other.split('/')));
+    let mut sorted: Vec<&Reference> = references.iter().collect();
+    // In this order, a pointer is directly followed by a pointer of which it is a prefix, if there is one. Equal pointers stay
+    // in the guest's order.
+    sorted.sort_by(|one, other| one.pointer.split('/').cmp(other.pointer.split('/')));
     sorted.iter().zip(sorted.iter().skip(1)).all(|(one, next)| {
-        let rest = next.strip_prefix(one);
-        !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        match next.pointer.strip_prefix(&one.pointer) {
+            Some("") => match (&one.range, &next.range) {
+                (Some(range), Some(next)) => range.end <= next.start,
+                _ => false,
+            },
+            Some(rest) => !rest.starts_with('/'),
+            None => true,
+        }
     })
 }
 
@@ -181,7 +247,42 @@ fn is_pointer(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
+
+    fn reference(pointer: &str, range: Option<Range<usize>>) -> Reference {
+        Reference {
+            pointer: pointer.to_owned(),
+            range,
+            ..Reference::default()
+        }
+    }
+
+    #[test]
+    fn ranges_of_one_string_must_ascend_without_overlapping() {
+        for (references, expected) in [
+            (&[("/a", Some(0..1)), ("/b", Some(0..1))][..], true),
+            (
+                &[("/a", Some(0..1)), ("/b", None), ("/a", Some(1..2))],
+                true,
+            ),
+            (&[("/a", Some(0..1)), ("/a", Some(0..1))], false),
+            (&[("/a", Some(0..2)), ("/a", Some(1..3))], false),
+            (&[("/a", Some(1..2)), ("/a", Some(0..1))], false),
+            (&[("/a", Some(0..1)), ("/a", None)], false),
+            (&[("/a", None), ("/a", Some(0..1))], false),
+            (&[("/a", Some(0..1)), ("/a/b", Some(0..1))], false),
+            (&[("/a", Some(1..1))], false),
+            (&[("/a", Some(Range { start: 2, end: 1 }))], false),
+        ] {
+            let found: Vec<_> = references
+                .iter()
+                .map(|(pointer, range)| reference(pointer, range.clone()))
+                .collect();
+            assert_eq!(are_disjoint(&found), expected, "{references:?}");
+        }
+    }
 
     #[test]
     fn equal_and_nested_pointers_are_refused() {
@@ -199,7 +300,8 @@ mod tests {
             (vec!["/~2"], false),
             (vec!["/~0~1"], true),
         ] {
-            assert_eq!(are_disjoint(&pointers), expected, "{pointers:?}");
+            let found: Vec<_> = pointers.iter().map(|one| reference(one, None)).collect();
+            assert_eq!(are_disjoint(&found), expected, "{pointers:?}");
         }
     }
 
@@ -212,7 +314,7 @@ mod tests {
             (format!("/{}", "a".repeat(POINTER_BYTES_MAX)), false),
         ] {
             assert_eq!(
-                are_disjoint(&[&pointer]),
+                are_disjoint(&[reference(&pointer, None)]),
                 expected,
                 "{} bytes",
                 pointer.len()

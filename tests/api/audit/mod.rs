@@ -30,7 +30,7 @@ fn parsed(trail: &str) -> Vec<Value> {
 }
 
 /// Returns each distinct operation and resource, sorted.
-fn touched(events: &[Value]) -> Vec<String> {
+pub(crate) fn touched(events: &[Value]) -> Vec<String> {
     let mut touched: Vec<String> = events
         .iter()
         .filter(|event| !event["resource_name"].is_null())

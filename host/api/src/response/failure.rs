@@ -333,7 +333,9 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         | Failure::PathMalformed(_)
         | Failure::PermissionFixed
         | Failure::PluginInUse(_)
+        | Failure::ReferencedFieldMissing { .. }
         | Failure::ReferenceNotJson(_)
+        | Failure::ReferenceNotScalar(_)
         | Failure::TypeDiffers(_)
         | Failure::TypeNotGeneratable(_)
         | Failure::OnlyVersion

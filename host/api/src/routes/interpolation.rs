@@ -30,13 +30,14 @@ fn describe() -> Description {
         .text("The document is a JSON object. Its arrays may contain service bindings: objects with a field `credentials`. \
             If `credentials` contains a reference, the whole object is replaced with the value of the referenced credential, which must be of type json. \
             A reference is a string such as `((/demo/database))` in a field `credhub-ref`, `credhub_ref` or `store-ref`. \
-            The server's configuration may specify other fields.\n\n\
+            The server's configuration may specify other fields. It may also allow references in all other strings, \
+            to credentials of any type and to their fields: `postgres://((/demo/db.username))@host`.\n\n\
             This operation is also available in read-only mode.")
         .body::<Map<String, Value>>()
         .request_example("binding", json!({"services": [{"label": "db", "credentials": {"credhub-ref": "((/demo/database))"}}]}))
         .response::<Map<String, Value>>(200, "The document with its references resolved, otherwise unchanged.")
         .response_example("binding", json!({"services": [{"label": "db", "credentials": value}]}))
-        .error(400, "The document is malformed, or refers to a credential of another type.")
+        .error(400, "The document is malformed, or refers to a credential of another type or to an absent field.")
         .error(404, "A referenced credential does not exist, or the caller may not read it.")
         .error(413, "The referenced values are too large.")
         .error(501, "The server has no resolver configured.")

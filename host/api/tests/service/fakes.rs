@@ -377,6 +377,7 @@ impl Resolver for FixedResolver {
             .map(|(index, binding)| Reference {
                 pointer: format!("/a/{index}/credentials"),
                 name: binding["credentials"]["ref"].as_str().unwrap().to_owned(),
+                ..Reference::default()
             })
             .collect())
     }

@@ -10,7 +10,7 @@ use std::{collections::HashMap, sync::Arc};
 use crate::{
     Failure, Secret,
     authorization::{Authorization, Caller, EffectivePermissions},
-    credential::{CredentialType, LookupName, StoredVersion, VersionStore},
+    credential::{CredentialType, LookupName, NAME_CHARACTERS_MAX, StoredVersion, VersionStore},
     pace::Pace,
     permission::Operation,
     ports::{PluginCallError, PluginFaultError, Reference, Resolvers},
@@ -33,14 +33,15 @@ pub struct Interpolation {
 }
 
 impl Interpolation {
-    /// Replaces every reference in a document, a JSON text, with the newest value of the named credential. The rest of the
-    /// document stays as written.
+    /// Replaces every reference in a document, a JSON text, with the newest value of the named credential, or a part of it. The
+    /// rest of the document stays as written.
     ///
     /// # Errors
     /// [`Failure::NoResolver`] if no resolver is configured, [`Failure::NotFound`] for the first reference to a credential
     /// that does not exist or that the caller may not read, [`Failure::ReferenceNotJson`] for the first reference to a
-    /// credential of another type, [`Failure::ReferencesTooLarge`] beyond [`REFERENCED_BYTES_MAX`]; or if the resolver
-    /// refuses or fails.
+    /// credential of another type that does not allow any type, [`Failure::ReferencesTooLarge`] beyond
+    /// [`REFERENCED_BYTES_MAX`]; then [`Failure::ReferencedFieldMissing`] and [`Failure::ReferenceNotScalar`]; or if the
+    /// resolver refuses or fails.
     pub async fn interpolate(&self, caller: &Caller, document: &str) -> Result<String, Failure> {
         let resolver = self.resolvers.resolver().ok_or(Failure::NoResolver)?;
         let references = resolver.find_references(caller.actor(), document).await?;
@@ -52,10 +53,10 @@ impl Interpolation {
         let mut pace = Pace::default();
         for reference in &references {
             pace.step().await;
-            let value = values
-                .get(LookupName::new(&reference.name).folded())
-                .ok_or(Failure::NotFound)?;
-            substitutions.add(&reference.pointer, value.expose())?;
+            let name = LookupName::new(&reference.name);
+            let value = values.get(name.folded()).ok_or(Failure::NotFound)?;
+            let text = substitute(reference, value)?;
+            substitutions.add(&reference.pointer, reference.range.clone(), text)?;
         }
         Ok(substitutions.apply(document)?)
     }
@@ -96,12 +97,13 @@ impl Interpolation {
         let mut permits = HashMap::new();
         let mut size = ReferencedSize::default();
         let mut pace = Pace::default();
-        for name in &in_order {
+        for (reference, name) in references.iter().zip(&in_order) {
             pace.step().await;
             // For each requested casing of a name: permissions can differ by casing.
             let permit = permissions.permit(caller, Operation::Read, name)?;
             let version = by_name.get(name.folded()).ok_or(Failure::NotFound)?;
-            if version.credential_type.as_str() != CredentialType::JSON {
+            let is_json = version.credential_type.as_str() == CredentialType::JSON;
+            if !is_json && !reference.is_any_type {
                 return Err(Failure::ReferenceNotJson(version.name.clone()));
             }
             permit.touched_version(version.credential_id, version.id);
@@ -196,6 +198,35 @@ impl Interpolation {
         }
         Ok(by_name)
     }
+}
+
+/// Returns the part of a credential's value that replaces a reference: JSON text or, for a reference inside a string, the text
+/// of a scalar as it is written inside a JSON string.
+fn substitute<'a>(reference: &Reference, value: &'a Secret) -> Result<&'a str, Failure> {
+    let mut part = value.expose().trim();
+    for field in &reference.fields {
+        let fields = keywright_json::fields(part).unwrap_or_default();
+        let found = fields.into_iter().find(|(key, _)| key == field);
+        let (_, value) = found.ok_or_else(|| Failure::ReferencedFieldMissing {
+            name: shown(&reference.name),
+            field: shown(&reference.fields.join(".")),
+        })?;
+        part = value.get();
+    }
+    if reference.range.is_none() {
+        return Ok(part);
+    }
+    match part.strip_prefix('"') {
+        Some(text) => text.strip_suffix('"'),
+        None => Some(part).filter(|part| !part.starts_with(['{', '[', 'n'])),
+    }
+    .ok_or_else(|| Failure::ReferenceNotScalar(shown(&reference.name)))
+}
+
+/// Sanitizes text from a document for an error: at most as long as a name, without control characters.
+fn shown(text: &str) -> String {
+    let printable = text.chars().filter(|character| !character.is_control());
+    printable.take(NAME_CHARACTERS_MAX).collect()
 }
 
 /// The total size of the versions to substitute into one document, in bytes.

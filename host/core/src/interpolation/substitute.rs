@@ -1,6 +1,6 @@
 //! Substituting parts of a JSON text. The rest stays as written: numbers keep all their digits.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, ops::Range};
 
 use keywright_json::DEPTH_MAX;
 use serde::{
@@ -9,7 +9,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// A pointer is malformed, points to a missing part of the document, or overlaps another pointer.
+/// A pointer is malformed, points to a missing part of the document, or overlaps another pointer; or a range is not a part of a
+/// string, or overlaps another range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PointerError;
 
@@ -21,17 +22,30 @@ pub(super) struct Substitutions<'a> {
 
 #[derive(Default)]
 struct Node<'a> {
-    substitute: Option<&'a str>,
+    substitute: Option<Substitute<'a>>,
     /// By the field's name, or the element's index.
     children: BTreeMap<String, Node<'a>>,
 }
 
+enum Substitute<'a> {
+    /// A JSON text, for the whole part.
+    Whole(&'a str),
+    /// Contents of JSON strings, for ranges of a string in ascending order.
+    Ranges(Vec<(Range<usize>, &'a str)>),
+}
+
 impl<'a> Substitutions<'a> {
-    /// Adds a JSON text to substitute at a JSON Pointer (RFC 6901).
+    /// Adds a JSON text to substitute at a JSON Pointer (RFC 6901). With a range, adds the contents of a JSON string, with its
+    /// escapes, to substitute in the string there.
     ///
     /// # Errors
     /// If the pointer is malformed, has more than [`DEPTH_MAX`] segments, or overlaps another pointer.
-    pub(super) fn add(&mut self, pointer: &str, text: &'a str) -> Result<(), PointerError> {
+    pub(super) fn add(
+        &mut self,
+        pointer: &str,
+        range: Option<Range<usize>>,
+        text: &'a str,
+    ) -> Result<(), PointerError> {
         let mut node = &mut self.root;
         let mut tokens = pointer.split('/');
         if tokens.next() != Some("") {
@@ -44,17 +58,23 @@ impl<'a> Substitutions<'a> {
             let token = token.replace("~1", "/").replace("~0", "~");
             node = node.children.entry(token).or_default();
         }
-        if node.substitute.is_some() || !node.children.is_empty() {
+        if !node.children.is_empty() {
             return Err(PointerError);
         }
-        node.substitute = Some(text);
+        match (&mut node.substitute, range) {
+            (Some(Substitute::Ranges(ranges)), Some(range)) => ranges.push((range, text)),
+            (Some(_), _) => return Err(PointerError),
+            (empty, Some(range)) => *empty = Some(Substitute::Ranges(vec![(range, text)])),
+            (empty, None) => *empty = Some(Substitute::Whole(text)),
+        }
         Ok(())
     }
 
     /// Returns the document with all substitutions, in one pass over the document.
     ///
     /// # Errors
-    /// If a pointer points to a missing part, or the document breaks the rules of [`keywright_json::check`].
+    /// If a pointer points to a missing part, a range is not a part of a string or overlaps the one before, or the document
+    /// breaks the rules of [`keywright_json::check`].
     pub(super) fn apply(&self, document: &str) -> Result<String, PointerError> {
         let mut output = String::with_capacity(document.len());
         keywright_json::check(document)
@@ -95,14 +115,21 @@ impl<'de> DeserializeSeed<'de> for Substituter<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         self.output.push_str(self.prefix);
-        if let Some(text) = self.node.substitute {
-            IgnoredAny::deserialize(deserializer)?;
-            self.output.push_str(text);
-        } else if self.node.children.is_empty() {
-            let unchanged = <&RawValue>::deserialize(deserializer)?;
-            self.output.push_str(unchanged.get());
-        } else {
-            deserializer.deserialize_any(self)?;
+        match &self.node.substitute {
+            Some(Substitute::Whole(text)) => {
+                IgnoredAny::deserialize(deserializer)?;
+                self.output.push_str(text);
+            }
+            Some(Substitute::Ranges(ranges)) => {
+                let text = String::deserialize(deserializer)?;
+                push_substituted(&text, ranges, self.output)
+                    .ok_or_else(|| Error::custom("a range is not a part of the string"))?;
+            }
+            None if self.node.children.is_empty() => {
+                let unchanged = <&RawValue>::deserialize(deserializer)?;
+                self.output.push_str(unchanged.get());
+            }
+            None => deserializer.deserialize_any(self)?,
         }
         Ok(())
     }
@@ -123,9 +150,9 @@ impl<'de> Visitor<'de> for Substituter<'_, '_> {
         while let Some(key) = fields.next_key::<String>()? {
             self.output.push_str(prefix);
             prefix = ",";
-            self.output
-                .push_str(&serde_json::Value::from(key.as_str()).to_string());
-            self.output.push(':');
+            self.output.push('"');
+            self.output.push_str(&escaped(&key));
+            self.output.push_str("\":");
             let node = self.node.children.get(&key);
             found += usize::from(node.is_some());
             let node = node.unwrap_or(&untouched);
@@ -156,6 +183,34 @@ impl<'de> Visitor<'de> for Substituter<'_, '_> {
     }
 }
 
+/// Adds a string with substituted ranges to JSON text. Returns `None` if a range is not a part of the text, or overlaps the one
+/// before.
+fn push_substituted(
+    text: &str,
+    ranges: &[(Range<usize>, &str)],
+    output: &mut String,
+) -> Option<()> {
+    let mut end = 0;
+    output.push('"');
+    for (range, substitute) in ranges {
+        text.get(range.clone())?;
+        output.push_str(&escaped(text.get(end..range.start)?));
+        output.push_str(substitute);
+        end = range.end;
+    }
+    output.push_str(&escaped(text.get(end..)?));
+    output.push('"');
+    Some(())
+}
+
+/// Returns a text as it is written inside a JSON string.
+fn escaped(text: &str) -> String {
+    let mut escaped = serde_json::Value::from(text).to_string();
+    escaped.pop();
+    escaped.remove(0);
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,9 +218,61 @@ mod tests {
     fn substituted(document: &str, pointers: &[(&str, &str)]) -> Result<String, PointerError> {
         let mut substitutions = Substitutions::default();
         for (pointer, text) in pointers {
-            substitutions.add(pointer, text)?;
+            substitutions.add(pointer, None, text)?;
         }
         substitutions.apply(document)
+    }
+
+    fn inserted(string: &str, ranges: &[(Range<usize>, &str)]) -> Result<String, PointerError> {
+        let mut substitutions = Substitutions::default();
+        for (range, text) in ranges {
+            substitutions.add("/a", Some(range.clone()), text)?;
+        }
+        substitutions.apply(&format!(r#"{{"a":{string}}}"#))
+    }
+
+    #[test]
+    fn ranges_are_bytes_of_the_decoded_string() {
+        for (string, ranges, expected) in [
+            (r#""a-b""#, &[(1..2, "x")][..], r#""axb""#),
+            (
+                r#""abc""#,
+                &[(0..1, "x"), (1..2, "y"), (2..3, "z")],
+                r#""xyz""#,
+            ),
+            (r#""\u0061\"-ä""#, &[(2..3, r"\n")], r#""a\"\nä""#),
+            (r#""ä""#, &[(0..2, "")], r#""""#),
+        ] {
+            let expected = format!(r#"{{"a":{expected}}}"#);
+            assert_eq!(inserted(string, ranges), Ok(expected), "{string}");
+        }
+    }
+
+    #[test]
+    fn ranges_outside_a_string_or_overlapping_are_rejected() {
+        for (string, ranges) in [
+            (r#""abc""#, &[(0..4, "")][..]),
+            (r#""abc""#, &[(4..4, "")]),
+            (r#""ä""#, &[(0..1, "")]),
+            (r#""ä""#, &[(1..2, "")]),
+            (r#""abc""#, &[(0..2, ""), (1..3, "")]),
+            (r#""abc""#, &[(1..2, ""), (0..1, "")]),
+            (r#""abc""#, &[(0..1, ""), (0..1, "")]),
+            (r#""abc""#, &[(Range { start: 2, end: 1 }, "")]),
+            ("123", &[(0..1, "")]),
+            ("[]", &[(0..1, "")]),
+        ] {
+            assert_eq!(
+                inserted(string, ranges),
+                Err(PointerError),
+                "{string} {ranges:?}"
+            );
+        }
+        for (first, second) in [(None, Some(0..1)), (Some(0..1), None)] {
+            let mut substitutions = Substitutions::default();
+            assert_eq!(substitutions.add("/a", first, "1"), Ok(()));
+            assert_eq!(substitutions.add("/a", second, "1"), Err(PointerError));
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub use encryption::{
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, GeneratorDescription, Generators, HostWork, POINTER_SEGMENTS_MAX, PluginCallError,
-    PluginFaultError, Recovered, Reference, Resolver, Resolvers, Violation,
+    PluginFaultError, REFERENCE_FIELDS_MAX, Recovered, Reference, Resolver, Resolvers, Violation,
 };
 pub use reading::{
     CredentialKey, NewestSize, PermittedRead, PermittedReads, PermittedVersions, ReadVersions,

@@ -1,6 +1,6 @@
 //! The ports of plugins: generators and the resolver.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -138,7 +138,8 @@ pub trait Resolvers: Send + Sync {
 #[async_trait]
 pub trait Resolver: Send + Sync {
     /// Returns the references in an actor's JSON document, in document order. References are not nested, and their pointers
-    /// have at most [`POINTER_SEGMENTS_MAX`] segments.
+    /// have at most [`POINTER_SEGMENTS_MAX`] segments. Only references with ranges have equal pointers. These ranges are not
+    /// empty, ascend and do not overlap.
     async fn find_references(
         &self,
         actor: &Actor,
@@ -149,13 +150,22 @@ pub trait Resolver: Send + Sync {
 /// The maximum number of segments in a reference's pointer: the maximum nesting depth of a document.
 pub const POINTER_SEGMENTS_MAX: usize = keywright_json::DEPTH_MAX;
 
+/// The maximum number of fields in a reference. The host parses the value again at each.
+pub const REFERENCE_FIELDS_MAX: usize = 8;
+
 /// A reference in a document to a credential.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reference {
     /// A JSON Pointer (RFC 6901) to the reference.
     pub pointer: String,
+    /// The part of the string at `pointer` to replace, in bytes; `None` to replace the whole value at `pointer`.
+    pub range: Option<Range<usize>>,
     /// The credential's name, as written in the document.
     pub name: String,
+    /// The keys that lead to the part of the credential's value to substitute, at most [`REFERENCE_FIELDS_MAX`].
+    pub fields: Vec<String>,
+    /// Whether the credential may have a type other than json.
+    pub is_any_type: bool,
 }
 
 /// The error of a plugin call.

@@ -34,7 +34,7 @@ use crate::{
     load::engine_for,
     outline::Outline,
     refused::{LoadError, PluginLoadError, Refusal},
-    resolver::RESOLVER,
+    resolver::RESOLVERS,
 };
 
 /// The number of warm-up calls before the measured calls.
@@ -210,8 +210,7 @@ impl PluginUnderTest {
     }
 
     fn is_resolver(&self) -> bool {
-        let exports = |interface| exports_any(&self.outline, interface);
-        exports(RESOLVER) && !exports(DESCRIPTOR)
+        exports_any(&self.outline, &RESOLVERS) && !exports_any(&self.outline, &[DESCRIPTOR])
     }
 
     fn inspect_generator(&self) -> Result<InspectedGenerator, PluginTestError> {
@@ -240,7 +239,8 @@ impl PluginUnderTest {
     fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, PluginTestError> {
         let role = role(&self.name, &self.config);
         let refused = |refusal| self.refused(refusal);
-        let checked = CheckedComponent::check(&self.outline, role, DESCRIPTOR).map_err(refused)?;
+        let checked =
+            CheckedComponent::check(&self.outline, role, &[DESCRIPTOR]).map_err(refused)?;
         let digest = self.digest.clone();
         let linked = link(&self.engine, &self.component, digest, checked, random);
         let mut plugin = linked.map_err(refused)?;

@@ -176,6 +176,7 @@ async fn the_resolver_gets_the_document_and_returns_references() {
     let expected = Reference {
         pointer: "/a".to_owned(),
         name: r#"{"a":1}"#.to_owned(),
+        ..Reference::default()
     };
     assert_eq!(found, [expected]);
 }
@@ -187,7 +188,7 @@ async fn more_than_1000_references_are_rejected() {
         async move { resolver.find_references(&actor(), "{}").await }
     };
     assert_eq!(find("most-references").await.unwrap().len(), 1_000);
-    for behaviour in ["many-references", "amplify", "long-name"] {
+    for behaviour in ["many-references", "amplify", "long-name", "long-field"] {
         let outcome = find(behaviour).await;
         assert!(
             matches!(outcome, Err(PluginCallError::DocumentRefused(_))),

@@ -7,11 +7,11 @@ use bindings::{
             issued_generator::{self, Issuer},
             normalizer, recoverer,
         },
-        interpolation::resolver,
+        interpolation::{any_type_resolver as resolver, resolver as json_resolver},
     },
     keywright::{generator::types::Failure, signing::issuer::SigningError},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::behaviour::{behave, dump, echo, hexadecimal, named, search, tbs_certificate};
 
@@ -32,6 +32,7 @@ pub(crate) mod bindings {
             world guest {
                 include keywright:generator/issued-generator-plugin@0.2.0;
                 include keywright:interpolation/resolver-plugin@0.2.0;
+                include keywright:interpolation/any-type-resolver-plugin@0.2.0;
                 export keywright:generator/normalizer@0.2.0;
                 export keywright:generator/acceptor@0.2.0;
                 export keywright:generator/recoverer@0.2.0;
@@ -181,7 +182,10 @@ impl resolver::Guest for Component {
     ) -> Result<Vec<resolver::Reference>, resolver::Failure> {
         let reference = |pointer: &str, name: &str| resolver::Reference {
             pointer: pointer.to_owned(),
+            range: None,
             name: name.to_owned(),
+            fields: Vec::new(),
+            any_type: false,
         };
         let numbered = |count: usize| {
             (0..count)
@@ -202,12 +206,17 @@ impl resolver::Guest for Component {
             Some("overlapping-pointers") => Ok((1..=128)
                 .map(|segments| reference(&"/0".repeat(segments), "x"))
                 .collect()),
+            Some("listed") => Ok(listed(&document)),
             Some("most-references") => Ok(numbered(1_000)),
             Some("many-references") => Ok(numbered(1_001)),
             Some("amplify") => Ok((0..500_000).map(|_| reference("", "")).collect()),
             Some("twice") => Ok(vec![reference("/a", "x"), reference("/a", "y")]),
             Some("within") => Ok(vec![reference("/a/b", "x"), reference("/a", "y")]),
             Some("long-name") => Ok(vec![reference("/a", &"x".repeat(128 * 1024))]),
+            Some("long-field") => Ok(vec![resolver::Reference {
+                fields: vec!["x".repeat(128 * 1024)],
+                ..reference("/a", "x")
+            }]),
             Some("refuse-document") => Err(resolver::Failure::InvalidDocument(format!(
                 "no\n{}",
                 "x".repeat(4096)
@@ -216,15 +225,41 @@ impl resolver::Guest for Component {
                 Ok(vec![reference(behaviour.trim_start_matches("at:"), "x")])
             }
             Some(behaviour) => match behave(behaviour) {
-                Ok(name) => Ok(vec![resolver::Reference {
-                    pointer: "/a".to_owned(),
-                    name,
-                }]),
+                Ok(name) => Ok(vec![reference("/a", &name)]),
                 Err(Failure::Misconfigured(text)) => Err(resolver::Failure::Misconfigured(text)),
                 Err(_) => Err(resolver::Failure::Other("failed".to_owned())),
             },
         }
     }
+}
+
+impl json_resolver::Guest for Component {
+    fn find_references(
+        _document: String,
+        _settings: String,
+    ) -> Result<Vec<json_resolver::Reference>, json_resolver::Failure> {
+        let wrong = "the host must call the other interface";
+        Err(json_resolver::Failure::Other(wrong.to_owned()))
+    }
+}
+
+/// Returns the references that the document lists, each as its pointer, range, name, fields, and whether it allows any type.
+fn listed(document: &str) -> Vec<resolver::Reference> {
+    type Listed = (String, Option<(u32, u32)>, String, Vec<String>, bool);
+    let document: Value = serde_json::from_str(document).unwrap_or_default();
+    let listed = document.get("references").cloned().unwrap_or_default();
+    let listed: Vec<Listed> = serde_json::from_value(listed).unwrap_or_default();
+    let references =
+        listed.into_iter().map(
+            |(pointer, range, name, fields, any_type)| resolver::Reference {
+                pointer,
+                range: range.map(|(start, end)| resolver::Range { start, end }),
+                name,
+                fields,
+                any_type,
+            },
+        );
+    references.collect()
 }
 
 fn noted(note: &str) -> String {

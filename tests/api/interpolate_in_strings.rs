@@ -1,0 +1,306 @@
+//! Interpolating references in strings, to credentials of any type: the setting `references_in_strings` of the shipped resolver.
+
+use keywright_harness::{Options, Response, Server, component};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    audit::{events_of, touched},
+    given,
+};
+
+async fn interpolate(server: &Server, document: Value) -> Response {
+    server.post("/api/v1/interpolate", document).await
+}
+
+fn options(setting: &str) -> Options {
+    let section = format!(
+        "[resolver]\ncomponent = \"{}\"\nsettings = {{ references_in_strings = {setting} }}\n\
+         limits = {{ input_bytes_max = 1114112 }}",
+        component("interpolation").display()
+    );
+    Options::default().without_resolver().extra(&section)
+}
+
+const PASSWORD: &str = "canary \"\\\n\u{7f}ä((/text))$1";
+
+/// A server that searches strings, with a credential of each kind of value.
+async fn server() -> Server {
+    let server = Server::start_with(&options("true")).await;
+    for (name, credential_type, value) in [
+        ("/text", "value", json!("canary-text")),
+        ("/password", "password", json!(PASSWORD)),
+        (
+            "/db",
+            "user",
+            json!({"username": "ada", "password": PASSWORD}),
+        ),
+        (
+            "/json",
+            "json",
+            json!({"a": {"b": [1, null], "c": "canary-c"}, "null": null, "on": true, "": 7}),
+        ),
+    ] {
+        given::set(&server, name, credential_type, value).await;
+    }
+    server
+}
+
+// Substituted values.
+
+#[tokio::test]
+async fn a_reference_that_is_a_whole_string_keeps_the_type_of_the_value() {
+    let server = server().await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let leaf = given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
+    let db = given::newest(&server, "/db").await;
+    for (reference, expected) in [
+        ("((/text))", json!("canary-text")),
+        ("((text))", json!("canary-text")),
+        ("((!/text))", json!("canary-text")),
+        ("((/TEXT))", json!("canary-text")),
+        ("((/password))", json!(PASSWORD)),
+        ("((/db))", db["value"].clone()),
+        ("((/db.username))", json!("ada")),
+        ("((/json.a))", json!({"b": [1, null], "c": "canary-c"})),
+        ("((/json.a.b))", json!([1, null])),
+        ("((/json.null))", Value::Null),
+        ("((/json.on))", json!(true)),
+        ("((/json.))", json!(7)),
+        (
+            "((/leaf.private_key))",
+            leaf["value"]["private_key"].clone(),
+        ),
+        ("((/leaf.ca))", leaf["value"]["ca"].clone()),
+    ] {
+        let document = |value: Value| json!({"a": [value, {"b": value}], "kept": "((not this))"});
+        let response = interpolate(&server, document(json!(reference))).await;
+        assert_eq!(
+            response.expect(200).json(),
+            document(expected),
+            "{reference}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn references_inside_longer_strings_are_replaced_by_text() {
+    let server = server().await;
+    let url = format!("db://ada:{PASSWORD}@h?on=true&n=7\n");
+    for (text, expected) in [
+        (
+            "db://((/db.username)):((/db.password))@h?on=((/json.on))&n=((/json.))\n",
+            url.as_str(),
+        ),
+        ("ü\"\\ä((/json.a.c))((/json.a.c))", "ü\"\\äcanary-ccanary-c"),
+        ("(((/text)))", "(canary-text)"),
+        (" ((/text))", " canary-text"),
+        ("((/absent ((/text))", "((/absent canary-text"),
+    ] {
+        let response = interpolate(&server, json!({"a": {"b": [text]}})).await;
+        let expected = json!({"a": {"b": [expected]}});
+        assert_eq!(response.expect(200).json(), expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn inserted_numbers_keep_their_digits() {
+    let server = server().await;
+    let body = r#"{"name":"/n","type":"json","value":{"n":1.50,"large":12345678901234567890123}}"#;
+    let set = server.authorized(Method::PUT, "/api/v1/data").body(body);
+    server.send(set).await.expect(200);
+    let response = interpolate(
+        &server,
+        json!({"a": "((/n.n)), ((/n.large))", "b": "((/n.n))"}),
+    );
+    assert_eq!(
+        response.await.expect(200).body,
+        r#"{"a":"1.50, 12345678901234567890123","b":1.50}"#
+    );
+}
+
+#[tokio::test]
+async fn references_of_service_bindings_keep_their_rules() {
+    let server = server().await;
+    let binding = |reference: &str, sibling: &str| {
+        let credentials = json!({"credhub-ref": reference, "sibling": sibling});
+        json!({"s": [{"label": "((/text))", "credentials": credentials}]})
+    };
+    let value = given::newest(&server, "/json").await["value"].clone();
+    let response = interpolate(&server, binding("((/json))", "((/absent))")).await;
+    let expected = json!({"s": [{"label": "canary-text", "credentials": value}]});
+    assert_eq!(response.expect(200).json(), expected);
+    for (reference, status) in [
+        ("((/db))", 400),
+        ("((/text))", 400),
+        ("((/json.a))", 404),
+        ("((!/json))", 404),
+    ] {
+        interpolate(&server, binding(reference, ""))
+            .await
+            .expect(status)
+            .error();
+    }
+}
+
+// Failures.
+
+#[tokio::test]
+async fn without_the_setting_strings_are_returned_unchanged() {
+    for server in [
+        Server::start().await,
+        Server::start_with(&options("false")).await,
+    ] {
+        given::set_value(&server, "/text", "v").await;
+        let document = json!({"a": "((/text))", "s": [{"credentials": {"b": "x((/absent))"}}]});
+        let response = interpolate(&server, document.clone()).await;
+        assert_eq!(response.expect(200).json(), document);
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_setting_is_the_operators_error() {
+    let server = Server::start_with(&options("\"yes\"")).await;
+    let error = interpolate(&server, json!({})).await.expect(500).error();
+    assert_eq!(
+        error,
+        "the plugin resolver reported that its settings are invalid"
+    );
+    let named = "the setting `references_in_strings` must be true or false";
+    assert!(server.log().contains(named), "{}", server.log());
+}
+
+#[tokio::test]
+async fn references_that_cannot_be_substituted_are_400_and_name_the_credential() {
+    let server = server().await;
+    for (text, error) in [
+        (
+            "((/db.name))",
+            "the value of the credential /db has no field name",
+        ),
+        (
+            "((/db.username.x))",
+            "the value of the credential /db has no field username.x",
+        ),
+        (
+            "((/db.USERNAME))",
+            "the value of the credential /db has no field USERNAME",
+        ),
+        (
+            "((/text.a))",
+            "the value of the credential /text has no field a",
+        ),
+        (
+            "((/json.a.b.0))",
+            "the value of the credential /json has no field a.b.0",
+        ),
+        ("x((/db))", NOT_INSERTED),
+        ("x((/json.a.b))", NOT_INSERTED),
+        ("x((/json.null))", NOT_INSERTED),
+    ] {
+        let response = interpolate(&server, json!({"a": "((/db))", "b": text})).await;
+        let found = response.expect(400).error();
+        assert!(found.contains(error), "{text}: {found}");
+        assert!(
+            !found.contains("canary") && !server.log().contains("canary"),
+            "{text}"
+        );
+    }
+}
+
+const NOT_INSERTED: &str =
+    "can't be inserted into a string: only strings, numbers and booleans can";
+
+#[tokio::test]
+async fn absent_and_unreadable_references_are_404_with_the_same_text() {
+    let server = server().await;
+    let reader = server.as_client("reader").await;
+    server.grant("/db", reader.actor(), &["read"]).await;
+    let resolved = reader.post("/api/v1/interpolate", json!({"a": "x((db.username))"}));
+    assert_eq!(resolved.await.expect(200).json(), json!({"a": "xada"}));
+    for name in ["/text", "/absent", "/DB"] {
+        for text in [format!("(({name}))"), format!("x(({name}.y))")] {
+            let document = json!({"a": "((/db.password))", "b": text});
+            let response = reader.post("/api/v1/interpolate", document).await;
+            assert_eq!(
+                response.expect(404).error(),
+                "the credential does not exist or the caller may not access it"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_referenced_credential_has_one_event() {
+    let server = server().await;
+    let document = json!({"a": "((/db.username)):((/db.password))", "b": "((/password))"});
+    let events = events_of(&server, &interpolate(&server, document).await.expect(200));
+    assert_eq!(touched(&events), ["read /db", "read /password"]);
+    let mut versions = Vec::new();
+    for name in ["/db", "/password"] {
+        versions.push(given::newest(&server, name).await["id"].clone());
+    }
+    for (event, version) in events.iter().zip(versions) {
+        assert_eq!(event["version_id"], version);
+    }
+}
+
+// Limits.
+
+#[tokio::test]
+async fn more_than_1000_references_or_8_fields_are_400() {
+    let server = server().await;
+    let deepest = (0..8).fold(json!("deep"), |value, _| json!({"a": value}));
+    given::set(&server, "/deep", "json", deepest).await;
+    let text = |count: usize| "((text))".repeat(count);
+    let fields = |count: usize| format!("((deep{}))", ".a".repeat(count));
+    for (text, status) in [
+        (text(1_000), 200),
+        (text(1_001), 400),
+        (text(10_000), 400),
+        (fields(8), 200),
+        (fields(9), 400),
+    ] {
+        let response = interpolate(&server, json!({"a": text})).await;
+        assert_eq!(response.status, status, "{}", response.body);
+        if status == 400 {
+            assert!(response.error().contains("references"), "{}", response.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn references_are_found_at_the_maximum_depth() {
+    let server = server().await;
+    for (levels, status) in [(127, 200), (128, 400)] {
+        let document = |text: &str| {
+            let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+            format!(r#"{{"a":{open}"{text}"{close}}}"#)
+        };
+        for reference in ["((text))", "x((text))"] {
+            let request = server.authorized(Method::POST, "/api/v1/interpolate");
+            let response = server.send(request.body(document(reference))).await;
+            assert_eq!(response.status, status, "{levels}: {}", response.body);
+            let expected = document(&reference.replace("((text))", "canary-text"));
+            assert_eq!(
+                response.body == expected,
+                status == 200,
+                "{}",
+                response.body
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_version_counts_in_full_for_each_referenced_field() {
+    let server = server().await;
+    // With the other data that is encrypted with it, a little more than 64,000 bytes.
+    let value = json!({"a": "x", "text": "x".repeat(64_000 - r#"{"a":"x","text":""}"#.len())});
+    given::set(&server, "/large", "json", value).await;
+    for (references, status) in [(261, 200), (263, 413)] {
+        let document = json!({"a": "((/large.a))".repeat(references)});
+        let response = interpolate(&server, document).await;
+        assert_eq!(response.status, status, "{references}");
+    }
+}
