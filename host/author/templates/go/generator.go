@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	wit "go.bytecodealliance.org/pkg/wit/types"
 	descriptor "keywright-plugin-sample-token/generated/keywright_generator_descriptor"
@@ -16,9 +17,17 @@ type parameters struct {
 	Length int `json:"length"`
 }
 
-// makeValue generates a value. EDIT THIS FUNCTION, then the schemas and the description below.
-// crypto/rand reads the randomness of the host.
-func makeValue(parameters parameters) (any, error) {
+// settings are the operator's, such as `settings = { length_max = 48 }` in the configuration of the plugin.
+type settings struct {
+	LengthMax int `json:"length_max"`
+}
+
+// makeValue generates a value. EDIT THIS FUNCTION, then the schemas, the settings and the description below.
+// crypto/rand reads the randomness of the host. There is no clock: use generation.NowSeconds.
+func makeValue(parameters parameters, settings settings) (any, *types.Failure) {
+	if parameters.Length > settings.LengthMax {
+		return nil, invalid("length", fmt.Sprintf("must be at most %d", settings.LengthMax))
+	}
 	bytes := make([]byte, parameters.Length)
 	rand.Read(bytes)
 	return hex.EncodeToString(bytes), nil
@@ -43,17 +52,22 @@ func Describe() descriptor.Description {
 
 // Generate generates a value for the host.
 func Generate(generation generator.Generation) wit.Result[string, types.Failure] {
-	var requested parameters
-	if err := json.Unmarshal([]byte(generation.Parameters), &requested); err != nil {
-		return wit.Err[string](types.MakeFailureOther(err.Error()))
+	configured := settings{LengthMax: 64}
+	if err := decode(generation.Settings, &configured); err != nil {
+		// A failure for the operator, which a server only logs.
+		return wit.Err[string](types.MakeFailureMisconfigured(err.Error()))
 	}
-	value, err := makeValue(requested)
-	if err != nil {
-		return wit.Err[string](types.MakeFailureOther(err.Error()))
+	var requested parameters
+	if err := decode(generation.Parameters, &requested); err != nil {
+		return wit.Err[string](*other(err))
+	}
+	value, failure := makeValue(requested, configured)
+	if failure != nil {
+		return wit.Err[string](*failure)
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return wit.Err[string](types.MakeFailureOther(err.Error()))
+		return wit.Err[string](*other(err))
 	}
 	return wit.Ok[string, types.Failure](string(text))
 }

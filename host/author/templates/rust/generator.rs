@@ -1,13 +1,20 @@
 //! Generates values of the type `sample-token`: random bytes in hexadecimal.
 
 use exports::keywright::generator::{descriptor, generator};
-use keywright::generator::{notes::note, types::Failure};
+use keywright::generator::{
+    notes::note,
+    types::{Failure, Violation},
+};
 use serde_json::{Value, json};
 use wasi::random::random::get_random_bytes;
 
-/// Generates a value. EDIT THIS FUNCTION, then the schemas and the description below.
-fn make_value(parameters: &Value) -> Result<Value, Failure> {
+/// Generates a value. EDIT THIS FUNCTION, then the schemas, the settings and the description below.
+fn make_value(parameters: &Value, settings: &Value) -> Result<Value, Failure> {
     let length = parameters["length"].as_u64().unwrap_or_default();
+    let length_max = settings["length_max"].as_u64().unwrap_or(64);
+    if length > length_max {
+        return Err(invalid("length", &format!("must be at most {length_max}")));
+    }
     let bytes = get_random_bytes(length);
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(json!(digits))
@@ -27,6 +34,31 @@ fn parameters_schema() -> Value {
 /// The generated value. Mark secret parts as `writeOnly`.
 fn value_schema() -> Value {
     json!({"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": true})
+}
+
+/// Checks the operator's settings, such as `settings = { length_max = 48 }` in the configuration of the plugin.
+fn check_settings(settings: &Value) -> Result<(), Failure> {
+    for (name, setting) in settings.as_object().into_iter().flatten() {
+        if name != "length_max" || !setting.is_u64() {
+            let rule = "the only setting is length_max, a number".to_owned();
+            return Err(Failure::Misconfigured(rule));
+        }
+    }
+    Ok(())
+}
+
+/// A failure for the caller, with status 400: a parameter breaks a rule. For a field of a value in `accept` and `recover`, use
+/// `Failure::InvalidValue` in the same way.
+fn invalid(parameter: &str, rule: &str) -> Failure {
+    Failure::InvalidParameters(Violation {
+        member: Some(parameter.to_owned()),
+        rule: rule.to_owned(),
+    })
+}
+
+/// A failure for the author, which a server only logs. It must not contain a secret.
+fn other(cause: impl ToString) -> Failure {
+    Failure::Other(cause.to_string())
 }
 
 /// Prints panics as notes, which `keywright plugin run` and `keywright plugin test` show. Call this first in each function.
@@ -55,9 +87,10 @@ impl descriptor::Guest for Plugin {
 impl generator::Guest for Plugin {
     fn generate(generation: generator::Generation) -> Result<String, Failure> {
         note_panics();
-        let parameters = serde_json::from_str(&generation.parameters)
-            .map_err(|error| Failure::Other(error.to_string()))?;
-        Ok(make_value(&parameters)?.to_string())
+        let settings = serde_json::from_str(&generation.settings).map_err(other)?;
+        check_settings(&settings)?;
+        let parameters = serde_json::from_str(&generation.parameters).map_err(other)?;
+        Ok(make_value(&parameters, &settings)?.to_string())
     }
 }
 
