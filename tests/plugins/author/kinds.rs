@@ -199,13 +199,13 @@ fn javascript_has_text_encoder_and_decoder() {
     let text = fs::read_to_string(&source).unwrap();
     let start = "function makeValue(parameters, settings) {\n";
     let calls = r"
-  const bytes = new TextEncoder().encode('\ufeffé€😀\ud800');
-  note(bytes.join());
-  note(new TextDecoder().decode(bytes));
+  const utf8 = new TextEncoder().encode('\ufeffé€😀\ud800');
+  note(utf8.join());
+  note(new TextDecoder().decode(utf8));
   note(new TextDecoder().decode(Uint8Array.of(0x61, 0xe2, 0x82, 0xff, 0xed, 0xa0)));
   note(JSON.stringify(new TextEncoder().encodeInto('a€', new Uint8Array(3))));
   const streaming = new TextDecoder('utf-8');
-  note(streaming.decode(bytes.subarray(3, 4), { stream: true }) + streaming.decode(bytes.subarray(4, 5)));
+  note(streaming.decode(utf8.subarray(3, 4), { stream: true }) + streaming.decode(utf8.subarray(4, 5)));
   new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.of(0xc0));
 ";
     fs::write(&source, text.replacen(start, &format!("{start}{calls}"), 1)).unwrap();
