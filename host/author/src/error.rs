@@ -40,6 +40,16 @@ pub enum BuildError {
         /// The folder.
         folder: PathBuf,
     },
+    /// Python can't import the project's module.
+    #[error("could not import {place}: {cause}{}", hint.unwrap_or_default())]
+    ImportFailed {
+        /// The innermost file and line in the project's folder.
+        place: String,
+        /// The exception.
+        cause: String,
+        /// The likely reason.
+        hint: Option<&'static str>,
+    },
     /// The manifest of the project is malformed.
     #[error("{} {rule}", file.display())]
     ManifestMalformed {

@@ -1,4 +1,4 @@
-//! The supported languages for plugin projects.
+//! The supported languages and kinds of plugin projects.
 
 use std::{fmt, path::Path, str::FromStr};
 
@@ -53,6 +53,17 @@ impl Language {
         }
     }
 
+    /// Returns the path of the source file in new projects.
+    pub(crate) const fn source(self) -> &'static str {
+        match self {
+            Self::C => "plugin.c",
+            Self::Go => "plugin.go",
+            Self::JavaScript => "plugin.js",
+            Self::Python => "plugin.py",
+            Self::Rust => "src/lib.rs",
+        }
+    }
+
     /// Detects the language of the project in a folder.
     ///
     /// # Errors
@@ -88,6 +99,83 @@ impl FromStr for Language {
             .ok_or(UnknownLanguageError)
     }
 }
+
+/// A kind of plugin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A generator.
+    #[default]
+    Generator,
+    /// A generator whose values a CA of the server signs.
+    Issued,
+    /// A resolver.
+    Resolver,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Generator, Self::Issued, Self::Resolver];
+
+    /// Returns the name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Generator => "generator",
+            Self::Issued => "issued",
+            Self::Resolver => "resolver",
+        }
+    }
+
+    /// Returns the languages that have a template for this kind: for issued generators those with libraries for X.509 and keys that
+    /// need no other source of randomness, for resolvers those with a library for JSON.
+    #[must_use]
+    pub const fn languages(self) -> &'static [Language] {
+        match self {
+            Self::Generator => &Language::ALL,
+            Self::Issued => &[Language::Rust, Language::Go],
+            Self::Resolver => &[
+                Language::Rust,
+                Language::JavaScript,
+                Language::Python,
+                Language::Go,
+            ],
+        }
+    }
+
+    pub(crate) fn language_names(self) -> String {
+        let names: Vec<&str> = self
+            .languages()
+            .iter()
+            .map(|language| language.name())
+            .collect();
+        match names.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                format!("{} or {last}", others.join(", "))
+            }
+            _ => names.concat(),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownKindError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|kind| kind.name() == name).ok_or(UnknownKindError)
+    }
+}
+
+/// An unknown kind of plugin.
+#[derive(Debug, thiserror::Error)]
+#[error("must be generator, issued or resolver")]
+pub struct UnknownKindError;
 
 /// An unknown language name.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::PermissionsExt,
     path::{self, Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Command, ExitStatus, Output, Stdio},
 };
 
 use crate::error::BuildError;
@@ -131,6 +131,18 @@ impl<'a> Call<'a> {
         self.check_status(status)
     }
 
+    /// Runs the program, and returns whether it succeeded, with all its output in the order of the streams. Nothing is printed.
+    pub(crate) fn captured(self) -> Result<(ExitStatus, String), BuildError> {
+        self.print_command_line();
+        let output = self.command().output();
+        let output = output.map_err(|source| BuildError::ToolNotStarted {
+            tool: self.program.display_name.to_string_lossy().into_owned(),
+            source,
+        })?;
+        let text = [output.stdout, output.stderr].concat();
+        Ok((output.status, String::from_utf8_lossy(&text).into_owned()))
+    }
+
     /// Runs the program and returns its standard output.
     pub(crate) fn output(self) -> Result<Vec<u8>, BuildError> {
         self.print_command_line();
@@ -142,7 +154,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn check_status(&self, status: io::Result<std::process::ExitStatus>) -> Result<(), BuildError> {
+    fn check_status(&self, status: io::Result<ExitStatus>) -> Result<(), BuildError> {
         let tool = || self.program.display_name.to_string_lossy().into_owned();
         match status {
             Ok(status) if status.success() => Ok(()),

@@ -1,5 +1,4 @@
-//! Creates projects from the embedded files of `templates/`. A project is a folder with a small but complete generator, and each
-//! template is itself a project.
+//! Creates projects from the embedded files of `templates/`. A project is a folder with a small but complete plugin.
 
 use std::{
     fmt, fs, io,
@@ -7,17 +6,22 @@ use std::{
     str::FromStr,
 };
 
-use crate::language::Language;
+use crate::language::{Kind, Language};
 
 /// Creates a project in a new subfolder of `parent`, and returns the path of the subfolder.
 ///
 /// # Errors
-/// If the path already exists, or a file can't be written. An existing path is not changed.
+/// If there is no template of this kind in this language, the path already exists, or a file can't be written. An existing path is
+/// not changed.
 pub fn begin(
     parent: &Path,
     name: &ProjectName,
+    kind: Kind,
     language: Language,
 ) -> Result<PathBuf, NewProjectError> {
+    if !kind.languages().contains(&language) {
+        return Err(NewProjectError::KindUnsupported { kind, language });
+    }
     let folder = parent.join(&name.0);
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -29,7 +33,7 @@ pub fn begin(
         }
         created => created.map_err(failed(&folder))?,
     }
-    for (path, text) in template_files(language) {
+    for (path, text) in template_files(kind, language) {
         let path = folder.join(path.replace(TEMPLATE_NAME, &name.0));
         if let Some(within) = path.parent() {
             fs::create_dir_all(within).map_err(failed(within))?;
@@ -82,6 +86,14 @@ pub enum NewProjectError {
         /// The path.
         folder: PathBuf,
     },
+    /// There is no template of this kind in this language.
+    #[error("there is no template for --kind {kind} in {language}; use --lang {}", kind.language_names())]
+    KindUnsupported {
+        /// The kind.
+        kind: Kind,
+        /// The language.
+        language: Language,
+    },
     /// A file or folder can't be written.
     #[error("could not write {}", path.display())]
     NotWritten {
@@ -92,16 +104,164 @@ pub enum NewProjectError {
     },
 }
 
-/// Returns the files of a language's template.
-fn template_files(language: Language) -> impl Iterator<Item = File> {
-    let own = match language {
-        Language::C => C,
-        Language::Go => GO,
-        Language::JavaScript => JAVASCRIPT,
-        Language::Python => PYTHON,
-        Language::Rust => RUST,
+/// Returns the files of a project, with the project name of the templates.
+fn template_files(kind: Kind, language: Language) -> Vec<(&'static str, String)> {
+    let source = match (kind, language) {
+        (Kind::Generator, Language::C) => include_str!("../templates/c/generator.c"),
+        (Kind::Generator, Language::Go) => include_str!("../templates/go/generator.go"),
+        (Kind::Issued, Language::Go) => include_str!("../templates/go/issued.go"),
+        (Kind::Resolver, Language::Go) => include_str!("../templates/go/resolver.go"),
+        (Kind::Generator, Language::JavaScript) => include_str!("../templates/js/generator.js"),
+        (Kind::Resolver, Language::JavaScript) => include_str!("../templates/js/resolver.js"),
+        (Kind::Generator, Language::Python) => include_str!("../templates/python/generator.py"),
+        (Kind::Resolver, Language::Python) => include_str!("../templates/python/resolver.py"),
+        (Kind::Generator, Language::Rust) => include_str!("../templates/rust/generator.rs"),
+        (Kind::Issued, Language::Rust) => include_str!("../templates/rust/issued.rs"),
+        (Kind::Resolver, Language::Rust) => include_str!("../templates/rust/resolver.rs"),
+        _ => return Vec::new(),
     };
-    own.iter().chain(COMMON).copied()
+    let texts = Texts { kind, language };
+    let mut files = vec![
+        (language.source(), source.to_owned()),
+        (".gitignore", GITIGNORE.to_owned()),
+    ];
+    files.extend(language_files(kind, language));
+    let kind_files: &[File] = match kind {
+        Kind::Generator => &GENERATOR,
+        Kind::Issued => &ISSUED,
+        Kind::Resolver => &RESOLVER,
+    };
+    files.extend(
+        kind_files
+            .iter()
+            .map(|(path, text)| (*path, texts.fill(text))),
+    );
+    files
+}
+
+/// Returns the files for the tools of a language.
+fn language_files(kind: Kind, language: Language) -> Vec<(&'static str, String)> {
+    let files: &[File] = match language {
+        Language::C => &[],
+        Language::Go => &[
+            ("go.mod", include_str!("../templates/go/go.mod")),
+            ("go.sum", include_str!("../templates/go/go.sum")),
+            ("failures.go", include_str!("../templates/go/failures.go")),
+        ],
+        Language::JavaScript => &[
+            ("package.json", include_str!("../templates/js/package.json")),
+            (
+                "text-encoding.js",
+                include_str!("../templates/js/text-encoding.js"),
+            ),
+        ],
+        Language::Python => &[(
+            "requirements.txt",
+            include_str!("../templates/python/requirements.txt"),
+        )],
+        Language::Rust => &[
+            ("Cargo.toml", include_str!("../templates/rust/Cargo.toml")),
+            // cargo removes the packages that only another kind needs.
+            ("Cargo.lock", include_str!("../templates/rust/Cargo.lock")),
+        ],
+    };
+    let is_of_kind = |path: &str| kind != Kind::Resolver || path != "failures.go";
+    let files = files.iter().filter(|(path, _)| is_of_kind(path));
+    files
+        .map(|(path, text)| match (kind, *path) {
+            (Kind::Issued, "Cargo.toml") => {
+                let added = include_str!("../templates/rust/issued.toml");
+                (*path, format!("{text}{added}"))
+            }
+            _ => (*path, (*text).to_owned()),
+        })
+        .collect()
+}
+
+/// The texts that differ between projects, for the placeholders `{{name}}` in `templates/common/`.
+struct Texts {
+    kind: Kind,
+    language: Language,
+}
+
+impl Texts {
+    /// Replaces the placeholders in a text.
+    fn fill(&self, text: &str) -> String {
+        let is_go = self.language == Language::Go;
+        let grants = match self.kind {
+            Kind::Generator => "\"random\"",
+            Kind::Issued => "\"random\", \"signing\"",
+            Kind::Resolver if is_go => "\"random\"",
+            Kind::Resolver => "",
+        };
+        let world = match self.kind {
+            Kind::Issued => "issued-generator-plugin",
+            _ => "generator-plugin",
+        };
+        let (runtime, refused, randomness) = if is_go {
+            let refused = format!("\"random\": \"{GO_RANDOM}\", ");
+            (GO_RANDOM, refused, GO_RANDOMNESS)
+        } else {
+            ("", String::new(), "")
+        };
+        let manifest = match self.language {
+            Language::C => None,
+            Language::Go => Some("go.mod"),
+            Language::JavaScript => Some("package.json"),
+            Language::Python => Some("requirements.txt"),
+            Language::Rust => Some("Cargo.toml"),
+        };
+        let files = manifest.map_or_else(String::new, |manifest| {
+            format!("| `{manifest}` | the dependencies |\n")
+        });
+        [
+            ("{{world}}", world),
+            ("{{grants}}", grants),
+            ("{{runtime}}", runtime),
+            ("{{refused}}", &refused),
+            ("{{randomness}}", randomness),
+            ("{{language}}", self.language_title()),
+            ("{{source}}", self.language.source()),
+            ("{{function}}", self.function()),
+            ("{{files}}", &files),
+            ("{{requirements}}", self.requirements()),
+        ]
+        .into_iter()
+        .fold(text.to_owned(), |text, (placeholder, filled)| {
+            text.replace(placeholder, filled)
+        })
+    }
+
+    const fn language_title(&self) -> &'static str {
+        match self.language {
+            Language::C => "C",
+            Language::Go => "Go",
+            Language::JavaScript => "JavaScript",
+            Language::Python => "Python",
+            Language::Rust => "Rust",
+        }
+    }
+
+    /// Returns the name of the function to edit.
+    const fn function(&self) -> &'static str {
+        let is_camel_case = matches!(self.language, Language::Go | Language::JavaScript);
+        match (self.kind, is_camel_case) {
+            (Kind::Resolver, true) => "referencedName",
+            (Kind::Resolver, false) => "referenced_name",
+            (_, true) => "makeValue",
+            (_, false) => "make_value",
+        }
+    }
+
+    const fn requirements(&self) -> &'static str {
+        match self.language {
+            Language::C => include_str!("../templates/c/requirements.md"),
+            Language::Go => include_str!("../templates/go/requirements.md"),
+            Language::JavaScript => include_str!("../templates/js/requirements.md"),
+            Language::Python => include_str!("../templates/python/requirements.md"),
+            Language::Rust => include_str!("../templates/rust/requirements.md"),
+        }
+    }
 }
 
 /// The path and the text of a file.
@@ -110,82 +270,78 @@ type File = (&'static str, &'static str);
 /// The project name in the templates, which is replaced in new projects.
 const TEMPLATE_NAME: &str = "sample-token";
 
-const C: &[File] = &[
-    (".gitignore", include_str!("../templates/c/.gitignore")),
-    ("README.md", include_str!("../templates/c/README.md")),
-    ("plugin.c", include_str!("../templates/c/plugin.c")),
-    VECTORS,
-];
+/// The random bytes that Go's runtime draws when it starts, in test vectors.
+const GO_RANDOM: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+const GO_RANDOMNESS: &str = "\nGo's runtime draws 32 random bytes whenever it starts. So `random` in the vectors starts with 32 bytes \
+     for `describe` and\n32 bytes for `generate`.\n";
 
-const GO: &[File] = &[
-    (".gitignore", include_str!("../templates/go/.gitignore")),
-    ("README.md", include_str!("../templates/go/README.md")),
-    ("go.mod", include_str!("../templates/go/go.mod")),
-    ("go.sum", include_str!("../templates/go/go.sum")),
-    ("plugin.go", include_str!("../templates/go/plugin.go")),
+const GITIGNORE: &str = include_str!("../templates/common/.gitignore");
+const GENERATOR_WIT: &str = include_str!("../../../wit/generator/generator.wit");
+const SIGNING_WIT: File = (
+    "wit/deps/signing/signing.wit",
+    include_str!("../../../wit/signing/signing.wit"),
+);
+const RANDOM_WIT: File = (
+    "wit/deps/wasi-random/random.wit",
+    include_str!("../../../wit/deps/wasi-random/random.wit"),
+);
+
+const GENERATOR: [File; 7] = [
+    (
+        "README.md",
+        include_str!("../templates/common/generator.md"),
+    ),
     (
         "sample-token.vectors.json",
-        include_str!("../templates/go/sample-token.vectors.json"),
+        include_str!("../templates/common/generator.vectors.json"),
     ),
+    GENERATOR_CONFIGURATION,
+    GENERATOR_WORLD,
+    ("wit/generator.wit", GENERATOR_WIT),
+    SIGNING_WIT,
+    RANDOM_WIT,
 ];
 
-const JAVASCRIPT: &[File] = &[
-    (".gitignore", include_str!("../templates/js/.gitignore")),
-    ("README.md", include_str!("../templates/js/README.md")),
-    ("package.json", include_str!("../templates/js/package.json")),
-    ("plugin.js", include_str!("../templates/js/plugin.js")),
-    VECTORS,
-];
-
-const PYTHON: &[File] = &[
-    (".gitignore", include_str!("../templates/python/.gitignore")),
-    ("README.md", include_str!("../templates/python/README.md")),
-    ("plugin.py", include_str!("../templates/python/plugin.py")),
+const ISSUED: [File; 7] = [
+    ("README.md", include_str!("../templates/common/issued.md")),
     (
-        "requirements.txt",
-        include_str!("../templates/python/requirements.txt"),
+        "sample-token.vectors.json",
+        include_str!("../templates/common/issued.vectors.json"),
     ),
-    VECTORS,
+    GENERATOR_CONFIGURATION,
+    GENERATOR_WORLD,
+    ("wit/generator.wit", GENERATOR_WIT),
+    SIGNING_WIT,
+    RANDOM_WIT,
 ];
 
-const RUST: &[File] = &[
-    (".gitignore", include_str!("../templates/rust/.gitignore")),
-    ("Cargo.lock", include_str!("../templates/rust/Cargo.lock")),
-    ("Cargo.toml", include_str!("../templates/rust/Cargo.toml")),
-    ("README.md", include_str!("../templates/rust/README.md")),
-    ("src/lib.rs", include_str!("../templates/rust/src/lib.rs")),
-    VECTORS,
-];
+const GENERATOR_CONFIGURATION: File = (
+    "keywright.toml",
+    include_str!("../templates/common/generator.toml"),
+);
+const GENERATOR_WORLD: File = (
+    "wit/plugin.wit",
+    include_str!("../templates/common/generator.wit"),
+);
 
-/// The files for all languages.
-const COMMON: &[File] = &[
+const RESOLVER: [File; 7] = [
+    ("README.md", include_str!("../templates/common/resolver.md")),
     (
         "keywright.toml",
-        include_str!("../templates/common/keywright.toml"),
+        include_str!("../templates/common/resolver.toml"),
     ),
     (
         "wit/plugin.wit",
-        include_str!("../templates/wit/plugin.wit"),
+        include_str!("../templates/common/resolver.wit"),
     ),
     (
-        "wit/generator.wit",
-        include_str!("../../../wit/generator/generator.wit"),
+        "wit/interpolation.wit",
+        include_str!("../../../wit/interpolation/interpolation.wit"),
     ),
-    (
-        "wit/deps/signing/signing.wit",
-        include_str!("../../../wit/signing/signing.wit"),
-    ),
-    (
-        "wit/deps/wasi-random/random.wit",
-        include_str!("../../../wit/deps/wasi-random/random.wit"),
-    ),
+    ("wit/deps/generator/generator.wit", GENERATOR_WIT),
+    SIGNING_WIT,
+    RANDOM_WIT,
 ];
-
-/// The test vectors for languages whose runtime draws no random bytes itself.
-const VECTORS: File = (
-    "sample-token.vectors.json",
-    include_str!("../templates/common/sample-token.vectors.json"),
-);
 
 #[cfg(test)]
 mod tests {
@@ -208,22 +364,28 @@ mod tests {
     }
 
     #[test]
-    fn template_name_is_replaced_everywhere() {
+    fn templates_have_no_placeholders_in_new_projects() {
         let parent = tempfile::tempdir().unwrap();
-        for language in Language::ALL {
-            let name: ProjectName = format!("in-{language}").parse().unwrap();
-            let folder = begin(parent.path(), &name, language).unwrap();
-            assert_eq!(Language::of_project(&folder).unwrap(), language);
-            let mut folders = vec![folder];
-            while let Some(folder) = folders.pop() {
-                for entry in fs::read_dir(folder).unwrap() {
-                    let path = entry.unwrap().path();
-                    assert!(!path.to_str().unwrap().contains(TEMPLATE_NAME), "{path:?}");
-                    if path.is_dir() {
-                        folders.push(path);
-                    } else {
+        for kind in Kind::ALL {
+            for language in kind.languages() {
+                let name: ProjectName = format!("{kind}-in-{language}").parse().unwrap();
+                let folder = begin(parent.path(), &name, kind, *language).unwrap();
+                assert_eq!(Language::of_project(&folder).unwrap(), *language);
+                let mut folders = vec![folder];
+                while let Some(folder) = folders.pop() {
+                    for entry in fs::read_dir(folder).unwrap() {
+                        let path = entry.unwrap().path();
+                        if path.is_dir() {
+                            folders.push(path);
+                            continue;
+                        }
+                        assert!(!path.to_str().unwrap().contains(TEMPLATE_NAME), "{path:?}");
                         let text = fs::read_to_string(&path).unwrap();
-                        assert!(!text.contains(TEMPLATE_NAME), "{path:?}");
+                        for placeholder in
+                            [TEMPLATE_NAME, "{{world", "{{r", "{{f", "{{g", "{{l", "{{s"]
+                        {
+                            assert!(!text.contains(placeholder), "{path:?}: {placeholder}");
+                        }
                     }
                 }
             }
@@ -235,40 +397,49 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let name: ProjectName = "a".parse().unwrap();
         fs::write(parent.path().join("a"), "precious").unwrap();
-        let refused = begin(parent.path(), &name, Language::C);
+        let refused = begin(parent.path(), &name, Kind::Generator, Language::C);
         assert!(matches!(refused, Err(NewProjectError::Exists { .. })));
         assert_eq!(fs::read(parent.path().join("a")).unwrap(), b"precious");
     }
 
     #[test]
-    fn templates_contain_all_wit_for_generators() {
+    fn templates_contain_the_wit_of_their_kind() {
         let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
-        let mut expected = BTreeSet::new();
+        let mut all = BTreeSet::new();
         let mut folders = vec![wit];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
-                let name = path.file_name().unwrap();
-                if path.is_dir() && name != "interpolation" && name != "released" {
+                if path.is_dir() && path.file_name().unwrap() != "released" {
                     folders.push(path);
                 } else if path.extension() == Some("wit".as_ref()) {
-                    expected.insert(fs::read_to_string(path).unwrap());
+                    all.insert(fs::read_to_string(path).unwrap());
                 }
             }
         }
-        let copied = COMMON
-            .iter()
-            .filter(|(path, _)| path.starts_with("wit/") && *path != "wit/plugin.wit");
-        let copied: BTreeSet<String> = copied.map(|(_, text)| (*text).to_owned()).collect();
-        assert_eq!(copied, expected);
+        for kind in Kind::ALL {
+            let copied = template_files(kind, Language::Rust).into_iter();
+            let copied = copied
+                .filter(|(path, _)| path.starts_with("wit/") && *path != "wit/plugin.wit")
+                .map(|(_, text)| text);
+            let missing: Vec<String> = {
+                let copied: BTreeSet<String> = copied.collect();
+                all.difference(&copied).cloned().collect()
+            };
+            let expected = usize::from(kind != Kind::Resolver);
+            assert_eq!(missing.len(), expected, "{kind}: {missing:?}");
+            let is_interpolation =
+                |text: &String| text.contains("package keywright:interpolation@");
+            assert!(missing.iter().all(is_interpolation), "{kind}: {missing:?}");
+        }
     }
 
     #[test]
     fn go_template_requires_the_module_of_its_bindings() {
         let required = wit_bindgen_go::remote_pkg_version();
         for file in ["go.mod", "go.sum"] {
-            let text = template_files(Language::Go).find(|(path, _)| *path == file);
-            let (_, text) = text.unwrap();
+            let files = template_files(Kind::Generator, Language::Go);
+            let (_, text) = files.iter().find(|(path, _)| *path == file).unwrap();
             assert!(text.contains(&required), "{file}: {text}");
         }
     }

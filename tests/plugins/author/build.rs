@@ -26,7 +26,7 @@ pub(super) const LANGUAGES: [(&str, &[&str]); 5] = [
 
 /// The language whose interpreter takes the longest to compile. So `../examples.rs` tests it in a server, and this module
 /// does not.
-const SLOWEST: &str = "python";
+pub(super) const SLOWEST: &str = "python";
 
 impl Workshop {
     /// Runs `keywright plugin` in the folder, with the installed toolchains.

@@ -9,11 +9,26 @@ use super::{
     build::{LANGUAGES, is_installed},
 };
 
-/// The kinds of failures, each with the parameters that cause it.
-const KINDS: [(&str, &str); 3] = [
-    ("exception", r#"{"length": 16}"#),
-    ("assertion", r#"{"length": 17}"#),
-    ("shape", r#"{"length": 18}"#),
+/// The kinds of failures, each with the parameters that cause it and the languages.
+const KINDS: [(&str, &str, &[&str]); 5] = [
+    ("exception", r#"{"length": 16}"#, &ALL),
+    ("assertion", r#"{"length": 17}"#, &ALL),
+    ("shape", r#"{"length": 18}"#, &ALL),
+    // Calls that a plugin does not have.
+    ("clock", r#"{"length": 19}"#, &["c", "js", "python", "go"]),
+    ("wait", r#"{"length": 20}"#, &["c", "go"]),
+];
+const ALL: [&str; 5] = ["rust", "c", "js", "python", "go"];
+
+/// Lines that a language needs for the mistakes: the text in the template, and its replacement.
+const IMPORTS: [(&str, &str, &str); 3] = [
+    (
+        "c",
+        "#include <string.h>\n",
+        "#include <string.h>\n#include <assert.h>\n#include <time.h>\n#include <unistd.h>\n",
+    ),
+    ("python", "import json\n", "import json\nimport time\n"),
+    ("go", "\t\"fmt\"\n", "\t\"fmt\"\n\t\"time\"\n"),
 ];
 
 /// A language, the file to edit, the line after which the mistakes are inserted, and the mistakes, one line for each kind.
@@ -34,15 +49,18 @@ const MISTAKES: [(&str, &str, &str, &str); 5] = [
         r#"    if (length == 16) abort();
     assert(length != 17);
     if (length == 18) return strdup("\"hunter2\"");
+    if (length == 19) return time(NULL) ? strdup("\"\"") : NULL;
+    if (length == 20) return sleep(1) ? strdup("\"\"") : NULL;
 "#,
     ),
     (
         "js",
         "plugin.js",
-        "function makeValue(parameters) {\n",
+        "function makeValue(parameters, settings) {\n",
         r"  if (parameters.length === 16) parameters.size.length;
   if (parameters.length === 17) throw new RangeError('the length must not be\n17');
   if (parameters.length === 18) return 'hunter2';
+  if (parameters.length === 19) Date.now();
 ",
     ),
     (
@@ -52,15 +70,18 @@ const MISTAKES: [(&str, &str, &str, &str); 5] = [
         r#"    if parameters["length"] == 16: parameters["size"]
     assert parameters["length"] != 17, "the length must not be\n17"
     if parameters["length"] == 18: return "hunter2"
+    if parameters["length"] == 19: time.time()
 "#,
     ),
     (
         "go",
         "plugin.go",
-        "func makeValue(parameters parameters) (any, error) {\n",
+        "func makeValue(parameters parameters, settings settings) (any, *types.Failure) {\n",
         r#"	if parameters.Length == 16 { var sizes map[string]int; sizes["size"] = 1 }
 	if parameters.Length == 17 { panic("the length must not be\n17") }
 	if parameters.Length == 18 { return "hunter2", nil }
+	if parameters.Length == 19 { time.Now() }
+	if parameters.Length == 20 { time.Sleep(time.Second) }
 "#,
     ),
 ];
@@ -82,7 +103,10 @@ fn failures_are_shown_with_message_file_and_line() {
             continue;
         }
         let component = failing_guest(&workshop, language, file, after, mistakes);
-        for (kind, parameters) in KINDS {
+        let kinds = KINDS
+            .iter()
+            .filter(|(_, _, languages)| languages.contains(&language));
+        for (kind, parameters, _) in kinds {
             let run = workshop.plugin(&["run", &component, "--parameters", parameters]);
             let shown = normalized(&run.expect(1).errors);
             assert!(!shown.contains("hunter2"), "{shown}");
@@ -107,12 +131,12 @@ fn failing_guest(
     let source = workshop.0.path().join(&name).join(file);
     let text = fs::read_to_string(&source).unwrap();
     let (before, rest) = text.split_once(after).unwrap();
-    let header = if language == "c" {
-        "#include <assert.h>\n"
-    } else {
-        ""
-    };
-    fs::write(&source, format!("{header}{before}{after}{mistakes}{rest}")).unwrap();
+    let mut text = format!("{before}{after}{mistakes}{rest}");
+    for (_, from, to) in IMPORTS.iter().filter(|(name, ..)| *name == language) {
+        assert!(text.contains(from), "{text}");
+        text = text.replacen(from, to, 1);
+    }
+    fs::write(&source, text).unwrap();
     workshop.with_toolchains(&["build", &name]).expect(0);
     format!("{name}/{name}.wasm")
 }

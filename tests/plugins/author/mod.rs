@@ -2,6 +2,7 @@
 
 mod build;
 mod exceptions;
+mod kinds;
 mod test;
 mod upgrade;
 

@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -84,14 +85,42 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildEr
     let entry = generated.join(PYTHON_ENTRY).with_extension("py");
     write(&entry, PYTHON_ENTRY_TEXT)?;
     let built = Path::new(GENERATED).join(BUILT);
-    Call::new(project.programs, project.folder, &tool)
+    let (status, output) = Call::new(project.programs, project.folder, &tool)
         .arguments(["--wit-path".into(), Path::new(GENERATED).join(wit::FOLDER)])
         .arguments(["--world", world.name()])
         .arguments(["componentize", PYTHON_ENTRY, "--python-path", "."])
         .arguments(["--python-path", GENERATED, "--stub-wasi", "--output"])
         .arguments([&built])
-        .run()?;
-    Ok(project.folder.join(built))
+        .captured()?;
+    if status.success() {
+        return Ok(project.folder.join(built));
+    }
+    Err(import_failure(&output).unwrap_or_else(|| {
+        // Standard error may be closed.
+        let _ = io::stderr().write_all(output.as_bytes());
+        let tool = "componentize-py".to_owned();
+        BuildError::ToolFailed { tool, status }
+    }))
+}
+
+/// Finds the exception of the project's module in the output of componentize-py, which continues with its own backtrace.
+fn import_failure(output: &str) -> Option<BuildError> {
+    let (traceback, causes) = output.split_once("Caused by:\n")?;
+    let cause = causes.lines().next()?.trim();
+    let mut places = traceback.lines().filter_map(|line| {
+        // The folder of the project is the first one in the search path.
+        let (file, line) = line
+            .trim()
+            .strip_prefix("File \"/0/")?
+            .split_once("\", line ")?;
+        Some(format!("{file}:{}", line.split(',').next()?))
+    });
+    let is_missing = cause.starts_with("ImportError") || cause.starts_with("ModuleNotFoundError");
+    Some(BuildError::ImportFailed {
+        place: places.next_back().unwrap_or_else(|| "plugin.py".to_owned()),
+        cause: cause.to_owned(),
+        hint: is_missing.then_some(NATIVE_HINT),
+    })
 }
 
 /// Restores the name of the import that [`copy_renamed`] renamed.
@@ -120,5 +149,7 @@ fn copy_renamed(from: &Path, to: &Path) -> Result<(), BuildError> {
 /// The module that runs the project's module, `plugin`, and prints exceptions.
 const PYTHON_ENTRY: &str = "keywright_entry";
 const PYTHON_ENTRY_TEXT: &[u8] = include_bytes!("keywright_entry.py");
+/// The most common reason why a module can't be imported.
+const NATIVE_HINT: &str = "; modules in C or Rust can't be used, only packages in pure Python";
 const RANDOM: &str = "wasi:random";
 const RENAMED: &str = "keywright-host:random";

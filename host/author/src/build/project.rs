@@ -7,7 +7,7 @@ use std::{
 
 use wit_bindgen_core::{Files, WorldGenerator};
 
-use crate::{error::BuildError, programs::Programs, wit::World};
+use crate::{error::BuildError, language::Language, programs::Programs, wit::World};
 
 /// The project to build.
 pub(super) struct Project<'a> {
@@ -33,6 +33,28 @@ impl Project<'_> {
             write(&folder.join(name), contents)?;
         }
         Ok(())
+    }
+
+    /// Lists the source files in the folder of the project's source, in alphabetical order.
+    pub(super) fn sources(&self, language: Language) -> Result<Vec<PathBuf>, BuildError> {
+        let source = Path::new(language.source());
+        let folder = match source.parent() {
+            Some(within) if within != Path::new("") => self.folder.join(within),
+            _ => self.folder.to_owned(),
+        };
+        if !folder.is_dir() {
+            return Ok(Vec::new());
+        }
+        let failed = |cause| BuildError::file("list", &folder, cause);
+        let mut sources = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            if file.extension() == source.extension() && file.is_file() {
+                sources.push(file);
+            }
+        }
+        sources.sort();
+        Ok(sources)
     }
 
     /// Removes the folder for generated files and creates it again.

@@ -12,14 +12,19 @@ use crate::{error::EncodingError, wit::World};
 /// Creates a component from a core module that contains its WIT, as wit-bindgen generates it.
 ///
 /// An adapter inside the component implements the WASI preview 1 imports of the language's runtime. It imports only the host's
-/// randomness, and `notes` for the lines of output if the module's world imports it. There are no arguments, environment, files or
-/// clocks.
+/// randomness, and `notes` for the lines of output if the module's world imports it. There are no arguments, environment or files.
+/// Reading the time and waiting end the call, with a note that names the call.
 ///
 /// # Errors
 /// If the bytes are not a core module, or the module has other imports.
 pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, EncodingError> {
+    encode(module, &[CLOCK, WAITING])
+}
+
+/// Creates a component from a core module. `closed` lists the calls that trap, each with its note.
+fn encode(module: &[u8], closed: &[(&str, &str)]) -> Result<Vec<u8>, EncodingError> {
     let encode = || {
-        let adapter = adapter(notes_of(module)?.as_deref())?;
+        let adapter = adapter(notes_of(module)?.as_deref(), closed)?;
         ComponentEncoder::default()
             .validate(true)
             .module(module)?
@@ -29,13 +34,15 @@ pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, EncodingError> {
     encode().map_err(EncodingError::from)
 }
 
-/// Creates a component from a core module without WIT that was built for this world.
-pub(crate) fn component_of_bare_module(
+/// Creates a component from a core module of Go, which has no WIT, that was built for this world.
+///
+/// Reading the time does not trap, because Go's garbage collector reads it.
+pub(crate) fn component_of_go_module(
     mut module: Vec<u8>,
     world: &World,
 ) -> Result<Vec<u8>, EncodingError> {
     embed_component_metadata(&mut module, &world.resolve, world.id, StringEncoding::UTF8)?;
-    component_of_module(&module)
+    encode(&module, &[WAITING])
 }
 
 /// Returns the name of the interface for notes that a module imports, if there is one: `keywright:generator/notes@0.2.0`.
@@ -48,7 +55,7 @@ fn notes_of(module: &[u8]) -> anyhow::Result<Option<String>> {
 }
 
 /// Builds the adapter: a core module with the WIT of its imports. `notes` is the interface for lines of output.
-fn adapter(notes: Option<&str>) -> anyhow::Result<Vec<u8>> {
+fn adapter(notes: Option<&str>, closed: &[(&str, &str)]) -> anyhow::Result<Vec<u8>> {
     let (note, import) = match notes {
         Some(name) => (
             format!("(import \"{name}\" \"note\" (func $note (param i32 i32)))"),
@@ -56,7 +63,11 @@ fn adapter(notes: Option<&str>) -> anyhow::Result<Vec<u8>> {
         ),
         None => ("(func $note (param i32 i32))".to_owned(), String::new()),
     };
-    let mut module = wat::parse_str(ADAPTER_TEXT.replace(NOTE_PLACEHOLDER, &note))?;
+    let mut text = ADAPTER_TEXT.replace(NOTE_PLACEHOLDER, &note);
+    for (call, reason) in closed {
+        text = text.replace(&format!("(; CLOSED {call} ;)"), &refusal(call, reason));
+    }
+    let mut module = wat::parse_str(text)?;
     let mut resolve = Resolve::default();
     resolve.push_source("random.wit", RANDOM_WIT)?;
     if let Some(version) = notes.and_then(|name| name.strip_prefix(NOTES)) {
@@ -69,6 +80,21 @@ fn adapter(notes: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let world = resolve.select_world(&[package], None)?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
     Ok(module)
+}
+
+/// Returns instructions that print a note and trap.
+fn refusal(call: &str, reason: &str) -> String {
+    let text = format!("{call}: {reason}");
+    let spelled = text.as_bytes().chunks(8).map(|characters| {
+        let mut word = [0; 8];
+        word.iter_mut()
+            .zip(characters)
+            .for_each(|(to, from)| *to = *from);
+        let (word, count) = (i64::from_le_bytes(word), characters.len());
+        format!("(call $spell (i64.const {word}) (i32.const {count}))")
+    });
+    let spelled: String = spelled.collect();
+    format!("(call $end_line) {spelled} (call $end_line) (unreachable)")
 }
 
 /// Composes a component with stubs for all its WASI imports except randomness. Every call of a stub traps. A component without
@@ -184,6 +210,13 @@ const ADAPTER_WORLD: &str = "
 /// The place of the import of notes, in the adapter's text and in its world.
 const NOTE_PLACEHOLDER: &str = "(; NOTE ;)";
 
+/// Calls of WASI preview 1 that trap, each with its note. Other calls fail with an error or return nothing.
+const CLOCK: (&str, &str) = (
+    "clock_time_get",
+    "a plugin has no clock; use the time of the call (now-seconds)",
+);
+const WAITING: (&str, &str) = ("poll_oneoff", "a plugin can't wait");
+
 const NOTES: &str = "keywright:generator/notes@";
 const WASI: &str = "wasi:";
 const WASI_RANDOM: &str = "wasi:random/random@";
@@ -211,11 +244,11 @@ mod tests {
             (&wanted[1..], &[]),
             (&[], &[]),
         ] {
-            let component = component_of_bare_module(module(wanted), &world).unwrap();
+            let component = component_of_go_module(module(wanted), &world).unwrap();
             assert_eq!(imports(&component), imported, "{wanted:?}");
         }
         for unknown in [r#""unheard_of" (func)"#, r#""random_get" (func)"#] {
-            assert!(component_of_bare_module(module(&[unknown]), &world).is_err());
+            assert!(component_of_go_module(module(&[unknown]), &world).is_err());
         }
     }
 
@@ -238,7 +271,7 @@ mod tests {
             ("", write, &[]),
         ] {
             let world = world(&text(imported));
-            let component = component_of_bare_module(module(&[wanted]), &world).unwrap();
+            let component = component_of_go_module(module(&[wanted]), &world).unwrap();
             assert_eq!(imports(&component), expected, "{wanted}");
         }
     }
@@ -273,7 +306,7 @@ mod tests {
         );
         let abi = ManglingAndAbi::Legacy(LiftLowerAbi::Sync);
         let module = dummy_module(&importing.resolve, importing.id, abi);
-        let component = component_of_bare_module(module, &importing).unwrap();
+        let component = component_of_go_module(module, &importing).unwrap();
         assert_eq!(imports(&component).len(), 6);
         let stubbed = stub_wasi_imports(component).unwrap();
         assert_eq!(

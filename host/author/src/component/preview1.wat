@@ -1,9 +1,9 @@
 ;; WASI preview 1 for language runtimes that import it. Only randomness comes from the host.
 ;;
 ;; There are no arguments, environment or files. Each line of output is a note if the plugin's world imports notes; otherwise it is
-;; discarded. All clocks return the same time, which advances with each
-;; read. Waiting for more than a millisecond fails, and exiting traps. The signatures are those in WASI's witx/wasi_snapshot_preview1.witx: every function
-;; except proc_exit returns an error number.
+;; discarded. The monotonic clock advances with each read. Reading the time and waiting print a note with the name of the call and
+;; trap, and exiting traps. The signatures are those in WASI's witx/wasi_snapshot_preview1.witx: every function except proc_exit
+;; returns an error number.
 (module
     (import "wasi:random/random@0.2.0" "get-random-u64" (func $get_random_u64 (result i64)))
     ;; The memory of the adapted module.
@@ -11,7 +11,7 @@
     ;; $note: imported from the host, or empty.
     (; NOTE ;)
 
-    ;; The time of all clocks, in nanoseconds.
+    ;; The monotonic time, in nanoseconds.
     (global $now (mut i64) (i64.const 1000000000))
 
     ;; Fills the memory with random bytes, eight at a time.
@@ -38,8 +38,10 @@
         (i32.const 0)
     )
 
-    ;; Each read advances the clock by a microsecond, so that busy-waiting loops terminate.
-    (func (export "clock_time_get") (param i32 i64) (param $time i32) (result i32)
+    ;; Each read advances the clock by a microsecond, so that busy-waiting loops terminate. The clocks of the processor are monotonic,
+    ;; too. Clock 0 is the time.
+    (func (export "clock_time_get") (param $clock i32) (param i64) (param $time i32) (result i32)
+        (if (i32.eqz (local.get $clock)) (then (; CLOSED clock_time_get ;)))
         (global.set $now (i64.add (global.get $now) (i64.const 1000)))
         (i64.store align=1 (local.get $time) (global.get $now))
         (i32.const 0)
@@ -96,6 +98,15 @@
                 (br $next)
             )
         )
+    )
+
+    ;; Adds up to eight characters to the line, the first in the lowest bits.
+    (func $spell (param $characters i64) (param $count i32)
+        ;; Reserves the memory for the line.
+        (call $print (i32.const 0) (i32.const 0))
+        (if (i32.eqz (global.get $line)) (then (return)))
+        (i64.store offset=1024 (global.get $line) (local.get $characters))
+        (call $print (i32.add (global.get $line) (i32.const 1024)) (local.get $count))
     )
 
     ;; Prints the bytes and reports them as written.
@@ -156,13 +167,22 @@
     (func (export "sock_shutdown") (param i32 i32) (result i32) (i32.const 8))
 
     ;; Waits for one clock, relative to now and for at most a millisecond, and advances the clock. Go's runtime waits that long before
-    ;; it prints a panic. Other waits are not supported (ENOSYS).
+    ;; it prints a panic.
     (func (export "poll_oneoff") (param $awaited i32) (param $events i32) (param $count i32) (param $occurred i32) (result i32)
-        (if (i32.ne (local.get $count) (i32.const 1)) (then (return (i32.const 52))))
-        ;; The kind of event, and the flags.
-        (if (i32.load8_u offset=8 (local.get $awaited)) (then (return (i32.const 52))))
-        (if (i32.load16_u offset=40 align=1 (local.get $awaited)) (then (return (i32.const 52))))
-        (if (i64.gt_u (i64.load offset=24 align=1 (local.get $awaited)) (i64.const 1000000)) (then (return (i32.const 52))))
+        (if
+            (i32.or
+                (i32.or
+                    (i32.ne (local.get $count) (i32.const 1))
+                    ;; The kind of event, and the flags.
+                    (i32.or
+                        (i32.load8_u offset=8 (local.get $awaited))
+                        (i32.load16_u offset=40 align=1 (local.get $awaited))
+                    )
+                )
+                (i64.gt_u (i64.load offset=24 align=1 (local.get $awaited)) (i64.const 1000000))
+            )
+            (then (; CLOSED poll_oneoff ;))
+        )
         (global.set $now (i64.add (global.get $now) (i64.load offset=24 align=1 (local.get $awaited))))
         (i64.store align=1 (local.get $events) (i64.load align=1 (local.get $awaited)))
         (i64.store offset=8 align=1 (local.get $events) (i64.const 0))

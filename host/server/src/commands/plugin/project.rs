@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use keywright_author::{Language, Programs, ProjectName, begin};
+use keywright_author::{Kind, Language, Programs, ProjectName, begin};
 
 use super::super::output;
 use crate::started::StartupError;
@@ -19,7 +19,9 @@ Examples:
   # Create a generator for the type api-key, in Rust
   keywright plugin new api-key --lang rust
   # Create one in C
-  keywright plugin new door-code --lang c")]
+  keywright plugin new door-code --lang c
+  # Create one whose values a CA of the server signs, in Go
+  keywright plugin new host-key --lang go --kind issued")]
 pub(crate) struct New {
     /// The credential type, and the name of the folder: 1 to 63 characters of a-z, 0-9 and -, starting with a letter
     #[arg(value_name = "NAME")]
@@ -27,18 +29,25 @@ pub(crate) struct New {
     /// The language: rust, c, js, python or go
     #[arg(long, value_name = "LANGUAGE")]
     lang: Language,
+    /// The kind of plugin: generator; issued, a generator whose values a CA signs; or resolver
+    #[arg(long, value_name = "KIND", default_value_t)]
+    kind: Kind,
 }
 
 impl New {
     pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
-        let Self { name, lang } = self;
-        begin(Path::new("."), &name, lang)
+        let Self { name, lang, kind } = self;
+        begin(Path::new("."), &name, kind, lang)
             .map_err(|refused| StartupError::while_doing("creating the project", refused))?;
+        let (role, next) = match kind {
+            Kind::Generator | Kind::Issued => ("generator", "test"),
+            Kind::Resolver => ("resolver", "inspect"),
+        };
         output::print(&format!(
-            "{name} holds a generator that works. Next:\n\n  \
+            "{name} holds a {role} that works. Next:\n\n  \
              cd {name}\n{}  \
              keywright plugin build\n  \
-             keywright plugin test {name}.wasm\n\n\
+             keywright plugin {next} {name}.wasm\n\n\
              README.md says what to edit, and how to use it.\n",
             preparation(lang)
         ))?;

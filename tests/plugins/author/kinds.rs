@@ -1,0 +1,265 @@
+//! `keywright plugin new --kind`: issued generators and resolvers, from the template to use.
+
+use std::fs;
+
+use keywright_harness::{Options, Program, Server, tell};
+use serde_json::{Value, json};
+
+use super::{
+    Workshop,
+    build::{LANGUAGES, SLOWEST, is_installed},
+};
+
+impl Workshop {
+    /// Creates a project of this kind and builds it. Returns its section of a configuration, or `None` if no tool is installed.
+    fn configured(&self, kind: &str, language: &str) -> Option<String> {
+        let mut languages = LANGUAGES.iter();
+        let (_, programs) = languages.find(|(name, _)| *name == language).unwrap();
+        if !is_installed(programs) {
+            let programs = programs.join(" or ");
+            tell(&format!("skipped: {language}: {programs} is missing"));
+            return None;
+        }
+        let name = format!("{kind}-in-{language}");
+        self.plugin(&["new", &name, "--lang", language, "--kind", kind])
+            .expect(0);
+        self.with_toolchains(&["build", &name]).expect(0);
+        let configuration = self.0.path().join(&name).join("keywright.toml");
+        let parent = format!("component = \"{}/", self.0.path().display());
+        let section = fs::read_to_string(configuration).unwrap();
+        Some(section.replace("component = \"", &parent))
+    }
+}
+
+#[tokio::test]
+async fn issued_generator_is_signed_by_a_ca_of_a_server() {
+    let workshop = Workshop::with(&[]);
+    let mut options = Options::default();
+    let mut types = Vec::new();
+    for language in ["rust", "go"] {
+        if let Some(section) = workshop.configured("issued", language) {
+            let credential_type = format!("issued-in-{language}");
+            let file = format!("{credential_type}/{credential_type}.wasm");
+            let tested = workshop.plugin(&["test", &file]).expect(0).output;
+            assert!(tested.contains("expectation 3 is met"), "{tested}");
+            let settings = "settings = { domain = \".example.com\" }";
+            options = options.extra(&format!("{section}{settings}\n"));
+            types.push(credential_type);
+        }
+    }
+    let server = Server::start_with(&options).await;
+    let ca = json!({"common_name": "my-ca", "is_ca": true, "key_type": "ed25519"});
+    let ca = server.generate("/ca", "certificate", ca).await.expect(200);
+    let ca = ca.json()["value"]["certificate"].clone();
+    for credential_type in types {
+        let name = format!("/{credential_type}");
+        let parameters = json!({"ca": "/ca", "common_name": "app.example.com"});
+        let made = server.generate(&name, &credential_type, parameters).await;
+        let made = made.expect(200).json()["value"].clone();
+        assert_eq!(made["ca"], ca);
+        assert_is_signed(&workshop, &made);
+        let again = server.regenerate(&name).await.expect(200).json();
+        assert_ne!(again["value"]["private_key"], made["private_key"]);
+        assert_is_signed(&workshop, &again["value"]);
+        let parameters = json!({"ca": "/ca", "common_name": "app.example.org"});
+        let refused = server.generate(&name, &credential_type, parameters).await;
+        let error = refused.expect(400).error();
+        assert!(
+            error.contains("common_name must end in .example.com"),
+            "{error}"
+        );
+    }
+}
+
+/// Has OpenSSL verify the certificate and compare its public key with the private key.
+fn assert_is_signed(workshop: &Workshop, value: &Value) {
+    for (field, file) in [
+        ("ca", "ca.pem"),
+        ("certificate", "certificate.pem"),
+        ("private_key", "key.pem"),
+    ] {
+        workshop.write(file, value[field].as_str().unwrap());
+    }
+    let path = |file: &str| workshop.0.path().join(file).to_str().unwrap().to_owned();
+    let [ca, certificate, key] = ["ca.pem", "certificate.pem", "key.pem"].map(path);
+    let run = |arguments: &[&str]| Program::run("openssl", arguments, "").expect_success();
+    run(&[
+        "verify",
+        "-purpose",
+        "sslserver",
+        "-verify_hostname",
+        "app.example.com",
+        "-CAfile",
+        &ca,
+        &certificate,
+    ]);
+    let of_certificate = run(&["x509", "-in", &certificate, "-noout", "-pubkey"]);
+    let of_key = run(&["pkey", "-in", &key, "-pubout"]);
+    assert_eq!(of_certificate, of_key);
+}
+
+#[tokio::test]
+async fn resolver_from_template_finds_references() {
+    let workshop = Workshop::with(&[]);
+    for language in ["rust", "js", "python", "go"] {
+        let Some(section) = workshop.configured("resolver", language) else {
+            continue;
+        };
+        let server =
+            Server::start_with(&Options::default().without_plugins().extra(&section)).await;
+        let value = json!({"user": "ada"});
+        server
+            .set("/database", "json", value.clone())
+            .await
+            .expect(200);
+        let interpolate = async |document| server.post("/api/v1/interpolate", document).await;
+        let document =
+            json!({"a": ["((/database))", {"b/~": "((database))"}], "c": "((", "d": null});
+        let replaced = json!({"a": [value, {"b/~": value}], "c": "((", "d": null});
+        assert_eq!(interpolate(document).await.expect(200).json(), replaced);
+        let refused = interpolate(json!({"a": "(())"})).await.expect(400).error();
+        assert!(
+            refused.contains("the reference (()) has no name"),
+            "{refused}"
+        );
+        server.stop().await;
+
+        let section = format!("{section}settings = {{ unknown = 1 }}\n");
+        let server =
+            Server::start_with(&Options::default().without_plugins().extra(&section)).await;
+        server
+            .post("/api/v1/interpolate", json!({}))
+            .await
+            .expect(500);
+        let log = server.log();
+        assert!(log.contains("unknown setting unknown"), "{log}");
+    }
+}
+
+/// The failures that the templates of generators return.
+#[test]
+fn failures_of_templates_are_reported() {
+    let workshop = Workshop::with(&[]);
+    for (language, programs) in LANGUAGES {
+        if !is_installed(programs) || language == SLOWEST {
+            continue;
+        }
+        let name = format!("refusing-{language}");
+        workshop.built(&name, language);
+        let file = format!("{name}/{name}.wasm");
+        for (settings, expected) in [
+            (r#"{"length_max": 16}"#, "length must be at most "),
+            (r#"{"length_max": "16"}"#, "length_max"),
+            (
+                r#"{"unknown": 16}"#,
+                "reported that its settings are invalid",
+            ),
+        ] {
+            let run = workshop.plugin(&["run", &file, "--settings", settings]);
+            let errors = run.expect(1).errors;
+            assert!(errors.contains(expected), "{language}: {errors}");
+        }
+        let settings = r#"{"length_max": 32}"#;
+        workshop
+            .plugin(&["run", &file, "--settings", settings])
+            .expect(0);
+    }
+}
+
+#[test]
+fn kind_without_a_template_is_refused() {
+    let workshop = Workshop::with(&[]);
+    for (kind, language, status, expected) in [
+        (
+            "issued",
+            "c",
+            1,
+            "there is no template for --kind issued in c; use --lang rust or go",
+        ),
+        ("issued", "js", 1, "use --lang rust or go"),
+        ("issued", "python", 1, "use --lang rust or go"),
+        ("resolver", "c", 1, "use --lang rust, js, python or go"),
+        ("signer", "rust", 2, "must be generator, issued or resolver"),
+    ] {
+        let arguments = ["new", "token", "--lang", language, "--kind", kind];
+        let refused = workshop.plugin(&arguments).expect(status);
+        assert!(refused.errors.contains(expected), "{refused:#?}");
+    }
+    assert_eq!(fs::read_dir(workshop.0.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn javascript_has_text_encoder_and_decoder() {
+    let workshop = Workshop::with(&[]);
+    if !is_installed(LANGUAGES[2].1) {
+        return;
+    }
+    workshop.plugin(&["new", "text", "--lang", "js"]).expect(0);
+    let source = workshop.0.path().join("text/plugin.js");
+    let text = fs::read_to_string(&source).unwrap();
+    let start = "function makeValue(parameters, settings) {\n";
+    let calls = r"
+  const utf8 = new TextEncoder().encode('\ufeffé€😀\ud800');
+  note(utf8.join());
+  note(new TextDecoder().decode(utf8));
+  note(new TextDecoder().decode(Uint8Array.of(0x61, 0xe2, 0x82, 0xff, 0xed, 0xa0)));
+  note(JSON.stringify(new TextEncoder().encodeInto('a€', new Uint8Array(3))));
+  const streaming = new TextDecoder('utf-8');
+  note(streaming.decode(utf8.subarray(3, 4), { stream: true }) + streaming.decode(utf8.subarray(4, 5)));
+  new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.of(0xc0));
+";
+    fs::write(&source, text.replacen(start, &format!("{start}{calls}"), 1)).unwrap();
+    workshop.with_toolchains(&["build", "text"]).expect(0);
+    let run = workshop.plugin(&["run", "text/text.wasm"]).expect(1);
+    let notes: Vec<&str> = run
+        .errors
+        .lines()
+        .filter_map(|line| line.strip_prefix("note (generate): "))
+        .collect();
+    let expected = [
+        "239,187,191,195,169,226,130,172,240,159,152,128,239,191,189",
+        "é€😀\u{fffd}",
+        "a\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
+        r#"{"read":1,"written":1}"#,
+        "é",
+        "TypeError: the bytes are not UTF-8",
+    ];
+    assert_eq!(notes[..expected.len()], expected);
+}
+
+#[test]
+fn what_does_not_work_is_reported_in_one_line() {
+    let workshop = Workshop::with(&[]);
+    if is_installed(LANGUAGES[3].1) {
+        workshop
+            .plugin(&["new", "native", "--lang", "python"])
+            .expect(0);
+        let source = workshop.0.path().join("native/plugin.py");
+        let text = fs::read_to_string(&source).unwrap();
+        fs::write(
+            &source,
+            text.replacen("import json\n", "import json\nimport numeric\n", 1),
+        )
+        .unwrap();
+        workshop.write("native/numeric.py", "from _numeric_core import add\n");
+        let failed = workshop.with_toolchains(&["build", "native"]).expect(1);
+        let lines: Vec<&str> = failed.errors.lines().collect();
+        let [call, error] = lines[..] else {
+            panic!("{failed:#?}");
+        };
+        assert!(call.starts_with("+ cd native && "), "{call}");
+        let expected = "could not import numeric.py:1: ModuleNotFoundError: No module named '_numeric_core'; modules in C or Rust";
+        assert!(error.contains(expected), "{error}");
+    }
+    if is_installed(LANGUAGES[1].1) {
+        workshop.plugin(&["new", "dated", "--lang", "c"]).expect(0);
+        let source = workshop.0.path().join("dated/plugin.c");
+        let text = fs::read_to_string(&source).unwrap();
+        let member = r#"\"type\": \"string\", "#;
+        let with_format = format!(r#"{member}\"format\": \"uuid\", "#);
+        fs::write(&source, text.replacen(member, &with_format, 1)).unwrap();
+        let built = workshop.with_toolchains(&["build", "dated"]).expect(0);
+        let expected = r#": the host ignores "format": "uuid" in a schema; use "pattern""#;
+        assert!(built.errors.contains(expected), "{built:#?}");
+    }
+}
