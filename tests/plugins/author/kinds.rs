@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Program, Server, tell};
+use keywright_harness::{Options, Program, Server, print_message};
 use serde_json::{Value, json};
 
 use super::{
@@ -17,7 +17,7 @@ impl Workshop {
         let (_, programs) = languages.find(|(name, _)| *name == language).unwrap();
         if !is_installed(programs) {
             let programs = programs.join(" or ");
-            tell(&format!("skipped: {language}: {programs} is missing"));
+            print_message(&format!("skipped: {language}: {programs} is missing"));
             return None;
         }
         let name = format!("{kind}-in-{language}");
