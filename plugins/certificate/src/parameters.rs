@@ -296,7 +296,7 @@ mod tests {
             ("alternative_names", json!(["1.2.3.999"]), "`1.2.3.999`"),
             ("alternative_names", json!("a.example"), "array of strings"),
             ("is_ca", json!("yes"), "true or false"),
-            ("colour", json!("red"), "is not known"),
+            ("colour", json!("red"), "is unknown"),
         ] {
             let mut parameters = json!({"common_name": "x", "self_sign": true});
             parameters[parameter] = value;

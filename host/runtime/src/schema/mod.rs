@@ -196,7 +196,7 @@ fn violation_of(broken: &ValidationError<'_>, value: &Value) -> Violation {
             if let Some(name) = unexpected.first() {
                 within(name);
             }
-            "is not known".to_owned()
+            "is unknown".to_owned()
         }
         // For `"additionalProperties": false` in a schema without properties, the error refers to the object, not to its field.
         ValidationErrorKind::FalseSchema if is_of_fields(broken) => {
@@ -204,7 +204,7 @@ fn violation_of(broken: &ValidationError<'_>, value: &Value) -> Violation {
             if let Some(name) = object.and_then(|object| object.as_object()?.keys().next()) {
                 within(name);
             }
-            "is not known".to_owned()
+            "is unknown".to_owned()
         }
         ValidationErrorKind::Required { property } => {
             if let Some(name) = property.as_str() {
