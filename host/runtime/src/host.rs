@@ -149,7 +149,7 @@ impl CallState {
         let lease = self.lease(handle)?;
         let refused = |rule: &str| Ok(Err(SigningError::Refused(rule.to_owned())));
         if std::mem::replace(&mut lease.is_used, true) {
-            return refused("an issuer signs once in a call");
+            return refused("the issuer can sign only once in a call");
         }
         if tbs_certificate.len() > TBS_CERTIFICATE_BYTES_MAX {
             return refused("the certificate body is larger than 64 KiB");

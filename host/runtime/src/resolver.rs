@@ -130,14 +130,13 @@ impl ResolverGuest {
         let has_long_pointer = pointers.iter().any(|one| one.len() > POINTER_BYTES_MAX);
         if found.len() > REFERENCES_MAX || has_long_pointer {
             let fault = PluginFaultError::OutputTooLarge;
-            let cause = "it found more than 1,000 references, or one at a pointer of over 8 KiB";
+            let cause = "it found more than 1,000 references, or returned a JSON Pointer of more than 8 KiB";
             return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, cause)));
         }
         if !are_disjoint(&pointers) {
-            return Err(self.plugin.malformed(
-                FUNCTION,
-                "has a malformed JSON Pointer, or one inside another",
-            ));
+            return Err(self
+                .plugin
+                .malformed(FUNCTION, "has malformed or overlapping JSON Pointers"));
         }
         let references = found.into_iter().map(|found| Reference {
             pointer: found.pointer,

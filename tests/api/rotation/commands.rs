@@ -23,7 +23,7 @@ fn a_rotation_setting_out_of_range_is_refused() {
             "interval_seconds = 86401",
             "must be from 1 to 86400, not 86401",
         ),
-        ("batches = 1", "there is no such setting"),
+        ("batches = 1", "unknown setting"),
     ] {
         let result = Server::refusal(&keys.options(&["a"], line));
         assert!(result.contains(reason), "{line}\n{result}");

@@ -107,7 +107,7 @@ fn symptom(line: &str) -> Option<Symptom> {
 async fn provoke_start_error(text: &str) -> String {
     let plain = Options::default();
     match text {
-        "there is no such setting" => checked("connections_max", "conections_max"),
+        "unknown setting" => checked("connections_max", "conections_max"),
         "there is no folder …" => checked("lib/keywright/keywright.db", "lib/absent/keywright.db"),
         "does not match server.tls.certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
         "unknown environment variable …" => {

@@ -130,7 +130,7 @@ impl GeneratorGuest {
         if schema.adds_no_read_only(given, &canonical) {
             Ok(canonical)
         } else {
-            let reason = "has a parameter that is readOnly, which only recover may set";
+            let reason = "has a readOnly parameter, which only recover may set";
             Err(self.plugin.malformed(NORMALIZE, reason))
         }
     }
@@ -225,8 +225,10 @@ impl GeneratorGuest {
         parameters: Option<String>,
         value: &Secret,
     ) -> Result<Recovered, PluginCallError> {
-        let mut json = SensitiveJson::parse(value)
-            .map_err(|_| self.plugin.malformed(RECOVER, "was stored and is not JSON"))?;
+        let mut json = SensitiveJson::parse(value).map_err(|_| {
+            self.plugin
+                .malformed(RECOVER, "was stored earlier and is not JSON")
+        })?;
         let schema = &self.description.value_schema;
         schema.withhold_secrets(json.value_mut());
         let value = json.value().to_string();
