@@ -94,7 +94,7 @@ fn a_step_with_a_lost_response_counts_if_the_state_changed() {
             status,
         });
         let run = rotate(&stub, "--next");
-        let words = "but the server took the step";
+        let words = "but the server completed the step";
         assert!(run.errors.contains(words), "{status:?}: {run:?}");
         let reported = json_of(run);
         assert_eq!(reported["steps_taken"], json!(["introduce"]));
