@@ -209,7 +209,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[generators.x]\ncomponent = \"oci://registry.example.com/x:1\"\n[plugins]",
-        "generators.x.component: it has no digest",
+        "generators.x.component: the reference has no digest",
     ),
     (
         "[plugins]",

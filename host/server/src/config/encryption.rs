@@ -253,7 +253,9 @@ impl KeyConfig {
             ));
         }
         let socket = self.socket.as_deref().ok_or_else(|| {
-            StartupError::new("the provider kms needs the socket of a key management plugin")
+            StartupError::new(
+                "socket is required for the provider kms: the socket of the key management plugin",
+            )
         })?;
         Ok(PluginAddress {
             socket,
