@@ -57,7 +57,7 @@ impl OpenVersion {
     /// Converts it to the version for the caller.
     pub(super) fn into_version(self, permit: &Permit<'_>) -> CredentialVersion {
         let Self { stored, content } = self;
-        permit.touched_version(stored.credential_id, stored.id);
+        permit.record_version(stored.credential_id, stored.id);
         let certificate = stored
             .credential_type
             .is_certificate()

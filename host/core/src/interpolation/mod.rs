@@ -104,7 +104,7 @@ impl Interpolation {
             if version.credential_type.as_str() != CredentialType::JSON {
                 return Err(Failure::ReferenceNotJson(version.name.clone()));
             }
-            permit.touched_version(version.credential_id, version.id);
+            permit.record_version(version.credential_id, version.id);
             size.add(version)?;
             permits.insert(name.folded(), permit);
         }

@@ -44,7 +44,7 @@ pub trait Generator: Send + Sync {
 
     /// Returns the same generator for bulk work. If the queue is full, its calls wait instead of failing. All such
     /// calls together occupy at most as many slots as there are threads.
-    fn in_turn(&self) -> Arc<dyn Generator>;
+    fn for_bulk_work(&self) -> Arc<dyn Generator>;
 
     /// Runs work of the host on one of the threads for short calls, scheduled fairly by actor. Use it for work that may be
     /// too slow for the threads that serve requests.

@@ -17,7 +17,7 @@ use wasmtime::{
 use super::description::Description;
 use crate::{
     bindings::{
-        IssuerLease,
+        PassedIssuer,
         exports::keywright::generator::{descriptor, generator, issued_generator, recoverer},
         keywright::generator::types::{self, Failure},
     },
@@ -143,7 +143,7 @@ impl GeneratorGuest {
         issuer: Option<Arc<dyn CertificateIssuer>>,
     ) -> Result<Secret, PluginCallError> {
         let settings = self.plugin.settings.clone();
-        let handle = issuer.as_ref().map(|_| IssuerLease::handle());
+        let handle = issuer.as_ref().map(|_| PassedIssuer::handle());
         let input_bytes = parameters.len();
         let outcome =
             self.plugin
@@ -462,7 +462,7 @@ struct GenerateIssued;
 impl Function for GenerateIssued {
     type Parameters<'a> = (
         &'a issued_generator::Generation,
-        Option<Resource<IssuerLease>>,
+        Option<Resource<PassedIssuer>>,
     );
     type Result = Result<String, Failure>;
     const INTERFACE: &'static str = "keywright:generator/issued-generator";

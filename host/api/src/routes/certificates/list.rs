@@ -179,7 +179,7 @@ async fn handler(
 ) -> Result<Response, ApiError> {
     let query = QueryParameters::of(&uri);
     if query.has("name") {
-        caller.trail().tell_action(actions::GET_CERTIFICATE);
+        caller.trail().set_action(actions::GET_CERTIFICATE);
     }
     let summaries = match query.text("name")? {
         Some(_) => vec![
