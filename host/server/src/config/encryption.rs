@@ -104,7 +104,7 @@ enum KeyProvider {
 enum KeyOrigin<'a> {
     /// Unwrapped by a key management plugin.
     Plugin(PluginAddress<'a>),
-    /// Made from a secret.
+    /// Read or derived from a secret.
     Secret(SecretKind, SecretSource<'a>),
 }
 
