@@ -55,7 +55,7 @@ impl BrokenRule {
     }
 }
 
-/// Names the keyword and the place, never a part of the value.
+/// Names the keyword and the position, never a part of the value.
 impl fmt::Display for BrokenRule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.description)
@@ -89,7 +89,7 @@ impl Checker {
         }))
     }
 
-    /// Names the keyword that is violated, and the place in the value.
+    /// Names the violated keyword and the position in the value.
     fn description(&self, broken: &ValidationError<'_>) -> String {
         let keyword = match broken.kind() {
             ValidationErrorKind::FalseSchema if is_of_fields(broken) => "additionalProperties",
