@@ -6,7 +6,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     KnownType, Plugin,
     output::{Render, Table},
@@ -23,7 +23,7 @@ pub struct Types {
     name: Option<String>,
 }
 
-impl Verb for Types {
+impl Run for Types {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let types = context.client()?.types().await;
         let types = types.map_err(|error| {
