@@ -37,8 +37,8 @@
 //!   there; see [`Client::current_version`] in `api/credentials.rs`.
 //! - [`session`]: the state that the command line keeps between runs, and the variables and files that configure it.
 //! - [`commands`]: the commands. `commands/mod.rs` describes how to add one. [`commands::EXIT_STATUSES`] lists the exit
-//!   statuses. One signal handler serves all commands: SIGINT, SIGTERM and SIGHUP drop the command's future, and the program exits
-//!   with 130.
+//!   statuses. One signal handler serves all commands: SIGINT, SIGTERM and SIGHUP drop the command's future, and the program
+//!   exits with 130.
 //! - `transfer`: export and import.
 //! - `output`: JSON, YAML, tables and messages.
 //! - `failure`: why a command failed, and the exit statuses.

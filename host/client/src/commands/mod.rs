@@ -5,14 +5,14 @@
 //!
 //! 1. If [`Client`](crate::Client) lacks the request, add it to the file of its noun in `api/`, and its types to `api/mod.rs`.
 //! 2. Add a file with a struct of arguments ([`clap::Args`]), whose doc comment is the command's help; an `impl` of
-//!    [`Run`](run::Run); and `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs. Implement
-//!    [`Render`](crate::output::Render) for the response if it has no output yet.
+//!    [`Run`](run::Run); and `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs.
+//!    Implement [`Render`](crate::output::Render) for the response if it has no output yet.
 //! 3. Here, add a `mod` line, a variant to [`Command`] and a line to `Command::run`, all in alphabetical order, and a line to
 //!    [`examples()`].
 //! 4. Add tests in `tests/client/<noun>.rs`, or in the folder of its noun.
 //!
-//! Add a command of a group, such as `certificates list`, to the file of the group instead: its struct and its `impl`, a variant of
-//! the group's enum with a line in its `run`, and its examples.
+//! Add a command of a group, such as `certificates list`, to the file of the group instead: its struct and its `impl`, a variant
+//! of the group's enum with a line in its `run`, and its examples.
 
 mod bulk_regenerate;
 mod certificates;

@@ -44,8 +44,8 @@ pub struct Invocation<Own: Args> {
     common: Arguments,
 }
 
-/// Runs a command until it completes or a shutdown signal arrives. A signal drops the command's future; `Drop` implementations restore
-/// the terminal's echo and remove incomplete files.
+/// Runs a command until it completes or a shutdown signal arrives. A signal drops the command's future; `Drop` implementations
+/// restore the terminal's echo and remove incomplete files.
 pub(super) async fn invoke<Own: Args + Run>(
     invocation: Invocation<Own>,
 ) -> Result<Completion, Failure> {

@@ -30,8 +30,8 @@ pub enum SchemaError {
     NotJson(#[source] JsonError),
     /// It is JSON, but not a self-contained schema of draft 2020-12.
     #[error(
-        "is not a JSON Schema that this server supports: {0}; it must be of draft 2020-12, without references to other documents; \
-         patterns must have no look-around, and at most {PATTERN_BYTES_MAX} bytes when compiled"
+        "is not a JSON Schema that this server supports: {0}; it must be of draft 2020-12, without references to other \
+         documents; patterns must have no look-around, and at most {PATTERN_BYTES_MAX} bytes when compiled"
     )]
     NotASchema(String),
     /// It is a schema of parameters, but not of type `object`.
