@@ -82,7 +82,7 @@ impl BulkRegenerate {
 
     fn none_found(&self) -> String {
         match (&self.authority, &self.path) {
-            (Some(authority), _) => format!("The CA {authority} signed no credentials."),
+            (Some(authority), _) => format!("No credentials are signed by {authority}."),
             (None, Some(path)) => {
                 format!("The plugin generated no credentials below {path}.")
             }
