@@ -20,24 +20,24 @@ pub(crate) struct ExternalCertificate {
 /// The validity of these certificates, in days.
 pub(crate) const DURATION_DAYS: u64 = 400;
 
-/// A self-signed CA.
+/// Generates a self-signed CA.
 pub(crate) fn authority(common_name: &str) -> ExternalCertificate {
     self_signed(as_authority(parameters(common_name)), rsa_key())
 }
 
-/// A self-signed CA that is valid for this many days.
+/// Generates a self-signed CA that is valid for this many days.
 pub(crate) fn authority_for_days(common_name: &str, days: u64) -> ExternalCertificate {
     authority_for_hours(common_name, days * 24)
 }
 
-/// A self-signed CA that is valid for this many hours.
+/// Generates a self-signed CA that is valid for this many hours.
 pub(crate) fn authority_for_hours(common_name: &str, hours: u64) -> ExternalCertificate {
     authority_changed(common_name, |parameters| {
         parameters.not_after = parameters.not_before + Duration::from_hours(hours);
     })
 }
 
-/// A self-signed CA with changed contents.
+/// Generates a self-signed CA with changed contents.
 pub(crate) fn authority_changed(
     common_name: &str,
     change: impl FnOnce(&mut CertificateParams),
@@ -47,7 +47,7 @@ pub(crate) fn authority_changed(
     self_signed(parameters, rsa_key())
 }
 
-/// A self-signed CA with a key of this algorithm.
+/// Generates a self-signed CA with a key of this algorithm.
 pub(crate) fn authority_with(
     common_name: &str,
     algorithm: &'static SignatureAlgorithm,
@@ -56,12 +56,11 @@ pub(crate) fn authority_with(
     self_signed(as_authority(parameters(common_name)), key)
 }
 
-/// A self-signed leaf.
 pub(crate) fn self_signed_leaf(common_name: &str) -> ExternalCertificate {
     self_signed(parameters(common_name), rsa_key())
 }
 
-/// A self-signed leaf with a key of this algorithm.
+/// Generates a self-signed leaf with a key of this algorithm.
 pub(crate) fn self_signed_leaf_with(
     common_name: &str,
     algorithm: &'static SignatureAlgorithm,
@@ -70,7 +69,7 @@ pub(crate) fn self_signed_leaf_with(
     self_signed(parameters(common_name), key)
 }
 
-/// A self-signed certificate that expired at the beginning of 2002, PEM.
+/// Returns a self-signed certificate that expired at the beginning of 2002, PEM.
 pub(crate) fn expired_certificate() -> String {
     let mut parameters = CertificateParams::default();
     parameters.not_before = rcgen::date_time_ymd(2001, 1, 1);
@@ -78,18 +77,17 @@ pub(crate) fn expired_certificate() -> String {
     self_signed(parameters, rsa_key()).certificate
 }
 
-/// A private key that belongs to no certificate, PEM (PKCS#8).
+/// Returns a private key that belongs to no certificate, PEM (PKCS#8).
 pub(crate) fn another_private_key() -> String {
     rsa_key().serialize_pem()
 }
 
 impl ExternalCertificate {
-    /// A leaf signed by this one.
     pub(crate) fn sign_leaf(&self, common_name: &str) -> Self {
         self.sign(parameters(common_name), rsa_key())
     }
 
-    /// A leaf signed by this one, with changed contents.
+    /// Generates a leaf signed by this one, with changed contents.
     pub(crate) fn sign_leaf_with(
         &self,
         common_name: &str,
@@ -100,12 +98,11 @@ impl ExternalCertificate {
         self.sign(parameters, rsa_key())
     }
 
-    /// A CA signed by this one.
     pub(crate) fn sign_authority(&self, common_name: &str) -> Self {
         self.sign(as_authority(parameters(common_name)), rsa_key())
     }
 
-    /// Another self-signed certificate for the same key with this name, valid for a day longer.
+    /// Generates another self-signed certificate for the same key with this name, valid for a day longer.
     pub(crate) fn renewed_as(&self, common_name: &str) -> Self {
         let mut parameters = self.parameters.clone();
         parameters.not_after += Duration::from_hours(24);

@@ -68,7 +68,7 @@ pub(crate) fn requests(table: &str) -> Vec<(u16, Method, String, Value)> {
     lines.map(request).collect()
 }
 
-/// A client that trusts the test servers, with additional settings.
+/// Returns a client that trusts the test servers, with additional settings.
 pub(crate) fn client(settings: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
     let authority = fs::read(key_file("ca.pem")).unwrap();
     let trusted = [Certificate::from_pem(&authority).unwrap()];
@@ -76,7 +76,7 @@ pub(crate) fn client(settings: impl FnOnce(ClientBuilder) -> ClientBuilder) -> C
     settings(builder).build().unwrap()
 }
 
-/// An access token of the development user.
+/// Returns an access token of the development user.
 pub(crate) async fn user_token(server: &Server) -> String {
     let form = "grant_type=password&client_id=credhub_cli&client_secret=&username=developer\
                 &password=developer-password";
@@ -88,18 +88,18 @@ pub(crate) async fn user_token(server: &Server) -> String {
     granted["access_token"].as_str().unwrap().to_owned()
 }
 
-/// The newest version of a credential.
+/// Returns the newest version of a credential.
 pub(crate) async fn newest(server: &Server, name: &str) -> Value {
     versions(server, name).await[0].clone()
 }
 
-/// All versions of an existing credential, newest first.
+/// Returns all versions of an existing credential, newest first.
 pub(crate) async fn versions(server: &Server, name: &str) -> Vec<Value> {
     let response = server.get(&format!("/api/v1/data?name={name}")).await;
     versions_in(&response.expect(200))
 }
 
-/// All versions of all credentials, the most recently written credential first.
+/// Returns all versions of all credentials, the most recently written credential first.
 pub(crate) async fn all_versions(server: &Server) -> Vec<Value> {
     let mut all = Vec::new();
     for name in found_names(server, "path=").await {
@@ -108,12 +108,12 @@ pub(crate) async fn all_versions(server: &Server) -> Vec<Value> {
     all
 }
 
-/// The versions in the response to a query by name.
+/// Returns the versions in the response to a query by name.
 pub(crate) fn versions_in(response: &Response) -> Vec<Value> {
     response.json()["data"].as_array().unwrap().clone()
 }
 
-/// The names in the response to a search, in their order.
+/// Returns the names in the response to a search, in their order.
 pub(crate) async fn found_names(server: &Server, query: &str) -> Vec<String> {
     let response = server
         .get(&format!("/api/v1/data?{query}"))
@@ -127,7 +127,7 @@ pub(crate) async fn found_names(server: &Server, query: &str) -> Vec<String> {
         .collect()
 }
 
-/// The keys of an object, in order.
+/// Returns the keys of an object, in order.
 pub(crate) fn fields(json: &Value) -> Vec<&str> {
     json.as_object()
         .unwrap()
@@ -136,7 +136,7 @@ pub(crate) fn fields(json: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The id of a version.
+/// Returns the id of a version.
 pub(crate) fn id(version: &Value) -> String {
     version["id"].as_str().unwrap().to_owned()
 }

@@ -10,12 +10,12 @@ async fn interpolate(server: &Server, document: Value) -> Response {
     server.post("/api/v1/interpolate", document).await
 }
 
-/// A document with one service that has one binding.
+/// Returns a document with one service that has one binding.
 fn one_binding(credentials: &Value) -> Value {
     json!({"service": [{"name": "binding", "credentials": credentials}]})
 }
 
-/// A server with the credential `/secret` of type json, and its value.
+/// Starts a server with the credential `/secret` of type json. Returns it with the credential's value.
 async fn with_secret() -> (Server, Value) {
     let server = Server::start().await;
     let value = json!({"password": "p", "nested": {"list": [1, null, "ä"]}});
@@ -47,7 +47,7 @@ async fn only_the_credentials_object_is_replaced_by_the_value() {
 }
 
 #[tokio::test]
-async fn of_three_reference_keys_the_underscore_form_takes_precedence() {
+async fn credhub_ref_takes_precedence_over_other_reference_keys() {
     let (server, value) = with_secret().await;
     for key in ["store-ref", "credhub-ref", "credhub_ref"] {
         let response = interpolate(&server, one_binding(&json!({key: "/secret"}))).await;
@@ -202,7 +202,7 @@ async fn a_value_that_looks_like_a_reference_is_not_resolved() {
 }
 
 #[tokio::test]
-async fn service_names_never_redirect_the_substitution() {
+async fn a_service_name_cannot_redirect_the_substitution() {
     let (server, value) = with_secret().await;
     for service in [
         "a/b",

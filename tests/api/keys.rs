@@ -18,12 +18,12 @@ pub(crate) fn assert_is_pem(text: &str, label: &str) {
     assert!(lines.all(|line| line.len() == 64), "{text}");
 }
 
-/// The DER inside the first PEM block of a text.
+/// Returns the DER inside the first PEM block of a text.
 pub(crate) fn der(pem: &str) -> Vec<u8> {
     parse_x509_pem(pem.as_bytes()).unwrap().1.contents
 }
 
-/// The length of a public RSA key (`SubjectPublicKeyInfo`, PEM) in bits.
+/// Returns the length of a public RSA key (`SubjectPublicKeyInfo`, PEM) in bits.
 pub(crate) fn public_key_bits(pem: &str) -> usize {
     let der = der(pem);
     rsa_bits(&SubjectPublicKeyInfo::from_der(&der).unwrap().1)
@@ -37,7 +37,7 @@ pub(crate) fn with_certificate<T>(pem: &str, read: impl FnOnce(&X509Certificate<
     read(&certificate)
 }
 
-/// The validity of a certificate, in days.
+/// Returns the validity of a certificate, in days.
 pub(crate) fn certificate_days(pem: &str) -> i64 {
     with_certificate(pem, |certificate| {
         let validity = certificate.validity();
@@ -45,7 +45,7 @@ pub(crate) fn certificate_days(pem: &str) -> i64 {
     })
 }
 
-/// The length of a certificate's RSA key, in bits.
+/// Returns the length of a certificate's RSA key, in bits.
 pub(crate) fn certificate_key_bits(pem: &str) -> usize {
     with_certificate(pem, |certificate| rsa_bits(certificate.public_key()))
 }

@@ -67,7 +67,7 @@ async fn every_simultaneous_overwrite_adds_its_version() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_writers_of_several_types_one_type_wins() {
+async fn concurrent_writers_of_two_types_create_only_one_type() {
     let server = Arc::new(Server::start_with(&patient()).await);
     let responses = send_at_once(&server, |caller| {
         let credential_type = if caller % 2 == 0 { "password" } else { "user" };
@@ -87,7 +87,7 @@ async fn of_writers_of_several_types_one_type_wins() {
     assert_eq!(given::versions(&server, "/new").await.len(), 1);
 }
 
-/// A server whose queue refuses no request, even on a slow machine.
+/// Returns options of a server whose queue refuses no request, even on a slow machine.
 fn patient() -> Options {
     Options::default().environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
 }

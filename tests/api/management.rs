@@ -22,7 +22,7 @@ pub(crate) async fn switch(server: &Server, is_on: bool) {
 // GET and POST /management: requests and responses.
 
 #[tokio::test]
-async fn the_mode_is_off_at_start_and_then_as_last_set() {
+async fn read_only_mode_is_off_at_start_and_then_as_last_set() {
     let server = Server::start().await;
     assert_mode(&server, false).await;
     for is_on in [true, true, false, false, true] {
@@ -271,7 +271,7 @@ async fn an_impossible_configured_actor_is_refused_at_start() {
     }
 }
 
-/// Options with these actors for `/management`, a JSON array.
+/// Returns options with these actors for `/management`, a JSON array.
 fn actors(named: &str) -> Options {
     Options::default().environment("KEYWRIGHT_MANAGEMENT__ACTORS", named)
 }
@@ -480,7 +480,7 @@ async fn a_refused_write_is_not_logged_as_a_server_error() {
     assert!(!log.contains(r#""level":"ERROR""#), "{log}");
 }
 
-/// Every request that writes.
+/// Returns every request that writes.
 fn writes() -> Vec<(Method, String)> {
     let certificate = format!("/api/v1/certificates/{ID}");
     vec![

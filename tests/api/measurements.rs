@@ -47,11 +47,11 @@ fn exchange(server: &Server, request: &str) -> String {
 #[tokio::test]
 async fn health_and_metrics_need_neither_tls_nor_authentication() {
     let server = watched().await;
-    let response = server.ask_management(Method::GET, "/health").await;
+    let response = server.request_management(Method::GET, "/health").await;
     assert_eq!(response.expect(200).json(), json!({"status": "UP"}));
-    let response = server.ask_management(Method::HEAD, "/health").await;
+    let response = server.request_management(Method::HEAD, "/health").await;
     assert_eq!(response.expect(200).body, "");
-    let response = server.ask_management(Method::GET, "/metrics").await;
+    let response = server.request_management(Method::GET, "/metrics").await;
     assert_eq!(
         response.expect(200).header("content-type"),
         Some("text/plain; version=0.0.4; charset=utf-8")
@@ -70,7 +70,7 @@ async fn management_and_api_listeners_share_no_paths() {
         (Method::POST, "/health"),
         (Method::DELETE, "/metrics"),
     ] {
-        let response = server.ask_management(method.clone(), path).await;
+        let response = server.request_management(method.clone(), path).await;
         assert_eq!(response.status, 404, "{method} {path}");
     }
     server.get("/metrics").await.expect(404);
@@ -134,7 +134,7 @@ async fn slow_clients_are_displaced_by_others() {
             stream
         })
         .collect();
-    let response = server.ask_management(Method::GET, "/health").await;
+    let response = server.request_management(Method::GET, "/health").await;
     response.expect(200);
     let is_closed = |stream: &mut TcpStream| {
         stream.set_nonblocking(true).unwrap();
@@ -157,7 +157,7 @@ async fn the_management_listener_stops_with_the_server() {
 
 // The metrics match the documentation and the standard format.
 
-/// A scrape of a server with samples for every metric.
+/// Scrapes a server that has samples for every metric.
 async fn full_scrape() -> Scrape {
     let server = Server::start_with(&Options::default().watched().extra(RETENTION)).await;
     given::generate(&server, "/p", "password", json!({})).await;
@@ -175,14 +175,14 @@ async fn full_scrape() -> Scrape {
         .await
 }
 
-/// A policy, which metrics of retention require.
+/// A policy. Without one, the server has no metrics of retention.
 const RETENTION: &str = r#"
 [retention]
 interval_seconds = 1
 policies = [{ path = "/nothing/*", versions_max = 1, age_days_max = 1 }]
 "#;
 
-/// The metrics in `host/docs/metrics.md`: type and labels by name.
+/// Returns the metrics in `host/docs/metrics.md`: type and labels by name.
 fn documented() -> BTreeMap<String, (String, BTreeSet<String>)> {
     let page = fs::read_to_string(workspace().join("host/docs/metrics.md")).unwrap();
     let rows = page

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::limit_file_size;
 
-/// Options of a server that starts fast, with a management address.
+/// Returns options of a server that starts fast, with a management address.
 fn options() -> Options {
     Options::default()
         .without_plugins()
@@ -46,7 +46,7 @@ async fn assert_stored(server: &Server, names: &[String]) {
 async fn health(server: &Server) -> [u16; 2] {
     let main = server.request(Method::GET, "/health");
     let main = server.send(main).await.status;
-    let management = server.ask_management(Method::GET, "/health").await;
+    let management = server.request_management(Method::GET, "/health").await;
     [main, management.status]
 }
 
@@ -278,7 +278,7 @@ async fn health_is_down_until_the_audit_trail_can_be_written() {
 }
 
 #[tokio::test]
-async fn a_nonblocking_audit_failure_leaves_the_server_up() {
+async fn health_stays_up_if_audit_failures_do_not_block_requests() {
     let audit = "[audit]\nsink = \"file\"\nfile = \"/dev/full\"\non_failure = \"continue\"";
     let server = Server::start_with(&options().audit(audit)).await;
     assert_eq!(set(&server, "/a", "v").await, 200);

@@ -61,7 +61,6 @@ pub(crate) fn assert_no_fault(response: &Response, attack: &str) {
     );
 }
 
-/// Returns the end of the server's log.
 fn log_end(server: &Server) -> String {
     let log = server.log();
     let lines: Vec<_> = log.lines().rev().take(20).collect();

@@ -19,7 +19,7 @@ const MIB: usize = 1024 * 1024;
 const VALUE_BYTES: usize = 60_000;
 
 #[tokio::test]
-async fn hostile_readers_leave_memory_for_honest_ones() {
+async fn hostile_readers_leave_memory_for_other_readers() {
     let versions = variable("KEYWRIGHT_TEST_VERSIONS", 80);
     let readers = variable("KEYWRIGHT_TEST_READERS", 48);
     let total_mib = variable("KEYWRIGHT_TEST_RESPONSES_MIB", 32);

@@ -208,7 +208,7 @@ fn too_many_functions_are_rejected_before_compilation() {
 /// The maximum number of consecutive faults.
 const FAULTS_MAX: usize = 5;
 
-/// A server whose resolver and generator `hostile` behave as each request specifies.
+/// Starts a server whose resolver and generator `hostile` behave as each request specifies.
 async fn server() -> Server {
     let hostile = component("hostile");
     let section = |function: &str| {

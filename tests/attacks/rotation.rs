@@ -6,7 +6,7 @@ use keywright_harness::{Options, Program, Server, Shell, component, is_available
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A server with `/ca/root`, `/ca/nested` below it, and an SVID of each.
+/// Starts a server with `/ca/root`, `/ca/nested` below it, and an SVID of each.
 async fn server_with_svids() -> Server {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\", \"signing\"]",

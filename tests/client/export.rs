@@ -285,7 +285,7 @@ async fn the_active_version_is_exported_during_a_rotation() {
     assert_eq!(exported(&server), before);
 }
 
-/// The exported values by name.
+/// Returns the exported values by name.
 fn exported(server: &Server) -> Value {
     let run = Shell::of(server).run(&["export", "--format", "json"]);
     let json = run.expect(0).json();
@@ -409,8 +409,8 @@ fn an_export_survives_a_lost_connection() {
     assert_eq!(summary["exported"], json!(3));
 }
 
-/// A server that lists `/a`, `/b` and `/c`, responds to a read of `/b` with 404 and this body, and then lists the names in
-/// `listed_then`.
+/// Starts a stub server that lists `/a`, `/b` and `/c`, responds to a read of `/b` with 404 and this body, and then lists the
+/// names in `listed_then`.
 fn without_b(body: &'static str, listed_then: &'static [&str]) -> Stub {
     Stub::start(move |request, before, _| match request.line.as_str() {
         LISTING if before == 0 => Reply::new(200, &listing(["/a", "/b", "/c"])),
@@ -423,7 +423,7 @@ fn without_b(body: &'static str, listed_then: &'static [&str]) -> Stub {
 const LISTING: &str = "GET /api/v1/data?path=";
 const ABSENT: &str = "{\"error\":\"the credential does not exist\"}";
 
-/// A server with three credentials, one of which was corrupted in the database.
+/// Starts a server with three credentials, one of which was corrupted in the database.
 async fn damaged() -> Server {
     let server = Server::start().await;
     for name in ["/a", "/b", "/c"] {

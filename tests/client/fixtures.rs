@@ -57,7 +57,7 @@ impl Blocker {
     }
 }
 
-/// The response with a list of credentials.
+/// Returns the response with a list of credentials.
 pub(crate) fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let listed = names
         .into_iter()
@@ -65,7 +65,7 @@ pub(crate) fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     json!({"credentials": listed.collect::<Vec<_>>()}).to_string()
 }
 
-/// The response with the active version of a password, for the name in the request's query.
+/// Returns the response with the active version of a password, for the name in the request's query.
 pub(crate) fn password_for(request: &ReceivedRequest, value: &str) -> String {
     let name = name_in(request);
     json!({"data": [{
@@ -75,19 +75,18 @@ pub(crate) fn password_for(request: &ReceivedRequest, value: &str) -> String {
     .to_string()
 }
 
-/// The name in a request's query.
+/// Returns the name in a request's query.
 pub(crate) fn name_in(request: &ReceivedRequest) -> String {
     let (_, name) = request.line.rsplit_once("name=").unwrap();
     name.replace("%2F", "/")
 }
 
-/// The maximum wait for a request.
 const REQUEST_WAIT_MAX: Duration = Duration::from_mins(10);
 
 /// The response with a version.
 pub(crate) const VERSION: &str = r#"{"type":"value","version_created_at":"2026-01-01T00:00:00Z","id":"8563075f-ca25-4adf-9acb-a4be6a9077fd","name":"/a","metadata":null,"value":"v"}"#;
 
-/// The response with this version as the only active one.
+/// Returns the response with this version as the only active one.
 pub(crate) fn versions() -> String {
     format!("{{\"data\":[{VERSION}]}}")
 }
@@ -100,8 +99,8 @@ pub(crate) async fn certificate(server: &Server, name: &str, mut parameters: Val
     made.expect(200).json()
 }
 
-/// The type, value and metadata of the active version of each credential below a path, by name, without fields that the server
-/// computes.
+/// Returns the type, value and metadata of the active version of each credential below a path, by name, without fields that the
+/// server computes.
 pub(crate) async fn stored(server: &Server, path: &str) -> Value {
     let found = server.get(&format!("/api/v1/data?path={path}")).await;
     let found = found.expect(200).json();

@@ -117,7 +117,8 @@ async fn prepare(server: &Server) {
     }
 }
 
-/// A shell in a new folder with `ca.pem`, `app.pem` and `app-key.pem`, in which the preparations of an example have run.
+/// Returns a shell in a new folder with `ca.pem`, `app.pem` and `app-key.pem`, in which the preparations of an example have
+/// run.
 fn shell(server: &Server, application: &Application, example: &Example) -> Shell {
     let shell = Shell::of(server);
     application.equip(&shell);
@@ -127,12 +128,11 @@ fn shell(server: &Server, application: &Application, example: &Example) -> Shell
     shell
 }
 
-/// A line of an example, for this server.
+/// Returns a line of an example, for this server.
 fn line(server: &Server, line: &str) -> String {
     line.replace(SERVER, server.base_url())
 }
 
-/// The server in the examples.
 const SERVER: &str = "https://keywright.example:8844";
 
 #[test]

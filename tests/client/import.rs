@@ -50,7 +50,7 @@ async fn a_file_of_another_client_is_imported() {
     );
 }
 
-/// A text as a YAML block scalar below a field.
+/// Returns a text as a YAML block scalar below a field.
 fn block(text: &Value) -> String {
     let lines = text.as_str().unwrap().lines();
     let lines: Vec<String> = lines.map(|line| format!("      {line}\n")).collect();
@@ -174,7 +174,6 @@ async fn the_last_of_several_entries_with_one_name_is_active() {
     }
 }
 
-/// The entries of an export.
 fn entries(server: &Server) -> Vec<Value> {
     let run = Shell::of(server).run(&["export", "--format", "json"]);
     let mut json = run.expect(0).json();

@@ -17,7 +17,6 @@ use crate::fixtures::{
     self, Gate, VERSION, file_names, gate, listing, name_in, password_for, versions,
 };
 
-/// The shutdown signals.
 const SIGNALS: [&str; 3] = ["INT", "TERM", "HUP"];
 
 #[test]
@@ -145,7 +144,7 @@ fn an_export_blocked_by_its_reader_can_be_interrupted() {
     }
 }
 
-/// A server with three credentials that blocks the request for one.
+/// Starts a stub server with three credentials that blocks the request for one.
 fn blocked_at(name: &'static str) -> (Gate, Stub) {
     let (gate, blocker) = gate();
     let stub = Stub::start(move |request: &ReceivedRequest, _, _| {

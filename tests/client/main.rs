@@ -28,7 +28,7 @@ mod types;
 use keywright_harness::Commanded;
 use serde_json::Value;
 
-/// The JSON output of a successful run.
+/// Returns the JSON output of a successful run.
 #[track_caller]
 fn json_of(run: Commanded) -> Value {
     run.expect(0).json()

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use crate::json_of;
 
-/// The actor's permission on the path, if any.
+/// Returns the actor's permission on the path, if any.
 async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
     let path = format!("/api/v2/permissions?path={path}&actor={actor}");
     let response = server.get(&path).await;
     (response.status != 404).then(|| response.expect(200).json())
 }
 
-/// A shell of a client without permissions.
+/// Returns a shell of a client without permissions.
 async fn stranger(server: &Server) -> Shell {
     let caller = server.as_client("stranger").await;
     Shell::at(server).variable("KEYWRIGHT_CLIENT_TOKEN", caller.token())

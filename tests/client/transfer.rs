@@ -231,8 +231,8 @@ async fn skip_unchanged_sets_entries_that_differ_in_any_part() {
     }
 }
 
-/// A proxy in front of a server. Forwards [`SET_BEFORE_KILL`] requests. The last of these and all later requests block
-/// until the test drops its end of the channel, and then get no response.
+/// Starts a proxy in front of a server. It forwards [`SET_BEFORE_KILL`] requests. The last of these and all later requests
+/// block until the test drops its end of the channel, and then get no response.
 fn proxy_to(server: &Arc<Server>, blocker: Blocker) -> Stub {
     // The stub outlives the test, so it must not keep the server running.
     let (server, runtime, count) = (
@@ -297,7 +297,7 @@ async fn memory_does_not_grow_with_imports_and_exports() {
     }
 }
 
-/// The maximum of several runs. On a busy machine, a short run may end before the last measurement.
+/// Returns the maximum of several runs. On a busy machine, a short run may end before the last measurement.
 fn memory_of_several(shell: &Shell, arguments: &[&str]) -> u64 {
     (0..FEW_RUNS)
         .map(|_| shell.memory_of(arguments))

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::json_of;
 
-/// A server with a type in addition to the shipped types.
+/// Starts a server with a type in addition to the shipped types.
 async fn server() -> Server {
     let options = Options::default().random_generator("wireguard", &component("wireguard"));
     Server::start_with(&options).await

@@ -36,7 +36,7 @@ impl Caller {
         }
     }
 
-    /// The actor, as named in permissions.
+    /// Returns the actor, as named in permissions.
     pub fn actor(&self) -> &str {
         &self.actor
     }
@@ -49,7 +49,7 @@ impl Caller {
         }
     }
 
-    /// Its bearer token.
+    /// Returns the caller's bearer token.
     ///
     /// # Panics
     /// Panics if the caller has no token.
@@ -151,13 +151,13 @@ impl Response {
         })
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body)
             .unwrap_or_else(|cause| panic!("{cause} in the response {self:?}"))
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -165,7 +165,7 @@ impl Response {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body's `error` field.
+    /// Returns the body's `error` field.
     pub fn error(&self) -> String {
         let json = self.json();
         let fields = json
@@ -226,7 +226,7 @@ impl Application {
         Self { folder }
     }
 
-    /// The options of a server that trusts the CA and grants the application all operations on all credentials.
+    /// Returns the options of a server that trusts the CA and grants the application all operations on all credentials.
     pub fn options(&self) -> Options {
         let authorities = self.folder.path().join(AUTHORITIES);
         let line = format!("client_authorities = \"{}\"", authorities.display());
@@ -236,12 +236,12 @@ impl Application {
         ))
     }
 
-    /// The certificate, PEM.
+    /// Returns the path of the certificate, PEM.
     pub fn certificate_file(&self) -> PathBuf {
         self.folder.path().join(CERTIFICATE)
     }
 
-    /// The private key, PKCS#8 in PEM.
+    /// Returns the path of the private key, PKCS#8 in PEM.
     pub fn key_file(&self) -> PathBuf {
         self.folder.path().join(KEY)
     }

@@ -28,7 +28,7 @@ pub struct Commanded {
 }
 
 impl Commanded {
-    /// The standard output as JSON.
+    /// Returns the standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.output).unwrap_or_else(|cause| panic!("{cause}: {self:#?}"))
@@ -120,7 +120,7 @@ pub fn run_program_with_processor_seconds(
     output_of(limited(&format!("ulimit -t {seconds}"), &plain).current_dir(directory))
 }
 
-/// A command that a shell runs after setting limits.
+/// Returns a command that a shell runs after setting limits.
 fn limited(limits: &str, plain: &Command) -> Command {
     let mut limited = Command::new("bash");
     limited
@@ -187,7 +187,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// A shell without a server.
+    /// Creates a shell without a server.
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
         fs::copy(key_file("ca.pem"), folder.path().join("ca.pem")).unwrap();
@@ -203,14 +203,14 @@ impl Shell {
         Self { folder, variables }
     }
 
-    /// A shell whose environment names a server and the client `developer`, which has all permissions.
+    /// Creates a shell whose environment names a server and the client `developer`, which has all permissions.
     pub fn of(server: &Server) -> Self {
         Self::at(server)
             .variable("KEYWRIGHT_CLIENT_ID", "developer")
             .variable("KEYWRIGHT_CLIENT_SECRET", "developer-secret")
     }
 
-    /// A shell whose environment names a server, without a login.
+    /// Creates a shell whose environment names a server, without a login.
     pub fn at(server: &Server) -> Self {
         let authority = key_file("ca.pem").display().to_string();
         Self::new()
@@ -231,12 +231,12 @@ impl Shell {
         self
     }
 
-    /// The current folder, which is also the home.
+    /// Returns the current folder, which is also the home.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The path of a file in the current folder.
+    /// Returns the path of a file in the current folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -293,7 +293,7 @@ impl Shell {
         memory_at_most(command.spawn().unwrap())
     }
 
-    /// The program with the default signal handling, even if the test process ignores signals.
+    /// Returns the program with the default signal handling, even if the test process ignores signals.
     fn command_with_signals(&self, arguments: &[&str]) -> Command {
         let mut command = self.prepared(Command::new("env"));
         command

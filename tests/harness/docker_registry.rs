@@ -97,17 +97,17 @@ impl DockerRegistry {
         }
     }
 
-    /// The registry's host and port, as references contain them.
+    /// Returns the registry's host and port, as references contain them.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port.number())
     }
 
-    /// A folder for files of the test.
+    /// Returns a folder for files of the test.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// All requests and responses so far.
+    /// Returns all requests and responses so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
@@ -135,7 +135,7 @@ impl DockerRegistry {
         digest
     }
 
-    /// The manifest under a tag or a digest.
+    /// Returns the manifest under a tag or a digest.
     pub async fn manifest(&self, repository: &str, name: &str) -> Value {
         let url = format!("http://{}/v2/{repository}/manifests/{name}", self.host());
         let get = client().get(url).header(header::ACCEPT, MANIFEST);
@@ -143,7 +143,7 @@ impl DockerRegistry {
         serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
     }
 
-    /// A blob named in a manifest.
+    /// Returns a blob named in a manifest.
     pub async fn blob(&self, repository: &str, digest: &str) -> Vec<u8> {
         let url = format!("http://{}/v2/{repository}/blobs/{digest}", self.host());
         let response = client().get(url).send().await.unwrap();
@@ -156,7 +156,7 @@ impl DockerRegistry {
             .to_vec()
     }
 
-    /// The contents of Docker's configuration file after a login.
+    /// Returns the contents of Docker's configuration file after a login.
     pub fn docker_config(&self) -> String {
         let auth = BASE64_STANDARD.encode(format!("{}:{}", Self::USER, Self::PASSWORD));
         json!({"auths": {self.host(): {"auth": auth}}}).to_string()
@@ -169,7 +169,7 @@ impl Drop for DockerRegistry {
     }
 }
 
-/// The SHA-256 digest of bytes, in the format of registries.
+/// Returns the SHA-256 digest of bytes, in the format of registries.
 pub fn digest(bytes: &[u8]) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     format!("sha256:{}", hexadecimal(digest.as_ref()))

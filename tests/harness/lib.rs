@@ -53,14 +53,14 @@ pub use options::{Options, identity_provider_recipe};
 pub use plugins::{BadPlugin, KeyManagementPlugin, release};
 pub use programs::{
     Node, Program, client_by_toolchain, component_by_toolchain, ended, is_available, node,
-    python_program, signal, tell, toolchain_program, toolchain_python,
+    print_message, python_program, signal, toolchain_program, toolchain_python,
 };
 pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{ReceivedRequest, Reply, Stub};
 pub use terminal::Terminal;
 
-/// The workspace's root folder.
+/// Returns the workspace's root folder.
 pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -68,7 +68,7 @@ pub fn workspace() -> PathBuf {
         .to_owned()
 }
 
-/// The component of a plugin or of a test guest, as `cargo xtask` builds it.
+/// Returns the path of the component of a plugin or of a test guest, as `cargo xtask` builds it.
 pub fn component(name: &str) -> PathBuf {
     let path = workspace()
         .join("target/components")
@@ -81,7 +81,7 @@ pub fn component(name: &str) -> PathBuf {
     path
 }
 
-/// One of the fixed keys in `tests/keys`.
+/// Returns the path of one of the fixed keys in `tests/keys`.
 pub fn key_file(name: &str) -> PathBuf {
     workspace().join("tests/keys").join(name)
 }

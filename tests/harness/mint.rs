@@ -33,12 +33,12 @@ impl Mint {
         }
     }
 
-    /// The header of an accepted token.
+    /// Returns the header of an accepted token.
     pub fn header(&self) -> Value {
         json!({"alg": "RS256", "typ": "JWT", "kid": self.key_id})
     }
 
-    /// The claims of an accepted token.
+    /// Returns the claims of an accepted token.
     pub fn claims(&self) -> Value {
         let now = seconds_since_epoch();
         json!({
@@ -53,7 +53,7 @@ impl Mint {
         })
     }
 
-    /// The claims of an accepted token, with one claim replaced, or removed if the value is null.
+    /// Returns the claims of an accepted token, with one claim replaced, or removed if the value is null.
     pub fn claims_with(&self, claim: &str, value: Value) -> Value {
         let mut claims = self.claims();
         if value.is_null() {
@@ -64,14 +64,14 @@ impl Mint {
         claims
     }
 
-    /// The claims of a token for this client, acting for itself.
+    /// Returns the claims of a token for this client, acting for itself.
     pub fn client_claims(&self, client_id: &str) -> Value {
         let mut claims = self.claims_with("client_id", json!(client_id));
         claims["sub"] = json!(client_id);
         claims
     }
 
-    /// The claims of a token for this user, who logged in with a password.
+    /// Returns the claims of a token for this user, who logged in with a password.
     pub fn user_claims(&self, user_id: &str) -> Value {
         let mut claims = self.claims_with("grant_type", json!("password"));
         claims["sub"] = json!(user_id);
@@ -79,18 +79,18 @@ impl Mint {
         claims
     }
 
-    /// A token with these claims, signed as the provider does.
+    /// Returns a token with these claims, signed as the provider does.
     pub fn token(&self, claims: &Value) -> String {
         sign(&self.header(), claims, Algorithm::RS256, &signing_key())
     }
 }
 
-/// The key that the provider signs with.
+/// Returns the key that the provider signs with.
 pub fn signing_key() -> EncodingKey {
     rsa_key("token-signing-key.pem")
 }
 
-/// A key that no server trusts.
+/// Returns a key that no server trusts.
 pub fn other_key() -> EncodingKey {
     rsa_key("other-signing-key.pem")
 }
@@ -113,7 +113,7 @@ pub fn encode(part: &Value) -> String {
     URL_SAFE_NO_PAD.encode(part.to_string())
 }
 
-/// The claims of a token, without verification.
+/// Returns the claims of a token, without verification.
 pub fn claims_of(token: &str) -> Value {
     let claims = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
@@ -141,7 +141,7 @@ pub async fn expect_refused(server: &Server, token: &str, code: &str, attack: &s
     assert!(challenged.starts_with(challenge), "{attack}: {challenged}");
 }
 
-/// The current time, in seconds since 1970.
+/// Returns the current time, in seconds since 1970.
 pub fn seconds_since_epoch() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     elapsed.as_secs().try_into().unwrap()

@@ -46,7 +46,7 @@ impl ReservedPort {
         Self::reserve(number)
     }
 
-    /// Its number.
+    /// Returns the number of the port.
     pub fn number(&self) -> u16 {
         self.number
     }
@@ -143,7 +143,7 @@ impl Server {
     }
 }
 
-/// The TLS configuration of clients of test servers.
+/// Returns the TLS configuration of clients of test servers.
 pub fn tls_config() -> ClientConfig {
     let mut authorities = RootCertStore::empty();
     let authority = fs::read(key_file("ca.pem")).unwrap();
@@ -178,7 +178,7 @@ pub fn connects(leaf: &Value, trusted: &str) -> bool {
     }
 }
 
-/// A field of a version's value.
+/// Returns a field of a version's value.
 pub fn field<'a>(version: &'a Value, name: &str) -> &'a str {
     version
         .pointer(&format!("/value/{name}"))
@@ -233,7 +233,7 @@ fn client_configuration(trusted: &str) -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// The TLS error within an I/O error.
+/// Returns the TLS error within an I/O error.
 fn tls_error(error: &io::Error) -> Error {
     match error
         .get_ref()

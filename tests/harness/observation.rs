@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{Response, Server};
 
 impl Server {
-    /// The access log line of a request. It is written shortly after the response is sent.
+    /// Returns the access log line of a request. It is written shortly after the response is sent.
     pub fn access_log_line(&self, response: &Response) -> String {
         let request_id = response.header("x-request-id").unwrap();
         for _ in 0..POLLS_MAX {
@@ -27,7 +27,7 @@ impl Server {
         panic!("the access log has no line about the request {request_id}");
     }
 
-    /// The log so far, with the access log of all completed requests.
+    /// Returns the log so far, with the access log of all completed requests.
     pub async fn whole_log(&self) -> String {
         let response = self.send(self.request(Method::GET, "/info")).await;
         self.access_log_line(&response);
@@ -39,7 +39,7 @@ impl Server {
 const POLLS_MAX: usize = 30_000;
 
 impl Server {
-    /// The management address, with its scheme, from the log.
+    /// Returns the management address, with its scheme, from the log.
     pub fn management_url(&self) -> String {
         let log = self.log();
         let address = log
@@ -50,14 +50,14 @@ impl Server {
     }
 
     /// Sends a request to the management address.
-    pub async fn ask_management(&self, method: Method, path: &str) -> Response {
+    pub async fn request_management(&self, method: Method, path: &str) -> Response {
         let url = format!("{}{path}", self.management_url());
         self.send(self.request_to(method, &url)).await
     }
 
     /// Scrapes the server's metrics.
     pub async fn scrape(&self) -> Scrape {
-        let response = self.ask_management(Method::GET, "/metrics").await;
+        let response = self.request_management(Method::GET, "/metrics").await;
         Scrape::parse(&response.expect(200).body)
     }
 
@@ -141,22 +141,22 @@ impl Scrape {
         scrape
     }
 
-    /// The original text.
+    /// Returns the original text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The type of each metric, by its name.
+    /// Returns the type of each metric, by its name.
     pub fn families(&self) -> &BTreeMap<String, String> {
         &self.families
     }
 
-    /// All samples.
+    /// Returns all samples.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// The sum of the samples with this name and at least these labels; `None` if there is no such sample.
+    /// Returns the sum of the samples with this name and at least these labels; `None` if there is no such sample.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let has_labels = |sample: &&Sample| {
             let has = |(label, value): &(&str, &str)| {
@@ -250,7 +250,7 @@ fn label_value<'a>(text: &'a str, line: &str) -> (String, &'a str) {
     panic!("unterminated label: {line}");
 }
 
-/// The metric of a sample, which must be declared before it.
+/// Returns the metric of a sample, which must be declared before it.
 fn family_of(families: &BTreeMap<String, String>, name: &str) -> String {
     let is = |name: &str, kind: &str| families.get(name).map(String::as_str) == Some(kind);
     if is(name, "gauge") {

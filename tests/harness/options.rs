@@ -177,7 +177,7 @@ impl Options {
         self
     }
 
-    /// The section `storage` of a server that shares the storage of a server with these options in this folder.
+    /// Returns the section `storage` of a server that shares the storage of a server with these options in this folder.
     pub(crate) fn shared_storage(&self, directory: &Path) -> String {
         storage::shared_settings(directory, self.storage.as_deref())
     }
@@ -186,13 +186,13 @@ impl Options {
         self.identity_provider.is_none() && !self.without_tokens
     }
 
-    /// The environment variables of the server. Variables of the test come last, so that they take precedence.
+    /// Returns the environment variables of the server. Variables of the test come last, so that they take precedence.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let own = self.environment.iter();
         std::iter::once(MANAGERS).chain(own.map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
-    /// The configuration for a server in this folder, on this port of the loopback address.
+    /// Returns the configuration for a server in this folder, on this port of the loopback address.
     pub(crate) fn configuration(&self, directory: &Path, port: u16) -> String {
         let key = |name| key_file(name).display().to_string();
         let mut text = format!(
@@ -343,7 +343,7 @@ sink = "file"
 file = "audit.log"
 "#;
 
-/// The settings of the section `authentication` below a heading of the guide, without the provider's address.
+/// Returns the settings of the section `authentication` below a heading of the guide, without the provider's address.
 pub fn identity_provider_recipe(heading: &str) -> String {
     let guide = workspace().join("host/docs/operating/identity-providers.md");
     let guide = fs::read_to_string(guide).unwrap();

@@ -31,7 +31,7 @@ pub struct BadPlugin {
 }
 
 impl BadPlugin {
-    /// A copy of the shipped plugin of a type, with an additional section, which engines ignore.
+    /// Copies the shipped plugin of a type, and adds a section that engines ignore.
     pub fn of(credential_type: &'static str) -> Self {
         let plugin = Self {
             credential_type,
@@ -44,12 +44,12 @@ impl BadPlugin {
         plugin
     }
 
-    /// A server with this plugin.
+    /// Starts a server with this plugin.
     pub async fn server(&self) -> Server {
         Server::start_with(&self.options()).await
     }
 
-    /// The configuration of such a server.
+    /// Returns the configuration of such a server.
     fn options(&self) -> Options {
         let grants = match self.credential_type {
             "certificate" => r#"["random", "signing"]"#,
@@ -66,14 +66,14 @@ impl BadPlugin {
         Server::start_in(server.stop().await, &options).await
     }
 
-    /// The component's SHA-256 digest, with the prefix `sha256:`.
+    /// Returns the component's SHA-256 digest, with the prefix `sha256:`.
     pub fn digest(&self) -> String {
         let output = Command::new("sha256sum").arg(self.path()).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         format!("sha256:{}", text.split_whitespace().next().unwrap())
     }
 
-    /// The file of the component.
+    /// Returns the path of the component.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("bad.wasm")
     }
@@ -121,7 +121,7 @@ impl KeyManagementPlugin {
         Self { child, socket }
     }
 
-    /// Its socket.
+    /// Returns the plugin's socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }

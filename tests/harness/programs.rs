@@ -70,15 +70,15 @@ pub fn is_available(name: &str) -> bool {
         "{name} is required in CI"
     );
     if !found {
-        tell(&format!("skipped: {name} is not installed"));
+        print_message(&format!("skipped: {name} is not installed"));
     }
     found
 }
 
 /// Prints a message to the terminal, even if output of passing tests is captured.
-pub fn tell(words: &str) {
+pub fn print_message(message: &str) {
     // Standard error may be closed, which is allowed.
-    let _ = writeln!(io::stderr(), "{words}");
+    let _ = writeln!(io::stderr(), "{message}");
 }
 
 /// Sends a process a signal, such as `INT`.
@@ -130,22 +130,23 @@ const POLL: Duration = Duration::from_millis(2);
 /// The timeout for the exit of a process.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// A component built by the toolchain of another language. A missing toolchain is reported, and is an error in CI.
+/// Returns the path of a component built by the toolchain of another language. A missing toolchain is reported, and is an
+/// error in CI.
 pub fn component_by_toolchain(name: &str) -> Option<PathBuf> {
     let file = format!("{name}.wasm");
     let path = workspace().join("target/components").join(&file);
     found(path, &format!("{file} is not built"))
 }
 
-/// A client in another language, a file or a folder below `target/clients`. A missing one is reported, and is an error in
-/// CI.
+/// Returns the path of a client in another language, a file or a folder below `target/clients`. A missing client is reported,
+/// and is an error in CI.
 pub fn client_by_toolchain(name: &str) -> Option<PathBuf> {
     let path = workspace().join("target/clients").join(name);
     found(path, &format!("the client {name} is not built"))
 }
 
-/// Python with the packages that `host/xtask/toolchains/requirements.txt` lists. If it is missing, this is reported, and
-/// is an error in CI.
+/// Returns Python with the packages that `host/xtask/toolchains/requirements.txt` lists. Missing packages are reported, and are
+/// an error in CI.
 pub fn toolchain_python() -> Option<Command> {
     let path = workspace().join("target/toolchains/python/bin/python3");
     found(path, "Python's packages are not installed").map(Command::new)
@@ -159,7 +160,7 @@ pub struct Node {
     pub modules: PathBuf,
 }
 
-/// Node.js with its packages. If they are missing, this is reported, and is an error in CI.
+/// Returns Node.js with its packages. If they are missing, this is reported, and is an error in CI.
 pub fn node() -> Option<Node> {
     let modules = workspace().join("target/test-clients/node/node_modules");
     let package = modules.join("oidc-provider/package.json");
@@ -168,7 +169,7 @@ pub fn node() -> Option<Node> {
     Some(Node { program, modules })
 }
 
-/// A program of a toolchain below `target` or on the `PATH`. A missing one is reported, and is an error in CI.
+/// Returns a program of a toolchain below `target` or on the `PATH`. A missing one is reported, and is an error in CI.
 pub fn toolchain_program(name: &str) -> Option<Command> {
     let installed = workspace().join("target/toolchains/bin").join(name);
     if installed.is_file() {
@@ -186,13 +187,13 @@ fn found(path: PathBuf, absence: &str) -> Option<PathBuf> {
         "{absence}, which is required in CI: {}",
         path.display()
     );
-    tell(&format!(
+    print_message(&format!(
         "skipped: {absence} (`cargo xtask test` installs the toolchain where possible)"
     ));
     None
 }
 
-/// A program of the environment in `tests/api/description/requirements.txt`, such as `schemathesis`, or `python3` with
+/// Returns a program of the environment in `tests/api/description/requirements.txt`, such as `schemathesis`, or `python3` with
 /// all of its packages. A missing one is reported, and is an error in CI.
 pub fn python_program(name: &str) -> Option<Command> {
     let environment = workspace().join(ENVIRONMENT);
@@ -201,7 +202,7 @@ pub fn python_program(name: &str) -> Option<Command> {
             env::var_os("CI").is_none(),
             "{name} with its packages is required in CI"
         );
-        tell(&format!(
+        print_message(&format!(
             "skipped: {name} is not installed in {ENVIRONMENT} (`cargo xtask test` installs it if Python 3 is available)"
         ));
         return None;

@@ -7,7 +7,6 @@ use crate::{Response, Server};
 /// The address of credentials.
 const DATA: &str = "/api/v1/data";
 
-/// The address of permissions.
 const PERMISSIONS: &str = "/api/v2/permissions";
 
 impl Server {
@@ -48,7 +47,7 @@ impl Server {
         self.post("/api/v1/bulk-regenerate", body).await
     }
 
-    /// All versions of a credential, newest first; empty if it does not exist.
+    /// Returns all versions of a credential, newest first; empty if it does not exist.
     pub async fn versions(&self, name: &str) -> Vec<Value> {
         let response = self.get(&format!("{DATA}?name={name}")).await;
         if response.status == 404 {
@@ -83,7 +82,7 @@ impl Server {
         self.post(&path, json!({"set_as_transitional": true})).await
     }
 
-    /// The SHA-256 of the component that generates credentials of a type, in hexadecimal.
+    /// Returns the SHA-256 of the component that generates credentials of a type, in hexadecimal.
     pub async fn plugin_digest(&self, credential_type: &str) -> String {
         let described = self.get("/api/v1/types").await.expect(200).json();
         let types = described["types"].as_array().unwrap();

@@ -121,37 +121,37 @@ impl Server {
         directory
     }
 
-    /// The server's address: scheme, host and port.
+    /// Returns the server's address: scheme, host and port.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// The folder with the configuration, the database and the log.
+    /// Returns the folder with the configuration, the database and the log.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// A bearer token of the development client.
+    /// Returns a bearer token of the development client.
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// The server's process.
+    /// Returns the id of the server's process.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The time from starting the process to its first response.
+    /// Returns the time from starting the process to its first response.
     pub fn started_in(&self) -> Duration {
         self.started_in
     }
 
-    /// The server's log so far.
+    /// Returns the server's log so far.
     pub fn log(&self) -> String {
         read_log(self.directory.path())
     }
 
-    /// The contents of the audit trail's file.
+    /// Returns the contents of the audit trail's file.
     pub fn audit_trail(&self) -> String {
         fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default()
     }
@@ -171,21 +171,21 @@ impl Server {
         Response::to(request).await
     }
 
-    /// A client of the server's own identity provider that acts for itself, registered or not.
+    /// Returns a client of the server's own identity provider that acts for itself, registered or not.
     pub async fn as_client(&self, client_id: &str) -> Caller {
         let mint = Mint::of(self).await;
         let token = mint.token(&mint.client_claims(client_id));
         self.caller(format!("uaa-client:{client_id}"), token)
     }
 
-    /// A user of the server's own identity provider, by its id, registered or not.
+    /// Returns a user of the server's own identity provider, by its id, registered or not.
     pub async fn as_user(&self, user_id: &str) -> Caller {
         let mint = Mint::of(self).await;
         let token = mint.token(&mint.user_claims(user_id));
         self.caller(format!("uaa-user:{user_id}"), token)
     }
 
-    /// An application that presents this client certificate, without a token.
+    /// Returns an application that presents this client certificate, without a token.
     pub fn as_application(&self, application_id: &str, chain_pem: &str, key_pem: &str) -> Caller {
         let actor = format!("mtls-app:{application_id}");
         let identity = format!("{chain_pem}{key_pem}");
@@ -344,7 +344,7 @@ pub(crate) fn program(path: &Path) -> Command {
     command
 }
 
-/// The server's program: next to the running program, or one folder above in the case of tests.
+/// Returns the server's program: next to the running program, or one folder above in the case of tests.
 pub fn server_program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM
@@ -382,7 +382,7 @@ fn client() -> Client {
     trusting().build().unwrap()
 }
 
-/// A client that trusts the tests' servers.
+/// Returns a client that trusts the tests' servers.
 pub(crate) fn trusting() -> ClientBuilder {
     // Another test of the same process may have installed it already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();

@@ -56,7 +56,7 @@ pub fn is_on_postgres() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|engine| engine == "postgres")
 }
 
-/// The lines of the section `storage` for a server in this folder. Later servers in it get the same database.
+/// Returns the lines of the section `storage` for a server in this folder. Later servers in it get the same database.
 pub(crate) fn settings(directory: &Path) -> String {
     if !is_on_postgres() {
         return format!("file = \"{FILE}\"");
@@ -93,7 +93,7 @@ const DATABASE_URL: &str = "database-url";
 /// The maximum wait for a lock of the server.
 const BUSY_MAX: Duration = Duration::from_mins(10);
 
-/// The lines of the section `storage` for sharing the database of the server in this folder, which may not exist yet.
+/// Returns the lines of the section `storage` for sharing the database of the server in this folder, which may not exist yet.
 pub fn shared_storage(directory: &Path) -> String {
     shared_settings(directory, None)
 }

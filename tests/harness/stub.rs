@@ -39,7 +39,6 @@ pub struct Reply {
     end: End,
 }
 
-/// The end of a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// The reply is complete.
@@ -53,7 +52,7 @@ enum End {
 }
 
 impl Reply {
-    /// A status and a body of JSON.
+    /// Returns a reply with this status and JSON body.
     pub fn new(status: u16, body: &str) -> Self {
         Self {
             status,
@@ -63,7 +62,7 @@ impl Reply {
         }
     }
 
-    /// The status 200 and any body.
+    /// Returns a reply with the status 200 and this body.
     pub fn bytes(body: &[u8]) -> Self {
         Self {
             body: body.to_owned(),
@@ -71,7 +70,7 @@ impl Reply {
         }
     }
 
-    /// A body that endlessly repeats this text, without a length, until the client disconnects.
+    /// Returns a reply whose body endlessly repeats this text, without a length, until the client disconnects.
     pub fn endless(body: &str) -> Self {
         Self {
             end: End::Endless,
@@ -79,7 +78,7 @@ impl Reply {
         }
     }
 
-    /// A head, and then nothing until the client disconnects.
+    /// Returns a reply that is only a head, with nothing after it until the client disconnects.
     pub fn hanging() -> Self {
         Self {
             end: End::Hanging,
@@ -87,7 +86,7 @@ impl Reply {
         }
     }
 
-    /// No reply: the connection closes.
+    /// Returns a reply that closes the connection without a response.
     pub fn lost() -> Self {
         Self {
             end: End::Lost,
@@ -133,17 +132,17 @@ impl Stub {
         Self { port, requests }
     }
 
-    /// Its address: scheme, host and port.
+    /// Returns the stub's address: scheme, host and port.
     pub fn url(&self) -> String {
         url(self.port)
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// The methods and paths of the requests so far.
+    /// Returns the methods and paths of the requests so far.
     pub fn lines(&self) -> Vec<String> {
         self.requests()
             .into_iter()
@@ -151,7 +150,7 @@ impl Stub {
             .collect()
     }
 
-    /// A shell that has an access token for it.
+    /// Returns a shell that has an access token for it.
     pub fn shell(&self) -> Shell {
         let authority = key_file("ca.pem").display().to_string();
         Shell::new()

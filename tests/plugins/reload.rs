@@ -212,7 +212,7 @@ struct Deployment {
 }
 
 impl Deployment {
-    /// The deployment of the configured component, from this time on.
+    /// Starts the deployment of the configured component at this time.
     async fn begin(began: Instant, server: &Server) -> Self {
         Self {
             digest: server.plugin_digest(CREDENTIAL_TYPE).await,
@@ -227,7 +227,6 @@ impl Deployment {
     }
 }
 
-/// Prints the load.
 fn print(outcome: &Outcome, deployments: &[Deployment]) {
     let per_second = |count: usize, time: Duration| {
         f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / time.as_secs_f64()
@@ -260,7 +259,7 @@ fn build(files: &TempDir, mark: &str) -> PathBuf {
     path
 }
 
-/// A server with such a build, and timeouts for slow machines.
+/// Returns options of a server with such a build, and timeouts for slow machines.
 fn options(build: &Path) -> Options {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\"]\nlimits = {{ deadline_ms = 600000 }}",
@@ -272,7 +271,7 @@ fn options(build: &Path) -> Options {
         .environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
 }
 
-/// The names of the credentials that a component generated.
+/// Returns the names of the credentials that a component generated.
 async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
     let query = format!("/api/v1/data?generated_by={digest}");
     let found = server.get(&query).await.expect(200).json();
@@ -287,13 +286,11 @@ const MARKS: [&str; 3] = ["1st", "2nd", "3rd"];
 /// The field that is named by the mark, as contained in the component.
 const MARKED: &str = "\"now\"";
 
-/// The number of swaps.
 const SWAPS: usize = 6;
 
 /// The minimum number of credentials generated between two swaps: more than the concurrent requests.
 const GENERATED_PER_DEPLOYMENT: usize = 100;
 
-/// A duration longer than the test.
 const LONGER_THAN_THE_TEST: Duration = Duration::from_hours(24);
 
 /// A running load: requests alternate between generating a new credential and reading an earlier one.
@@ -322,7 +319,6 @@ struct Outcome {
     pub(super) generated: BTreeMap<String, Generated>,
     /// The unexpected responses.
     pub(super) failures: Vec<String>,
-    /// The number of requests.
     pub(super) requests: usize,
     /// The number of requests that had to wait for the limit of concurrent requests.
     pub(super) delayed: usize,
@@ -331,7 +327,7 @@ struct Outcome {
 }
 
 impl Load {
-    /// A load on a server, not yet started.
+    /// Returns a load on a server, not yet started.
     pub(super) fn on(server: &Arc<Server>) -> Self {
         Self {
             server: Arc::clone(server),
@@ -435,7 +431,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The type of the generated credentials.
 const CREDENTIAL_TYPE: &str = "plain";
 
 /// The time between two requests: 200 per second.

@@ -141,7 +141,6 @@ async fn outcome(server: &Server, body: &[u8], days: i64, masked: &[String]) -> 
     panic!("no call started and ended in the same second");
 }
 
-/// Returns the body of a certificate.
 pub(crate) fn body(version: &Value) -> Vec<u8> {
     with_certificate(version, |certificate| {
         certificate.tbs_certificate.as_ref().to_vec()

@@ -5,7 +5,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::{BadPlugin, Options, Server, Shell, component};
 use serde_json::{Value, json};
 
-/// The types, each with parameters other than the defaults, and a value to set.
+/// Returns the types, each with parameters other than the defaults, and a value to set.
 fn types() -> [(&'static str, Value, Value); 3] {
     let keys = json!({"public_key": "any text", "private_key": null});
     [
@@ -312,7 +312,7 @@ async fn generated_wireguard(server: &Server, parameters: Value) -> Value {
         .json()
 }
 
-/// The 32 bytes of a key.
+/// Returns the 32 bytes of a key.
 fn key(version: &Value, field: &str) -> Vec<u8> {
     let key = BASE64_STANDARD
         .decode(version["value"][field].as_str().unwrap())

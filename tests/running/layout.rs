@@ -9,7 +9,6 @@ use std::{
 use keywright_harness::{Commanded, ReservedPort, component, key_file, run_program, workspace};
 use tempfile::TempDir;
 
-/// The plugins in the example.
 const PLUGINS: [&str; 9] = [
     "certificate",
     "ecdsa",
@@ -83,12 +82,10 @@ impl Layout {
             })
     }
 
-    /// Replaces the configuration.
     pub(crate) fn write_configuration(&self, text: &str) {
         fs::write(self.configuration(), text).unwrap();
     }
 
-    /// Returns the path of the configuration.
     pub(crate) fn configuration(&self) -> PathBuf {
         self.path("etc/keywright/keywright.toml")
     }
@@ -111,12 +108,10 @@ pub(crate) fn packaged(name: &str) -> String {
     fs::read_to_string(packaging().join(name)).unwrap()
 }
 
-/// Returns the folder of the packaging.
 pub(crate) fn packaging() -> PathBuf {
     workspace().join("host/server/packaging")
 }
 
-/// Sets the mode of a file.
 pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }

@@ -96,7 +96,6 @@ pub(crate) fn address_in(message: &str) -> String {
         .to_owned()
 }
 
-/// Returns the health of the server.
 pub(crate) async fn health(address: &str) -> String {
     let authority = fs::read(key_file("ca.pem")).unwrap();
     // Installing the provider again has no effect.
@@ -163,7 +162,6 @@ impl Service {
         }
     }
 
-    /// Sends a signal.
     pub(crate) fn signal(&self, name: &str) {
         signal(self.child.id(), name);
     }

@@ -73,26 +73,21 @@ impl Pipeline {
             connection,
             route,
         };
+        let mut id = Uuid::encode_buffer();
+        let id: &str = context.id.hyphenated().encode_lower(&mut id);
         let _in_progress = self.in_progress.begin();
         let method = known_method(request.method());
         let mut caller = None;
         let responding = self.response(context, request, &mut caller);
         let responding = or_panicked(responding.map(|response| response.unwrap_or_else(identity)));
-        let mut response = responding.instrument(request_span(context.id)).await;
+        let mut response = responding.instrument(request_span(id)).await;
         let (status, duration) = (response.status(), started.elapsed());
         route
             .map_or(self.routes.unmatched(), |route| &route.measurements)
             .responded(method, status, duration);
         let path = route.map(|route| route.path.as_str());
-        log_response(
-            context.id,
-            caller.as_deref(),
-            method,
-            path,
-            status,
-            duration,
-        );
-        set_headers_of_every_response(response.headers_mut(), context.id);
+        log_response(id, caller.as_deref(), method, path, status, duration);
+        set_headers_of_every_response(response.headers_mut(), id);
         with_content_length(response, method == Method::HEAD)
     }
 

@@ -15,16 +15,15 @@ use axum::{
 use futures_util::FutureExt;
 use keywright_core::authorization::Caller;
 use tracing::Span;
-use uuid::Uuid;
 
 use crate::response::ApiError;
 
 /// Returns the span of a request, which adds its id to the log lines about it.
-pub(crate) fn request_span(id: Uuid) -> Span {
+pub(crate) fn request_span(id: &str) -> Span {
     tracing::info_span!(
         target: "keywright_api::request",
         "request",
-        request_id = %id.hyphenated(),
+        request_id = id,
     )
 }
 
@@ -33,7 +32,7 @@ pub(crate) fn request_span(id: Uuid) -> Span {
 ///
 /// The line has the id and the actor in fields of its own: rendering them in a span costs several times as much.
 pub(crate) fn log_response(
-    id: Uuid,
+    id: &str,
     caller: Option<&Caller>,
     method: &'static str,
     route: Option<&str>,
@@ -43,7 +42,7 @@ pub(crate) fn log_response(
     tracing::info!(
         target: ACCESS_LOG,
         {
-            request_id = %id.hyphenated(),
+            request_id = id,
             actor = caller.map(|caller| caller.actor().as_str()),
             http.method = method,
             http.route = route.unwrap_or("unknown"),
@@ -72,13 +71,12 @@ fn panicked() -> Response {
 }
 
 /// Sets the header fields of every response: the request's id, the product, and fields that restrict caches and browsers.
-pub(crate) fn set_headers_of_every_response(headers: &mut HeaderMap, id: Uuid) {
+pub(crate) fn set_headers_of_every_response(headers: &mut HeaderMap, id: &str) {
     headers.reserve(EVERY_RESPONSE.len() + 1);
     for (name, value) in EVERY_RESPONSE {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    let mut text = Uuid::encode_buffer();
-    if let Ok(id) = HeaderValue::from_str(id.hyphenated().encode_lower(&mut text)) {
+    if let Ok(id) = HeaderValue::from_str(id) {
         headers.insert(REQUEST_ID, id);
     }
 }

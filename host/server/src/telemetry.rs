@@ -98,7 +98,13 @@ struct Shared {
     /// Lines not yet written, oldest first.
     lines: Mutex<Vec<u8>>,
     /// Locked before `lines`, so that lines are written in order.
-    output: Mutex<Box<dyn Write + Send>>,
+    output: Mutex<Output>,
+}
+
+struct Output {
+    stream: Box<dyn Write + Send>,
+    /// The lines that were written last, whose memory is used again.
+    written: Vec<u8>,
 }
 
 impl LogWriter {
@@ -106,7 +112,10 @@ impl LogWriter {
     fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogGuard)> {
         let shared = Arc::new(Shared {
             lines: Mutex::default(),
-            output: Mutex::new(Box::new(output)),
+            output: Mutex::new(Output {
+                stream: Box::new(output),
+                written: Vec::new(),
+            }),
         });
         // The thread is never joined: once the guard has written the remaining lines, it has no work left.
         let thread = thread::Builder::new()
@@ -137,10 +146,11 @@ impl LogWriter {
 
 impl Shared {
     fn flush(&self) {
-        let mut output = lock(&self.output);
-        let lines = mem::take(&mut *lock(&self.lines));
+        let Output { stream, written } = &mut *lock(&self.output);
+        written.clear();
+        mem::swap(written, &mut *lock(&self.lines));
         // A failure to write the log must not end the caller, and there is nowhere to report it.
-        let _ = output.write_all(&lines).and_then(|()| output.flush());
+        let _ = stream.write_all(written).and_then(|()| stream.flush());
     }
 
     fn flush_buffered_lines(&self) {

@@ -57,7 +57,7 @@ const CREDENTIALS: &str = r#"
 "#;
 
 #[tokio::test]
-async fn each_request_about_credentials_has_its_action() {
+async fn each_credential_request_is_audited_with_its_action() {
     let server = Server::start().await;
     let version = given::set_value(&server, "/value", "v").await;
     given::set(&server, "/json", "json", json!({"a": 1})).await;
@@ -82,7 +82,7 @@ const CERTIFICATES: &str = r#"
 "#;
 
 #[tokio::test]
-async fn each_request_about_certificates_has_its_action() {
+async fn each_certificate_request_is_audited_with_its_action() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let leaf = Certificate::generate(&server, "/leaf", json!({"ca": "/root"})).await;
@@ -120,7 +120,7 @@ async fn each_failure_is_audited_with_status_and_request() {
 
 const UNKNOWN: &str = "/api/v2/permissions/0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
 
-/// A body for `/api/v1/permissions` that grants read and write to these actors.
+/// Returns a body for `/api/v1/permissions` that grants read and write to these actors.
 fn granting(actors: &[String]) -> Value {
     let entries = actors
         .iter()

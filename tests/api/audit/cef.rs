@@ -42,7 +42,7 @@ impl Cef {
         }
     }
 
-    /// The value of the custom key with a label.
+    /// Returns the value of the custom key with this label.
     pub(super) fn labelled(&self, label: &str) -> Option<&str> {
         let (key, _) = self
             .extension
@@ -88,20 +88,20 @@ fn extension(text: &str) -> BTreeMap<String, String> {
     pairs
 }
 
-/// A server whose trail is in CEF.
+/// Starts a server that writes its audit trail in CEF.
 pub(super) async fn server() -> Server {
     let section =
         "[audit]\nsink = \"file\"\nfile = \"audit.log\"\nformat = \"cef\"\nhost = \"vault-1\"";
     Server::start_with(&Options::default().audit(section)).await
 }
 
-/// The last event.
+/// Returns the last event.
 pub(super) fn last(server: &Server) -> Cef {
     Cef::parse(server.audit_trail().lines().last().unwrap())
 }
 
 #[tokio::test]
-async fn a_line_has_all_fields_under_their_labels() {
+async fn a_cef_event_has_all_fields_with_their_labels() {
     let server = server().await;
     let version = given::set_value(&server, "/a", "v").await;
     let response = server.get("/api/v1/data?name=/a").await.expect(200);
@@ -149,7 +149,7 @@ async fn a_line_has_all_fields_under_their_labels() {
 }
 
 #[tokio::test]
-async fn details_are_json_within_the_line() {
+async fn request_details_are_json_in_a_cef_event() {
     let server = server().await;
     server.get("/api/v1/data?path=/a%3Db%5C").await.expect(200);
     let event = last(&server);
@@ -174,17 +174,17 @@ const ODD_TEXTS: [&str; 7] = [
 
 /// Returns whether a character is a control or formatting character.
 fn is_unprintable(character: char) -> bool {
-    let is_unseen = ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}'].contains(&character);
-    character.is_control() || is_unseen || matches!(character, '\u{2028}' | '\u{2029}')
+    let is_invisible = ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}'].contains(&character);
+    character.is_control() || is_invisible || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
-/// The text as the id of a client, which cannot contain U+0000.
+/// Replaces U+0000, which the id of a client cannot contain.
 fn as_client_id(text: &str) -> String {
     text.replace('\0', "\u{1}")
 }
 
-/// Sends a text in each input that an event repeats.
-async fn send_odd(server: &Server, text: &str) -> Vec<Response> {
+/// Sends a text in each part of a request that is copied into events.
+async fn send_in_each_input(server: &Server, text: &str) -> Vec<Response> {
     let encoded = text.bytes().fold(String::new(), |mut encoded, byte| {
         // Writing to a string does not fail.
         let _ = write!(encoded, "%{byte:02X}");
@@ -210,7 +210,7 @@ async fn send_odd(server: &Server, text: &str) -> Vec<Response> {
 async fn a_json_event_is_one_line_with_the_escaped_input() {
     let server = Server::start().await;
     for text in ODD_TEXTS {
-        let responses = send_odd(&server, text).await;
+        let responses = send_in_each_input(&server, text).await;
         let trail = server.audit_trail();
         assert!(
             trail
@@ -235,7 +235,7 @@ async fn input_adds_no_line_or_field_to_a_cef_event() {
     let server = server().await;
     for text in ODD_TEXTS {
         let before = server.audit_trail().lines().count();
-        let responses = send_odd(&server, text).await;
+        let responses = send_in_each_input(&server, text).await;
         let trail = server.audit_trail();
         let lines: Vec<_> = trail.split('\n').skip(before).collect();
         assert_eq!(lines.len(), responses.len() + 1, "{text:?}");

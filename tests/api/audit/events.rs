@@ -140,7 +140,7 @@ async fn x_forwarded_for_is_used_from_trusted_proxies_only() {
 
 // A request that touches several resources has an event for each.
 
-/// The ids of the versions in events, sorted.
+/// Returns the ids of the versions in events, sorted.
 fn version_ids(events: &[Value]) -> Vec<String> {
     let mut ids: Vec<String> = events
         .iter()
@@ -171,7 +171,7 @@ async fn a_read_has_one_event_per_returned_version() {
 }
 
 #[tokio::test]
-async fn interpolation_has_one_event_per_reference_or_one_without() {
+async fn interpolation_has_one_event_per_reference_and_at_least_one() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for name in ["/x", "/y", "/z"] {

@@ -8,12 +8,11 @@ mod sinks;
 use keywright_harness::{Response, Server};
 use serde_json::Value;
 
-/// All events in the server's trail, oldest first.
+/// Returns all events in the server's trail, oldest first.
 pub(crate) fn events(server: &Server) -> Vec<Value> {
     parsed(&server.audit_trail())
 }
 
-/// The events of one request.
 pub(crate) fn events_of(server: &Server, response: &Response) -> Vec<Value> {
     let request_id = response.header("x-request-id").unwrap();
     let mut events = events(server);
@@ -21,7 +20,7 @@ pub(crate) fn events_of(server: &Server, response: &Response) -> Vec<Value> {
     events
 }
 
-/// The events of a trail in JSON, each of which must be one line.
+/// Returns the events of a trail in JSON, each of which must be one line.
 fn parsed(trail: &str) -> Vec<Value> {
     assert!(trail.is_empty() || trail.ends_with('\n'), "{trail}");
     trail

@@ -127,8 +127,8 @@ async fn expect_invalid(server: &Server, token: &str, forgery: &str) {
 
 // Tokens signed by the trusted key, but with invalid contents or encoding.
 
-/// An offset beyond the clock skew of 60 seconds, even though time passes during the test. The exact second is tested
-/// with a fixed clock (`host/api/tests/service/tokens.rs`).
+/// Exceeds the permitted clock skew of 60 seconds by more than a test takes. Tests with a fixed clock check the exact limit
+/// (`host/api/tests/service/tokens.rs`).
 const BEYOND_SKEW_SECONDS: i64 = 120;
 
 #[tokio::test]
@@ -277,11 +277,11 @@ async fn a_token_in_another_encoding_is_refused() {
         ("two parts", format!("{header}.{payload}")),
         ("one part", (*header).to_owned()),
         ("four parts", format!("{token}.{signature}")),
-        ("four parts in front", format!("{header}.{token}")),
-        ("a dot behind", format!("{token}.")),
-        ("dots behind", format!("{token}...")),
-        ("a dot in front", format!(".{token}")),
-        ("nothing but dots", "..".to_owned()),
+        ("an additional first part", format!("{header}.{token}")),
+        ("a trailing dot", format!("{token}.")),
+        ("three trailing dots", format!("{token}...")),
+        ("a leading dot", format!(".{token}")),
+        ("only dots", "..".to_owned()),
         ("no header", format!(".{payload}.{signature}")),
         ("no payload", format!("{header}..{signature}")),
         ("no signature", format!("{header}.{payload}.")),
@@ -300,7 +300,7 @@ async fn a_token_in_another_encoding_is_refused() {
         ("percent-encoded", token.replace('.', "%2E")),
         ("quoted", format!("\"{token}\"")),
         ("two tokens", format!("{token},{token}")),
-        ("bits behind the last byte", with_spare_bits(token)),
+        ("unused bits that are set", with_spare_bits(token)),
     ] {
         expect_refused(&server, &forged, "invalid_token", attack).await;
     }
@@ -449,7 +449,7 @@ fn signed_with(header: &str, claims: &str) -> String {
     sign_texts(header, claims, Algorithm::RS256, &signing_key())
 }
 
-/// The same token with the unused bits of its last character set.
+/// Returns the token with the unused bits of its last character set to one.
 fn with_spare_bits(token: &str) -> String {
     const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (rest, last) = token.split_at(token.len() - 1);

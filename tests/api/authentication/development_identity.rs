@@ -176,7 +176,7 @@ async fn a_refresh_token_is_valid_for_its_own_client_only() {
 }
 
 #[tokio::test]
-async fn a_login_must_be_a_form() {
+async fn login_requests_must_be_form_encoded() {
     let server = Server::start().await;
     let body = json!({
         "grant_type": "client_credentials", "client_id": "developer",

@@ -61,19 +61,19 @@ impl Signer {
         Self::new(signing_key(), Algorithm::RS256, key_id)
     }
 
-    /// An RSA key that differs from [`Self::rsa`].
+    /// Returns an RSA key that differs from [`Self::rsa`].
     fn other_rsa(key_id: &str) -> Self {
         Self::new(other_key(), Algorithm::RS256, key_id)
     }
 
-    /// A new key on P-256.
+    /// Generates a key on P-256.
     fn p256(key_id: &str) -> Self {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
         let key = EncodingKey::from_ec_pem(key.serialize_pem().as_bytes()).unwrap();
         Self::new(key, Algorithm::ES256, key_id)
     }
 
-    /// A new key on P-384.
+    /// Generates a key on P-384.
     fn p384(key_id: &str) -> Self {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap();
         let key = EncodingKey::from_ec_pem(key.serialize_pem().as_bytes()).unwrap();
@@ -94,7 +94,7 @@ impl Signer {
         }
     }
 
-    /// The header of its tokens.
+    /// Returns the header of the signer's tokens.
     fn header(&self) -> Value {
         json!({"alg": format!("{:?}", self.algorithm), "typ": "JWT", "kid": self.key_id})
     }
@@ -162,14 +162,14 @@ impl StubProvider {
             .count()
     }
 
-    /// Options of a server that trusts the provider, and fetches keys without a minimum interval.
+    /// Returns options of a server that trusts the provider, and fetches keys without a minimum interval.
     fn options(&self) -> Options {
         Options::default()
             .identity_provider(&self.url())
             .authentication_settings("keys_interval_seconds_min = 0")
     }
 
-    /// The claims of an accepted token.
+    /// Returns the claims of an accepted token.
     fn claims(&self) -> Value {
         let now = seconds_since_epoch();
         json!({

@@ -126,7 +126,7 @@ async fn with_an_unreachable_provider_only_token_requests_fail() {
 }
 
 #[tokio::test]
-async fn tokens_are_503_if_the_providers_certificate_is_untrusted() {
+async fn requests_are_503_if_the_providers_certificate_is_untrusted() {
     let provider = Server::start().await;
     let other_authority = provider.directory().join("other-ca.pem");
     fs::write(
@@ -186,7 +186,7 @@ async fn keys_come_from_the_discovered_address() {
 }
 
 #[tokio::test]
-async fn without_jwks_uri_keys_come_from_the_address_of_uaa() {
+async fn without_jwks_uri_keys_are_fetched_from_token_keys() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("/uaa", &[]);
     provider.publish_discovery(&json!({"issuer": "https://uaa.example/oauth/token"}));

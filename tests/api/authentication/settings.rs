@@ -227,12 +227,12 @@ impl Configured {
     }
 }
 
-/// The path of an actor; credential names cannot contain a colon.
+/// Returns the path of an actor; credential names cannot contain a colon.
 fn path(actor: &str) -> String {
     actor.replace([':', '|', '@'], "_")
 }
 
-/// The claims with one claim replaced.
+/// Returns the claims with one claim replaced.
 fn with(claims: &Value, name: &str, value: Value) -> Value {
     let mut changed = claims.clone();
     changed[name] = value;
@@ -240,7 +240,7 @@ fn with(claims: &Value, name: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_guides_settings_map_uaa_tokens_to_actors() {
+async fn settings_in_the_guide_map_uaa_tokens_to_actors() {
     let (client, user) = (
         "uaa-client:ci",
         "uaa-user:7f8b2c1d-0a3e-4b5c-9d6f-1e2a3b4c5d6e",
@@ -265,7 +265,7 @@ async fn the_guides_settings_map_uaa_tokens_to_actors() {
 }
 
 #[tokio::test]
-async fn the_guides_settings_map_keycloak_tokens_to_actors() {
+async fn settings_in_the_guide_map_keycloak_tokens_to_actors() {
     let (client, user) = (
         "uaa-client:ci",
         "uaa-user:1b2c3d4e-5f60-4718-8293-a4b5c6d7e8f9",
@@ -293,7 +293,7 @@ async fn the_guides_settings_map_keycloak_tokens_to_actors() {
 }
 
 #[tokio::test]
-async fn the_guides_settings_map_auth0_tokens_to_actors() {
+async fn settings_in_the_guide_map_auth0_tokens_to_actors() {
     let (client, user) = (
         "uaa-client:my_client_id",
         "uaa-user:auth0|507f1f77bcf86cd799439020",
@@ -334,7 +334,7 @@ async fn the_guides_settings_map_auth0_tokens_to_actors() {
 }
 
 #[tokio::test]
-async fn the_guides_settings_map_entra_id_tokens_to_actors() {
+async fn settings_in_the_guide_map_entra_id_tokens_to_actors() {
     let (client, user) = (
         "uaa-client:1a2b3c4d-5e6f-4708-91a2-b3c4d5e6f708",
         "uaa-user:44444444-5555-4666-8777-888888888888",
@@ -364,7 +364,7 @@ async fn the_guides_settings_map_entra_id_tokens_to_actors() {
 }
 
 #[tokio::test]
-async fn a_subject_equal_to_client_id_is_a_client_only_if_listed() {
+async fn equal_sub_and_client_id_identify_a_client_only_if_listed() {
     let (client, user, named) = ("uaa-client:ci", "uaa-user:alice", "uaa-user:ci");
     let actors = [client, user, named, "uaa-client:cli"];
     let rfc9068 = Configured::of("oidc-provider", Signer::p256("e"), &actors).await;

@@ -9,14 +9,15 @@ use super::world::{
 };
 use crate::given::QUICK_KEY;
 
-/// The credential of a case, on which the permission is required. Other names in a case are unrelated credentials.
-pub(super) const IT: &str = "It";
+/// The credential or permission that a case accesses, and on whose name it requires a permission. Other names in a case are
+/// unrelated credentials.
+pub(super) const RESOURCE: &str = "It";
 
 /// A request, the permission it requires, and its result.
 pub(super) struct Case {
     /// The name of the case, which is also part of its credentials' names.
     pub(super) name: &'static str,
-    /// The operation that the caller needs on [`IT`]; `None` if authentication is enough.
+    /// The operation that the caller needs on [`RESOURCE`]; `None` if authentication is enough.
     pub(super) needs: Option<&'static str>,
     /// Additional permissions of every caller.
     pub(super) given: &'static [(&'static str, &'static str)],
@@ -35,11 +36,11 @@ pub(super) struct Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Before {
     Nothing,
-    /// [`IT`] is created again.
+    /// [`RESOURCE`] is created again.
     Recreated,
-    /// [`IT`] is deleted.
+    /// [`RESOURCE`] is deleted.
     Deleted,
-    /// [`IT`] gets another version.
+    /// [`RESOURCE`] gets another version.
     Regenerated,
 }
 
@@ -54,7 +55,7 @@ pub(super) enum Refusal {
     PermissionNotFound,
     /// 404, as if the CA did not exist.
     AuthorityNotFound,
-    /// A list without [`IT`].
+    /// A list without [`RESOURCE`].
     Hidden,
 }
 
@@ -66,10 +67,10 @@ pub(super) struct Request {
 }
 
 impl Case {
-    /// The name of a credential of this case.
+    /// Returns the name of a credential of this case.
     pub(super) fn path_of(&self, name: &str) -> String {
-        if name == IT {
-            format!("/Matrix/{}/Folder/{IT}", self.name)
+        if name == RESOURCE {
+            format!("/Matrix/{}/Folder/{RESOURCE}", self.name)
         } else {
             format!("/Apart/{}/{name}", self.name)
         }
@@ -80,19 +81,19 @@ const READ: Option<&str> = Some("read");
 const WRITE: Option<&str> = Some("write");
 const DELETE: Option<&str> = Some("delete");
 
-/// A case with the usual properties.
+/// Default values for the fields of a case.
 const USUAL: Case = Case {
     name: "",
     needs: READ,
     given: &[],
-    fixtures: &[(IT, Fixture::Text)],
+    fixtures: &[(RESOURCE, Fixture::Text)],
     before: Before::Nothing,
     request: |_| get("/version"),
     status: 200,
     refusal: Refusal::NotFound,
 };
 
-/// Every endpoint, and each permission that it needs.
+/// Returns cases for every endpoint and each permission that it needs.
 pub(super) fn all() -> Vec<Case> {
     [
         reads(),
@@ -139,14 +140,14 @@ fn reads() -> Vec<Case> {
         read("get-current", |world| get(data(world, "&current=true"))),
         read("get-versions", |world| get(data(world, "&versions=1"))),
         read("get-by-id", |world| {
-            get(format!("/api/v1/data/{}", world.version_id(IT)))
+            get(format!("/api/v1/data/{}", world.version_id(RESOURCE)))
         }),
         Case {
             given: &[("first", "read")],
-            fixtures: &[("first", Json), (IT, Json)],
+            fixtures: &[("first", Json), (RESOURCE, Json)],
             ..read("interpolate", |world| {
                 let reference = |name| json!({"credentials": {"credhub-ref": world.name(name)}});
-                let body = json!({"VCAP": [reference("first"), reference(IT)]});
+                let body = json!({"VCAP": [reference("first"), reference(RESOURCE)]});
                 send(Method::POST, "/api/v1/interpolate", body)
             })
         },
@@ -164,7 +165,7 @@ fn searches() -> Vec<Case> {
         ..USUAL
     };
     let of_certificates = |name, request| Case {
-        fixtures: &[(IT, Authority)],
+        fixtures: &[(RESOURCE, Authority)],
         ..search(name, request)
     };
     vec![
@@ -191,7 +192,7 @@ fn writes() -> Vec<Case> {
     let write = |name, request| Case {
         name,
         needs: WRITE,
-        fixtures: &[(IT, Password)],
+        fixtures: &[(RESOURCE, Password)],
         refusal: Refusal::Forbidden,
         request,
         ..USUAL
@@ -212,11 +213,11 @@ fn writes() -> Vec<Case> {
         write("no-overwrite", |world| generate(world, "no-overwrite")),
         write("overwrite", |world| generate(world, "overwrite")),
         write("regenerate", |world| {
-            let body = json!({"name": world.name(IT)});
+            let body = json!({"name": world.name(RESOURCE)});
             send(Method::POST, "/api/v1/regenerate", body)
         }),
         write("regenerate-through-data", |world| {
-            let body = json!({"name": world.name(IT), "regenerate": true});
+            let body = json!({"name": world.name(RESOURCE), "regenerate": true});
             send(Method::POST, DATA, body)
         }),
         Case {
@@ -231,55 +232,55 @@ fn writes() -> Vec<Case> {
 }
 
 fn data(world: &World, query: &str) -> String {
-    format!("{DATA}?name={}{query}", world.name(IT))
+    format!("{DATA}?name={}{query}", world.name(RESOURCE))
 }
 
 fn set(world: &World, credential_type: &str, value: &str) -> Request {
-    let body = json!({"name": world.name(IT), "type": credential_type, "value": value});
+    let body = json!({"name": world.name(RESOURCE), "type": credential_type, "value": value});
     send(Method::PUT, DATA, body)
 }
 
 fn generate(world: &World, mode: &str) -> Request {
-    let body = json!({"name": world.name(IT), "type": "password", "mode": mode});
+    let body = json!({"name": world.name(RESOURCE), "type": "password", "mode": mode});
     send(Method::POST, DATA, body)
 }
 
 // Requests about certificates and their CAs.
 
-/// Cases that name a CA, or whose certificate a CA has signed.
+/// Returns cases that name a CA, or whose certificate a CA has signed.
 fn authorities() -> Vec<Case> {
     let write = Case {
         needs: WRITE,
         given: &[("ca", "read")],
-        fixtures: &[("ca", Authority), (IT, Signed("ca"))],
+        fixtures: &[("ca", Authority), (RESOURCE, Signed("ca"))],
         refusal: Refusal::Forbidden,
         ..USUAL
     };
     let read = Case {
         given: &[("leaf", "write")],
-        fixtures: &[(IT, Authority), ("leaf", Signed(IT))],
+        fixtures: &[(RESOURCE, Authority), ("leaf", Signed(RESOURCE))],
         refusal: Refusal::AuthorityNotFound,
         ..USUAL
     };
     vec![
         Case {
             name: "sign",
-            request: |world| sign(world, IT, "ca"),
+            request: |world| sign(world, RESOURCE, "ca"),
             ..write
         },
         Case {
             name: "sign-with",
-            request: |world| sign(world, "leaf", IT),
+            request: |world| sign(world, "leaf", RESOURCE),
             ..read
         },
         Case {
             name: "set-signed",
-            request: |world| set_signed(world, IT, "ca"),
+            request: |world| set_signed(world, RESOURCE, "ca"),
             ..write
         },
         Case {
             name: "set-signed-by",
-            request: |world| set_signed(world, "leaf", IT),
+            request: |world| set_signed(world, "leaf", RESOURCE),
             ..read
         },
         Case {
@@ -304,8 +305,8 @@ fn authorities() -> Vec<Case> {
             name: "add-version-signed-by",
             request: |world| {
                 let certificate = world.field("leaf", "certificate");
-                let value = json!({"certificate": certificate, "ca_name": world.name(IT)});
-                let target = of_certificate(world, "leaf", "versions");
+                let value = json!({"certificate": certificate, "ca_name": world.name(RESOURCE)});
+                let target = certificate_path(world, "leaf", "versions");
                 send(Method::POST, target, json!({"value": value}))
             },
             ..read
@@ -323,19 +324,27 @@ fn bulk() -> Vec<Case> {
     vec![
         Case {
             given: &[("leaf", "write")],
-            fixtures: &[(IT, Authority), ("leaf", Signed(IT))],
-            request: |world| bulk_regenerate(world, IT),
+            fixtures: &[(RESOURCE, Authority), ("leaf", Signed(RESOURCE))],
+            request: |world| bulk_regenerate(world, RESOURCE),
             ..case("bulk-regenerate-ca", READ, Refusal::NotFound)
         },
         Case {
-            given: &[("ca", "read"), (IT, "write"), ("leaf", "write")],
-            fixtures: &[("ca", Authority), (IT, Nested("ca")), ("leaf", Signed(IT))],
+            given: &[("ca", "read"), (RESOURCE, "write"), ("leaf", "write")],
+            fixtures: &[
+                ("ca", Authority),
+                (RESOURCE, Nested("ca")),
+                ("leaf", Signed(RESOURCE)),
+            ],
             request: |world| bulk_regenerate(world, "ca"),
             ..case("bulk-regenerate-read-intermediate", READ, Refusal::NotFound)
         },
         Case {
-            given: &[("ca", "read"), (IT, "read"), ("leaf", "write")],
-            fixtures: &[("ca", Authority), (IT, Nested("ca")), ("leaf", Signed(IT))],
+            given: &[("ca", "read"), (RESOURCE, "read"), ("leaf", "write")],
+            fixtures: &[
+                ("ca", Authority),
+                (RESOURCE, Nested("ca")),
+                ("leaf", Signed(RESOURCE)),
+            ],
             request: |world| bulk_regenerate(world, "ca"),
             ..case(
                 "bulk-regenerate-write-intermediate",
@@ -348,7 +357,7 @@ fn bulk() -> Vec<Case> {
             fixtures: &[
                 ("ca", Authority),
                 ("leaf", Signed("ca")),
-                (IT, Signed("ca")),
+                (RESOURCE, Signed("ca")),
             ],
             request: |world| bulk_regenerate(world, "ca"),
             ..case("bulk-regenerate-write-leaf", WRITE, Refusal::Forbidden)
@@ -362,15 +371,18 @@ fn certificates() -> Vec<Case> {
         needs,
         refusal,
         request,
-        fixtures: &[("ca", Authority), (IT, Signed("ca"))],
+        fixtures: &[("ca", Authority), (RESOURCE, Signed("ca"))],
         ..USUAL
     };
     vec![
         case("certificate", READ, Refusal::NotFound, |world| {
-            get(format!("/api/v1/certificates?name={}", world.name(IT)))
+            get(format!(
+                "/api/v1/certificates?name={}",
+                world.name(RESOURCE)
+            ))
         }),
         case("certificate-versions", READ, Refusal::NotFound, |world| {
-            get(of_certificate(world, IT, "versions"))
+            get(certificate_path(world, RESOURCE, "versions"))
         }),
         // Here, no caller has read permission on the CA.
         case(
@@ -378,7 +390,7 @@ fn certificates() -> Vec<Case> {
             WRITE,
             Refusal::Forbidden,
             |world| {
-                let target = of_certificate(world, IT, "regenerate");
+                let target = certificate_path(world, RESOURCE, "regenerate");
                 send(Method::POST, target, json!({}))
             },
         ),
@@ -387,7 +399,7 @@ fn certificates() -> Vec<Case> {
             WRITE,
             Refusal::Forbidden,
             |world| {
-                let target = of_certificate(world, IT, "update_transitional_version");
+                let target = certificate_path(world, RESOURCE, "update_transitional_version");
                 send(Method::PUT, target, json!({"version": null}))
             },
         ),
@@ -396,21 +408,21 @@ fn certificates() -> Vec<Case> {
             WRITE,
             Refusal::Forbidden,
             |world| {
-                let value = json!({"certificate": world.field(IT, "certificate")});
-                let target = of_certificate(world, IT, "versions");
+                let value = json!({"certificate": world.field(RESOURCE, "certificate")});
+                let target = certificate_path(world, RESOURCE, "versions");
                 send(Method::POST, target, json!({"value": value}))
             },
         ),
         Case {
             before: Before::Regenerated,
-            fixtures: &[(IT, Authority)],
+            fixtures: &[(RESOURCE, Authority)],
             ..case(
                 "certificate-delete-version",
                 DELETE,
                 Refusal::NotFound,
                 |world| {
-                    let version = format!("versions/{}", world.version_id(IT));
-                    let target = of_certificate(world, IT, &version);
+                    let version = format!("versions/{}", world.version_id(RESOURCE));
+                    let target = certificate_path(world, RESOURCE, &version);
                     send(Method::DELETE, target, Value::Null)
                 },
             )
@@ -418,7 +430,7 @@ fn certificates() -> Vec<Case> {
     ]
 }
 
-fn of_certificate(world: &World, name: &str, what: &str) -> String {
+fn certificate_path(world: &World, name: &str, what: &str) -> String {
     format!("/api/v1/certificates/{}/{what}", world.certificate_id(name))
 }
 
@@ -447,55 +459,76 @@ fn bulk_regenerate(world: &World, authority: &str) -> Request {
     send(Method::POST, "/api/v1/bulk-regenerate", body)
 }
 
-/// Requests about another actor's permission on the credential's name.
+/// Returns cases about another actor's permission on the credential's name.
 fn permissions() -> Vec<Case> {
     let case = |name, needs, request| Case {
         name,
         needs: Some(needs),
-        fixtures: &[(IT, Fixture::Permission)],
+        fixtures: &[(RESOURCE, Fixture::Permission)],
         refusal: Refusal::PermissionNotFound,
         request,
         ..USUAL
     };
     vec![
         case("permission", "read_acl", |world| {
-            get(format!("{V2}?path={}&actor={SOMEONE}", world.name(IT)))
+            get(format!(
+                "{V2}?path={}&actor={SOMEONE}",
+                world.name(RESOURCE)
+            ))
         }),
-        case("permission-by-id", "read_acl", |world| get(one(world))),
+        case("permission-by-id", "read_acl", |world| {
+            get(permission_path(world))
+        }),
         case("permission-explain", "read_acl", |world| {
             let query = format!("actor={SOMEONE}&operation=read");
-            get(format!("{V2}/explain?path={}&{query}", world.name(IT)))
+            get(format!(
+                "{V2}/explain?path={}&{query}",
+                world.name(RESOURCE)
+            ))
         }),
         Case {
             status: 201,
             ..case("permission-add", "write_acl", |world| {
-                send(Method::POST, V2, whole(world, &world.fresh_actor()))
+                send(
+                    Method::POST,
+                    V2,
+                    permission_body(world, &world.fresh_actor()),
+                )
             })
         },
         case("permission-replace", "write_acl", |world| {
-            send(Method::PUT, one(world), whole(world, SOMEONE))
+            send(
+                Method::PUT,
+                permission_path(world),
+                permission_body(world, SOMEONE),
+            )
         }),
         case("permission-amend", "write_acl", |world| {
-            send(Method::PATCH, one(world), json!({"operations": ["write"]}))
+            send(
+                Method::PATCH,
+                permission_path(world),
+                json!({"operations": ["write"]}),
+            )
         }),
         Case {
             before: Before::Recreated,
             ..case("permission-delete", "write_acl", |world| {
-                send(Method::DELETE, one(world), Value::Null)
+                send(Method::DELETE, permission_path(world), Value::Null)
             })
         },
         Case {
-            fixtures: &[(IT, Fixture::Text)],
+            fixtures: &[(RESOURCE, Fixture::Text)],
             refusal: Refusal::NotFound,
             ..case("permissions-of-credential", "read_acl", |world| {
-                get(format!("{V1}?credential_name={}", world.name(IT)))
+                get(format!("{V1}?credential_name={}", world.name(RESOURCE)))
             })
         },
         Case {
             status: 201,
             ..case("permission-add-to-credential", "write_acl", |world| {
-                let permissions = [whole(world, &world.fresh_actor())];
-                let body = json!({"credential_name": world.name(IT), "permissions": permissions});
+                let permissions = [permission_body(world, &world.fresh_actor())];
+                let body =
+                    json!({"credential_name": world.name(RESOURCE), "permissions": permissions});
                 send(Method::POST, V1, body)
             })
         },
@@ -512,16 +545,16 @@ fn permissions() -> Vec<Case> {
 }
 
 fn delete_of_credential(world: &World) -> Request {
-    let query = format!("credential_name={}&actor={SOMEONE}", world.name(IT));
+    let query = format!("credential_name={}&actor={SOMEONE}", world.name(RESOURCE));
     send(Method::DELETE, format!("{V1}?{query}"), Value::Null)
 }
 
-fn one(world: &World) -> String {
-    format!("{V2}/{}", world.version_id(IT))
+fn permission_path(world: &World) -> String {
+    format!("{V2}/{}", world.version_id(RESOURCE))
 }
 
-fn whole(world: &World, actor: &str) -> Value {
-    json!({"path": world.name(IT), "actor": actor, "operations": ["read"]})
+fn permission_body(world: &World, actor: &str) -> Value {
+    json!({"path": world.name(RESOURCE), "actor": actor, "operations": ["read"]})
 }
 
 const V1: &str = "/api/v1/permissions";

@@ -29,7 +29,7 @@ async fn creating_a_credential_grants_no_permission() {
 }
 
 #[tokio::test]
-async fn by_name_both_the_given_and_the_stored_casing_need_permission() {
+async fn requests_by_name_need_permission_on_given_and_stored_casing() {
     let operations: &[&str] = &["read", "write", "delete"];
     let permissions = [
         ("/Folder/It", operations),
@@ -94,7 +94,6 @@ async fn certificate_requests_by_id_need_permission_on_stored_casing() {
     }
 }
 
-/// A server, and a client with these permissions on it.
 async fn server_with(permissions: &[(&str, &[&str])]) -> (Server, Caller) {
     let actor = ["uaa-client:caller".to_owned()];
     let sections: String = permissions
@@ -184,8 +183,8 @@ async fn an_unreadable_expiring_link_has_no_name_or_version() {
     );
 }
 
-/// A server with a chain of certificates, which expires with `/ca`: `/ca` signed `/a/nested` and `/hidden/other`, and
-/// `/a/nested` signed `/a/b/leaf`, the newest. The client may read these paths.
+/// Starts a server with a chain of certificates. `/ca` expires first. It signed `/a/nested` and `/hidden/other`;
+/// `/a/nested` signed `/a/b/leaf`, the newest certificate. The returned client may read `paths`.
 async fn server_with_chain(paths: &[&str]) -> (Server, Caller) {
     let actor = ["uaa-client:reader".to_owned()];
     let sections: String = paths
@@ -208,7 +207,7 @@ async fn server_with_chain(paths: &[&str]) -> (Server, Caller) {
     (server, reader)
 }
 
-/// The names in a list, in its order.
+/// Returns the names in a list, in its order.
 async fn listed(reader: &Caller, target: &str, field: &str) -> Vec<String> {
     let list = reader.get(target).await.expect(200).json();
     let items = list[field].as_array().unwrap();

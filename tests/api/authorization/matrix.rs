@@ -6,7 +6,7 @@ use keywright_harness::{Caller, Options, Response, Server};
 use serde_json::{Value, json};
 
 use super::{
-    cases::{self, Case, IT, Refusal, Request},
+    cases::{self, Case, RESOURCE, Refusal, Request},
     permission,
     world::World,
 };
@@ -63,8 +63,8 @@ const ELSEWHERE: [PathOf; 7] = [
 const LEVELS: usize = 4;
 
 impl Grant {
-    /// Every combination: no permission; on each path that covers the credential, each operation alone, all operations, and
-    /// all but one; and all operations on each path that does not cover it.
+    /// Returns every combination: no permission; on each path that covers the credential, each operation alone, all operations,
+    /// and all but one; and all operations on each path that does not cover it.
     pub(super) fn all() -> Vec<Self> {
         let mut all = vec![Self::none()];
         let mut covering = vec![PathOf::Name];
@@ -83,7 +83,7 @@ impl Grant {
         all
     }
 
-    /// No permission.
+    /// Returns a grant without operations.
     pub(super) fn none() -> Self {
         Self {
             path: PathOf::Name,
@@ -105,9 +105,8 @@ impl Grant {
         is_covering && self.operations.contains(&operation)
     }
 
-    /// The path of the permission in this case.
     fn path(&self, case: &Case) -> String {
-        let name = case.path_of(IT);
+        let name = case.path_of(RESOURCE);
         let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
         match self.path {
             PathOf::Name | PathOf::AnothersName => name,
@@ -139,7 +138,7 @@ fn operation_sets() -> Vec<Vec<&'static str>> {
     sets
 }
 
-/// The permissions of all callers in all cases, as sections of the configuration.
+/// Returns the permissions of all callers in all cases, as sections of the configuration.
 pub(super) fn permissions(cases: &[Case], grants: &[Grant]) -> String {
     let all_actors: Vec<_> = (0..grants.len()).flat_map(actors).collect();
     let mut text = String::new();
@@ -259,7 +258,11 @@ impl Matrix {
                 let what = reported(case, grant, caller);
                 assert_eq!(response.status, case.status, "{what}: {response:?}");
                 if case.refusal == Refusal::Hidden {
-                    assert_eq!(listed(&response, world.name(IT)), 1, "{what}: {response:?}");
+                    assert_eq!(
+                        listed(&response, world.name(RESOURCE)),
+                        1,
+                        "{what}: {response:?}"
+                    );
                 }
             }
         }
@@ -269,7 +272,11 @@ impl Matrix {
     fn assert_refused(&self, case: &Case, world: &World, response: &Response, what: &str) {
         if case.refusal == Refusal::Hidden {
             assert_eq!(response.status, 200, "{what}: {response:?}");
-            assert_eq!(listed(response, world.name(IT)), 0, "{what}: {response:?}");
+            assert_eq!(
+                listed(response, world.name(RESOURCE)),
+                0,
+                "{what}: {response:?}"
+            );
         } else {
             let refusal = &self.refusals[&case.refusal];
             assert_eq!(response.status, refusal.status, "{what}: {response:?}");
@@ -303,7 +310,6 @@ async fn refusals(server: &Server) -> BTreeMap<Refusal, Response> {
     ])
 }
 
-/// Sends a request as a caller.
 pub(super) async fn send(caller: &Caller, request: Request) -> Response {
     let Request {
         method,
@@ -316,7 +322,7 @@ pub(super) async fn send(caller: &Caller, request: Request) -> Response {
     }
 }
 
-/// The number of occurrences of a name in a list.
+/// Returns the number of occurrences of a name in a list.
 fn listed(response: &Response, name: &str) -> usize {
     let lists = response.json();
     let lists = lists.as_object().unwrap().values();
@@ -370,7 +376,7 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
 
 /// Returns whether a refusal could disclose existence, and the request names the resource of the permission.
 fn differs_by_existence(case: &Case) -> bool {
-    let names_it = !matches!(
+    let names_resource = !matches!(
         case.name,
         "bulk-regenerate-read-intermediate"
             | "bulk-regenerate-write-intermediate"
@@ -378,7 +384,7 @@ fn differs_by_existence(case: &Case) -> bool {
             | "regenerate-signed-by"
             | "regenerate-signed-by-through-data"
     );
-    case.needs.is_some() && case.refusal != Refusal::Hidden && names_it
+    case.needs.is_some() && case.refusal != Refusal::Hidden && names_resource
 }
 
 /// Returns whether a permitted caller succeeds even without the resource.

@@ -7,7 +7,7 @@ mod matrix;
 mod order;
 mod world;
 
-/// A permission, as a section of the configuration.
+/// Returns a permission, as a section of the configuration.
 fn permission(path: &str, actors: &[String], operations: &[&str]) -> String {
     format!(
         "[[authorization.permissions]]\npath = {path:?}\nactors = {actors:?}\noperations = {operations:?}\n"

@@ -105,7 +105,7 @@ async fn the_first_forbidden_reference_fails_an_interpolation() {
     let json = json!({"secret": "canary-of-a-value"});
     given::set(&server, "/readable/json", "json", json.clone()).await;
     given::set(&server, "/hidden", "json", json.clone()).await;
-    // The server reads a few names in another way than many names.
+    // The server queries many names differently from a few.
     let others = (0..16).map(|number| format!("/readable/{number}"));
     let others: Vec<String> = others.collect();
     for name in &others {

@@ -5,7 +5,7 @@ use std::{cell::Cell, collections::BTreeMap};
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::cases::{Before, Case, IT};
+use super::cases::{Before, Case, RESOURCE};
 use crate::given;
 
 /// A credential of a case.
@@ -15,7 +15,6 @@ pub(super) enum Fixture {
     Text,
     /// A permission of another actor on an unused name.
     Permission,
-    /// Of type json.
     Json,
     /// A generated password.
     Password,
@@ -45,25 +44,29 @@ impl World {
         world
     }
 
-    /// Returns the same world with an absent [`IT`]: an unused name and unknown ids.
+    /// Returns the same world with an absent [`RESOURCE`]: an unused name and unknown ids.
     pub(super) fn absent(case: &Case, present: &Self) -> Self {
         let mut world = Self::empty(case, |name| match name {
-            IT => format!("{}-absent", case.path_of(name)),
+            RESOURCE => format!("{}-absent", case.path_of(name)),
             other => case.path_of(other),
         });
         world.versions = present.versions.clone();
         world.certificate_ids = present.certificate_ids.clone();
-        if let Some(version) = world.versions.get_mut(IT) {
+        if let Some(version) = world.versions.get_mut(RESOURCE) {
             version["id"] = json!(NO_ID);
         }
-        if let Some(id) = world.certificate_ids.get_mut(IT) {
+        if let Some(id) = world.certificate_ids.get_mut(RESOURCE) {
             NO_ID.clone_into(id);
         }
         world
     }
 
     fn empty(case: &Case, path_of: impl Fn(&str) -> String) -> Self {
-        let names = case.fixtures.iter().map(|(name, _)| *name).chain([IT]);
+        let names = case
+            .fixtures
+            .iter()
+            .map(|(name, _)| *name)
+            .chain([RESOURCE]);
         Self {
             names: names.map(|name| (name, path_of(name))).collect(),
             versions: BTreeMap::new(),
@@ -74,7 +77,7 @@ impl World {
 
     /// Prepares the state for a request.
     pub(super) async fn prepare(&mut self, server: &Server, case: &Case) {
-        let name = self.name(IT).to_owned();
+        let name = self.name(RESOURCE).to_owned();
         match case.before {
             Before::Nothing => {}
             Before::Recreated => {
@@ -87,12 +90,12 @@ impl World {
             }
             Before::Regenerated => {
                 let version = server.regenerate(&name).await.expect(200).json();
-                self.versions.insert(IT, version);
+                self.versions.insert(RESOURCE, version);
             }
         }
     }
 
-    /// All versions of all its credentials.
+    /// Returns all versions of all credentials of the case.
     pub(super) async fn all_versions(&self, server: &Server) -> Vec<Value> {
         let mut all = Vec::new();
         for name in self.names.values() {
@@ -103,33 +106,32 @@ impl World {
         all
     }
 
-    /// An actor without permissions so far.
+    /// Returns an actor without permissions so far.
     pub(super) fn fresh_actor(&self) -> String {
         self.actors.set(self.actors.get() + 1);
         format!("{SOMEONE}-{}", self.actors.get())
     }
 
-    /// The name of a credential.
+    /// Returns the name of a credential.
     pub(super) fn name(&self, name: &str) -> &str {
         &self.names[name]
     }
 
-    /// The path above [`IT`].
+    /// Returns the path above [`RESOURCE`].
     pub(super) fn folder(&self) -> &str {
-        self.name(IT).rsplit_once('/').unwrap().0
+        self.name(RESOURCE).rsplit_once('/').unwrap().0
     }
 
-    /// The id of a credential's version.
+    /// Returns the id of a credential's version.
     pub(super) fn version_id(&self, name: &str) -> &str {
         self.versions[name]["id"].as_str().unwrap()
     }
 
-    /// A field of a credential's value.
+    /// Returns a field of a credential's value.
     pub(super) fn field(&self, name: &str, field: &str) -> &Value {
         &self.versions[name]["value"][field]
     }
 
-    /// The id of a certificate.
     pub(super) fn certificate_id(&self, name: &str) -> &str {
         &self.certificate_ids[name]
     }

@@ -7,7 +7,7 @@ use super::{BULK_REGENERATE, authority, leaf};
 use crate::{certificates::assert_signed_by, external_certificates, given};
 
 /// Replaces a certificate by one whose signer is unknown, so that it can't be regenerated.
-async fn make_stuck(server: &Server, name: &str) {
+async fn set_with_unknown_signer(server: &Server, name: &str) {
     let elsewhere = external_certificates::authority("elsewhere");
     let stuck = elsewhere.sign_authority("stuck");
     let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
@@ -50,7 +50,7 @@ async fn credentials_below_a_failing_middle_ca_fail_too() {
     leaf(&server, "/a", "/lower").await;
     leaf(&server, "/b", "/other").await;
     given::generate(&server, "/c", "hostile", json!({"ca": "/middle"})).await;
-    make_stuck(&server, "/middle").await;
+    set_with_unknown_signer(&server, "/middle").await;
     let before = given::versions(&server, "/Middle").await.len();
     let done = keep_going(&server, json!({"signed_by": "/root"})).await;
     assert_eq!(done["regenerated_credentials"], json!(["/b", "/other"]));
@@ -72,7 +72,7 @@ async fn credentials_below_a_failing_middle_ca_fail_too() {
 }
 
 #[tokio::test]
-async fn a_failing_generation_leaves_other_types_regenerated() {
+async fn other_types_are_regenerated_if_a_generation_fails() {
     let server = Server::start_with(&Options::default().hostile("", "")).await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -119,7 +119,7 @@ async fn nothing_is_written_if_all_credentials_fail() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
-    make_stuck(&server, "/leaf").await;
+    set_with_unknown_signer(&server, "/leaf").await;
     let before = given::all_versions(&server).await;
     let done = keep_going(&server, json!({"signed_by": "/root"})).await;
     assert_eq!(failed(&done), ["/leaf"]);
@@ -133,7 +133,7 @@ async fn the_audit_trail_identifies_only_written_versions() {
     for name in ["/leaf", "/stuck"] {
         leaf(&server, name, "/root").await;
     }
-    make_stuck(&server, "/stuck").await;
+    set_with_unknown_signer(&server, "/stuck").await;
     keep_going(&server, json!({"signed_by": "/root"})).await;
     let written = given::newest(&server, "/leaf").await["id"].take();
     let trail = server.audit_trail();

@@ -18,7 +18,7 @@ use crate::{external_certificates::ExternalCertificate, given};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
-/// A server whose timeouts allow slow key generation on a busy machine.
+/// Returns options of a server whose timeouts allow slow key generation on a busy machine.
 fn patient() -> Options {
     Options::default().environment(
         "KEYWRIGHT_GENERATORS__CERTIFICATE__LIMITS__DEADLINE_MS",
@@ -32,7 +32,6 @@ async fn authority(server: &Server, name: &str, ca: Option<&str>) -> Value {
     given::generate_certificate(server, name, parameters).await
 }
 
-/// Generates a leaf.
 async fn leaf(server: &Server, name: &str, ca: &str) -> Value {
     given::generate_certificate(server, name, json!({"ca": ca})).await
 }
@@ -57,7 +56,6 @@ async fn leaves(server: &Server, ca: &str, key_type: &str, count: usize) -> Vec<
     names
 }
 
-/// Returns the names in a response.
 fn names(response: &Response) -> Vec<String> {
     let json = response.clone().expect(200).json();
     let names = json["regenerated_credentials"].as_array().unwrap();
@@ -90,7 +88,7 @@ async fn begin(server: &Server, signed_by: &str, generated: usize) -> Bulk {
     bulk
 }
 
-/// The number of generated values in the server's log.
+/// Returns the number of generated values in the server's log.
 fn generated_count(server: &Server) -> usize {
     server.log().matches(r#""function":"generate""#).count()
 }
@@ -127,7 +125,6 @@ impl<'a> PausedRegeneration<'a> {
     }
 }
 
-/// A slow key type.
 const SLOW_KEY: &str = "rsa";
 
 /// The number of leaves; generating each takes about a second.

@@ -236,21 +236,6 @@ async fn a_transitional_version_signs_only_after_promotion() {
 }
 
 #[tokio::test]
-async fn a_ca_with_only_a_transitional_version_is_404() {
-    let server = Server::start().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
-    let root = Certificate::named(&server, "/root").await;
-    root.move_transitional(json!("latest")).await.expect(200);
-    let response = server.bulk_regenerate("/root").await;
-    let error = response.expect(404).error();
-    assert!(error.contains("/leaf"), "{error}");
-    assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
-    root.move_transitional(Value::Null).await.expect(200);
-    assert_eq!(names(&server.bulk_regenerate("/root").await), ["/leaf"]);
-}
-
-#[tokio::test]
 async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
@@ -266,7 +251,7 @@ async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
 }
 
 #[tokio::test]
-async fn a_ca_set_under_its_own_name_is_signed_by_its_active_version() {
+async fn a_ca_that_names_itself_as_ca_is_signed_by_its_active_version() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/a", Some("/root")).await;

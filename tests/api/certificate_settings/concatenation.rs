@@ -117,7 +117,7 @@ async fn bulk_regenerated_leaves_contain_transitional_and_new_ca() {
 }
 
 #[tokio::test]
-async fn responses_to_set_add_move_and_delete_contain_the_signer() {
+async fn set_add_move_and_delete_responses_contain_only_the_signer() {
     let server = server(CONCATENATED).await;
     let root = external_certificates::authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -162,7 +162,7 @@ async fn the_second_ca_is_always_stored_but_returned_only_if_enabled() {
     assert_eq!(actual, [generated_read(&generated)]);
 }
 
-/// A generated version as returned by reads: without issuance fields.
+/// Returns a generated version as returned by reads: without issuance fields.
 fn generated_read(generated: &Value) -> Value {
     let mut version = generated.clone();
     for field in ["duration_overridden", "duration_used", "key_length"] {

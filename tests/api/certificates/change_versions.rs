@@ -11,7 +11,7 @@ use crate::{
 
 // `POST /api/v1/certificates/{certificate_id}/versions`.
 
-/// A set certificate `/a`.
+/// Sets the certificate `/a`.
 async fn given_certificate(server: &Server) -> Certificate<'_> {
     let value = json!({"certificate": authority("first").certificate});
     Certificate::set(server, "/a", value).await
@@ -133,7 +133,7 @@ async fn only_one_version_may_be_added_as_transitional() {
 }
 
 #[tokio::test]
-async fn each_mistake_has_its_status_and_writes_nothing() {
+async fn invalid_bodies_are_refused_and_add_no_version() {
     let server = Server::start().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
@@ -300,7 +300,7 @@ async fn deleting_the_transitional_version_allows_another() {
 
 // `PUT /api/v1/certificates/{certificate_id}/update_transitional_version`.
 
-/// A certificate with this many versions, and their ids, oldest first.
+/// Sets a certificate this many times. Returns it with the ids of its versions, oldest first.
 async fn with_versions<'a>(
     server: &'a Server,
     name: &str,
@@ -414,7 +414,7 @@ async fn a_version_of_another_certificate_cannot_be_transitional() {
 }
 
 #[tokio::test]
-async fn each_mistake_in_the_body_has_its_status_and_changes_nothing() {
+async fn invalid_bodies_are_refused_and_do_not_move_the_flag() {
     let server = Server::start().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let response = certificate.move_transitional(json!(versions[0])).await;

@@ -32,7 +32,7 @@ fn statuses(responses: &[Response]) -> Vec<u16> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_simultaneous_transitional_regenerations_one_succeeds() {
+async fn one_of_two_concurrent_transitional_regenerations_succeeds() {
     let server = Arc::new(Server::start().await);
     let certificate = Certificate::generate_root(&server, "/a").await;
     let body = json!({"set_as_transitional": true});
@@ -54,7 +54,7 @@ async fn of_two_simultaneous_transitional_regenerations_one_succeeds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_simultaneous_transitional_versions_one_is_added() {
+async fn one_of_many_concurrent_transitional_versions_is_added() {
     let server = Arc::new(Server::start().await);
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;

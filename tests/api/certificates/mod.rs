@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::{external_certificates, given, keys::with_certificate};
 
-/// The path of certificates.
 const CERTIFICATES: &str = "/api/v1/certificates";
 
 /// A certificate on a server, by the id of its credential.
@@ -23,7 +22,7 @@ pub(crate) struct Certificate<'a> {
 }
 
 impl<'a> Certificate<'a> {
-    /// An existing certificate.
+    /// Returns an existing certificate.
     pub(crate) async fn named(server: &'a Server, name: &str) -> Self {
         let summary = summary(server, name).await;
         Self {
@@ -43,7 +42,6 @@ impl<'a> Certificate<'a> {
         Self::generate(server, name, json!({"is_ca": true})).await
     }
 
-    /// Sets a certificate.
     pub(crate) async fn set(server: &'a Server, name: &str, value: Value) -> Self {
         given::set(server, name, "certificate", value).await;
         Self::named(server, name).await
@@ -76,12 +74,12 @@ impl<'a> Certificate<'a> {
         self.server.put(&path, body).await
     }
 
-    /// All its versions, newest first.
+    /// Returns all versions of the certificate, newest first.
     pub(crate) async fn versions(&self) -> Vec<Value> {
         self.versions_where("").await
     }
 
-    /// Its active version and its transitional version.
+    /// Returns the active version and the transitional version of the certificate.
     pub(crate) async fn current(&self) -> Vec<Value> {
         self.versions_where("?current=true").await
     }
@@ -99,13 +97,12 @@ impl<'a> Certificate<'a> {
         self.server.post(&self.path("versions"), body).await
     }
 
-    /// Deletes one of its versions.
     pub(crate) async fn delete_version(&self, version_id: &str) -> Response {
         let path = self.path(&format!("versions/{version_id}"));
         self.server.delete(&path).await
     }
 
-    /// A path below the certificate's own path.
+    /// Returns a path below the certificate's own path.
     pub(crate) fn path(&self, below: &str) -> String {
         format!("{CERTIFICATES}/{}/{below}", self.id)
     }
@@ -128,7 +125,6 @@ pub(crate) fn assert_signed_by(version: &Value, authority: &Value) {
     });
 }
 
-/// The summary of one certificate.
 async fn summary(server: &Server, name: &str) -> Value {
     let response = server.get(&format!("{CERTIFICATES}?name={name}")).await;
     let summaries = response.expect(200).json()["certificates"].clone();
@@ -145,7 +141,6 @@ fn ids(versions: &[Value]) -> Vec<String> {
     versions.iter().map(given::id).collect()
 }
 
-/// The ids of the transitional versions.
 fn transitional(versions: &[Value]) -> Vec<String> {
     let flagged = versions
         .iter()
@@ -153,7 +148,7 @@ fn transitional(versions: &[Value]) -> Vec<String> {
     flagged.map(given::id).collect()
 }
 
-/// Every request below a certificate's path, with a valid body.
+/// Returns every request below a certificate's path, with a valid body.
 fn requests(certificate_id: &str, version_id: &str) -> Vec<(Method, String, Value)> {
     let path = |below: &str| format!("{CERTIFICATES}/{certificate_id}/{below}");
     let certificate = external_certificates::authority("x").certificate;

@@ -129,7 +129,7 @@ async fn metadata_is_kept_with_the_version_and_not_inherited() {
 }
 
 #[tokio::test]
-async fn each_mistake_in_the_body_has_its_status_and_writes_nothing() {
+async fn invalid_bodies_are_refused_and_add_no_version() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     for (body, status, named) in [
@@ -210,7 +210,7 @@ fn duration_days(version: &Value) -> i64 {
     certificate_days(version["value"]["certificate"].as_str().unwrap())
 }
 
-/// A CA with an RSA key.
+/// Generates a CA with an RSA key.
 async fn rsa_root(server: &Server) -> Certificate<'_> {
     let parameters = json!({"is_ca": true, "key_type": "rsa"});
     Certificate::generate(server, "/a", parameters).await
@@ -301,7 +301,7 @@ fn leaf() -> Value {
     json!({"common_name": "leaf", "ca": "/root"})
 }
 
-/// The body that allows a transitional version to sign.
+/// Returns the body that allows a transitional version to sign.
 fn allowed() -> Value {
     json!({"allow_transitional_parent_to_sign": true})
 }

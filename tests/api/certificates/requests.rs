@@ -9,7 +9,7 @@ use crate::{external_certificates::authority, given};
 
 // Request bodies and response types below a certificate's path.
 
-/// The requests that accept a body, with a valid body.
+/// Returns the requests that accept a body, with a valid body.
 fn with_a_body(certificate: &Certificate<'_>) -> [(Method, String, Value); 3] {
     let new = json!({"value": {"certificate": authority("new").certificate}});
     [

@@ -125,7 +125,7 @@ async fn reached(
     reached.map(|(client, _)| *client).collect()
 }
 
-/// A CA and a leaf signed by it, with keys of the default type.
+/// Generates a CA and a leaf signed by it, with keys of the default type.
 async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Certificate<'_>) {
     let root = json!({"is_ca": true, "key_type": "rsa"});
     let root = Certificate::generate(server, "/root", root).await;
@@ -138,7 +138,7 @@ async fn newest(certificate: &Certificate<'_>) -> Value {
     certificate.versions().await.first().unwrap().clone()
 }
 
-/// The version that is not transitional.
+/// Returns the version that is not transitional.
 async fn active_version(certificate: &Certificate<'_>) -> Value {
     certificate.current().await.first().unwrap().clone()
 }

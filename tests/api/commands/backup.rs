@@ -108,7 +108,7 @@ fn assert_check_finds_nothing(directory: &Path) {
     assert!(result.output.ends_with(": 0 findings\n"), "{result:?}");
 }
 
-/// A set, a generate, a regenerate and a delete, each recorded once acknowledged.
+/// Sends one set, generate, regenerate and delete request each, and records each request that the server acknowledges.
 async fn write_once(
     server: &Server,
     acknowledged: &Mutex<Acknowledged>,
@@ -171,7 +171,7 @@ async fn an_existing_file_is_only_overwritten_on_request() {
 }
 
 #[tokio::test]
-async fn a_database_is_never_replaced_by_its_own_copy() {
+async fn a_backup_never_overwrites_its_own_database() {
     let Some((server, folder)) = server_with_values().await else {
         return;
     };
@@ -243,7 +243,7 @@ async fn a_failed_backup_leaves_no_file() {
 }
 
 #[tokio::test]
-async fn a_schema_of_another_version_is_backed_up_unchanged() {
+async fn a_database_with_another_schema_version_can_be_backed_up() {
     let Some((server, folder)) = server_with_values().await else {
         return;
     };
@@ -264,7 +264,7 @@ async fn on_postgresql_the_error_names_the_tool_to_use() {
     assert!(!server.directory().join("copy").exists());
 }
 
-/// A server on SQLite with some values, and a folder for copies.
+/// Starts a server on SQLite with some values, and creates a folder for copies. Returns `None` on PostgreSQL.
 async fn server_with_values() -> Option<(Server, TempDir)> {
     if is_on_postgres() {
         return None;

@@ -1,4 +1,4 @@
-//! `keywright check` without damage, its refusals, and its memory.
+//! `keywright check` of undamaged databases, its refusals, and its memory usage.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::fill;
 use crate::{certificates::Certificate, given};
 
-// `keywright check` without damage, and its refusals.
+// `keywright check` of undamaged databases, and its refusals.
 
 #[tokio::test]
-async fn a_store_with_every_type_set_and_generated_is_clean() {
+async fn a_store_with_every_type_of_credential_has_no_findings() {
     let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");
     let server = Server::start_with(&concatenated).await;
     fill(&server).await;
@@ -36,7 +36,7 @@ async fn a_store_with_every_type_set_and_generated_is_clean() {
 }
 
 #[tokio::test]
-async fn an_empty_store_is_clean_and_stays_unchanged() {
+async fn an_empty_store_has_no_findings_and_stays_unchanged() {
     let server = Server::start().await;
     let directory = server.stop().await;
     let count = "select count(*) || '' from encryption_key";
@@ -78,7 +78,7 @@ async fn concurrent_writes_deletions_and_moves_are_not_reported() {
 }
 
 /// The commands that never migrate a database.
-const READING: [&[&str]; 2] = [&["check"], &["keys", "status"]];
+const READ_ONLY_COMMANDS: [&[&str]; 2] = [&["check"], &["keys", "status"]];
 
 #[tokio::test]
 async fn a_missing_database_is_refused_and_not_created() {
@@ -89,7 +89,7 @@ async fn a_missing_database_is_refused_and_not_created() {
     let directory = server.stop().await;
     let file = directory.path().join("keywright.db");
     std::fs::remove_file(&file).unwrap();
-    for command in READING {
+    for command in READ_ONLY_COMMANDS {
         let result = run_command(directory.path(), command).expect(1);
         assert!(
             result.errors.contains("there is no database at"),
@@ -98,7 +98,7 @@ async fn a_missing_database_is_refused_and_not_created() {
         assert!(!file.exists());
     }
     std::fs::write(&file, "").unwrap();
-    for command in READING {
+    for command in READ_ONLY_COMMANDS {
         let result = run_command(directory.path(), command).expect(1);
         assert!(
             result.errors.contains("no server has used it"),
@@ -140,7 +140,7 @@ async fn a_schema_of_another_version_is_refused_and_not_changed() {
         run_sql(directory.path(), &sql).await;
         let applied = "select version || '' from _sqlx_migrations order by version";
         let before = run_sql(directory.path(), applied).await;
-        for command in READING {
+        for command in READ_ONLY_COMMANDS {
             let result = run_command(directory.path(), command).expect(1);
             assert!(result.errors.contains(reason), "{reason}: {result:?}");
             assert_eq!(result.output, "");

@@ -14,7 +14,7 @@ struct Damage {
     found: &'static [(&'static str, &'static str)],
 }
 
-/// Applied one after the other, each to its own credentials.
+/// All damage, in the order in which the test causes it. Each item damages other credentials.
 const DAMAGES: [Damage; 25] = [
     Damage {
         sql: "drop index credential_version_transitional",
@@ -326,7 +326,6 @@ fn key_id(number: u8) -> String {
     }
 }
 
-/// The kind and the subject of a finding.
 fn kind_and_subject(finding: &Value) -> (String, String) {
     let kind = finding["kind"].as_str().unwrap().to_owned();
     let name = finding["credential"].as_str();

@@ -145,7 +145,7 @@ async fn a_newer_transitional_version_does_not_hide_the_active_one() {
 }
 
 #[tokio::test]
-async fn the_ca_version_that_signed_counts_not_the_active_one() {
+async fn a_leaf_expires_with_the_ca_version_that_signed_it() {
     let server = Server::start().await;
     let old = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
@@ -215,7 +215,7 @@ async fn the_first_expiring_link_is_returned_at_any_depth() {
 }
 
 #[tokio::test]
-async fn after_a_bulk_regeneration_the_expiry_of_the_new_cas_counts() {
+async fn after_a_bulk_regeneration_leaves_expire_with_the_new_cas() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 900})).await;
     let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 20});
@@ -229,7 +229,7 @@ async fn after_a_bulk_regeneration_the_expiry_of_the_new_cas_counts() {
 }
 
 #[tokio::test]
-async fn the_expiry_of_a_deleted_or_never_stored_issuer_counts_too() {
+async fn a_leaf_expires_with_a_deleted_or_never_stored_issuer() {
     let server = Server::start().await;
     let root = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     let leaf =
@@ -277,7 +277,7 @@ async fn certificates_without_an_active_version_are_omitted() {
 }
 
 #[tokio::test]
-async fn effective_is_a_boolean_and_needs_a_number_of_days() {
+async fn effective_must_be_a_boolean_and_needs_expires_within_days() {
     let server = Server::start().await;
     for (query, named) in [
         ("path=&effective=true", "expires-within-days"),

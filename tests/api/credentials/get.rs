@@ -164,7 +164,7 @@ async fn reading_changes_nothing() {
 // GET /api/v1/data/{id}
 
 #[tokio::test]
-async fn each_version_is_read_by_its_id_even_replaced_ones() {
+async fn replaced_versions_are_still_read_by_id() {
     let server = Server::start().await;
     let mut versions = Vec::new();
     for text in ["one", "two", "three"] {

@@ -157,7 +157,7 @@ async fn metadata_is_always_present_and_null_by_default() {
 }
 
 #[tokio::test]
-async fn metadata_belongs_to_one_version() {
+async fn metadata_is_not_inherited_by_later_versions() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "password", "metadata": {"of": "the first"}});
     let response = server.post("/api/v1/data", body.clone()).await;

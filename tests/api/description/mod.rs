@@ -119,7 +119,7 @@ async fn described_types_have_the_schemas_of_their_plugins() {
     }
 }
 
-/// The names of the fields that callers may send or read.
+/// Returns the names of the fields that callers may send or read.
 fn names(schema: &Value) -> Vec<String> {
     let properties = schema["properties"].as_object();
     let open = properties.into_iter().flatten();
@@ -160,7 +160,7 @@ async fn permission_paths_are_accepted_up_to_the_described_length() {
     }
 }
 
-// Sends the examples of requests.
+// The example requests of the description.
 
 /// The operations with a request body, in an order that creates their preconditions.
 const ORDER: [(&str, &str); 13] = [
@@ -209,7 +209,7 @@ async fn every_example_request_succeeds() {
     assert_eq!(sent, examples_of_requests(&description));
 }
 
-/// The number of example requests.
+/// Returns the number of example requests.
 fn examples_of_requests(description: &Value) -> usize {
     let paths = description["paths"].as_object().unwrap().values();
     let operations = paths.flat_map(|path| path.as_object().unwrap().values());
@@ -219,7 +219,7 @@ fn examples_of_requests(description: &Value) -> usize {
     examples.flatten().map(serde_json::Map::len).sum()
 }
 
-/// A path with the ids of resources that the examples created.
+/// Returns a path with the ids of resources that the examples created.
 async fn target(server: &Server, path: &str) -> String {
     if path.contains("{certificate_id}") {
         return path.replace("{certificate_id}", &certificate(server).await);
@@ -238,7 +238,7 @@ async fn certificate(server: &Server) -> String {
     listed["certificates"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// The body of an example, with ids of this server.
+/// Returns the body of an example, with ids of this server.
 async fn with_existing_ids(server: &Server, path: &str, example: &Value) -> Value {
     let mut body = example.clone();
     if path.ends_with("update_transitional_version") && body["version"].is_string() {
@@ -303,7 +303,7 @@ async fn every_response_matches_the_description() {
     }
 }
 
-/// The number of successful requests of a method.
+/// Returns the number of successful requests of a method.
 fn succeeded(scrape: &Scrape, method: &str) -> f64 {
     let succeeded = ["200", "201", "204"].iter().filter_map(|status| {
         let labels = [("method", method), ("status", *status)];
@@ -312,7 +312,7 @@ fn succeeded(scrape: &Scrape, method: &str) -> f64 {
     succeeded.sum()
 }
 
-/// The minimum number of requests in a run.
+/// Returns the minimum number of requests in a run.
 fn requests_min(selection: [&str; 2]) -> u64 {
     if selection[0] == "--exclude-path" {
         2_000
@@ -321,7 +321,7 @@ fn requests_min(selection: [&str; 2]) -> u64 {
     }
 }
 
-/// The number of requests in a run, from its output.
+/// Returns the number of requests in a run, from its output.
 fn requests(report: &str) -> u64 {
     let line = report.lines().find(|line| line.contains(" generated, "));
     let mut words = line.unwrap_or_default().split_whitespace();
@@ -330,7 +330,7 @@ fn requests(report: &str) -> u64 {
         .unwrap_or_default()
 }
 
-/// The description, changed so that responses must not contain additional fields.
+/// Returns the description, changed so that responses must not contain additional fields.
 fn closed(mut description: Value) -> Value {
     for part in ["schemas", "responses"] {
         close(&mut description["components"][part]);

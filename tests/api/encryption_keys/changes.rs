@@ -25,7 +25,7 @@ async fn servers_starting_together_with_a_new_key_share_one_record() {
     // Migrates the schema.
     let first = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
     first.stop().await;
-    // A slowly derived key, so that all servers find no record and create one.
+    // Deriving this key is slow, so all servers read the records before one of them adds a record.
     let options = with_keys(&["PASSWORD"]).storage(&storage);
     let start = || Server::start_with(&options);
     let (one, two, three, four) = tokio::join!(start(), start(), start(), start());
@@ -90,7 +90,7 @@ async fn a_server_without_key_creation_starts_with_an_existing_record() {
     given::set_value(&server, "/a", "1").await;
 }
 
-/// The key `KEY_A`, for a server that does not create its record.
+/// Configures the key `KEY_A` for a server that does not create the key's record.
 fn waiting(lines: &str) -> String {
     let keys = sections(&["KEY_A"]);
     format!("[encryption]\nkey_creation_enabled = false\n{lines}\n{keys}")

@@ -105,7 +105,7 @@ async fn a_running_server_unwraps_a_key_that_another_activates() {
 }
 
 #[tokio::test]
-async fn values_of_an_unavailable_plugin_are_503_until_it_returns() {
+async fn reads_are_503_until_an_unavailable_plugin_returns() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let plugin = KeyManagementPlugin::start(folder.path(), "key");

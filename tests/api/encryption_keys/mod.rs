@@ -34,13 +34,13 @@ fn with_secrets(options: Options) -> Options {
         })
 }
 
-/// Options of a server that encrypts with the first of these keys, and only decrypts with the others. Each name is an
+/// Returns options of a server that encrypts with the first of these keys, and only decrypts with the others. Each name is an
 /// environment variable, or the path of a key management plugin's socket.
 pub(crate) fn with_keys(names: &[&str]) -> Options {
     with_secrets(Options::default().encryption(&sections(names)))
 }
 
-/// The sections of keys, the first of which is active. Rotation is disabled, so that each value stays under its key.
+/// Returns the sections of keys, the first of which is active. Rotation is disabled, so that each value stays under its key.
 fn sections(names: &[&str]) -> String {
     let mut sections = "[encryption.rotation]\nenabled = false\n".to_owned();
     for (position, name) in names.iter().enumerate() {
@@ -61,17 +61,17 @@ fn sections(names: &[&str]) -> String {
     sections
 }
 
-/// The response to a request for the usage of keys.
+/// Returns the response to a request for the usage of keys.
 pub(crate) async fn usage(server: &Server) -> Value {
     server.get("/api/v1/key-usage").await.expect(200).json()
 }
 
-/// The expected response to a request for the usage of keys.
+/// Returns the expected response to a request for the usage of keys.
 pub(crate) fn used(active: u64, inactive: u64, unknown: u64) -> Value {
     json!({"active_key": active, "inactive_keys": inactive, "unknown_keys": unknown})
 }
 
-/// The id of the active key in the server's log.
+/// Returns the id of the active key in the server's log.
 fn active_key_id(server: &Server) -> String {
     let log = server.log();
     let mark = "\"encryption.active_key\":\"";
@@ -235,7 +235,7 @@ const COPY: &str = "update credential_version
     where sequence = TO";
 
 #[tokio::test]
-async fn a_ciphertext_copied_to_another_row_is_refused_undisclosed() {
+async fn a_copied_ciphertext_is_refused_without_disclosing_its_value() {
     let server = Server::start().await;
     given::set_value(&server, "/one", "canary-one").await;
     given::set_value(&server, "/two", "canary-two").await;

@@ -45,7 +45,7 @@ pub(super) async fn converge_from(
     }
 }
 
-/// The same parameters with some replaced.
+/// Returns the same parameters with some replaced.
 pub(super) fn with(base: &Value, others: &Value) -> Value {
     let mut changed = base.clone();
     for (name, value) in others.as_object().into_iter().flatten() {
@@ -175,7 +175,7 @@ async fn the_requested_username_is_compared() {
 }
 
 #[tokio::test]
-async fn a_generated_username_is_not_a_parameter() {
+async fn requesting_the_generated_username_adds_a_version() {
     let server = Server::start().await;
     let made = given::generate(&server, "/a", "user", json!({})).await;
     let requested = json!({"username": made["value"]["username"]});
@@ -206,7 +206,7 @@ async fn a_set_user_always_differs() {
 }
 
 #[tokio::test]
-async fn after_a_regeneration_the_username_is_a_parameter() {
+async fn after_a_regeneration_converge_compares_the_username() {
     let server = Server::start().await;
     server.generate("/a", "user", json!({})).await.expect(200);
     let regenerated = server.regenerate("/a").await.expect(200).json();

@@ -117,7 +117,7 @@ async fn the_private_key_is_pkcs1() {
 }
 
 #[tokio::test]
-async fn the_fingerprint_is_bare_unpadded_base64_of_32_bytes() {
+async fn the_fingerprint_is_unpadded_base64_of_32_bytes() {
     let server = Server::start().await;
     let key = generated(&server, json!({})).await;
     let fingerprint = key["public_key_fingerprint"].as_str().unwrap();

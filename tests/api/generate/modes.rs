@@ -55,7 +55,7 @@ async fn no_overwrite_keeps_set_values() {
 }
 
 #[tokio::test]
-async fn no_overwrite_checks_parameters_even_when_it_keeps() {
+async fn no_overwrite_validates_parameters_of_existing_credentials() {
     let server = Server::start().await;
     given::generate(&server, "/a", "password", json!({})).await;
     let parameters = json!({"length": 3});
@@ -159,7 +159,7 @@ async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Response
 }
 
 #[tokio::test]
-async fn metadata_belongs_to_one_generated_version() {
+async fn metadata_is_not_inherited_by_a_generated_version() {
     let server = Server::start().await;
     let metadata = json!({"owner": "ops", "list": [1, null]});
     let response = generate_with(&server, "overwrite", metadata.clone()).await;

@@ -39,7 +39,7 @@ async fn a_trailing_slash_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_404_but_needs_a_token_where_the_path_does() {
+async fn a_wrong_method_is_404_and_needs_a_token_like_its_path() {
     let server = Server::start().await;
     for (method, path) in wrong_methods() {
         let response = server.send(server.authorized(method.clone(), path)).await;

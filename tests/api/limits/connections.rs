@@ -201,7 +201,7 @@ async fn until_free(server: &Server) {
     timeout(PATIENCE, free).await.expect("a free slot");
 }
 
-/// A request in progress, whose body the server has requested.
+/// Starts a request. Returns its connection once the server has requested the body.
 async fn request_in_progress(server: &Server) -> TlsStream<TcpStream> {
     let mut stream = tls(server, OTHER, HTTP1).await.unwrap();
     let head = format!(

@@ -20,7 +20,6 @@ pub(super) struct Frame {
     pub(super) stream: u32,
 }
 
-/// Encodes a frame.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut frame = length[1..].to_vec();
@@ -30,23 +29,23 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// The preface with settings that change nothing.
+/// Returns the preface with settings that change nothing.
 pub(super) fn hello() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
 
-/// The preface of a client with this initial window size.
+/// Returns the preface of a client with this initial window size.
 pub(super) fn hello_with_window(bytes: u8) -> Vec<u8> {
     let initial_window_size = [0, 4, 0, 0, 0, bytes];
     [PREFACE, &frame(SETTINGS, 0, 0, &initial_window_size)].concat()
 }
 
-/// A frame that increases the window of this stream.
+/// Returns a frame that increases the window of this stream.
 pub(super) fn window_update(bytes: u32, stream: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
-/// A whole GET request.
+/// Returns a whole GET request.
 pub(super) fn get(path: &str, stream: u32) -> Vec<u8> {
     let fields = [
         indexed(GET),
@@ -57,12 +56,12 @@ pub(super) fn get(path: &str, stream: u32) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, stream, &fields.concat())
 }
 
-/// The head of a token request, whose body the server waits for.
+/// Returns the head of a token request, whose body the server waits for.
 pub(super) fn form_without_body(stream: u32) -> Vec<u8> {
     form_to("/identity/oauth/token", stream)
 }
 
-/// The head of a POST request with a form, whose body follows.
+/// Returns the head of a POST request with a form, whose body follows.
 pub(super) fn form_to(path: &str, stream: u32) -> Vec<u8> {
     let fields = [
         indexed(POST),
@@ -74,7 +73,7 @@ pub(super) fn form_to(path: &str, stream: u32) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, &fields.concat())
 }
 
-/// A whole GET request with a bearer token.
+/// Returns a whole GET request with a bearer token.
 pub(super) fn authorized_get(path: &str, token: &str, stream: u32) -> Vec<u8> {
     let fields = [
         indexed(GET),
@@ -86,12 +85,12 @@ pub(super) fn authorized_get(path: &str, token: &str, stream: u32) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, stream, &fields.concat())
 }
 
-/// An indexed field of HPACK's static table (RFC 7541, appendix A).
+/// Returns an indexed field of HPACK's static table (RFC 7541, appendix A).
 fn indexed(index: u8) -> Vec<u8> {
     vec![0x80 | index]
 }
 
-/// A field with a name of the static table and a literal value, uncompressed and not indexed.
+/// Returns a field with a name of the static table and a literal value, uncompressed and not indexed.
 fn named(index: u8, value: &str) -> Vec<u8> {
     const LARGEST_IN_ONE_BYTE: u8 = 15;
     let mut field = match index.checked_sub(LARGEST_IN_ONE_BYTE) {
@@ -103,7 +102,7 @@ fn named(index: u8, value: &str) -> Vec<u8> {
     field
 }
 
-/// The length of an uncompressed string (RFC 7541, section 5.1).
+/// Returns the length of an uncompressed string (RFC 7541, section 5.1).
 fn length(length: usize) -> Vec<u8> {
     const LARGEST_IN_ONE_BYTE: usize = 127;
     let Some(mut rest) = length.checked_sub(LARGEST_IN_ONE_BYTE) else {
@@ -156,7 +155,7 @@ pub(super) async fn read_until(
     }
 }
 
-/// The kinds of all frames that the server sent.
+/// Returns the kinds of all frames that the server sent.
 pub(super) fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     let mut kinds = Vec::new();
     while let Some((head, rest)) = bytes.split_at_checked(9) {

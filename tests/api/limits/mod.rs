@@ -25,7 +25,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// A server with timeouts that never expire, except those in the given lines of settings.
+/// Returns options of a server with timeouts that never expire, except those in the given lines of settings.
 fn patient(lines: &str) -> Options {
     let times = [
         "handshake_seconds_max",
@@ -140,7 +140,7 @@ async fn the_open_file_limit_is_raised_for_the_connections() {
     assert_eq!(is_warned, hard < wanted, "{}", server.log());
 }
 
-/// The soft and the hard limit of open files of a process.
+/// Returns the soft and the hard limit of open files of a process.
 fn open_files(process: &str) -> (u64, u64) {
     let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
     let line = limits
@@ -165,7 +165,7 @@ const HTTP1: &str = "http/1.1";
 
 const HTTP2: &str = "h2";
 
-/// A connection over TCP.
+/// Opens a connection over TCP.
 async fn tcp(server: &Server, source: Ipv4Addr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::from((source, 0)))?;
@@ -174,7 +174,7 @@ async fn tcp(server: &Server, source: Ipv4Addr) -> io::Result<TcpStream> {
     socket.connect(address(server)).await
 }
 
-/// A connection over TLS, with this version of HTTP negotiated.
+/// Opens a connection over TLS, and negotiates this version of HTTP.
 async fn tls(
     server: &Server,
     source: Ipv4Addr,

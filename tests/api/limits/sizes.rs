@@ -218,7 +218,6 @@ fn head(server: &Server, method: &str, path: &str, framing: &str) -> String {
     )
 }
 
-/// The peak memory of the server.
 fn memory_peak_kib(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -226,7 +225,6 @@ fn memory_peak_kib(server: &Server) -> u64 {
     number.parse().unwrap()
 }
 
-/// An endless body.
 struct Endless;
 
 impl Body for Endless {
@@ -308,7 +306,7 @@ async fn early_responses_do_not_wait_for_a_100_continue_body() {
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
-/// A request over HTTP/2 without a token, and the part of its body that has been sent.
+/// Sends a request over HTTP/2 without a token, and this part of its body.
 async fn refused_request(server: &Server, body: &[u8]) -> TlsStream<TcpStream> {
     let mut stream = tls(server, ORDINARY, HTTP2).await.unwrap();
     let head = form_to("/api/v1/data", 1);

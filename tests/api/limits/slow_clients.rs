@@ -156,8 +156,8 @@ async fn send_ordinary_requests(server: &Server) {
     server.get("/health").await.expect(200);
 }
 
-/// A thousand, or as many as the open file limit permits: a client uses a file descriptor here and one in the server,
-/// and other tests need some, too.
+/// Returns a thousand, or as many clients as the open file limit permits. A client uses one file descriptor here and one in the
+/// server, and other tests need some, too.
 fn clients() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let allowed = maximum.map_or(WANTED_FILES, |maximum| maximum.min(WANTED_FILES));

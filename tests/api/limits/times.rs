@@ -171,7 +171,7 @@ fn ping() -> Vec<u8> {
     frame(PING, 0, 0, &[0; 8])
 }
 
-/// The header of a frame with a request head of 16 KiB, without the head.
+/// Returns the header of a frame with a request head of 16 KiB, without the head.
 fn unfinished_headers(stream: u32) -> Vec<u8> {
     let mut whole = frame(HEADERS, 5, stream, &[0; 16_000]);
     whole.truncate(9);
@@ -341,7 +341,7 @@ async fn requests_cut_off_at_shutdown_leave_only_audit_events() {
     }
 }
 
-/// A generator that takes far longer than the shutdown timeout.
+/// Returns the settings of a generator that takes far longer than the shutdown timeout.
 fn endless() -> String {
     format!(
         "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\

@@ -280,7 +280,7 @@ async fn a_mismatched_key_leaves_key_and_certificate_unchanged() {
     }
 }
 
-/// A server whose certificate and key are files in its own folder.
+/// Starts a server whose certificate and key are files in its own folder.
 async fn server_with_own_files() -> Server {
     let directory = TempDir::new().unwrap();
     for name in ["server.pem", "server-key.pem"] {

@@ -1,4 +1,4 @@
-//! Certificates that test CAs issue to clients, of every kind, and to servers.
+//! Client and server certificates that test CAs issue.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// A CA, trusted or not.
+/// A test CA. Whether it is trusted depends on the server's configuration.
 pub(crate) struct Authority {
     parameters: CertificateParams,
     key: KeyPair,
@@ -23,7 +23,6 @@ pub(crate) struct Holder {
     key: KeyPair,
 }
 
-/// The contents of a certificate.
 #[derive(Clone)]
 pub(crate) struct Contents {
     /// The subject after its common name: each item is a relative distinguished name with these Organization Units.
@@ -35,12 +34,12 @@ pub(crate) struct Contents {
 }
 
 impl Authority {
-    /// A self-signed CA.
+    /// Generates a self-signed CA.
     pub(crate) fn root(common_name: &str) -> Self {
         Self::root_with(common_name, |_| {})
     }
 
-    /// A self-signed CA with changed contents.
+    /// Generates a self-signed CA with changed contents.
     pub(crate) fn root_with(
         common_name: &str,
         change: impl FnOnce(&mut CertificateParams),
@@ -49,7 +48,7 @@ impl Authority {
         Self::self_signed(parameters, KeyPair::generate().unwrap(), change)
     }
 
-    /// The same CA with another certificate for its name and key.
+    /// Returns the same CA with a new certificate for its name and key.
     pub(crate) fn renewed_with(&self, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::from_pem(&self.key.serialize_pem()).unwrap();
         Self::self_signed(self.parameters.clone(), key, change)
@@ -69,14 +68,14 @@ impl Authority {
         }
     }
 
-    /// An intermediate CA with these extended key usages; unrestricted if the list is empty.
+    /// Generates an intermediate CA with these extended key usages; unrestricted if the list is empty.
     pub(crate) fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.below_with(common_name, |parameters| {
             parameters.extended_key_usages = purposes.to_vec();
         })
     }
 
-    /// An intermediate CA with changed contents.
+    /// Generates an intermediate CA with changed contents.
     pub(crate) fn below_with(
         &self,
         common_name: &str,
@@ -93,7 +92,6 @@ impl Authority {
         }
     }
 
-    /// Issues a certificate.
     pub(crate) fn issue(&self, contents: &Contents) -> Holder {
         let key = KeyPair::generate().unwrap();
         let certificate = contents.parameters.signed_by(&key, &self.issuer()).unwrap();
@@ -103,7 +101,6 @@ impl Authority {
         }
     }
 
-    /// The certificate, PEM.
     pub(crate) fn pem(&self) -> String {
         pem(&self.certificate)
     }
@@ -128,7 +125,7 @@ impl Holder {
         self
     }
 
-    /// The same certificates with another holder's key.
+    /// Returns the same certificates with another holder's key.
     pub(crate) fn with_the_key_of(self, other: Self) -> Self {
         Self {
             chain: self.chain,
@@ -136,7 +133,7 @@ impl Holder {
         }
     }
 
-    /// A holder from PEM files.
+    /// Parses a certificate chain and a private key, both PEM.
     pub(crate) fn of_pem(chain: &str, key: &str) -> Self {
         let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
         Self {
@@ -145,24 +142,21 @@ impl Holder {
         }
     }
 
-    /// The private key.
     pub(crate) fn key(&self) -> PrivateKeyDer<'static> {
         PrivatePkcs8KeyDer::from(self.key.serialize_der()).into()
     }
 
-    /// The chain, PEM.
     pub(crate) fn chain_pem(&self) -> String {
         self.chain.iter().map(pem).collect()
     }
 
-    /// The private key, PEM.
     pub(crate) fn key_pem(&self) -> String {
         self.key.serialize_pem()
     }
 }
 
 impl Contents {
-    /// The contents of a client's certificate, with these relative distinguished names of Organization Units.
+    /// Returns the contents of a client's certificate, with these relative distinguished names of Organization Units.
     pub(crate) fn of_client(units: &[&[&str]]) -> Self {
         let mut parameters = parameters("instance");
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -176,7 +170,7 @@ impl Contents {
         }
     }
 
-    /// The contents of the certificate of a server on the loopback address.
+    /// Returns the contents of the certificate of a server on the loopback address.
     pub(crate) fn of_server() -> Self {
         let mut parameters = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
         parameters.distinguished_name = name("server");
@@ -188,13 +182,11 @@ impl Contents {
         }
     }
 
-    /// Applies a change.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut CertificateParams)) -> Self {
         change(&mut self.parameters);
         self
     }
 
-    /// Sets the extended key usages.
     pub(crate) fn purposes(self, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.with(|parameters| parameters.extended_key_usages = purposes.to_vec())
     }
@@ -255,7 +247,7 @@ impl Contents {
     }
 }
 
-/// The octets of a text in this string type.
+/// Returns the octets of a text in this string type.
 fn encoded(text: &str, tag: u8) -> Vec<u8> {
     let characters = text.chars().map(u32::from);
     match tag {
@@ -294,7 +286,6 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
     text + "-----END CERTIFICATE-----\n"
 }
 
-/// A DER element with this tag and content.
 fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
     let head = match content.len() {

@@ -55,12 +55,12 @@ enum Expected {
     Unauthenticated(&'static str),
 }
 
-/// A server that trusts these client CAs.
+/// Starts a server that trusts these client CAs.
 async fn server_trusting(authorities: &[&Authority]) -> Server {
     server_trusting_with(authorities, Options::default()).await
 }
 
-/// A server that trusts these client CAs, with these additional options.
+/// Starts a server that trusts these client CAs, with these additional options.
 pub(crate) async fn server_trusting_with(authorities: &[&Authority], options: Options) -> Server {
     let directory = TempDir::new().unwrap();
     trust(directory.path(), authorities);
@@ -101,7 +101,7 @@ fn assert_result(server: &Server, what: &str, holder: &Holder, expected: Expecte
     }
 }
 
-/// The actor of a request in the access log.
+/// Returns the actor of a request in the access log.
 fn logged_actor(server: &Server, response: &Response) -> String {
     let line: Value = serde_json::from_str(&server.access_log_line(response)).unwrap();
     line["actor"].as_str().unwrap_or_default().to_owned()
@@ -120,13 +120,13 @@ struct Caller(Arc<ClientConfig>);
 struct Connection(StreamOwned<ClientConnection, TcpStream>);
 
 impl Caller {
-    /// A client that presents this certificate, if any.
+    /// Returns a client that presents this certificate, if any.
     fn new(holder: Option<&Holder>, version: &'static SupportedProtocolVersion) -> Self {
         let authority = fs::read_to_string(key_file("ca.pem")).unwrap();
         Self::trusting(&authority, holder, version)
     }
 
-    /// A client that trusts servers of these CAs, PEM.
+    /// Returns a client that trusts servers of these CAs, PEM.
     fn trusting(
         authorities: &str,
         holder: Option<&Holder>,
@@ -160,7 +160,7 @@ impl Caller {
     }
 }
 
-/// A client with another implementation, which speaks HTTP/2.
+/// Returns a client with another implementation, which speaks HTTP/2.
 fn another_client(holder: &Holder) -> Client {
     let identity = holder.chain_pem() + &holder.key_pem();
     let identity = Identity::from_pem(identity.as_bytes()).unwrap();
@@ -199,7 +199,7 @@ impl Connection {
         self.0.conn.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// The certificate that the server has presented.
+    /// Returns the certificate that the server has presented.
     fn server_certificate(&self) -> CertificateDer<'static> {
         self.0.conn.peer_certificates().unwrap()[0]
             .clone()
@@ -241,7 +241,7 @@ fn presenting(holder: &Holder) -> SingleCertAndKey {
     SingleCertAndKey::from(CertifiedKey::new(holder.chain.clone(), key))
 }
 
-/// The TLS error within an I/O error.
+/// Returns the TLS error within an I/O error.
 fn tls_error(error: &io::Error) -> Error {
     match error
         .get_ref()

@@ -191,7 +191,7 @@ async fn explaining_changes_nothing_and_is_get_only() {
     assert_eq!(super::stored(&server, "/a", "other").await, None);
 }
 
-/// An explanation for the client `developer`.
+/// Returns an explanation, requested by the client `developer`.
 async fn explain(server: &Server, path: &str, actor: &str, operation: &str) -> Value {
     server
         .get(&explanation_path(path, actor, operation))

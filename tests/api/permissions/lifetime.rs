@@ -278,7 +278,7 @@ async fn an_impossible_actor_is_logged_as_a_warning() {
 const REQUESTS: usize = 12;
 
 #[tokio::test]
-async fn of_many_simultaneous_equal_additions_one_succeeds() {
+async fn one_of_many_identical_concurrent_additions_succeeds() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     for (path, body) in [
@@ -301,7 +301,7 @@ async fn of_many_simultaneous_equal_additions_one_succeeds() {
 }
 
 #[tokio::test]
-async fn of_many_simultaneous_equal_deletions_one_succeeds() {
+async fn one_of_many_identical_concurrent_deletions_succeeds() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     let id = server.grant("/a", "someone", &["read"]).await;

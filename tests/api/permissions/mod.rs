@@ -10,13 +10,11 @@ use keywright_harness::{Caller, Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// The path of permissions.
 pub(crate) const PERMISSIONS: &str = "/api/v2/permissions";
 
 /// The path of the permissions on a credential.
 pub(crate) const BY_CREDENTIAL: &str = "/api/v1/permissions";
 
-/// An unknown id.
 const UNKNOWN_ID: &str = "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
 
 /// All operations, in order.
@@ -26,17 +24,17 @@ fn permission(path: &str, actor: &str, operations: &[&str]) -> Value {
     json!({"path": path, "actor": actor, "operations": operations})
 }
 
-/// A body for `/api/v1/permissions` with one entry.
+/// Returns a body for `/api/v1/permissions` with one entry.
 fn on_credential(name: &str, actor: &str, operations: &[&str]) -> Value {
     json!({"credential_name": name, "permissions": [permission(name, actor, operations)]})
 }
 
-/// The path of a permission.
+/// Returns the path of a permission.
 pub(crate) fn address(id: &str) -> String {
     format!("{PERMISSIONS}/{id}")
 }
 
-/// The query for an actor's permission on a path.
+/// Returns the query for an actor's permission on a path.
 fn query(path: &str, actor: &str) -> String {
     format!("{PERMISSIONS}?path={path}&actor={actor}")
 }
@@ -47,14 +45,13 @@ pub(crate) async fn stored(server: &Server, path: &str, actor: &str) -> Option<V
     (response.status != 404).then(|| response.expect(200).json())
 }
 
-/// The operations that an actor has on a path.
 async fn operations(server: &Server, path: &str, actor: &str) -> Value {
     let stored = stored(server, path, actor).await;
     let operations = stored.and_then(|permission| permission.get("operations").cloned());
     operations.unwrap_or_default()
 }
 
-/// A client with these operations on this path only.
+/// Returns a client with these operations on this path only.
 async fn client_with(server: &Server, path: &str, operations: &[&str]) -> Caller {
     let client = server.as_client("someone").await;
     server.grant(path, client.actor(), operations).await;

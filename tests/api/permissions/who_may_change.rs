@@ -183,7 +183,7 @@ async fn revoke_all(server: &Server, paths: &[&str]) {
     }
 }
 
-/// Every request that changes permissions on a path; the deletion by id is last.
+/// Returns every request that changes permissions on a path; the deletion by id is last.
 fn changes(path: &str, id: &str) -> Vec<(Method, String, Value)> {
     let by_name = format!("{BY_CREDENTIAL}?credential_name={path}&actor=third");
     vec![
@@ -212,7 +212,7 @@ fn changes(path: &str, id: &str) -> Vec<(Method, String, Value)> {
     ]
 }
 
-/// Every request that reads or changes permissions on a path.
+/// Returns every request that reads or changes permissions on a path.
 fn requests(path: &str, id: &str) -> Vec<(Method, String, Value)> {
     let mut requests = changes(path, id);
     for requested in [
@@ -226,7 +226,7 @@ fn requests(path: &str, id: &str) -> Vec<(Method, String, Value)> {
     requests
 }
 
-/// Every request that changes the permission of a caller on a path.
+/// Returns every request that changes the permission of a caller on a path.
 fn changes_of(caller: &Caller, path: &str, id: &str) -> Vec<(Method, String, Value)> {
     let actor = caller.actor();
     let by_name = format!("{BY_CREDENTIAL}?credential_name={path}&actor={actor}");
@@ -382,7 +382,7 @@ async fn without_enforcement_every_caller_may_change_permissions() {
 }
 
 #[tokio::test]
-async fn without_enforcement_absent_is_404_and_existing_is_409() {
+async fn without_enforcement_a_permissions_existence_is_disclosed() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("stranger").await;
     let whole = permission("/a", "other", &["read"]);

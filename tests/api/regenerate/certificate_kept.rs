@@ -34,7 +34,7 @@ async fn set(server: &Server, name: &str, value: Value) {
 /// The subject, the extensions with whether each is critical, and the seconds of validity.
 type KeptParts = (Vec<u8>, Vec<(String, bool, Vec<u8>)>, i64);
 
-/// The parts that must be preserved: subject, usages, names and constraints, byte for byte and with their criticality,
+/// Returns the parts that must be preserved: subject, usages, names and constraints, byte for byte and with their criticality,
 /// and the duration.
 fn kept_parts(certificate: &X509Certificate<'_>) -> KeptParts {
     let mut extensions: Vec<_> = certificate
@@ -238,7 +238,7 @@ const OTHER_TYPE: &str = include_str!("../../../plugins/certificate/tests/keys/o
 const NAME_CONSTRAINTS: &str = "2.5.29.30";
 const KEY_IDENTIFIERS: [&str; 2] = ["2.5.29.14", "2.5.29.35"];
 
-/// The extensions except key identifiers, each with its criticality.
+/// Returns the extensions except key identifiers, each with its criticality.
 fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool, Vec<u8>)> {
     let mut extensions: Vec<_> = certificate
         .iter_extensions()

@@ -154,7 +154,7 @@ async fn a_user_keeps_its_name_and_gets_a_new_password_and_hash() {
     }
 }
 
-/// The salt in the hash of a user's password.
+/// Returns the salt in the hash of a user's password.
 fn salt(user: &Value) -> &str {
     let hash = user["password_hash"].as_str().unwrap();
     hash.split('$').nth(2).unwrap()
@@ -191,7 +191,7 @@ async fn regenerated(server: &Server, name: &str) -> Value {
     server.regenerate(name).await.expect(200).json()["value"].clone()
 }
 
-/// The length of the base64 part of an SSH public key, which grows with the key.
+/// Returns the length of the base64 part of an SSH public key, which grows with the key.
 fn blob_length(key: &Value) -> usize {
     key["public_key"]
         .as_str()

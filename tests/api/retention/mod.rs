@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::{audit, given};
 
-/// A server with these policies, each a path and its settings, which runs retention every second. It also runs while a
-/// test is still setting values, and between any two requests.
+/// Returns options of a server that runs retention every second with these policies, each a path and its settings. Retention
+/// also runs while a test is still setting values, and between any two requests.
 fn options(policies: &[(&str, &str)]) -> Options {
     let policies: Vec<String> = policies
         .iter()
@@ -36,7 +36,7 @@ async fn after_a_run(servers: &[&Server]) {
     poll(async || self::runs(servers).await >= runs + 2.0).await;
 }
 
-/// The number of runs that these servers have completed.
+/// Returns the number of runs that these servers have completed.
 async fn runs(servers: &[&Server]) -> f64 {
     let mut runs = 0.0;
     for server in servers {
@@ -69,20 +69,19 @@ async fn set_times(server: &Server, name: &str, count: usize) -> Vec<String> {
     ids
 }
 
-/// The values of all versions, newest first.
+/// Returns the values of all versions, newest first.
 async fn values(server: &Server, name: &str) -> Vec<String> {
     let versions = server.versions(name).await.into_iter();
     let values = versions.map(|version| version["value"].as_str().unwrap().to_owned());
     values.collect()
 }
 
-/// The ids of all versions, newest first.
+/// Returns the ids of all versions, newest first.
 async fn ids(server: &Server, name: &str) -> Vec<String> {
     let versions = server.versions(name).await;
     versions.iter().map(given::id).collect()
 }
 
-/// Returns the events of retention.
 fn events(server: &Server) -> Vec<Value> {
     let mut events = audit::events(server);
     events.retain(|event| event["actor"] == "keywright:retention");

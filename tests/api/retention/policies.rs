@@ -209,7 +209,7 @@ async fn a_server_without_a_policy_deletes_nothing() {
     for server in &servers {
         set_times(server, "/a", 3).await;
     }
-    // A later server with the same interval has completed a run, so the others would have by now.
+    // This server starts later and has the same interval. Once it has completed a run, the others have had time for one.
     let other = Server::start_with(&options(&[("/*", "versions_max = 1")])).await;
     after_a_run(&[&other]).await;
     for server in servers {
@@ -315,7 +315,7 @@ async fn certificates_remain_linked_to_their_signing_ca() {
     assert_eq!(regenerated["regenerated_credentials"], json!(["/leaf"]));
 }
 
-/// The responses about all certificates, without their lists of versions.
+/// Returns the responses about all certificates, without their lists of versions.
 async fn responses(server: &Server) -> Vec<Value> {
     let mut responses = Vec::new();
     for path in [

@@ -27,7 +27,7 @@ impl Keys {
         Self(folder)
     }
 
-    /// The sections of these keys. The first key is active.
+    /// Returns the sections of these keys. The first key is active.
     fn sections(&self, names: &[&str]) -> String {
         let section = |(position, name): (usize, &&str)| {
             let file = self.0.path().join(name);
@@ -40,7 +40,7 @@ impl Keys {
         names.iter().enumerate().map(section).collect()
     }
 
-    /// A server that encrypts with the first of these keys, and rotates with these settings.
+    /// Returns options of a server that encrypts with the first of these keys, and rotates with these settings.
     fn options(&self, names: &[&str], rotation: &str) -> Options {
         let keys = self.sections(names);
         let sections = format!("{keys}[encryption.rotation]\n{rotation}\n");
@@ -97,7 +97,7 @@ async fn set(caller: &Caller, name: &str, text: &str) -> Response {
     caller.put("/api/v1/data", body).await
 }
 
-/// The values of a credential in a response.
+/// Returns the values of a credential in a response.
 fn values_of(response: &Response) -> Vec<String> {
     let versions = response.json();
     let versions = versions["data"].as_array().unwrap().iter();
@@ -113,7 +113,7 @@ async fn assert_values(server: &Server, values: &Values) {
     }
 }
 
-/// The numbers of versions under the active key, inactive keys, and unknown keys.
+/// Returns the numbers of versions under the active key, inactive keys, and unknown keys.
 async fn usage(server: &Server) -> [u64; 3] {
     let response = server.get("/api/v1/key-usage").await.expect(200).json();
     ["active_key", "inactive_keys", "unknown_keys"].map(|field| response[field].as_u64().unwrap())
@@ -146,7 +146,7 @@ async fn until_logged(server: &Server, words: &str) {
     panic!("{words} was not logged:\n{}", server.log());
 }
 
-/// The server's counts of rotated and failed versions.
+/// Returns the server's counts of rotated and failed versions.
 async fn counted(server: &Server) -> (f64, f64) {
     let scrape = server.scrape().await;
     let versions = |outcome| {
@@ -157,7 +157,7 @@ async fn counted(server: &Server) -> (f64, f64) {
     (versions("rotated"), versions("failed"))
 }
 
-/// The log line with the result of a rotation.
+/// Returns the log line with the result of a rotation.
 fn result_line(log: &str) -> Value {
     let words = "stopped rotating encryption keys";
     let line = log.lines().find(|line| line.contains(words));

@@ -109,7 +109,7 @@ async fn transitional(server: &Server) -> Vec<String> {
 
 const ID: &str = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
 
-/// Every request whose body has a fixed set of fields, and the status for an unknown field.
+/// Returns every request whose body has a fixed set of fields, and the status for an unknown field.
 fn typed_requests() -> Vec<(Method, String, u16)> {
     let certificate = format!("/api/v1/certificates/{ID}");
     let permission = format!("/api/v2/permissions/{ID}");
@@ -138,7 +138,7 @@ async fn caller(server: &Server) -> Caller {
     server.as_client("developer").await
 }
 
-/// An object with this many levels, counting the object itself.
+/// Returns an object with this many levels, counting the object itself.
 fn nested(field: &str, levels: usize) -> String {
     let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
     format!(r#"{{"{field}":{open}{close}}}"#)

@@ -14,7 +14,6 @@ async fn send(server: &Server, method: Method, path: &str, body: String) -> Resp
         .await
 }
 
-/// Generates a credential from literal parameters.
 async fn generate(
     server: &Server,
     name: &str,
@@ -26,13 +25,12 @@ async fn generate(
     send(server, Method::POST, "/api/v1/data", body).await
 }
 
-/// Sets a credential to a literal value.
 async fn set(server: &Server, name: &str, credential_type: &str, value: &str) -> Response {
     let body = format!(r#"{{"name":"{name}","type":"{credential_type}","value":{value}}}"#);
     send(server, Method::PUT, "/api/v1/data", body).await
 }
 
-/// The subject of a certificate version, and its DNS names.
+/// Returns the subject of a certificate version, and its DNS names.
 fn names(version: &Value) -> (String, Vec<String>) {
     let pem = version["value"]["certificate"].as_str().unwrap();
     let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();
@@ -43,8 +41,8 @@ fn names(version: &Value) -> (String, Vec<String>) {
     (certificate.subject().to_string(), alternative.collect())
 }
 
-/// The plugin `plain`, which returns its parameters. The host checks them against the plugin's schema, and the plugin does
-/// not validate them.
+/// Configures the plugin `plain`, which returns its parameters. The host checks them against the plugin's schema, and the
+/// plugin does not validate them.
 fn plain() -> Options {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\"]",

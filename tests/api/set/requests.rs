@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// A valid value for each type except certificate.
+/// Returns a valid value for each type except certificate.
 fn settable() -> [(&'static str, Value); 6] {
     [
         ("value", json!("v")),

@@ -168,7 +168,6 @@ fn changed_contents(tag: u8) -> Vec<(&'static str, Change)> {
     }
 }
 
-/// Returns the position of the last arc.
 fn last_arc(identifier: &[u8]) -> usize {
     let before = &identifier[..identifier.len() - 1];
     before

@@ -188,7 +188,7 @@ const DISTRUSTED: [&str; 2] = [
     "key usage does not include certificate signing",
 ];
 
-/// A CA with many fields.
+/// Returns a CA with many fields.
 fn authority(key: &KeyPair) -> Vec<u8> {
     let mut parameters = parameters("authority");
     parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(3));
@@ -196,7 +196,7 @@ fn authority(key: &KeyPair) -> Vec<u8> {
     parameters.self_signed(key).unwrap().der().to_vec()
 }
 
-/// A self-signed leaf.
+/// Returns a self-signed leaf.
 fn leaf(key: &KeyPair) -> Vec<u8> {
     let mut parameters = parameters("leaf");
     parameters.is_ca = IsCa::ExplicitNoCa;

@@ -11,7 +11,6 @@ pub(crate) struct Node {
     pub(crate) content: Content,
 }
 
-/// The content of an element.
 #[derive(Clone)]
 pub(crate) enum Content {
     Bytes(Vec<u8>),

@@ -50,10 +50,9 @@ impl Fault {
 /// The server's maximum depth.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// Returns all inputs.
 pub(crate) fn inputs() -> Vec<Input> {
     let mut inputs = deep();
-    inputs.extend(magic());
+    inputs.extend(reserved_keys());
     inputs.extend(duplicates());
     inputs.extend(numbers_and_texts());
     inputs.extend(large());
@@ -103,7 +102,7 @@ fn deep() -> Vec<Input> {
 }
 
 /// Wraps a number this many times: each time as JSON text in a string under the key, within this many levels of arrays.
-pub(crate) fn magic_text(key: &str, times: usize, levels: usize) -> String {
+pub(crate) fn reserved_key_text(key: &str, times: usize, levels: usize) -> String {
     let mut text = "1".to_owned();
     for _ in 0..times {
         // With these escapes, the length grows by a constant per level. With plain backslashes, it would double.
@@ -114,11 +113,11 @@ pub(crate) fn magic_text(key: &str, times: usize, levels: usize) -> String {
     text
 }
 
-fn magic() -> Vec<Input> {
+fn reserved_keys() -> Vec<Input> {
     let mut texts: Vec<String> = Vec::new();
     for key in [RAW_VALUE_KEY, ESCAPED_RAW_VALUE_KEY] {
         for (times, levels) in [(1, 0), (2, 0), (21, 125), (54, 125), (80, 125)] {
-            texts.push(magic_text(key, times, levels));
+            texts.push(reserved_key_text(key, times, levels));
         }
         texts.push(format!(r#"{{"{key}":"{{\"a\":1}}"}}"#));
         texts.push(format!(r#"{{"{key}":1}}"#));
@@ -126,7 +125,7 @@ fn magic() -> Vec<Input> {
     }
     texts.push(r#"{"$serde_json::private::Number":"1e5"}"#.to_owned());
     texts.push(r#"{"\u0024serde_json::private::Number":"1"}"#.to_owned());
-    texts.push(magic_text(RAW_VALUE_KEY, 120, 125));
+    texts.push(reserved_key_text(RAW_VALUE_KEY, 120, 125));
     let all = texts.into_iter();
     all.map(|text| input("a reserved key".to_owned(), text, Fault::ReservedKey))
         .collect()

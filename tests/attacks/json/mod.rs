@@ -284,7 +284,6 @@ async fn no_error_repeats_a_value() {
     assert!(!server.whole_log().await.contains("hunter2"));
 }
 
-/// Returns whether an input is invalid at any depth.
 pub(crate) fn is_invalid_at_any_depth(input: &Input) -> bool {
     !matches!(input.fault, Fault::None) && input.fault.error(0).is_some()
 }

@@ -27,7 +27,7 @@ use crate::{
     assert_alive, assert_no_fault, assert_runs,
     json::{
         BODIES, attacked,
-        corpus::{RAW_VALUE_KEY, magic_text},
+        corpus::{RAW_VALUE_KEY, reserved_key_text},
         filled, send,
     },
 };
@@ -78,8 +78,8 @@ const VALUES: [&str; 8] = [
 #[tokio::test]
 async fn mutated_bodies_cause_no_server_error() {
     let (server, certificate_id) = attacked().await;
-    let magic = magic_text(RAW_VALUE_KEY, 120, 125);
-    let values = [&VALUES[..], &[&magic]].concat();
+    let reserved = reserved_key_text(RAW_VALUE_KEY, 120, 125);
+    let values = [&VALUES[..], &[&reserved]].concat();
     let mut rounds = Rounds::new(1, 1_500);
     while let Some((round, mut random)) = rounds.next() {
         // The last body enables read-only mode, in which no further mutation would be stored.

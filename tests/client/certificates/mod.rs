@@ -31,14 +31,13 @@ async fn leaf(server: &Server, name: &str, signed_by: &str) -> Value {
     response.expect(200).json()
 }
 
-/// The active version of a certificate, followed by the transitional one.
+/// Returns the active version of a certificate, followed by the transitional one.
 async fn current(server: &Server, name: &str) -> Vec<Value> {
     let path = format!("/api/v1/data?name={name}&current=true");
     let response = server.get(&path).await.expect(200).json();
     response["data"].as_array().unwrap().clone()
 }
 
-/// The summary of a certificate.
 async fn summary(server: &Server, name: &str) -> Value {
     let path = format!("/api/v1/certificates?name={name}");
     server.get(&path).await.expect(200).json()["certificates"][0].clone()
@@ -154,7 +153,7 @@ async fn versions_prints_a_row_with_flags_on_a_terminal() {
     );
 }
 
-/// The ids of the transitional versions.
+/// Returns the ids of the transitional versions.
 async fn flagged(server: &Server) -> Vec<Value> {
     let summary = summary(server, "/root").await;
     let versions = summary["versions"].as_array().unwrap().iter();

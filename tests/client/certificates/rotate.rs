@@ -16,7 +16,7 @@ struct Deployment {
 }
 
 impl Deployment {
-    /// The state after a complete deployment: the certificate of `/leaf`, and the bundle of the rotation.
+    /// Returns the state after a complete deployment: the certificate of `/leaf`, and the bundle of the rotation.
     async fn current_state(server: &Server, shell: &Shell) -> Self {
         Self {
             presented: current(server, "/leaf").await[0].clone(),
@@ -42,7 +42,7 @@ impl Deployment {
     }
 }
 
-/// A server with a CA and a certificate that it signed.
+/// Starts a server with a CA and a certificate that it signed.
 pub(super) async fn server_with_leaf(options: &Options) -> Server {
     let server = Server::start_with(options).await;
     authority(&server, "/root", None).await;
@@ -50,7 +50,7 @@ pub(super) async fn server_with_leaf(options: &Options) -> Server {
     server
 }
 
-/// The state of the rotation.
+/// Returns the state of the rotation.
 fn status(shell: &Shell) -> Value {
     rotate(shell, "/root", &["--status", "--bundle", "trusted.pem"])
 }

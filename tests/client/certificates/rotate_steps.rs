@@ -14,7 +14,7 @@ use super::{
     rotate::{rotate, run_rotate, server_with_leaf},
 };
 
-/// A server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.
+/// Starts a server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.
 async fn server_with_tree() -> Server {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
@@ -111,7 +111,7 @@ async fn an_unreadable_certificate_below_the_ca_is_named() {
 }
 
 #[tokio::test]
-async fn yes_takes_all_remaining_steps_from_any_stage() {
+async fn yes_option_takes_all_remaining_steps_from_any_stage() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let steps = ["introduce", "switch", "renew", "retire"];

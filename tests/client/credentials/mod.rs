@@ -225,7 +225,7 @@ async fn find_lists_certificates_by_their_own_or_their_cas_expiry() {
     shell.run(&["find", "--effective"]).expect(2);
 }
 
-/// A server with two credentials below `/a`, and one outside.
+/// Starts a server with two credentials below `/a`, and one outside.
 async fn server() -> Server {
     let server = Server::start().await;
     for name in ["/a/one", "/a/two", "/ab"] {

@@ -309,7 +309,7 @@ async fn generate_prints_a_table_on_a_terminal() {
     assert_eq!(field("value"), value.as_str(), "{screen}");
 }
 
-/// A server with a plugin for the type `pin`.
+/// Starts a stub server with a plugin for the type `pin`.
 fn server_with_pins() -> Stub {
     Stub::start(|request, _, _| match request.line.as_str() {
         "GET /api/v1/types" => {

@@ -35,20 +35,19 @@ pub(super) fn openid(request: &ReceivedRequest, url: &str, changes: &Value) -> O
     Some(Reply::new(200, &body.to_string()))
 }
 
-/// A response with tokens.
 pub(super) fn tokens() -> Reply {
     let tokens =
         json!({"access_token": "access", "refresh_token": "refresh", "token_type": "Bearer"});
     Reply::new(200, &tokens.to_string())
 }
 
-/// A shell without a login.
+/// Creates a shell without a login.
 pub(super) fn shell(stub: &Stub) -> Shell {
     let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
     shell.variable("KEYWRIGHT_CLIENT_RETRIES", "0")
 }
 
-/// The requests to a path.
+/// Returns the requests to a path.
 pub(super) fn requests_at(stub: &Stub, line: &str) -> Vec<ReceivedRequest> {
     let requests = stub.requests().into_iter();
     requests.filter(|request| request.line == line).collect()

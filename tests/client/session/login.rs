@@ -284,7 +284,7 @@ fn the_session_is_deleted_even_if_the_provider_is_down() {
     assert!(session(&shell).is_none());
 }
 
-/// An access token with an id.
+/// Returns an access token with an id.
 fn token(id: &str) -> String {
     format!("e30.{}.c2ln", encode(&json!({"jti": id})))
 }

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::fixtures::versions;
 
-/// The stored session.
 fn session(shell: &Shell) -> Option<Value> {
     let file = shell.file(".config/keywright/session.json");
     let text = fs::read_to_string(file).ok()?;
@@ -34,7 +33,7 @@ fn write_session_text(shell: &Shell, text: &[u8]) {
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// The responses of an identity provider next to the API: a UAA without a discovery document. Tokens are numbered.
+/// Returns the response of an identity provider next to the API: a UAA without a discovery document. Tokens are numbered.
 fn provider(request: &ReceivedRequest, before: usize, url: &str) -> Option<Reply> {
     if request.line.starts_with("GET") && request.line.contains("/.well-known/") {
         return Some(Reply::new(404, ""));

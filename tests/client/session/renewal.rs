@@ -165,7 +165,7 @@ async fn concurrent_requests_renew_an_expired_token_once() {
 
 const LOGIN: [&str; 3] = ["login", "--client-id", "app"];
 
-/// A shell without a login or credentials.
+/// Creates a shell without a login or credentials.
 fn anonymous(stub: &Stub) -> Shell {
     let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
     shell.variable("KEYWRIGHT_CLIENT_RETRIES", "1")

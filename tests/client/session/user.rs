@@ -11,7 +11,7 @@ use super::{
     session,
 };
 
-/// A response of the device authorization endpoint.
+/// Returns a response of the device authorization endpoint.
 fn device(changes: &Value) -> Reply {
     let mut authorization = json!({
         "device_code": "hunter2", "user_code": "WDJB-MJHT",
@@ -108,8 +108,8 @@ async fn a_provider_without_the_endpoint_is_reported() {
     }
 }
 
-/// A browser that requests the redirect URI, first with a forged state, then with these parameters. `STATE` is replaced by the
-/// state.
+/// Writes a script that acts as a browser, and returns its path. The script requests the redirect URI, first with a forged
+/// state, then with these parameters. `STATE` is replaced by the state.
 fn browser(shell: &Shell, parameters: &str) -> String {
     let script = format!(
         r#"#!/bin/bash
@@ -133,7 +133,7 @@ request "${{parameters//STATE/$state}}" >"$HOME/seen"
     file.display().to_string()
 }
 
-/// The parameters of the page that the browser opened.
+/// Returns the parameters of the page that the browser opened.
 fn page(shell: &Shell) -> Vec<(String, String)> {
     let page = fs::read_to_string(shell.file("page")).unwrap();
     let (_, query) = page.split_once('?').unwrap();

@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use keywright_harness::{Commanded, Options, Program, Server, run_program, tell, workspace};
+use keywright_harness::{
+    Commanded, Options, Program, Server, print_message, run_program, workspace,
+};
 use serde_json::json;
 use wit_component::DecodedWasm;
 
@@ -63,7 +65,7 @@ async fn new_project_can_be_built_tested_and_served() {
     for (language, programs) in LANGUAGES {
         if !is_installed(programs) {
             let programs = programs.join(" or ");
-            tell(&format!("skipped: {language}: {programs} is missing"));
+            print_message(&format!("skipped: {language}: {programs} is missing"));
             continue;
         }
         let name = format!("in-{language}");

@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path};
 
-use keywright_harness::{tell, workspace};
+use keywright_harness::{print_message, workspace};
 
 use super::{
     Workshop,
@@ -75,13 +75,13 @@ fn failures_are_shown_with_message_file_and_line() {
             .find(|(name, _)| *name == language)
             .unwrap();
         if !is_installed(programs) {
-            tell(&format!(
+            print_message(&format!(
                 "skipped: {language}: {} is missing",
                 programs.join(" or ")
             ));
             continue;
         }
-        let component = wrong_guest(&workshop, language, file, after, mistakes);
+        let component = failing_guest(&workshop, language, file, after, mistakes);
         for (kind, parameters) in KINDS {
             let run = workshop.plugin(&["run", &component, "--parameters", parameters]);
             let shown = normalized(&run.expect(1).errors);
@@ -93,7 +93,7 @@ fn failures_are_shown_with_message_file_and_line() {
 }
 
 /// Creates a project, makes it fail for some lengths, and builds it. Returns the path of the component.
-fn wrong_guest(
+fn failing_guest(
     workshop: &Workshop,
     language: &str,
     file: &str,

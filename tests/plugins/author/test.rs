@@ -248,7 +248,7 @@ fn notes_of_a_failing_call_are_printed() {
 }
 
 #[test]
-fn test_prints_notes_and_bench_does_not() {
+fn plugin_test_prints_notes_and_plugin_bench_does_not() {
     let workshop = Workshop::with(&["hostile"]);
     let settings = settings("note");
     let notes = |arguments: &[&str], status| {

@@ -71,7 +71,7 @@ async fn release_with_a_new_field_changes_regenerated_values() {
 }
 
 #[tokio::test]
-async fn release_that_breaks_something_is_reported() {
+async fn incompatible_release_is_reported() {
     let workshop = Workshop::with(&[]);
     let compared = workshop.compared("2.0.0", 3);
     assert_eq!(compared["verdict"], "breaks");
@@ -195,11 +195,10 @@ impl<'c> Stored<'c> {
     }
 }
 
-/// The type of the credentials.
 const TYPE: &str = "versioned";
 
 #[test]
-fn text_ends_with_the_verdict() {
+fn text_output_ends_with_the_verdict() {
     let workshop = Workshop::with(&[]);
     let old = workshop.release("1.0.0");
     let old = old.to_str().unwrap();

@@ -13,7 +13,6 @@ use keywright_harness::{Commanded, ReceivedRequest, Reply, Stub, digest, key_fil
 
 use super::{Workshop, assert_refused, manifest, path, protected};
 
-/// The largest manifest, in bytes.
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 
 /// A registry's responses to requests for the manifest and the component. The reference always has the digest of the

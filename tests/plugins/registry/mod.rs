@@ -102,7 +102,6 @@ impl Workshop {
         public.lines().nth(1).unwrap().to_owned()
     }
 
-    /// Signs a file with minisign.
     fn minisign(&self, key: &str, file: &str) {
         let (key, file) = (self.path(key), self.path(file));
         minisign(&["-S", "-s", path(&key), "-m", path(&file)]);
@@ -125,7 +124,6 @@ fn protected(host: &str, more: &str) -> String {
     )
 }
 
-/// Returns the manifest of a component.
 fn manifest(component: &[u8]) -> String {
     serde_json::json!({
         "schemaVersion": 2,

@@ -4,9 +4,7 @@ use std::fs;
 
 use keywright_harness::workspace;
 
-/// A document.
 pub(super) struct Document {
-    /// The fenced blocks.
     pub(super) blocks: Vec<Block>,
     /// The sessions to run.
     pub(super) sessions: Vec<Session>,
@@ -18,7 +16,6 @@ pub(super) struct Block {
     pub(super) line: usize,
     /// The info string.
     pub(super) language: String,
-    /// The content.
     pub(super) text: String,
 }
 

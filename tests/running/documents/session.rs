@@ -184,7 +184,7 @@ fn sessions() -> PathBuf {
     workspace().join("tests/running/documents/sessions")
 }
 
-/// The addresses and folders in the documents, and their replacements.
+/// Returns the addresses and folders in the documents, and their replacements.
 fn names(root: &Path, ports: &Ports) -> Vec<(String, String)> {
     let addresses = [
         ("keywright.example:8844", &ports.first),
@@ -211,7 +211,7 @@ fn names(root: &Path, ports: &Ports) -> Vec<(String, String)> {
     addresses.into_iter().chain(folders).collect()
 }
 
-/// The database addresses in the documents, and their replacements as shell text.
+/// Returns the database addresses in the documents, and their replacements as shell text.
 fn database_names(url: &str) -> Vec<(String, String)> {
     let escaped = url.replace('&', "\\&");
     let Some((_, server)) = escaped.split_once('?') else {
@@ -230,7 +230,6 @@ fn database_names(url: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// The shared part of all sessions.
 const SHARED: &str = include_str!("sessions/shared.sh");
 
 /// The sessions that need a PostgreSQL database.

@@ -361,7 +361,6 @@ const RSA_1024: &str = include_str!("../../../plugins/certificate/tests/keys/rsa
 const POLLS_MAX: usize = 30_000;
 const POLL: Duration = Duration::from_millis(10);
 
-/// Provokes an error message.
 async fn provoke_client_error(text: &str) -> Commanded {
     let mut options = Options::default();
     if text.starts_with("the identity provider is not available") {

@@ -12,7 +12,6 @@ use reqwest::{Certificate, Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Provokes an error response.
 pub(super) async fn provoke(text: &str) -> Response {
     match text {
         "the access token can't be verified: the identity provider has not responded" => {

@@ -187,7 +187,6 @@ impl Run {
         })
     }
 
-    /// Prints the results.
     fn print(&self, kills: &str) {
         let writes = self.writes;
         let (done, undone) = self.interrupted();

@@ -51,7 +51,6 @@ impl Request {
         }
     }
 
-    /// Deletes a credential.
     pub(super) fn delete(name: &str) -> Self {
         let path = format!("/api/v1/data?name={name}");
         let mut request = Self::new(Method::DELETE, path, Value::Null);
@@ -76,7 +75,7 @@ impl Request {
         self
     }
 
-    /// The start of the request.
+    /// Returns the start of the request.
     pub(super) fn summary(&self) -> String {
         let body: String = self
             .body
@@ -115,7 +114,6 @@ pub(super) struct Owned<'a> {
 }
 
 impl Owned<'_> {
-    /// Returns the name of one of its credentials.
     pub(super) fn name(&self, last: &str) -> String {
         format!("/{}/{last}", self.number)
     }
@@ -125,7 +123,6 @@ impl Owned<'_> {
         at(self.records, &Location::Credential(name.to_owned()))
     }
 
-    /// Regenerates one of its credentials.
     pub(super) fn regenerate(&self, name: &str, credential_type: &str) -> Request {
         let version = json!({"type": credential_type, "name": name});
         Request::new(Method::POST, "/api/v1/regenerate", json!({"name": name}))
@@ -145,12 +142,7 @@ pub(super) enum Location {
     /// The versions of a credential, by its name.
     Credential(String),
     /// The permission of an actor on a path.
-    Permission {
-        /// The path.
-        path: String,
-        /// The actor.
-        actor: String,
-    },
+    Permission { path: String, actor: String },
 }
 
 /// The records at each location, newest first. For records that the server created without returning them, only some
@@ -203,7 +195,6 @@ pub(super) fn record_matches(expected: &Value, actual: &Value) -> bool {
     }
 }
 
-/// The records at a location.
 pub(super) fn at<'a>(records: &'a Records, location: &Location) -> &'a [Value] {
     records.get(location).map_or(&[], Vec::as_slice)
 }
@@ -276,7 +267,7 @@ fn text(choices: &mut ChaCha12Rng) -> String {
     format!("{number}{}", "x".repeat(length))
 }
 
-/// The start of a text, for values with short fields.
+/// Returns the start of a text, for values with short fields.
 fn short(text: &str) -> &str {
     &text[..text.len().min(50)]
 }

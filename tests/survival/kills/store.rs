@@ -19,10 +19,8 @@ struct Database {
     url: String,
 }
 
-/// The database engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
-    /// SQLite.
     Sqlite,
     /// PostgreSQL, with a server for the run only.
     Postgres,
@@ -65,7 +63,6 @@ impl Store {
         self.directory.path()
     }
 
-    /// Starts a server.
     pub(super) async fn start(&mut self) -> Server {
         let directory = std::mem::replace(&mut self.directory, TempDir::new().unwrap());
         Server::start_in(directory, &self.options).await
@@ -78,7 +75,6 @@ impl Store {
         self.settle().await;
     }
 
-    /// Kills a server.
     pub(super) async fn kill(&mut self, server: Server) {
         self.directory = server.kill();
         self.settle().await;

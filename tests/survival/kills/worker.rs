@@ -42,7 +42,6 @@ pub(super) struct Interrupted {
     pub(super) undone: usize,
 }
 
-/// The events of a round.
 #[derive(Debug, Default)]
 pub(super) struct RoundEvents {
     is_killed: AtomicBool,

@@ -43,7 +43,6 @@ pub(crate) fn settings(on_failure: OnAuditFailure) -> AuditSettings {
     }
 }
 
-/// A service with a trail, and its sink.
 fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, MemorySink) {
     let sink = MemorySink::default();
     let (service, trail) = Service::audited(settings, sink.clone());
@@ -356,7 +355,7 @@ async fn an_unknown_path_is_audited_as_requested() {
     }
 }
 
-/// A trail without a service, and its sink.
+/// Returns a trail without a service, and its sink.
 fn trail(on_failure: OnAuditFailure) -> (AuditTrail, MemorySink) {
     let sink = MemorySink::default();
     let clock = Arc::new(FixedClock(AtomicI64::new(0)));

@@ -27,7 +27,6 @@ use crate::{
 
 const GET: &str = "/api/v1/data?name=/a";
 
-/// A service with a trail, and its sink.
 fn audited(settings: AuditSettings) -> (Arc<Service>, Arc<AuditTrail>, MemorySink) {
     let sink = MemorySink::prompt();
     let (service, trail) = Service::audited(settings, sink.clone());

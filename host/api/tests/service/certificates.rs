@@ -276,7 +276,7 @@ async fn a_refused_bulk_regeneration_reads_no_signed_credentials() {
     assert_eq!(service.memory.reads(), reads);
 }
 
-/// Requests whose result depends on the signing version of a CA.
+/// Returns requests whose result depends on the signing version of a CA.
 fn requests(leaf_id: &str) -> [(&'static str, String, Value); 6] {
     let certificate = json!({"certificate": "x", "ca_name": "/root"});
     [

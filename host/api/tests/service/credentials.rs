@@ -385,7 +385,7 @@ async fn service_with_root() -> Service {
 }
 
 #[tokio::test]
-async fn a_plugin_that_extends_the_parameters_is_at_fault() {
+async fn extended_parameters_are_reported_as_a_plugin_fault() {
     let service = service_with_root().await;
     for (requested, more, status) in [
         (json!({}), json!({}), 200),
@@ -458,7 +458,7 @@ async fn stored_parameters_override_recovered_ones() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_recovers_more_than_was_set_is_at_fault() {
+async fn recovering_more_than_was_set_is_reported_as_a_plugin_fault() {
     let service = service_with_root().await;
     let recovered = |more: Value| {
         let mut recovered = json!({"self_sign": true});

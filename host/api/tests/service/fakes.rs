@@ -393,7 +393,7 @@ struct State {
 }
 
 impl MemorySink {
-    /// A sink that requests write to on their own threads.
+    /// Returns a sink that requests write to on their own threads.
     pub(crate) fn prompt() -> Self {
         Self {
             is_prompt: true,
@@ -401,7 +401,7 @@ impl MemorySink {
         }
     }
 
-    /// The events that were written, oldest first.
+    /// Returns the events that were written, oldest first.
     pub(crate) fn events(&self) -> Vec<Value> {
         let lines = self.shared.state.lock().unwrap().lines.clone();
         let lines = String::from_utf8(lines).unwrap();
@@ -412,12 +412,12 @@ impl MemorySink {
             .collect()
     }
 
-    /// The number of writes.
+    /// Returns the number of writes.
     pub(crate) fn appends(&self) -> usize {
         self.shared.state.lock().unwrap().appends
     }
 
-    /// The number of started writes.
+    /// Returns the number of started writes.
     pub(crate) fn begun(&self) -> usize {
         self.shared.state.lock().unwrap().begun
     }

@@ -68,7 +68,6 @@ const RESPONSE_LIMITS: ResponseLimits = ResponseLimits {
     responses_bytes_per_actor_max: 1024 * 1024,
 };
 
-/// The request limits of a service.
 pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
     requests_max: 1_024,
     requests_per_actor_max: 256,
@@ -119,13 +118,12 @@ fn pem(label: &str, der: &[u8]) -> String {
     )
 }
 
-/// The key that the services trust.
 pub(crate) fn trusted_key() -> &'static TestKey {
     static KEY: OnceLock<TestKey> = OnceLock::new();
     KEY.get_or_init(TestKey::generate)
 }
 
-/// The claims of a valid token.
+/// Returns the claims of a valid token.
 pub(crate) fn good_claims() -> Value {
     json!({
         "iss": ISSUER,
@@ -156,7 +154,7 @@ impl Response {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
     }
 
-    /// The `error` field of a body whose fields are all strings.
+    /// Returns the `error` field of a body whose fields are all strings.
     pub(crate) fn error(&self) -> String {
         let body = self.json();
         assert!(body.as_object().unwrap().values().all(Value::is_string));
@@ -181,12 +179,11 @@ impl Service {
         )
     }
 
-    /// A service with an audit trail, and the trail.
     pub(crate) fn audited(settings: AuditSettings, sink: MemorySink) -> (Self, Arc<AuditTrail>) {
         Self::audited_within(REQUEST_LIMITS, settings, sink)
     }
 
-    /// A service with these limits and an audit trail, and the trail.
+    /// Returns a service with these limits and an audit trail, and the trail.
     pub(crate) fn audited_within(
         request_limits: RequestLimits,
         settings: AuditSettings,
@@ -206,13 +203,12 @@ impl Service {
         (service, trail)
     }
 
-    /// A service with settings for all certificates.
     pub(crate) fn with_certificate_settings(settings: CertificateSettings) -> Self {
         let (clock, verifier) = clock_and_verifier();
         Self::build(None, LIMITS, verifier, clock, settings, None)
     }
 
-    /// A service that fetches keys from this provider.
+    /// Returns a service that fetches keys from this provider.
     pub(crate) fn with_identity_provider(provider: HttpsIdentityProvider) -> Self {
         let clock = Arc::new(FixedClock(AtomicI64::new(NOW_SECONDS)));
         let verifier = TokenVerifier::with_identity_provider(
@@ -353,7 +349,7 @@ impl Service {
     }
 }
 
-/// A fixed clock at the initial time, and a token verifier with it and the trusted key.
+/// Returns a fixed clock at the initial time, and a token verifier with it and the trusted key.
 fn clock_and_verifier() -> (Arc<FixedClock>, TokenVerifier) {
     let clock = Arc::new(FixedClock(AtomicI64::new(NOW_SECONDS)));
     let key = StaticKey {

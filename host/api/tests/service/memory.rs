@@ -31,7 +31,6 @@ use uuid::Uuid;
 #[derive(Default)]
 pub(crate) struct Memory {
     versions: Mutex<Vec<StoredVersion>>,
-    /// Whether the database is unavailable.
     pub(crate) is_unavailable: AtomicBool,
     /// Whether adding a version succeeds without a response.
     pub(crate) is_stalled_after_append: AtomicBool,
@@ -43,7 +42,6 @@ pub(crate) struct Memory {
     pub(crate) is_deleted_before_append: AtomicBool,
     /// The remaining number of times that `/root` gets another version just before a version is added.
     pub(crate) root_replaced_before_append: AtomicUsize,
-    /// The number of pings.
     pub(crate) pings: AtomicUsize,
     /// The number of reads of more than names.
     reads: AtomicUsize,

@@ -126,7 +126,7 @@ async fn each_request_succeeds_with_permission() {
     }
 }
 
-/// A service with secrets, and requests that would disclose or change them, at least one per route.
+/// Returns a service with secrets, and requests that would disclose or change them, at least one per route.
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn service_with_probes() -> (Service, Vec<Probe>) {
     let service = Service::new();
@@ -270,7 +270,7 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
     (service, probes)
 }
 
-/// Requests about the permission with this id, which belongs to another actor.
+/// Returns requests about the permission with this id, which belongs to another actor.
 fn permission_requests(id: &str) -> Vec<(&'static str, &'static str, String, Value)> {
     let by_path = format!("{PERMISSIONS}?path={GUARDED}&actor=someone");
     let explain = format!("{EXPLAIN}?path={GUARDED}&actor=someone&operation=read");
@@ -307,7 +307,7 @@ fn permission_requests(id: &str) -> Vec<(&'static str, &'static str, String, Val
     ]
 }
 
-/// All stored records.
+/// Returns all stored records.
 async fn everything(service: &Service) -> (Vec<StoredVersion>, String) {
     let permissions = format!("{OF_CREDENTIAL}?credential_name={GUARDED}");
     let permissions = service.get(&permissions).await;
@@ -315,7 +315,7 @@ async fn everything(service: &Service) -> (Vec<StoredVersion>, String) {
     (service.memory.everything(), permissions.text)
 }
 
-/// Each request with its route.
+/// Returns each request with its route.
 fn with_routes(probes: &[Probe]) -> impl Iterator<Item = (Route, &Probe)> {
     probes.iter().map(|probe| {
         let mut routes = routes().into_iter();
@@ -424,7 +424,7 @@ async fn read_only_mode_refuses_options_at_every_route() {
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
 
-/// The paths, with ids for their parameters.
+/// Returns the paths, with ids for their parameters.
 fn paths() -> BTreeSet<String> {
     routes()
         .iter()

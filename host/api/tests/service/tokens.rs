@@ -192,31 +192,6 @@ async fn a_cached_token_expires() {
     assert_eq!(code(&service, &token).await.1, "access_token_expired");
 }
 
-#[tokio::test]
-async fn both_scopes_are_needed() {
-    let service = Service::new();
-    for scopes in [
-        json!(["credhub.read"]),
-        json!(["credhub.write"]),
-        json!([]),
-        json!(null),
-    ] {
-        let token = trusted_key().sign(&with(&json!({"scope": scopes})));
-        let response = service.get_as("/version", Some(&token)).await;
-        assert_eq!(response.status, StatusCode::FORBIDDEN, "{scopes}");
-        assert_eq!(response.error(), "insufficient_scope");
-        let challenge = response.headers["www-authenticate"].to_str().unwrap();
-        assert!(challenge.starts_with(r#"Bearer error="insufficient_scope""#));
-    }
-}
-
-#[tokio::test]
-async fn tokens_of_users_and_clients_are_accepted() {
-    let service = Service::new();
-    let token = trusted_key().sign(&with(&json!({"grant_type": "password", "user_id": "u-1"})));
-    assert_eq!(code(&service, &token).await.0, StatusCode::OK);
-}
-
 /// Serves a service's development identity provider over TLS; returns its address and its certificate.
 async fn serve() -> (String, String) {
     let CertifiedKey { cert, signing_key } =

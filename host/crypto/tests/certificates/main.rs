@@ -272,12 +272,11 @@ impl Extension {
     }
 }
 
-/// The object identifier of an extension of X.509 itself.
+/// Returns the object identifier of an extension of X.509 itself.
 pub(crate) fn certificate_extension(number: u8) -> Vec<u8> {
     vec![0x55, 0x1d, number]
 }
 
-/// A DER element.
 pub(crate) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let digits: Vec<u8> = length

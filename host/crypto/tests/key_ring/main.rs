@@ -392,7 +392,7 @@ pub(crate) fn now<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
-/// A raw key of 32 identical bytes.
+/// Returns a raw key of 32 identical bytes.
 pub(crate) fn raw(byte: u8, is_active: bool) -> ConfiguredKey {
     let text = match byte {
         1 => "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",

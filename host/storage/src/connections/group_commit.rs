@@ -43,6 +43,7 @@ use super::{
     sqlite::{SqliteConnection, SqliteFile},
     transaction::{Completion, Ended, Transaction},
 };
+use crate::statement::statement;
 
 /// Passes transactions to the thread that writes to a SQLite file.
 #[derive(Clone)]
@@ -380,8 +381,8 @@ impl WriterThread {
 }
 
 fn run(connection: &SharedConnection, sql: &'static str) -> sqlx::Result<()> {
-    let connection = connection.lock();
-    connection.unwrap_or_else(PoisonError::into_inner).run(sql)
+    let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+    connection.execute(&statement(sql)).map(|_| ())
 }
 
 const THREAD_NAME: &str = "sqlite-writer";

@@ -196,14 +196,13 @@ mod tests {
 
     /// As [`one_reader`], with another number of connections.
     fn readers(folder: &TempDir, connections_max: u32, wait_max: Duration) -> SqliteReaders {
-        let path = folder.path().join("test.sqlite");
-        std::fs::File::create(&path).unwrap();
         let settings = SqliteSettings {
-            path,
+            path: folder.path().join("test.sqlite"),
             is_read_only: true,
             wait_max,
             cache_kibibytes_max: 2_000,
         };
+        std::fs::File::create(&settings.path).unwrap();
         SqliteReaders::open(SqliteFile::unwatched(settings), connections_max, wait_max).unwrap()
     }
 
@@ -317,14 +316,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_snapshot_leaves_no_open_transaction() {
+    async fn a_snapshot_lasts_until_its_reads_end() {
         let folder = tempfile::tempdir().unwrap();
         let readers = one_reader(&folder, LONG);
-        let failing = |connection: &SqliteConnection| connection.run("select * from absent");
-        assert!(readers.snapshot(failing).await.is_err());
-        let is_outside_transaction =
-            |connection: &SqliteConnection| Ok(connection.is_outside_transaction());
-        assert!(readers.in_place(is_outside_transaction).await.unwrap());
+        let writer = SqliteConnection::open(&SqliteSettings {
+            path: folder.path().join("test.sqlite"),
+            is_read_only: false,
+            wait_max: LONG,
+            cache_kibibytes_max: 2_000,
+        });
+        let writer = writer.unwrap();
+        writer.run("create table number (n integer)").unwrap();
+        let numbers = |connection: &SqliteConnection| {
+            let rows = connection.fetch_all(&statement("select n from number"))?;
+            Ok(rows.len())
+        };
+        let reading = readers.snapshot(|connection| {
+            writer.run("insert into number values (1)")?;
+            let begun = numbers(connection)?;
+            writer.run("insert into number values (2)")?;
+            assert_eq!(numbers(connection)?, begun);
+            connection.run("select * from absent")
+        });
+        assert!(reading.await.is_err());
+        assert_eq!(readers.in_place(numbers).await.unwrap(), 2);
+        // Fails if a reader still uses the write-ahead log.
+        let checkpoint = writer.fetch_optional(&statement("pragma wal_checkpoint(truncate)"));
+        let is_busy: i64 = checkpoint.unwrap().unwrap().at(0).unwrap();
+        assert_eq!(is_busy, 0);
     }
 
     #[tokio::test]

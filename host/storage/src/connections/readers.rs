@@ -278,7 +278,6 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take()
-            && connection.is_outside_transaction()
             && !self.shared.slots.is_closed()
         {
             self.shared.idle().push(connection);

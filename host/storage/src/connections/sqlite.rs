@@ -28,7 +28,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{
     row::{Decoded, Row, SqliteRow},
-    statement::{Statement, Text, numbered, statement},
+    statement::{Statement, Text, numbered},
 };
 
 /// A SQLite file: how to connect to it, and whether its path must keep naming it.
@@ -364,17 +364,16 @@ impl SqliteConnection {
         prepared.map(again).map_err(into_sqlx)
     }
 
-    /// Runs several reads on one snapshot of the database.
+    /// Runs several reads on one snapshot of the database. The snapshot lasts as long as the statement that begins it is not reset,
+    /// so it needs no transaction of its own.
     pub(crate) fn snapshot<T>(&self, read: impl FnOnce() -> sqlx::Result<T>) -> sqlx::Result<T> {
-        self.execute(&statement(BEGIN))?;
+        let prepared = self.connection.prepare_cached(BEGIN_SNAPSHOT);
+        let mut beginning = prepared.map_err(into_sqlx)?;
+        let mut rows = beginning.raw_query();
+        rows.next().map_err(into_sqlx)?;
         let outcome = read();
-        let ended = self.execute(&statement(COMMIT));
-        outcome.and_then(|outcome| ended.map(|_| outcome))
-    }
-
-    /// Returns whether no transaction is open.
-    pub(crate) fn is_outside_transaction(&self) -> bool {
-        self.connection.is_autocommit()
+        drop(rows);
+        outcome
     }
 
     /// Reads until `is_interrupted` is set. Waits for at most `wait_max` for locks of other connections.
@@ -489,9 +488,8 @@ impl DatabaseError for SqliteError {
 /// The interval between checks while nothing is written.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The first read begins the transaction.
-const BEGIN: &str = "begin deferred";
-const COMMIT: &str = "commit";
+/// Reads a number from the header of the file, whatever tables there are.
+const BEGIN_SNAPSHOT: &str = "pragma schema_version";
 
 /// The number of virtual-machine steps between two checks for an interruption.
 const STEPS_BETWEEN_CHECKS: i32 = 4_096;

@@ -18,7 +18,6 @@ use crate::support::{Fixture, version};
 
 type Appending = JoinHandle<Appended>;
 
-/// Starts an append.
 fn append(fixture: &Fixture, new: NewVersion, condition: AppendCondition) -> Appending {
     let credentials = fixture.credentials.clone();
     tokio::spawn(async move { credentials.append(new, condition, &[]).await.unwrap() })

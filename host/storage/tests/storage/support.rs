@@ -100,7 +100,6 @@ impl Identifiers for CountingIdentifiers {
 }
 
 impl Fixture {
-    /// Returns all results of a search.
     pub(crate) async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryError> {
         let mut all = Vec::new();
         let mut receive = |found| {
@@ -111,7 +110,6 @@ impl Fixture {
         Ok(all)
     }
 
-    /// Returns all certificates.
     pub(crate) async fn certificates(&self) -> Vec<ListedCertificate> {
         let mut all = Vec::new();
         let mut receive = |listed| {
@@ -279,7 +277,6 @@ pub(crate) fn version(
     }
 }
 
-/// Returns the record of a key.
 pub(crate) fn key(id: Uuid, milliseconds: i64) -> EncryptionKeyRow {
     EncryptionKeyRow {
         id,

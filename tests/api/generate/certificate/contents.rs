@@ -21,7 +21,7 @@ fn pem(version: &Value) -> &str {
     version["value"]["certificate"].as_str().unwrap()
 }
 
-/// The OIDs of the extensions in their order, each with whether the extension is critical.
+/// Returns the OIDs of the extensions in their order, each with whether the extension is critical.
 fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool)> {
     let extensions = certificate.extensions().iter();
     extensions
@@ -293,7 +293,7 @@ async fn key_identifiers_link_a_certificate_to_its_issuer() {
     assert_ne!(leaf_subject_id, root_subject_id);
 }
 
-/// The subject key identifier, and the key id of the authority key identifier, which contains no other field.
+/// Returns the subject key identifier, and the key id of the authority key identifier, which contains no other field.
 fn key_identifiers(certificate: &X509Certificate<'_>) -> (Vec<u8>, Vec<u8>) {
     let (mut subject, mut authority) = (None, None);
     for extension in certificate.extensions() {
@@ -367,7 +367,7 @@ async fn serial_numbers_are_positive_random_and_of_at_most_159_bits() {
 
 // The subject: the order of its fields, and texts that must remain one attribute.
 
-/// The subject's attributes as (OID, text), one for each RDN.
+/// Returns the subject's attributes as (OID, text), one for each RDN.
 fn attributes(version: &Value) -> Vec<(String, String)> {
     with_certificate(
         version["value"]["certificate"].as_str().unwrap(),

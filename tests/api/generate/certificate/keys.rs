@@ -100,7 +100,7 @@ async fn an_empty_ca_is_treated_as_absent() {
 }
 
 #[tokio::test]
-async fn a_chain_is_signed_link_by_link() {
+async fn each_certificate_of_a_chain_is_signed_by_the_ca_above() {
     let server = Server::start().await;
     let mut issuer: Option<String> = None;
     let mut previous: Option<String> = None;
@@ -133,9 +133,9 @@ async fn a_leaf_may_outlive_its_ca() {
     assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
 }
 
-/// The server copies both from the CA, so that an unusual encoding of the name and an unusual key identifier are preserved.
+/// The server copies the subject and the key identifier from the CA's certificate, so unusual encodings are preserved.
 #[tokio::test]
-async fn leaves_have_the_set_cas_encoded_name_and_key_identifier() {
+async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
     let server = Server::start().await;
     let key_identifier = vec![7, 6, 5, 4, 3];
     let root = authority_changed("root", |parameters| {

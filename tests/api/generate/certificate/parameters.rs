@@ -6,7 +6,7 @@ use x509_parser::extensions::GeneralName;
 
 use crate::keys::with_certificate;
 
-/// Parameters of a self-signed leaf, with one added or replaced.
+/// Returns parameters of a self-signed leaf, with one added or replaced.
 fn with(parameter: &str, value: Value) -> Value {
     let mut parameters = json!({"common_name": "leaf", "self_sign": true});
     parameters[parameter] = value;
@@ -51,7 +51,7 @@ async fn one_subject_field_is_enough_and_none_is_400() {
 }
 
 #[tokio::test]
-async fn neither_ca_nor_is_ca_nor_self_sign_is_400() {
+async fn parameters_without_ca_is_ca_and_self_sign_are_400() {
     let server = Server::start().await;
     for parameters in [
         json!({"common_name": "leaf"}),
@@ -247,7 +247,7 @@ async fn generate_with_names(server: &Server, alternative_names: Value) -> Respo
         .await
 }
 
-/// The type and text of a certificate's only alternative name.
+/// Returns the type and text of a certificate's only alternative name.
 fn only_name(version: &Value) -> (&'static str, String) {
     let certificate = version["value"]["certificate"].as_str().unwrap();
     with_certificate(certificate, |certificate| {

@@ -106,7 +106,7 @@ async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
 
 // Rows 9 and 15: the subject of a certificate, and the certificates that a CA signed.
 
-/// The names of the certificates that a CA signed, after asserting that both lists of certificates agree.
+/// Returns the names of the certificates that a CA signed, after asserting that both lists of certificates agree.
 async fn signs(server: &Server, authority: &str) -> Value {
     let one = server
         .get(&format!("/api/v1/certificates?name={authority}"))
@@ -123,7 +123,7 @@ async fn signs(server: &Server, authority: &str) -> Value {
     one["certificates"][0]["signs"].clone()
 }
 
-/// The names in the response to a bulk regeneration, after asserting that the dry run lists the same.
+/// Returns the names in the response to a bulk regeneration, after asserting that the dry run lists the same.
 async fn bulk_regenerated(server: &Server, authority: &str) -> Value {
     let body = json!({"signed_by": authority, "dry_run": true});
     let reported = server.post("/api/v1/bulk-regenerate", body).await;

@@ -11,7 +11,7 @@ use crate::given;
 // Row 13: OpenSSL reads stored certificates and keys, and stored CAs can sign. Malformed DER is among the attacks
 // (`tests/attacks/certificates/`).
 
-/// Texts of one PEM block that OpenSSL reads unchanged.
+/// Returns layouts of one PEM block that OpenSSL reads.
 fn strict(pem: &str) -> Vec<String> {
     let (lines, digits) = (lines(pem), digits(pem));
     let (first, last) = (lines[0], lines[lines.len() - 1]);
@@ -25,7 +25,7 @@ fn strict(pem: &str) -> Vec<String> {
     ]
 }
 
-/// Texts of one PEM block that OpenSSL or other parsers may not read.
+/// Returns layouts of one PEM block that OpenSSL or other parsers may reject.
 fn sloppy(pem: &str) -> Vec<String> {
     let (lines, digits) = (lines(pem), digits(pem));
     let (first, last) = (lines[0], lines[lines.len() - 1]);
@@ -160,9 +160,10 @@ async fn row_13_a_ca_set_in_any_layout_signs() {
     }
 }
 
-/// The checks run on the threads of brief plugin calls, whose number is limited. Metrics count the calls.
+/// The number of threads for brief plugin calls is limited. Certificates are checked on these threads, and metrics count
+/// each check as a call.
 #[tokio::test]
-async fn row_13_certificates_are_checked_on_threads_of_their_own() {
+async fn row_13_certificates_are_checked_in_the_brief_plugin_lane() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

@@ -105,20 +105,20 @@ impl Openssl {
         ]);
     }
 
-    /// The subject of the first certificate that the program finds in a text.
+    /// Returns the subject of the first certificate that the program finds in a text.
     fn subject(&self, pem: &str) -> String {
         self.write("certificate.pem", pem);
         self.run(&["x509", "-in", "certificate.pem", "-noout", "-subject"])
     }
 
-    /// The public half of the private key that the program finds in a text.
+    /// Returns the public half of the private key that the program finds in a text.
     fn public_key(&self, pem: &str) -> String {
         self.write("private.pem", pem);
         self.run(&["pkey", "-in", "private.pem", "-pubout"])
     }
 }
 
-/// An RSA key of 8192 bits.
+/// Returns an RSA key of 8192 bits.
 fn rsa_8192() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("keys/rsa-8192.pem");
     fs::read_to_string(file).unwrap()

@@ -255,7 +255,7 @@ impl HostileKey {
         Self(element(0x30, &numbers))
     }
 
-    /// A CA with this key, PEM.
+    /// Returns a CA with this key, PEM.
     fn authority(&self) -> String {
         let mut parameters = CertificateParams::default();
         parameters
@@ -305,7 +305,7 @@ fn rsa(openssl: &Openssl, bits: u32) -> String {
     openssl.private_key(&["RSA", "-pkeyopt", &format!("rsa_keygen_bits:{bits}")])
 }
 
-/// The number of warnings about this credential in the log.
+/// Returns the number of warnings about this credential in the log.
 fn warnings(server: &Server, name: &str) -> usize {
     let log = server.log();
     let lines = log.lines().filter(|line| line.contains(WARNING));

@@ -18,7 +18,6 @@ pub(crate) struct Call {
     pub(crate) outcome: Outcome,
 }
 
-/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Adds a version with a given value.
@@ -57,7 +56,6 @@ pub(crate) enum Mode {
     Overwrite,
 }
 
-/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// A version that was added or kept.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Action, Call, Id, Mode, Outcome, Seen, findings};
 
-/// A call about `/a` between two times.
+/// Returns a call about `/a` between two times.
 fn call(begun: u64, ended: u64, action: Action, outcome: Outcome) -> Call {
     Call {
         name: "/a".to_owned(),

@@ -167,7 +167,6 @@ pub(super) fn ciphertext_bytes(stored: &StoredVersion) -> usize {
 }
 
 impl Memory {
-    /// Returns the id of an existing credential.
     pub(crate) fn credential_id(&self, name: &str) -> Uuid {
         let versions = self.newest_first().unwrap();
         let mut ids = versions
@@ -251,7 +250,7 @@ impl Memory {
     }
 }
 
-/// The plugin that generated the stored values. It is not configured any more.
+/// Returns the plugin that generated the stored values. It is not configured any more.
 fn replaced_plugin() -> PluginIdentity {
     PluginIdentity {
         name: "replaced".to_owned(),
