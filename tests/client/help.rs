@@ -10,21 +10,21 @@ use serde_json::json;
 #[test]
 fn the_help_of_each_command_shows_its_tested_examples() {
     let program = commands::Command::augment_subcommands(Command::new("keywright"));
-    let mut verbs = Vec::new();
-    gather(&program, "", &mut verbs);
+    let mut existing = Vec::new();
+    gather(&program, "", &mut existing);
     let tested = commands::examples();
-    let names: BTreeSet<&str> = tested.iter().map(|verb| verb.verb).collect();
-    let existing: BTreeSet<&str> = verbs.iter().map(String::as_str).collect();
+    let names: BTreeSet<&str> = tested.iter().map(|command| command.name).collect();
+    let existing: BTreeSet<&str> = existing.iter().map(String::as_str).collect();
     assert_eq!(names, existing);
     let shell = Shell::new();
-    for verb in tested {
-        assert!(!verb.examples.is_empty(), "{}", verb.verb);
-        let mut arguments: Vec<&str> = verb.verb.split(' ').collect();
+    for command in tested {
+        assert!(!command.examples.is_empty(), "{}", command.name);
+        let mut arguments: Vec<&str> = command.name.split(' ').collect();
         arguments.push("--help");
         let help = shell.run(&arguments).expect(0).output;
-        for example in verb.examples {
-            assert!(help.contains(example.does), "{}: {help}", verb.verb);
-            assert!(help.contains(example.line), "{}: {help}", verb.verb);
+        for example in command.examples {
+            assert!(help.contains(example.does), "{}: {help}", command.name);
+            assert!(help.contains(example.line), "{}: {help}", command.name);
         }
     }
 }
@@ -32,7 +32,7 @@ fn the_help_of_each_command_shows_its_tested_examples() {
 #[test]
 fn help_lists_sorted_commands_and_exit_statuses() {
     let help = Shell::new().run(&["--help"]).expect(0).output;
-    let verbs: Vec<&str> = help
+    let names: Vec<&str> = help
         .split("Commands:")
         .nth(1)
         .unwrap()
@@ -41,21 +41,21 @@ fn help_lists_sorted_commands_and_exit_statuses() {
         .take_while(|line| !line.is_empty())
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
-        .filter(|verb| *verb != "help")
+        .filter(|name| *name != "help")
         .collect();
-    assert!(verbs.contains(&"get") && verbs.contains(&"serve"), "{help}");
-    assert!(verbs.is_sorted(), "{verbs:?}");
+    assert!(names.contains(&"get") && names.contains(&"serve"), "{help}");
+    assert!(names.is_sorted(), "{names:?}");
     assert!(help.contains(commands::EXIT_STATUSES), "{help}");
 }
 
 /// Collects the names of the commands without subcommands.
-fn gather(command: &Command, above: &str, verbs: &mut Vec<String>) {
-    for verb in command.get_subcommands() {
-        let name = format!("{above}{}", verb.get_name());
-        if verb.has_subcommands() {
-            gather(verb, &format!("{name} "), verbs);
+fn gather(command: &Command, above: &str, names: &mut Vec<String>) {
+    for subcommand in command.get_subcommands() {
+        let name = format!("{above}{}", subcommand.get_name());
+        if subcommand.has_subcommands() {
+            gather(subcommand, &format!("{name} "), names);
         } else {
-            verbs.push(name);
+            names.push(name);
         }
     }
 }
@@ -64,8 +64,8 @@ fn gather(command: &Command, above: &str, verbs: &mut Vec<String>) {
 async fn every_example_of_every_command_succeeds() {
     let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
-    for verb in commands::examples() {
-        for example in verb.examples {
+    for command in commands::examples() {
+        for example in command.examples {
             prepare(&server).await;
             let shell = shell(&server, &application, example);
             let line = line(&server, example.line);
@@ -79,8 +79,8 @@ async fn every_example_of_every_command_succeeds() {
 async fn first_examples_print_no_json_on_a_terminal() {
     let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
-    for verb in commands::examples() {
-        let example = &verb.examples[0];
+    for command in commands::examples() {
+        let example = &command.examples[0];
         prepare(&server).await;
         let shell = shell(&server, &application, example).variable("NO_COLOR", "1");
         let line = line(&server, example.line);

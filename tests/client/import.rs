@@ -358,7 +358,7 @@ async fn a_dry_run_without_findings_succeeds() {
     );
     let run = shell.run(&["import", "file", "--dry-run", "--output", "table"]);
     let run = run.expect(0);
-    assert!(run.output.contains("could be set"), "{run:?}");
+    assert!(run.output.contains("would be set"), "{run:?}");
     assert_eq!(fixtures::stored(&server, "").await, json!({}));
 }
 

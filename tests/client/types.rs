@@ -99,6 +99,6 @@ async fn types_prints_the_parameters_of_one_type() {
 async fn a_server_without_type_descriptions_is_reported() {
     let stub = Stub::start(|_, _, _| Reply::new(404, r#"{"error":"no such thing"}"#));
     let run = stub.shell().run(&["types"]).expect(4);
-    let message = "the server does not describe its types";
+    let message = "the server does not list its types";
     assert!(run.errors.contains(message), "{}", run.errors);
 }

@@ -39,14 +39,16 @@ fn assert_faulted(server: &Server, response: &Response, fault: &str, behaviour: 
 
 const TRAPPED: &str = "trapped";
 const MALFORMED: &str = "returned output that does not have the declared form";
-const OUTPUT_TOO_LARGE: &str = "returned more output than its limit";
-const REPORTED: &str = "reported an internal error";
+const OUTPUT_TOO_LARGE: &str = "returned more output than its limit (output_bytes_max)";
+const REPORTED: &str = "reported an internal error; the log has its message";
+const MISCONFIGURED: &str = "reported that its settings are invalid; the log has its message";
+const MEMORY_EXCEEDED: &str = "exceeded its memory limit (memory_bytes_max)";
 
 #[tokio::test]
 async fn every_misbehavior_has_its_own_error() {
     for (behaviour, fault) in [
         ("loop", "exceeded its deadline"),
-        ("allocate", "exceeded its memory limit"),
+        ("allocate", MEMORY_EXCEEDED),
         ("recurse", "overflowed its stack"),
         ("trap", TRAPPED),
         ("panic", TRAPPED),
@@ -58,7 +60,7 @@ async fn every_misbehavior_has_its_own_error() {
         ("wrong-shape", MALFORMED),
         ("unknown-member", MALFORMED),
         ("member-twice", MALFORMED),
-        ("misconfigured", "reported that its settings are invalid"),
+        ("misconfigured", MISCONFIGURED),
         ("other", REPORTED),
     ] {
         let server = server("generate", behaviour).await;
@@ -207,12 +209,12 @@ async fn every_misbehavior_of_a_resolver_has_its_own_error() {
     let malformed = "returned output that does not have the declared form";
     for (behaviour, fault) in [
         ("loop", "exceeded its deadline"),
-        ("allocate", "exceeded its memory limit"),
+        ("allocate", MEMORY_EXCEEDED),
         ("panic", "trapped"),
         ("twice", malformed),
         ("within", malformed),
-        ("misconfigured", "reported that its settings are invalid"),
-        ("other", "reported an internal error"),
+        ("misconfigured", MISCONFIGURED),
+        ("other", REPORTED),
     ] {
         let server = server_with_resolver(behaviour).await;
         for name in ["x", "y"] {

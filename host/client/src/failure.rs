@@ -1,19 +1,19 @@
-//! The outcomes and failures of verbs, and their exit statuses.
+//! The outcomes and failures of commands, and their exit statuses.
 
 use std::process::ExitCode;
 
 use crate::{Error, new_file::SessionFileError, session::SettingsError};
 
-/// The outcome of a verb that did not fail.
+/// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// The verb succeeded completely.
+    /// The command succeeded completely.
     Full,
-    /// The verb succeeded partially, the user declined, or a check has findings. The verb has reported it.
+    /// The command succeeded partially, the user declined, or a check has findings. The command has reported it.
     Partial,
 }
 
-/// Why a verb failed.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// A request failed.
@@ -34,7 +34,7 @@ pub(crate) enum Failure {
     /// The requested object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// A signal interrupted the verb.
+    /// A signal interrupted the command.
     #[error("interrupted")]
     Interrupted,
     /// The output can't be serialized as JSON.

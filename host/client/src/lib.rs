@@ -1,4 +1,4 @@
-//! Keywright's client: a typed library for the API, and the verbs of the command line on top of it.
+//! Keywright's client: a typed library for the API, and the commands on top of it.
 //!
 //! # The library
 //!
@@ -36,12 +36,12 @@
 //! - `api`: one file per noun, with the requests, the responses and the methods of [`Client`] that send them. Add new endpoints
 //!   there; see [`Client::current_version`] in `api/credentials.rs`.
 //! - [`session`]: the state that the command line keeps between runs, and the variables and files that configure it.
-//! - [`commands`]: the verbs. `commands/mod.rs` describes how to add one. [`commands::EXIT_STATUSES`] lists the exit
-//!   statuses. One signal handler serves all verbs: SIGINT, SIGTERM and SIGHUP drop the verb's future, and the program exits
-//!   with 130.
+//! - [`commands`]: the commands. `commands/mod.rs` describes how to add one. [`commands::EXIT_STATUSES`] lists the exit
+//!   statuses. One signal handler serves all commands: SIGINT, SIGTERM and SIGHUP drop the command's future, and the program
+//!   exits with 130.
 //! - `transfer`: export and import.
 //! - `output`: JSON, YAML, tables and messages.
-//! - `failure`: why a verb failed, and the exit statuses.
+//! - `failure`: why a command failed, and the exit statuses.
 //! - `input`, `new_file`: reading texts, prompts, and writing files atomically.
 //!
 //! The library depends on no crate of the host, so it can be used without the server.

@@ -223,6 +223,15 @@ fn temporary_file(target: &Path, readers: Readers) -> io::Result<NamedTempFile> 
         .prefix(".keywright-")
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder_of(target))
+        .map_err(without_path)
+}
+
+/// Removes the name of the temporary file, which `tempfile` appends to its errors.
+fn without_path(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
+        None => error,
+    }
 }
 
 fn folder_of(target: &Path) -> &Path {
@@ -341,6 +350,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("absent/file");
         let failure = write_whole(&path, b"x", Readers::All).unwrap_err();
-        assert!(failure.to_string().contains("absent/file"));
+        let message = failure.to_string();
+        assert!(
+            message.contains("absent/file") && !message.contains(".keywright-"),
+            "{message}"
+        );
     }
 }

@@ -90,7 +90,7 @@ impl Permissions {
             return Err(about_permissions(refused));
         };
         let permit = self.permit_on(caller, operation, &permission.path).await?;
-        permit.touched(id);
+        permit.record_resource(id);
         Ok((permit, permission))
     }
 
@@ -135,7 +135,7 @@ impl Permissions {
         let found = self.repository.of_actor_on(actor, &[path]).await?;
         let permission = found.into_iter().next();
         let permission = permission.ok_or(Failure::PermissionNotFound)?;
-        permit.touched(permission.id);
+        permit.record_resource(permission.id);
         Ok(permission)
     }
 
@@ -179,7 +179,7 @@ impl Permissions {
         }
         let allowed_by = effective.allowing(operation, path.as_str()).cloned();
         if let Some(permission) = &allowed_by {
-            permit.touched(permission.id);
+            permit.record_resource(permission.id);
         }
         let is_enforced = self.authorization.is_enforced();
         Ok(Explanation {
@@ -207,7 +207,7 @@ impl Permissions {
         self.refuse_own(caller, &grant.actor)?;
         let added = self.repository.add(grant).await?;
         let permission = added.ok_or(Failure::PermissionExists)?;
-        permit.touched_permission(&permission);
+        permit.record_permission(&permission);
         Ok(permission)
     }
 
@@ -227,7 +227,7 @@ impl Permissions {
             operations,
             ..stored
         };
-        permit.touched_permission(&permission);
+        permit.record_permission(&permission);
         self.refuse_own(caller, &permission.actor)?;
         let amended = self.repository.replace_operations(id, operations).await?;
         amended.ok_or(Failure::PermissionNotFound)
@@ -245,7 +245,7 @@ impl Permissions {
         grant: &Grant,
     ) -> Result<Permission, Failure> {
         let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
-        permit.touched_permission(&Permission {
+        permit.record_permission(&Permission {
             operations: grant.operations,
             ..permission.clone()
         });
@@ -268,7 +268,7 @@ impl Permissions {
     /// [`Failure::OwnPermission`] if the caller is its actor.
     pub async fn delete(&self, caller: &Caller, id: Uuid) -> Result<Permission, Failure> {
         let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
-        permit.touched_permission(&permission);
+        permit.record_permission(&permission);
         self.refuse_own(caller, &permission.actor)?;
         let deleted = self.repository.delete(id).await?;
         deleted.ok_or(Failure::PermissionNotFound)
@@ -295,7 +295,7 @@ impl Permissions {
         let path = PermissionPath::of_lookup(&name.lookup());
         let permissions = self.repository.on_path(&path).await?;
         for permission in &permissions {
-            permit.touched(permission.id);
+            permit.record_resource(permission.id);
         }
         Ok(CredentialPermissions { name, permissions })
     }
@@ -322,7 +322,7 @@ impl Permissions {
         }
         let granted = self.repository.grant_uncovered(grants).await?;
         for permission in granted.ok_or(Failure::PermissionExists)? {
-            permit.touched_permission(&permission);
+            permit.record_permission(&permission);
         }
         Ok(())
     }
@@ -348,7 +348,7 @@ impl Permissions {
         self.refuse_own(caller, actor)?;
         let deleted = self.repository.delete_of_actor_on(actor, &path).await?;
         let permission = deleted.ok_or(Failure::PermissionNotFound)?;
-        permit.touched_permission(&permission);
+        permit.record_permission(&permission);
         Ok(())
     }
 }

@@ -51,8 +51,8 @@ pub enum ReferenceError {
     DigestGiven,
     /// A reference to pull from has no digest.
     #[error(
-        "it has no digest, and a tag can be moved to another manifest: add @sha256:… with the digest of the manifest, as \
-         printed by `keywright plugin push` or by `skopeo inspect --format '{{{{.Digest}}}}' docker://HOST/REPOSITORY:TAG`"
+        "the reference has no digest, and a tag can be moved to another manifest: add @sha256:… with the digest of the manifest, \
+         as printed by `keywright plugin push` or by `skopeo inspect --format '{{{{.Digest}}}}' docker://HOST/REPOSITORY:TAG`"
     )]
     DigestMissing,
     /// The host is malformed.

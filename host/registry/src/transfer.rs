@@ -33,7 +33,7 @@ pub struct Pulled {
     /// The bytes of the component.
     pub component: Vec<u8>,
     /// Whether the cache had all files, so that no request was sent to the registry.
-    pub was_kept: bool,
+    pub was_cached: bool,
 }
 
 /// Pulls a component and verifies it, and also its signature if `key` is set. Requests no file that is in the cache.
@@ -60,7 +60,7 @@ async fn pull_without_deadline(
 ) -> Result<Pulled, Fault> {
     let (repository, digest) = (&reference.repository.name, &reference.digest);
     let cached_manifest = cache.read_verified(CacheEntry::Manifest, digest, MANIFEST_BYTES_MAX);
-    let mut was_kept = cached_manifest.is_some();
+    let mut was_cached = cached_manifest.is_some();
     let manifest = match cached_manifest {
         Some(manifest) => manifest,
         None => manifest(registry, repository, digest).await?,
@@ -70,21 +70,21 @@ async fn pull_without_deadline(
     let layer_digest = layer.digest()?;
     let cached = cache.read_verified(CacheEntry::Component, &layer_digest, component_bytes_max);
     let cached = cached.filter(|component| layer.is_of_size(component));
-    was_kept &= cached.is_some();
+    was_cached &= cached.is_some();
     let component = match cached {
         Some(component) => component,
         None => blob(registry, repository, layer, COMPONENT, component_bytes_max).await?,
     };
     if let Some(key) = key {
-        was_kept &= key.verify(registry, reference, &component, cache).await?;
+        was_cached &= key.verify(registry, reference, &component, cache).await?;
     }
-    if !was_kept {
+    if !was_cached {
         cache.write(CacheEntry::Manifest, digest, &manifest);
         cache.write(CacheEntry::Component, &layer_digest, &component);
     }
     Ok(Pulled {
         component,
-        was_kept,
+        was_cached,
     })
 }
 

@@ -33,7 +33,7 @@ wasmtime::component::bindgen!({
     ",
     world: "keywright:host/plugin",
     imports: { default: trappable },
-    with: { "keywright:signing/issuer.issuer": crate::bindings::IssuerLease },
+    with: { "keywright:signing/issuer.issuer": crate::bindings::PassedIssuer },
 });
 
 /// The handle of the call's issuer.
@@ -44,12 +44,12 @@ pub(crate) const ISSUER_HANDLE: u32 = 1;
     unreachable_pub,
     reason = "the generated bindings export it again, within the crate"
 )]
-pub struct IssuerLease {
+pub struct PassedIssuer {
     pub(crate) issuer: Arc<dyn CertificateIssuer>,
     pub(crate) is_used: bool,
 }
 
-impl IssuerLease {
+impl PassedIssuer {
     pub(crate) fn new(issuer: Arc<dyn CertificateIssuer>) -> Self {
         Self {
             issuer,

@@ -12,7 +12,7 @@ use wasmtime::{
 };
 
 use crate::{
-    bindings::IssuerLease,
+    bindings::PassedIssuer,
     config::Limits,
     engine::{MemoryLimiter, deadline_ticks},
     host::{CallState, HostError, NoteReader, Notes, RandomSource, TBS_CERTIFICATE_BYTES_MAX},
@@ -212,7 +212,7 @@ impl Plugin {
         let reader = self.notes.as_ref().map(Arc::clone);
         let state = CallState {
             random: Arc::clone(&self.random),
-            issuer: issuer.map(IssuerLease::new),
+            issuer: issuer.map(PassedIssuer::new),
             notes: reader.map(|reader| Notes::new(reader, function)),
             limiter: MemoryLimiter::new(self.limits.memory_bytes_max),
         };

@@ -9,7 +9,7 @@ use wasmtime::{
 
 use crate::{
     bindings::{
-        ISSUER_HANDLE, IssuerLease, keywright::signing::issuer::SigningError,
+        ISSUER_HANDLE, PassedIssuer, keywright::signing::issuer::SigningError,
         wasi::random::random::Host,
     },
     engine::MemoryLimiter,
@@ -28,7 +28,7 @@ pub(crate) struct CallState {
     /// The source of random bytes.
     pub(crate) random: Arc<dyn RandomSource>,
     /// The issuer passed to the guest for this call.
-    pub(crate) issuer: Option<IssuerLease>,
+    pub(crate) issuer: Option<PassedIssuer>,
     /// The notes of this call, if there is a reader.
     pub(crate) notes: Option<Notes>,
     /// The limiter of its memories and tables.
@@ -98,32 +98,36 @@ pub(crate) fn add_issuer_to_linker(
 ) -> wasmtime::Result<()> {
     let mut interface = linker.instance(name)?;
     // Guests only borrow handles, so there is nothing to drop.
-    interface.resource("issuer", ResourceType::host::<IssuerLease>(), |_, _| Ok(()))?;
+    interface.resource(
+        "issuer",
+        ResourceType::host::<PassedIssuer>(),
+        |_, _| Ok(()),
+    )?;
     interface.func_wrap(
         "[method]issuer.certificate",
         |mut store: Call<'_>, (handle,): (Handle,)| {
-            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
             Ok((issuer.certificate().to_vec(),))
         },
     )?;
     interface.func_wrap(
         "[method]issuer.subject",
         |mut store: Call<'_>, (handle,): (Handle,)| {
-            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
             Ok((issuer.subject().to_vec(),))
         },
     )?;
     interface.func_wrap(
         "[method]issuer.subject-key-identifier",
         |mut store: Call<'_>, (handle,): (Handle,)| {
-            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
             Ok((issuer.subject_key_identifier().map(<[u8]>::to_vec),))
         },
     )?;
     interface.func_wrap(
         "[method]issuer.signature-algorithm",
         |mut store: Call<'_>, (handle,): (Handle,)| {
-            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
             Ok((issuer.signature_algorithm().to_vec(),))
         },
     )?;
@@ -138,7 +142,7 @@ pub(crate) fn add_issuer_to_linker(
 }
 
 type Call<'a> = StoreContextMut<'a, CallState>;
-type Handle = Resource<IssuerLease>;
+type Handle = Resource<PassedIssuer>;
 
 impl CallState {
     fn sign_certificate(
@@ -146,21 +150,21 @@ impl CallState {
         handle: &Handle,
         tbs_certificate: &[u8],
     ) -> Result<Result<Vec<u8>, SigningError>, HostError> {
-        let lease = self.lease(handle)?;
+        let passed = self.passed_issuer(handle)?;
         let refused = |rule: &str| Ok(Err(SigningError::Refused(rule.to_owned())));
-        if std::mem::replace(&mut lease.is_used, true) {
-            return refused("an issuer signs once in a call");
+        if std::mem::replace(&mut passed.is_used, true) {
+            return refused("the issuer can sign only once in a call");
         }
         if tbs_certificate.len() > TBS_CERTIFICATE_BYTES_MAX {
             return refused("the certificate body is larger than 64 KiB");
         }
-        match lease.issuer.sign_certificate(tbs_certificate) {
+        match passed.issuer.sign_certificate(tbs_certificate) {
             Ok(certificate) => Ok(Ok(certificate)),
             Err(refusal) => refused(refusal.0),
         }
     }
 
-    fn lease(&mut self, handle: &Handle) -> Result<&mut IssuerLease, HostError> {
+    fn passed_issuer(&mut self, handle: &Handle) -> Result<&mut PassedIssuer, HostError> {
         self.issuer
             .as_mut()
             .filter(|_| handle.rep() == ISSUER_HANDLE)

@@ -157,13 +157,13 @@ impl ResolverGuest {
         };
         if found.len() > REFERENCES_MAX || found.iter().any(is_too_long) {
             let fault = PluginFaultError::OutputTooLarge;
-            let cause = "it found more than 1,000 references, or one at a pointer of over 8 KiB or with more than 8 fields";
+            let cause = "it found more than 1,000 references, or returned a JSON Pointer of more than 8 KiB or more than 8 fields";
             return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, cause)));
         }
         if !are_disjoint(&found) {
             return Err(self.plugin.malformed(
                 FUNCTION,
-                "has a malformed JSON Pointer, one inside another, or ranges that are empty, overlap or do not ascend",
+                "has malformed or overlapping JSON Pointers, or ranges that are empty, overlap or do not ascend",
             ));
         }
         Ok(found)

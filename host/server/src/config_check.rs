@@ -300,7 +300,7 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
         findings,
     );
     if !findings.mistakes.is_empty() {
-        let what = "were not compiled because of errors; correct them and check again";
+        let what = "the components were not compiled, because there are errors; correct them and check again";
         findings.warning("plugins", what);
         return;
     }

@@ -320,7 +320,7 @@ impl Components<'_> {
             component = %reference,
             signed = key.is_some(),
             "{}",
-            if pulled.was_kept {
+            if pulled.was_cached {
                 "used the cached component instead of pulling it"
             } else {
                 "pulled the component from its registry"

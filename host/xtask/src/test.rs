@@ -91,7 +91,7 @@ fn build() -> Result<(), StepError> {
     })
 }
 
-/// The API's tests that also run on PostgreSQL: all except those whose claims are decided before the database is used.
+/// The tests of the API that also run on PostgreSQL: all except tests whose outcome is decided before the database is used.
 const API_ON_POSTGRES: [&str; 7] = [
     "--",
     "--skip",

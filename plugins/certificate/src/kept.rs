@@ -62,7 +62,7 @@ impl Kept {
         let written = TbsCertificateInner::<Raw>::from_der(&sample).map_err(tbs::not_encoded)?;
         if !parameters.self_sign && ExtendedKeyUsage::signs_ocsp_responses(found)? {
             return Err(refused(
-                "its extended key usage includes OCSP signing, which the CAs of this server do not grant",
+                "has the extended key usage OCSP signing, which the CAs of this server do not grant",
             ));
         }
         let differing = |part: &str, identifier, is_expressible: bool| {
@@ -202,13 +202,13 @@ pub(crate) fn extension(
 fn path_length(found: &TbsCertificateInner<Raw>) -> Result<Option<u8>, Failure> {
     let constraints = found
         .get_extension::<BasicConstraints>()
-        .map_err(|_| refused("its basic constraints can't be read"))?;
+        .map_err(|_| refused("has basic constraints that can't be read"))?;
     let length = constraints
         .filter(|(_, constraints)| constraints.ca)
         .and_then(|(_, constraints)| constraints.path_len_constraint);
     match length {
         Some(PATH_LENGTH_ABOVE_MAX..) => {
-            Err(refused("its path length constraint is larger than 127"))
+            Err(refused("has a path length constraint of more than 127"))
         }
         length => Ok(length),
     }
@@ -232,7 +232,7 @@ fn limits(
             let part = format!("extension {}", extension.extn_id);
             if extension.critical && !parameters.self_sign {
                 return Err(refused(&format!(
-                    "its {part} is critical, and the CAs of this server do not sign it"
+                    "has the critical {part}, which the CAs of this server do not sign"
                 )));
             }
             kept_extension(&part, extension)
@@ -277,11 +277,10 @@ fn checked(part: &str, found: &[u8]) -> Result<Encoded, Failure> {
 }
 
 fn not_der(part: &str) -> Failure {
-    refused(&format!("its {part} is not DER"))
+    refused(&format!("has a malformed {part}: it must be DER"))
 }
 
-fn refused(reason: &str) -> Failure {
-    let rule = format!("can't be regenerated: {reason}");
+fn refused(rule: &str) -> Failure {
     Failure::InvalidValue(Violation::of("certificate", rule))
 }
 

@@ -113,10 +113,14 @@ fn suits_key_type(parameters: &Parameters) -> Result<(), Violation> {
 
 fn signs_itself(has_ca: bool, is_ca: bool, self_sign: bool) -> Result<bool, Violation> {
     match (has_ca, self_sign) {
-        (true, true) => Err(Violation::of_whole("must not set both ca and self_sign")),
+        (true, true) => Err(Violation::of_whole(
+            "only one of ca and self_sign may be given",
+        )),
         (true, false) => Ok(false),
         (false, _) if is_ca || self_sign => Ok(true),
-        (false, _) => Err(Violation::of_whole("must set ca, is_ca or self_sign")),
+        (false, _) => Err(Violation::of_whole(
+            "one of ca, is_ca and self_sign is required",
+        )),
     }
 }
 
@@ -288,7 +292,7 @@ mod tests {
             ("alternative_names", json!(["1.2.3.999"]), "`1.2.3.999`"),
             ("alternative_names", json!("a.example"), "array of strings"),
             ("is_ca", json!("yes"), "true or false"),
-            ("colour", json!("red"), "is not known"),
+            ("colour", json!("red"), "is unknown"),
         ] {
             let mut parameters = json!({"common_name": "x", "self_sign": true});
             parameters[parameter] = value;

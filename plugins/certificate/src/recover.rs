@@ -51,7 +51,7 @@ pub fn recover(
     let text = Fields::parse(value)
         .and_then(|mut fields| fields.take_filled_text(CERTIFICATE))
         .map_err(|_| Failure::Other("the stored value is not a certificate".to_owned()))?
-        .ok_or_else(|| refused("is missing, so it can't be regenerated"))?;
+        .ok_or_else(|| refused("is missing"))?;
     let der = pem::first_certificate(&text).ok_or_else(|| refused(UNREADABLE))?;
     let certificate = CertificateInner::<Raw>::from_der(&der).map_err(|_| refused(UNREADABLE))?;
     let key =

@@ -84,7 +84,7 @@ mod tests {
             normalize(r#"{"key_length":2048}"#, "{}"),
             Err(Failure::InvalidParameters(Violation::of(
                 "key_length",
-                "is not known"
+                "is unknown"
             )))
         );
     }

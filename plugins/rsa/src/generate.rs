@@ -140,7 +140,7 @@ pub(crate) mod tests {
             normalize(r#"{"length":30}"#, "{}"),
             Err(Failure::InvalidParameters(Violation::of(
                 "length",
-                "is not known"
+                "is unknown"
             )))
         );
     }

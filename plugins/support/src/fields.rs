@@ -100,7 +100,7 @@ impl Fields {
     pub fn finish(self) -> Result<(), Violation> {
         match self.0.into_iter().next() {
             None => Ok(()),
-            Some((name, _)) => Err(Violation::of(name, "is not known")),
+            Some((name, _)) => Err(Violation::of(name, "is unknown")),
         }
     }
 }
@@ -202,10 +202,7 @@ mod tests {
         let mut fields = fields(r#"{"known":1,"ignored":2,"colour":3}"#);
         fields.take_integer("known").unwrap();
         fields.ignore("ignored");
-        assert_eq!(
-            fields.finish(),
-            Err(Violation::of("colour", "is not known"))
-        );
+        assert_eq!(fields.finish(), Err(Violation::of("colour", "is unknown")));
     }
 
     #[test]

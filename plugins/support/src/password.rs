@@ -53,7 +53,7 @@ impl PasswordRules {
         };
         if rules.character_sets().next().is_none() {
             return Err(Violation::of_whole(
-                "must not exclude all of upper, lower and number without include_special",
+                "exclude_upper, exclude_lower and exclude_number must not all be true unless include_special is true",
             ));
         }
         Ok(rules)

@@ -120,7 +120,7 @@ fn invalid_key_configurations_are_refused() {
             raw("environment = \"KEY_A\"\nsocket = \"kms.sock\""),
             "can only be set for the provider kms",
         ),
-        (kms("active = true"), "needs the socket"),
+        (kms("active = true"), "socket is required"),
         (
             kms("socket = \"kms.sock\"\nfile = \"a\""),
             "file and environment cannot be set for the provider kms",

@@ -59,7 +59,7 @@ fn start_fails_with_invalid_policies() {
         (policy("path = \"/a\"\nversions_max = -1"), "versions_max"),
         (
             policy("path = \"/a\"\nversions = 1"),
-            "retention.policies[0].versions: there is no such setting",
+            "retention.policies[0].versions: unknown setting",
         ),
         (
             format!(

@@ -23,7 +23,7 @@ fn a_rotation_setting_out_of_range_is_refused() {
             "interval_seconds = 86401",
             "must be from 1 to 86400, not 86401",
         ),
-        ("batches = 1", "there is no such setting"),
+        ("batches = 1", "unknown setting"),
     ] {
         let result = Server::refusal(&keys.options(&["a"], line));
         assert!(result.contains(reason), "{line}\n{result}");
@@ -209,7 +209,7 @@ async fn rotate_refuses_a_key_older_than_the_active_one() {
     let folder = server.stop().await;
     configure(&keys, folder.path(), &["b", "a"], &["a", "b"]);
     let result = run_command(folder.path(), &["keys", "rotate", "--wait"]).expect(1);
-    let reason = "a server has started with another one since";
+    let reason = "a server has started later with another active key";
     assert!(result.errors.contains(reason), "{result:?}");
     assert_eq!(
         status(folder.path()),
@@ -236,7 +236,7 @@ async fn rotate_stops_when_a_server_activates_another_key() {
     let options = options.storage(&shared_storage(folder.path()));
     let server = Server::start_in(TempDir::new().unwrap(), &options).await;
     let result = rotating.await.unwrap().expect(1);
-    let reason = "a server has started with another one since";
+    let reason = "a server has started later with another active key";
     assert!(result.errors.contains(reason), "{result:?}");
     let [_, rotated, unknown] = usage(&server).await;
     assert!((1..100).contains(&rotated) && unknown == 0, "{rotated}");

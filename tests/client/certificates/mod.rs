@@ -332,7 +332,7 @@ async fn bulk_regenerate_lists_all_certificates_below_a_ca() {
     authority(&server, "/alone", None).await;
     let run = shell.run(&["bulk-regenerate", "/alone"]).expect(0);
     assert!(
-        run.errors.contains("The CA /alone signed no credentials."),
+        run.errors.contains("No credentials are signed by /alone."),
         "{run:?}"
     );
     assert_eq!(json_of(run), json!({"regenerated_credentials": []}));

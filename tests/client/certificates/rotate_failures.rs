@@ -95,7 +95,7 @@ fn a_step_without_a_response_succeeds_if_the_state_changed() {
             status,
         });
         let run = rotate(&stub, "--next");
-        let words = "but the server took the step";
+        let words = "but the server completed the step";
         assert!(run.errors.contains(words), "{status:?}: {run:?}");
         let reported = json_of(run);
         assert_eq!(reported["steps_taken"], json!(["introduce"]));

@@ -399,7 +399,8 @@ fn parameters_that_violate_the_schema_are_not_sent() {
     let arguments = ["generate", "/a", "-t", "pim", "--param", "digits=6"];
     let run = stub.shell().run(&arguments).expect(2);
     assert!(
-        run.errors.contains("unknown type pim; the server has pin"),
+        run.errors
+            .contains("unknown type pim; the types of the server are pin"),
         "{run:?}"
     );
 }

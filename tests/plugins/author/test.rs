@@ -68,7 +68,7 @@ fn every_kind_of_weak_randomness_is_detected() {
 fn faults_other_than_weak_randomness_are_detected() {
     let workshop = Workshop::with(&["hostile"]);
     // The plugin accepts every parameter.
-    let unknown = "a parameter that it does not know is refused";
+    let unknown = "it refuses unknown parameters";
     for (settings, claim, reason) in [
         (json!({}), unknown, "it accepted"),
         (
@@ -78,7 +78,7 @@ fn faults_other_than_weak_randomness_are_detected() {
         ),
         (
             json!({"normalize": "trap"}),
-            "its canonical parameters are their own canonical form",
+            "normalizing canonical parameters returns them unchanged",
             "trapped",
         ),
     ] {
@@ -123,7 +123,7 @@ fn test_vectors_are_next_to_the_component_or_elsewhere() {
         ),
         (
             json!({"random": "00ff", "value": {}}),
-            "it drew more than the 2",
+            "it requested more random bytes than the 2",
         ),
         (json!({"parameters": {"length": 3}, "value": {}}), "length"),
         (
@@ -132,7 +132,7 @@ fn test_vectors_are_next_to_the_component_or_elsewhere() {
         ),
         (
             json!({"parameters": {"length": 3}, "refused": "size"}),
-            "is not known",
+            "is unknown",
         ),
     ] {
         workshop.write("other.json", json!([expectation]).to_string());
@@ -174,7 +174,7 @@ fn malformed_test_vectors_are_reported() {
     let run = workshop.plugin(&["test", "wireguard.wasm"]).expect(1);
     for reported in [
         "wireguard.vectors.json",
-        "not a JSON array of objects",
+        "expected a JSON array of objects",
         "expected",
     ] {
         assert!(run.errors.contains(reported), "{run:#?}");

@@ -261,7 +261,7 @@ fn reference_without_a_digest_is_rejected_with_a_remedy() {
     let options = Workshop::new().options("oci://registry.example.com/plain:1.0.0", "");
     let expected = [
         "generators.plain.component",
-        "it has no digest",
+        "the reference has no digest",
         "keywright plugin push",
     ];
     assert_refused(&options, &expected);
@@ -397,7 +397,7 @@ fn inspect_accepts_registry_references() {
     assert!(inspected.contains(&workshop.digest("plain.wasm")));
     let (repository, _) = reference.split_once('@').unwrap();
     let refused = inspect(repository, 1).errors;
-    assert!(refused.contains("it has no digest"), "{refused}");
+    assert!(refused.contains("the reference has no digest"), "{refused}");
     let absent = inspect(&format!("{repository}@sha256:{}", "0".repeat(64)), 1).errors;
     assert!(
         absent.contains("the manifest is not in the registry"),

@@ -13,7 +13,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "connections_max",
         "conections_max",
-        "server.conections_max: there is no such setting; did you mean server.connections_max?",
+        "server.conections_max: unknown setting; did you mean server.connections_max?",
     ),
     (
         "tls/server.pem",
@@ -209,7 +209,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[generators.x]\ncomponent = \"oci://registry.example.com/x:1\"\n[plugins]",
-        "generators.x.component: it has no digest",
+        "generators.x.component: the reference has no digest",
     ),
     (
         "[plugins]",

@@ -107,7 +107,7 @@ fn symptom(line: &str) -> Option<Symptom> {
 async fn provoke_start_error(text: &str) -> String {
     let plain = Options::default();
     match text {
-        "there is no such setting" => checked("connections_max", "conections_max"),
+        "unknown setting" => checked("connections_max", "conections_max"),
         "there is no folder …" => checked("lib/keywright/keywright.db", "lib/absent/keywright.db"),
         "does not match server.tls.certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
         "unknown environment variable …" => {
@@ -148,7 +148,7 @@ async fn provoke_start_error(text: &str) -> String {
         "the file does not exist; build the component or correct the path" => {
             with_password_plugin("component = \"/absent/password.wasm\"")
         }
-        "it has no digest, and a tag can be moved to another manifest" => {
+        "the reference has no digest, and a tag can be moved to another manifest" => {
             with_password_plugin("component = \"oci://127.0.0.1:1/password:1.0.0\"")
         }
         "the registry does not respond" => {

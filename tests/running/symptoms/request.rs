@@ -37,7 +37,7 @@ pub(super) async fn provoke(text: &str) -> Response {
         "the server has too little free memory for the response; try again later" => {
             with_unread_responses(16, 3).await
         }
-        "too many plugin calls are waiting" => with_a_full_queue().await,
+        "too many plugin calls are waiting; try again later" => with_a_full_queue().await,
         text => provoke_on_a_default_server(text).await,
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use axum::http::{HeaderMap, Method, Uri};
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    authorization::{Account, Authentication, Caller, Touched},
+    authorization::{AccessedResource, Account, Authentication, Caller},
     permission::{Actor, Operation, Operations},
 };
 use serde_json::{Value, json};
@@ -47,10 +47,10 @@ pub(super) fn lines(
     let subject = truncated(subject, TEXT_BYTES_MAX);
     let method = truncated(facts.method.as_str(), METHOD_BYTES_MAX);
     let mut lines = Vec::with_capacity(LINE_BYTES);
-    let mut push = |touched: Option<&Touched>, address_bytes_max: usize| {
-        let name = touched.map(|touched| truncated(&touched.name, TEXT_BYTES_MAX));
+    let mut push = |accessed: Option<&AccessedResource>, address_bytes_max: usize| {
+        let name = accessed.map(|accessed| truncated(&accessed.name, TEXT_BYTES_MAX));
         let request = truncated(&facts.request, address_bytes_max);
-        let of_resource = details_of(touched);
+        let of_resource = details_of(accessed);
         let event = Event {
             time: facts.time.timestamp_millis(),
             request_id: facts.request_id,
@@ -64,35 +64,35 @@ pub(super) fn lines(
             peer: facts.peer,
             destination,
             action: action.unwrap_or(facts.action),
-            operation: touched.map(|touched| touched.operation.as_str()),
+            operation: accessed.map(|accessed| accessed.operation.as_str()),
             resource_name: name.as_deref(),
-            resource_id: touched.and_then(|touched| touched.resource_id),
-            version_id: touched.and_then(|touched| touched.version_id),
+            resource_id: accessed.and_then(|accessed| accessed.resource_id),
+            version_id: accessed.and_then(|accessed| accessed.version_id),
             details: of_resource.as_ref().or(details.as_ref()),
         };
         push_line(&mut lines, &event, format);
     };
-    let touched = caller.trail().touched();
-    if touched.is_empty() {
+    let accessed = caller.trail().accessed();
+    if accessed.is_empty() {
         push(None, ADDRESS_BYTES_MAX);
     }
     let address_bytes_max = iter::once(ADDRESS_BYTES_MAX).chain(iter::repeat(REPEATED_BYTES_MAX));
-    for (resource, address_bytes_max) in touched.iter().zip(address_bytes_max) {
+    for (resource, address_bytes_max) in accessed.iter().zip(address_bytes_max) {
         push(Some(resource), address_bytes_max);
     }
-    let count = touched.len().max(1);
+    let count = accessed.len().max(1);
     (lines, u64::try_from(count).unwrap_or(u64::MAX))
 }
 
 /// Returns the details of one resource: the actor and operations of a permission, or that the response contained the value of
 /// a version. Each resource has its own event, so details are never truncated: an actor has at most 255 characters, and there
 /// are five operations.
-fn details_of(touched: Option<&Touched>) -> Option<Value> {
-    let touched = touched?;
-    if touched.is_value_disclosed {
+fn details_of(accessed: Option<&AccessedResource>) -> Option<Value> {
+    let accessed = accessed?;
+    if accessed.is_value_disclosed {
         return Some(json!({"existing_value_disclosed": true}));
     }
-    let granted_to = touched.granted.as_ref()?;
+    let granted_to = accessed.granted.as_ref()?;
     Some(granted(&granted_to.actor, granted_to.operations))
 }
 
@@ -270,8 +270,8 @@ mod tests {
             Actor::client("app").unwrap(),
             Authentication::Token { subject },
         );
-        caller.trail().tell_action("FIND");
-        caller.trail().tell_details(json!({"path": "/a"}));
+        caller.trail().set_action("FIND");
+        caller.trail().set_details(json!({"path": "/a"}));
         let (text, count) = lines(&facts(), &caller, 200, "here", AuditFormat::Json);
         let event: Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(count, 1);

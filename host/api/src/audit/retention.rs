@@ -33,7 +33,7 @@ impl RetentionTrail for AuditTrail {
         Ok(written?)
     }
 
-    fn take_back(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted) {
+    fn retract(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted) {
         let outcome = match reason {
             NotDeleted::Changed => CHANGED,
             NotDeleted::Unconfirmed => UNCONFIRMED,

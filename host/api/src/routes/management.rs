@@ -82,7 +82,7 @@ async fn set(
     let read = ManagementRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let details = json!({"read_only_mode": request.is_read_only});
-    caller.trail().tell_details(details);
+    caller.trail().set_details(details);
     api.server_mode.read_only().switch(request.is_read_only);
     tracing::warn!(
         actor = caller.actor().as_str(),

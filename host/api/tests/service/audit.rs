@@ -378,8 +378,8 @@ async fn a_deletion_that_was_not_done_has_an_event_with_the_reason() {
     let version_ids = [Uuid::from_u128(7)];
     let deletion = deletion(&credential, &version_ids);
     trail.announce(&deletion).await.unwrap();
-    trail.take_back(&deletion, NotDeleted::Changed);
-    trail.take_back(&deletion, NotDeleted::Unconfirmed);
+    trail.retract(&deletion, NotDeleted::Changed);
+    trail.retract(&deletion, NotDeleted::Unconfirmed);
     trail.close().await;
     let expected = [
         (200, None),

@@ -139,10 +139,10 @@ impl Generator for EchoGenerator {
     }
 
     fn for_actor(&self, _: &Actor) -> Arc<dyn Generator> {
-        self.in_turn()
+        self.for_bulk_work()
     }
 
-    fn in_turn(&self) -> Arc<dyn Generator> {
+    fn for_bulk_work(&self) -> Arc<dyn Generator> {
         Arc::new(Self(self.0.clone(), self.1.clone()))
     }
 

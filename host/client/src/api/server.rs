@@ -68,7 +68,7 @@ impl Client {
     /// Returns the credential types of the server.
     ///
     /// # Errors
-    /// When the server does not describe its types (404).
+    /// When the server does not list its types (404).
     pub async fn types(&self) -> Result<Vec<KnownType>, Error> {
         let call = Call::new(Method::GET, "/api/v1/types");
         self.execute::<Types>(&call)

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::verb::{AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Verb, help};
+use super::run::{AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Run, help};
 use crate::{
     BulkRegenerated, FailedCredential,
     output::{self, Render, Table},
@@ -37,7 +37,7 @@ pub struct BulkRegenerate {
     keep_going: bool,
 }
 
-impl Verb for BulkRegenerate {
+impl Run for BulkRegenerate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let result = context.client()?.regenerate_all(&self.request()).await?;
         let failed = result.failed_credentials.as_deref().unwrap_or_default();
@@ -82,7 +82,7 @@ impl BulkRegenerate {
 
     fn none_found(&self) -> String {
         match (&self.authority, &self.path) {
-            (Some(authority), _) => format!("The CA {authority} signed no credentials."),
+            (Some(authority), _) => format!("No credentials are signed by {authority}."),
             (None, Some(path)) => {
                 format!("The plugin generated no credentials below {path}.")
             }

@@ -4,7 +4,7 @@ use std::{fmt::Write, mem};
 
 use clap::Args;
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     Client, input, output,
     transfer::{Losses, names_below},
@@ -28,7 +28,7 @@ pub struct Delete {
     yes: bool,
 }
 
-impl Verb for Delete {
+impl Run for Delete {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         match (self.name, self.path) {

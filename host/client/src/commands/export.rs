@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     Client, Error,
     new_file::{NewFile, WriteError},
@@ -57,7 +57,7 @@ pub struct Export {
     parallel: u8,
 }
 
-impl Verb for Export {
+impl Run for Export {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let format = self.format(context.settings.output);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     FoundCredential,
     output::{Output, Render, Table, printable},
@@ -37,7 +37,7 @@ pub struct Find {
     names: bool,
 }
 
-impl Verb for Find {
+impl Run for Find {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let mut find = match (self.path, self.name_like) {
             (Some(path), _) => crate::Find::below(path),

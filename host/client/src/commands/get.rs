@@ -11,7 +11,7 @@ use clap::{Args, ValueHint};
 use serde_json::value::{RawValue, to_raw_value};
 use zeroize::Zeroizing;
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     CredentialVersion, SecretJson,
     new_file::{Readers, write_whole},
@@ -45,7 +45,7 @@ pub struct Get {
     file: Option<PathBuf>,
 }
 
-impl Verb for Get {
+impl Run for Get {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let name = self.name.unwrap_or_default();

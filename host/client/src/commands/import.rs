@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 
 /// Set all credentials listed in a file.
@@ -44,7 +44,7 @@ pub struct Import {
     parallel: u8,
 }
 
-impl Verb for Import {
+impl Run for Import {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let refused = |cause| refused(&self.source, cause);

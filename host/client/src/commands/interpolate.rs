@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     input::text_of,
     new_file::{Readers, write_whole},
@@ -30,7 +30,7 @@ pub struct Interpolate {
     file: Option<PathBuf>,
 }
 
-impl Verb for Interpolate {
+impl Run for Interpolate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let path = self.document.as_deref().unwrap_or(STANDARD_INPUT.as_ref());
         let is_typed = path == Path::new(STANDARD_INPUT) && io::stdin().is_terminal();

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help, reporting_retries};
+use super::run::{Completion, Context, Example, Failure, Run, help, reporting_retries};
 use crate::{
     Client, Error, Grant, LoginOptions, Tokens, UserAction, input,
     new_file::SessionFileError,
@@ -64,7 +64,7 @@ struct UserOptions {
     refresh_token: bool,
 }
 
-impl Verb for Login {
+impl Run for Login {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let mut settings = context.settings.clone();
         if matches!(settings.token_source, Some(TokenSource::File(_))) {
@@ -253,7 +253,7 @@ fn open_in_browser(page: &str) -> bool {
 #[command(after_help = help(LOGOUT_EXAMPLES))]
 pub struct Logout {}
 
-impl Verb for Logout {
+impl Run for Logout {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let settings = &context.settings;
         if settings.malformed_session.is_some() {

@@ -1,18 +1,18 @@
-//! The verbs of the command line. Each file has one verb, a pair of verbs, or the verbs of one noun, with their arguments, their
-//! implementation and their examples. `verb.rs` contains the parts common to all verbs.
+//! The commands of the client. Each file has one command, a pair of commands, or a group such as `certificates`, with their
+//! arguments, their implementation and their examples. `run.rs` contains the parts common to all commands.
 //!
-//! To add a verb:
+//! To add a command:
 //!
 //! 1. If [`Client`](crate::Client) lacks the request, add it to the file of its noun in `api/`, and its types to `api/mod.rs`.
-//! 2. Add a file with a struct of arguments ([`clap::Args`]), whose doc comment is the verb's help; an `impl` of
-//!    [`Verb`](verb::Verb); and `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs. Implement
-//!    [`Render`](crate::output::Render) for the response if it has no output yet.
+//! 2. Add a file with a struct of arguments ([`clap::Args`]), whose doc comment is the command's help; an `impl` of
+//!    [`Run`](run::Run); and `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs.
+//!    Implement [`Render`](crate::output::Render) for the response if it has no output yet.
 //! 3. Here, add a `mod` line, a variant to [`Command`] and a line to `Command::run`, all in alphabetical order, and a line to
 //!    [`examples()`].
 //! 4. Add tests in `tests/client/<noun>.rs`, or in the folder of its noun.
 //!
-//! Add a verb of a noun, such as `certificates list`, to the file of the noun instead: its struct and its `impl`, a variant of the
-//! noun's enum with a line in its `run`, and its examples.
+//! Add a command of a group, such as `certificates list`, to the file of the group instead: its struct and its `impl`, a variant
+//! of the group's enum with a line in its `run`, and its examples.
 
 mod bulk_regenerate;
 mod certificates;
@@ -26,9 +26,9 @@ mod interpolate;
 mod login;
 mod operations;
 mod permissions;
+mod run;
 mod set;
 mod types;
-mod verb;
 
 use std::process::ExitCode;
 
@@ -36,14 +36,14 @@ use clap::Subcommand;
 
 pub use crate::failure::EXIT_STATUSES;
 use crate::output;
-use verb::{Completion, Failure, invoke};
-pub use verb::{Example, Invocation, VerbExamples};
+pub use run::{CommandExamples, Example, Invocation};
+use run::{Completion, Failure, invoke};
 
-/// The verbs of the client.
+/// The commands of the client.
 #[derive(Debug, Subcommand)]
 #[expect(
     missing_docs,
-    reason = "a doc comment on a variant would replace the help of the verb"
+    reason = "a doc comment on a variant would replace the help of the command"
 )]
 pub enum Command {
     BulkRegenerate(Invocation<bulk_regenerate::BulkRegenerate>),
@@ -66,7 +66,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs the verb, prints a failure to standard error, and returns the exit status.
+    /// Runs the command, prints a failure to standard error, and returns the exit status.
     #[must_use]
     pub fn execute(self) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -95,46 +95,46 @@ impl Command {
 
     async fn run(self) -> Result<Completion, Failure> {
         match self {
-            Self::BulkRegenerate(verb) => invoke(verb).await,
-            Self::Certificates(verb) => invoke(verb).await,
-            Self::Delete(verb) => invoke(verb).await,
-            Self::Export(verb) => invoke(verb).await,
-            Self::Find(verb) => invoke(verb).await,
-            Self::Generate(verb) => invoke(*verb).await,
-            Self::Get(verb) => invoke(verb).await,
-            Self::Import(verb) => invoke(verb).await,
-            Self::Interpolate(verb) => invoke(verb).await,
-            Self::KeyUsage(verb) => invoke(verb).await,
-            Self::Login(verb) => invoke(verb).await,
-            Self::Logout(verb) => invoke(verb).await,
-            Self::Management(verb) => invoke(verb).await,
-            Self::Permissions(verb) => invoke(verb).await,
-            Self::Regenerate(verb) => invoke(verb).await,
-            Self::Set(verb) => invoke(verb).await,
-            Self::Types(verb) => invoke(verb).await,
+            Self::BulkRegenerate(command) => invoke(command).await,
+            Self::Certificates(command) => invoke(command).await,
+            Self::Delete(command) => invoke(command).await,
+            Self::Export(command) => invoke(command).await,
+            Self::Find(command) => invoke(command).await,
+            Self::Generate(command) => invoke(*command).await,
+            Self::Get(command) => invoke(command).await,
+            Self::Import(command) => invoke(command).await,
+            Self::Interpolate(command) => invoke(command).await,
+            Self::KeyUsage(command) => invoke(command).await,
+            Self::Login(command) => invoke(command).await,
+            Self::Logout(command) => invoke(command).await,
+            Self::Management(command) => invoke(command).await,
+            Self::Permissions(command) => invoke(command).await,
+            Self::Regenerate(command) => invoke(command).await,
+            Self::Set(command) => invoke(command).await,
+            Self::Types(command) => invoke(command).await,
         }
     }
 }
 
-/// Returns the examples in the help of all verbs.
+/// Returns the examples in the help of all commands.
 #[must_use]
-pub fn examples() -> Vec<VerbExamples> {
+pub fn examples() -> Vec<CommandExamples> {
     let mut examples = vec![
-        VerbExamples::new("bulk-regenerate", bulk_regenerate::EXAMPLES),
-        VerbExamples::new("delete", delete::EXAMPLES),
-        VerbExamples::new("export", export::EXAMPLES),
-        VerbExamples::new("find", find::EXAMPLES),
-        VerbExamples::new("generate", generate::EXAMPLES),
-        VerbExamples::new("get", get::EXAMPLES),
-        VerbExamples::new("import", import::EXAMPLES),
-        VerbExamples::new("interpolate", interpolate::EXAMPLES),
-        VerbExamples::new("key-usage", operations::KEY_USAGE_EXAMPLES),
-        VerbExamples::new("login", login::EXAMPLES),
-        VerbExamples::new("logout", login::LOGOUT_EXAMPLES),
-        VerbExamples::new("management", operations::MANAGEMENT_EXAMPLES),
-        VerbExamples::new("regenerate", generate::REGENERATE_EXAMPLES),
-        VerbExamples::new("set", set::EXAMPLES),
-        VerbExamples::new("types", types::EXAMPLES),
+        CommandExamples::new("bulk-regenerate", bulk_regenerate::EXAMPLES),
+        CommandExamples::new("delete", delete::EXAMPLES),
+        CommandExamples::new("export", export::EXAMPLES),
+        CommandExamples::new("find", find::EXAMPLES),
+        CommandExamples::new("generate", generate::EXAMPLES),
+        CommandExamples::new("get", get::EXAMPLES),
+        CommandExamples::new("import", import::EXAMPLES),
+        CommandExamples::new("interpolate", interpolate::EXAMPLES),
+        CommandExamples::new("key-usage", operations::KEY_USAGE_EXAMPLES),
+        CommandExamples::new("login", login::EXAMPLES),
+        CommandExamples::new("logout", login::LOGOUT_EXAMPLES),
+        CommandExamples::new("management", operations::MANAGEMENT_EXAMPLES),
+        CommandExamples::new("regenerate", generate::REGENERATE_EXAMPLES),
+        CommandExamples::new("set", set::EXAMPLES),
+        CommandExamples::new("types", types::EXAMPLES),
     ];
     examples.extend(certificates::EXAMPLES);
     examples.extend(permissions::EXAMPLES);

@@ -1,9 +1,9 @@
-//! The verbs for operators: `keywright key-usage` and `keywright management`.
+//! The commands for operators: `keywright key-usage` and `keywright management`.
 
 use clap::{Args, ValueEnum};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     ServerMode,
     output::{Render, Table},
@@ -16,7 +16,7 @@ use crate::{
 #[command(after_help = help(KEY_USAGE_EXAMPLES))]
 pub struct KeyUsage {}
 
-impl Verb for KeyUsage {
+impl Run for KeyUsage {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let usage = context.client()?.key_usage().await?;
         context.output.show(&usage)?;
@@ -60,7 +60,7 @@ enum Switch {
     Off,
 }
 
-impl Verb for Management {
+impl Run for Management {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let mode = match self.read_only {

@@ -1,9 +1,9 @@
-//! `keywright permissions`: the verbs of permissions.
+//! `keywright permissions`: the commands of permissions.
 
 use clap::{Args, Subcommand};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::verb::{Completion, Context, Example, Failure, Verb, VerbExamples, help};
+use super::run::{CommandExamples, Completion, Context, Example, Failure, Run, help};
 use crate::{
     AddPermission, Client, Operation, Permission,
     output::{Render, Table},
@@ -13,24 +13,24 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Permissions {
     #[command(subcommand)]
-    verb: PermissionsVerb,
+    command: PermissionsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum PermissionsVerb {
+enum PermissionsCommand {
     Add(Add),
     Delete(Delete),
     Get(Get),
     Update(Update),
 }
 
-impl Verb for Permissions {
+impl Run for Permissions {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
-        match self.verb {
-            PermissionsVerb::Add(verb) => verb.run(context).await,
-            PermissionsVerb::Delete(verb) => verb.run(context).await,
-            PermissionsVerb::Get(verb) => verb.run(context).await,
-            PermissionsVerb::Update(verb) => verb.run(context).await,
+        match self.command {
+            PermissionsCommand::Add(command) => command.run(context).await,
+            PermissionsCommand::Delete(command) => command.run(context).await,
+            PermissionsCommand::Get(command) => command.run(context).await,
+            PermissionsCommand::Update(command) => command.run(context).await,
         }
     }
 }
@@ -50,7 +50,7 @@ struct Add {
     operations: Operations,
 }
 
-impl Verb for Add {
+impl Run for Add {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let new = AddPermission {
             path: self.path,
@@ -77,7 +77,7 @@ struct Delete {
     selection: Selection,
 }
 
-impl Verb for Delete {
+impl Run for Delete {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = self.selection.id(&client).await?;
@@ -95,7 +95,7 @@ struct Get {
     selection: Selection,
 }
 
-impl Verb for Get {
+impl Run for Get {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let permission = self.selection.permission(&client).await?;
@@ -114,7 +114,7 @@ struct Update {
     operations: Operations,
 }
 
-impl Verb for Update {
+impl Run for Update {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = self.selection.id(&client).await?;
@@ -188,11 +188,11 @@ impl Render for Permission {
     }
 }
 
-pub(super) const EXAMPLES: [VerbExamples; 4] = [
-    VerbExamples::new("permissions add", ADD_EXAMPLES),
-    VerbExamples::new("permissions delete", DELETE_EXAMPLES),
-    VerbExamples::new("permissions get", GET_EXAMPLES),
-    VerbExamples::new("permissions update", UPDATE_EXAMPLES),
+pub(super) const EXAMPLES: [CommandExamples; 4] = [
+    CommandExamples::new("permissions add", ADD_EXAMPLES),
+    CommandExamples::new("permissions delete", DELETE_EXAMPLES),
+    CommandExamples::new("permissions get", GET_EXAMPLES),
+    CommandExamples::new("permissions update", UPDATE_EXAMPLES),
 ];
 
 /// The status if the actor already has a permission on the path.

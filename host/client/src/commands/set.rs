@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, ValueHint};
 use zeroize::Zeroizing;
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     SecretJson, SetCredential,
     input::{self, metadata, text_of, without_line_end},
@@ -65,7 +65,7 @@ struct Fields {
     ca_name: Option<String>,
 }
 
-impl Verb for Set {
+impl Run for Set {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         self.fields
             .refuse_options_of_other_types(&self.credential_type)?;

@@ -6,7 +6,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     KnownType, Plugin,
     output::{Render, Table},
@@ -23,12 +23,12 @@ pub struct Types {
     name: Option<String>,
 }
 
-impl Verb for Types {
+impl Run for Types {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let types = context.client()?.types().await;
         let types = types.map_err(|error| {
             if error.is_not_found() {
-                Failure::NotFound("the server does not describe its types".to_owned())
+                Failure::NotFound("the server does not list its types".to_owned())
             } else {
                 error.into()
             }
@@ -39,7 +39,10 @@ impl Verb for Types {
         };
         let is_named = |known: &&KnownType| known.name.eq_ignore_ascii_case(name);
         let named = types.iter().find(is_named);
-        let named = named.ok_or_else(|| Failure::NotFound(format!("unknown type {name}")))?;
+        let named = named.ok_or_else(|| {
+            let message = format!("unknown type {name}; `keywright types` lists the types");
+            Failure::NotFound(message)
+        })?;
         context.output.show(named)?;
         Ok(Completion::Full)
     }

@@ -25,7 +25,7 @@ pub(crate) trait Render {
     fn table(&self) -> Table;
 }
 
-/// The standard output of a verb.
+/// The standard output of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     format: OutputFormat,

@@ -15,11 +15,11 @@ use crate::{
     new_file::SessionFileError,
 };
 
-// The settings from arguments, which all verbs have.
+// The settings from arguments, which all commands have.
 #[derive(Args, Clone, Debug, Default)]
 #[expect(
     missing_docs,
-    reason = "a doc comment would replace the help of the verb"
+    reason = "a doc comment would replace the help of the command"
 )]
 pub struct Arguments {
     /// Server address, such as `https://keywright.example:8844`.

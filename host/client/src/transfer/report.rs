@@ -70,7 +70,7 @@ pub(crate) struct Report {
 /// The summary of an import.
 #[derive(Default, Serialize)]
 pub(crate) struct Summary {
-    /// Whether this is a dry run; then `set` counts entries that could be set.
+    /// Whether this is a dry run; then `set` counts entries that would be set.
     pub(crate) dry_run: bool,
     /// The number of entries that were set.
     pub(crate) set: usize,
@@ -110,7 +110,7 @@ impl Report {
         }
     }
 
-    /// Counts an entry that was set or, in a dry run, could be set.
+    /// Counts an entry that was set or, in a dry run, would be set.
     pub(crate) fn set(&mut self) {
         self.count(|summary| summary.set += 1);
     }
@@ -183,7 +183,7 @@ impl Drop for Report {
 impl Summary {
     /// Returns the counts as a sentence.
     fn sentence(&self) -> String {
-        let verb = if self.dry_run { "Could set" } else { "Set" };
+        let verb = if self.dry_run { "Would set" } else { "Set" };
         let mut sentence = format!("{verb} {}", output::credentials(self.set));
         for (name, count) in self.counts().skip(1) {
             // Writing to a string does not fail.
@@ -195,7 +195,7 @@ impl Summary {
 
     /// Returns the counts to show.
     fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let set = if self.dry_run { "could be set" } else { "set" };
+        let set = if self.dry_run { "would be set" } else { "set" };
         let counts = [
             (set, self.set, true),
             ("unchanged", self.unchanged, self.unchanged > 0),

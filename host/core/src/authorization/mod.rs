@@ -50,7 +50,7 @@ use crate::{
 pub use caller::{Authentication, Caller};
 pub(crate) use effective_permissions::EffectivePermissions;
 pub use permit::Permit;
-pub use trail::{Account, Granted, Touched, Trail};
+pub use trail::{AccessedResource, Account, Granted, Trail};
 
 /// Decides which operations callers may perform.
 #[derive(Clone)]

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::{
     caller::Caller,
     effective_permissions::EffectivePermissions,
-    trail::{Position, Touched, Trail},
+    trail::{AccessedResource, Position, Trail},
 };
 use crate::{
     Failure,
@@ -108,25 +108,25 @@ impl<'a> Permit<'a> {
     }
 
     /// Records the id of the version in the trail.
-    pub(crate) fn touched_version(&self, credential_id: Uuid, version_id: Uuid) {
+    pub(crate) fn record_version(&self, credential_id: Uuid, version_id: Uuid) {
         self.trail
             .identify(self.position, credential_id, Some(version_id));
     }
 
     /// Records in the trail that the response contains the value of an existing version although this permit is not for
     /// reading.
-    pub(crate) fn disclosed_version(&self, credential_id: Uuid, version_id: Uuid) {
+    pub(crate) fn record_disclosure(&self, credential_id: Uuid, version_id: Uuid) {
         self.trail
             .disclose(self.position, credential_id, version_id);
     }
 
     /// Records the changed permission in the trail, with its actor and operations.
-    pub(crate) fn touched_permission(&self, permission: &Permission) {
+    pub(crate) fn record_permission(&self, permission: &Permission) {
         self.trail.identify_permission(self.position, permission);
     }
 
     /// Records the id of the credential or the permission in the trail.
-    pub(crate) fn touched(&self, resource_id: Uuid) {
+    pub(crate) fn record_resource(&self, resource_id: Uuid) {
         self.trail.identify(self.position, resource_id, None);
     }
 
@@ -136,7 +136,7 @@ impl<'a> Permit<'a> {
         name: &LookupName,
         permissions: EffectivePermissions,
     ) -> Self {
-        let position = trail.push(Touched {
+        let position = trail.push(AccessedResource {
             operation,
             name: name.requested().to_owned(),
             resource_id: None,

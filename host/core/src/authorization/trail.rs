@@ -28,7 +28,7 @@ pub struct Account {
 
 /// A resource that a request accessed or tried to access. Never a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct AccessedResource {
     /// The requested operation.
     pub operation: Operation,
     /// The requested name of the credential, or the path of the permission.
@@ -56,7 +56,7 @@ pub struct Granted {
 /// The accessed resources, with indexes, because a document to interpolate may refer to thousands of credentials.
 #[derive(Debug, Default)]
 struct Entries {
-    touched: Vec<Touched>,
+    accessed: Vec<AccessedResource>,
     /// The first position of each operation on each name.
     positions: HashMap<(&'static str, String), Position>,
     /// The known ids of the resources at a position.
@@ -70,8 +70,8 @@ pub(super) struct Position(usize);
 impl Trail {
     /// Returns the resources accessed so far.
     #[must_use]
-    pub fn touched(&self) -> Vec<Touched> {
-        self.entries().touched.clone()
+    pub fn accessed(&self) -> Vec<AccessedResource> {
+        self.entries().accessed.clone()
     }
 
     /// Returns the audit data of the request as a whole.
@@ -81,23 +81,23 @@ impl Trail {
     }
 
     /// Records the requested action, if the request's path does not determine it.
-    pub fn tell_action(&self, action: &'static str) {
+    pub fn set_action(&self, action: &'static str) {
         self.account_mut().action = Some(action);
     }
 
     /// Records further details of the request. They must never contain a value.
-    pub fn tell_details(&self, details: Value) {
+    pub fn set_details(&self, details: Value) {
         self.account_mut().details = Some(details);
     }
 
     /// Adds a resource unless the trail already contains this operation on this name. Returns its position.
-    pub(super) fn push(&self, touched: Touched) -> Position {
+    pub(super) fn push(&self, accessed: AccessedResource) -> Position {
         let mut entries = self.entries();
-        let next = Position(entries.touched.len());
-        let key = (touched.operation.as_str(), touched.name.clone());
+        let next = Position(entries.accessed.len());
+        let key = (accessed.operation.as_str(), accessed.name.clone());
         let position = *entries.positions.entry(key).or_insert(next);
         if position == next {
-            entries.touched.push(touched);
+            entries.accessed.push(accessed);
         }
         position
     }
@@ -111,10 +111,10 @@ impl Trail {
         {
             return;
         }
-        let Some(entry) = entries.touched.get_mut(position.0) else {
+        let Some(entry) = entries.accessed.get_mut(position.0) else {
             return;
         };
-        let identified = Touched {
+        let identified = AccessedResource {
             resource_id: Some(resource_id),
             version_id,
             ..entry.clone()
@@ -122,7 +122,7 @@ impl Trail {
         if entry.resource_id.is_none() {
             *entry = identified;
         } else {
-            entries.touched.push(identified);
+            entries.accessed.push(identified);
         }
     }
 
@@ -130,13 +130,17 @@ impl Trail {
     pub(super) fn disclose(&self, position: Position, resource_id: Uuid, version_id: Uuid) {
         self.identify(position, resource_id, Some(version_id));
         let mut entries = self.entries();
-        let Some(operation) = entries.touched.get(position.0).map(|entry| entry.operation) else {
+        let Some(operation) = entries
+            .accessed
+            .get(position.0)
+            .map(|entry| entry.operation)
+        else {
             return;
         };
-        let is_disclosed = |entry: &&mut Touched| {
+        let is_disclosed = |entry: &&mut AccessedResource| {
             entry.operation == operation && entry.version_id == Some(version_id)
         };
-        for entry in entries.touched.iter_mut().filter(is_disclosed) {
+        for entry in entries.accessed.iter_mut().filter(is_disclosed) {
             entry.is_value_disclosed = true;
         }
     }
@@ -145,11 +149,11 @@ impl Trail {
     /// Each permission of a request gets its own entry.
     pub(crate) fn record_change_request(&self, path: &PermissionPath, granted: Granted) {
         let mut entries = self.entries();
-        let next = Position(entries.touched.len());
+        let next = Position(entries.accessed.len());
         let name = path.lookup().requested().to_owned();
         let key = (Operation::WriteAcl.as_str(), name.clone());
         entries.positions.entry(key).or_insert(next);
-        entries.touched.push(Touched {
+        entries.accessed.push(AccessedResource {
             operation: Operation::WriteAcl,
             name,
             resource_id: None,
@@ -163,27 +167,27 @@ impl Trail {
     pub(super) fn identify_permission(&self, position: Position, permission: &Permission) {
         let mut entries = self.entries();
         let Some(path) = entries
-            .touched
+            .accessed
             .get(position.0)
             .map(|entry| entry.name.clone())
         else {
             return;
         };
-        let of_actor = |entry: &&mut Touched| {
+        let of_actor = |entry: &&mut AccessedResource| {
             let granted = entry.granted.as_ref();
             entry.operation == Operation::WriteAcl
                 && entry.name == path
                 && granted.is_some_and(|granted| granted.actor == permission.actor)
         };
         let mut is_recorded = false;
-        for entry in entries.touched.iter_mut().filter(of_actor) {
+        for entry in entries.accessed.iter_mut().filter(of_actor) {
             entry.resource_id = Some(permission.id);
             if let Some(granted) = &mut entry.granted {
                 granted.operations.get_or_insert(permission.operations);
             }
             is_recorded = true;
         }
-        if let (false, Some(entry)) = (is_recorded, entries.touched.get_mut(position.0)) {
+        if let (false, Some(entry)) = (is_recorded, entries.accessed.get_mut(position.0)) {
             entry.resource_id = Some(permission.id);
             entry.granted = Some(Granted {
                 actor: permission.actor.clone(),
@@ -205,8 +209,8 @@ impl Trail {
 mod tests {
     use super::*;
 
-    fn touched(operation: Operation, name: &str) -> Touched {
-        Touched {
+    fn accessed(operation: Operation, name: &str) -> AccessedResource {
+        AccessedResource {
             operation,
             name: name.to_owned(),
             resource_id: None,
@@ -234,13 +238,13 @@ mod tests {
             let actor = permission.actor;
             trail.record_change_request(&permission.path, Granted { actor, operations });
         }
-        let position = trail.push(touched(Operation::WriteAcl, "/a"));
+        let position = trail.push(accessed(Operation::WriteAcl, "/a"));
         trail.identify_permission(position, &permission(1, "one", Operation::Write));
         trail.identify_permission(position, &permission(2, "two", Operation::Write));
         let seen: Vec<_> = trail
-            .touched()
+            .accessed()
             .into_iter()
-            .map(|touched| (touched.resource_id, touched.granted.unwrap().operations))
+            .map(|accessed| (accessed.resource_id, accessed.granted.unwrap().operations))
             .collect();
         let id = |id| Some(Uuid::from_u128(id));
         let write = Operations::of([Operation::Write]);
@@ -250,7 +254,7 @@ mod tests {
     #[test]
     fn a_permission_requested_by_id_is_recorded_at_its_position() {
         let trail = Trail::default();
-        let position = trail.push(touched(Operation::WriteAcl, "/a"));
+        let position = trail.push(accessed(Operation::WriteAcl, "/a"));
         let permission = permission(1, "one", Operation::Read);
         trail.identify(position, permission.id, None);
         trail.identify_permission(position, &permission);
@@ -258,7 +262,7 @@ mod tests {
             operations: Some(permission.operations),
             actor: permission.actor,
         };
-        let seen = trail.touched();
+        let seen = trail.accessed();
         assert_eq!(seen.len(), 1);
         assert_eq!(seen[0].granted, Some(granted));
     }
@@ -267,17 +271,17 @@ mod tests {
     fn a_resource_is_recorded_once_per_operation_and_version() {
         let trail = Trail::default();
         let id = Uuid::from_u128;
-        let read = trail.push(touched(Operation::Read, "/a"));
-        trail.push(touched(Operation::Write, "/a"));
-        let read_again = trail.push(touched(Operation::Read, "/a"));
+        let read = trail.push(accessed(Operation::Read, "/a"));
+        trail.push(accessed(Operation::Write, "/a"));
+        let read_again = trail.push(accessed(Operation::Read, "/a"));
         for position in [read, read_again] {
             trail.identify(position, id(1), Some(id(2)));
             trail.identify(position, id(1), Some(id(3)));
         }
         let seen: Vec<_> = trail
-            .touched()
+            .accessed()
             .into_iter()
-            .map(|touched| (touched.operation, touched.version_id))
+            .map(|accessed| (accessed.operation, accessed.version_id))
             .collect();
         assert_eq!(
             seen,
@@ -293,19 +297,19 @@ mod tests {
     fn a_disclosed_value_is_recorded_only_with_its_version() {
         let trail = Trail::default();
         let id = Uuid::from_u128;
-        let write = trail.push(touched(Operation::Write, "/a"));
-        let read = trail.push(touched(Operation::Read, "/a"));
+        let write = trail.push(accessed(Operation::Write, "/a"));
+        let read = trail.push(accessed(Operation::Read, "/a"));
         trail.identify(read, id(1), Some(id(3)));
         trail.identify(write, id(1), Some(id(2)));
         trail.disclose(write, id(1), id(3));
         let seen: Vec<_> = trail
-            .touched()
+            .accessed()
             .into_iter()
-            .map(|touched| {
+            .map(|accessed| {
                 (
-                    touched.operation,
-                    touched.version_id,
-                    touched.is_value_disclosed,
+                    accessed.operation,
+                    accessed.version_id,
+                    accessed.is_value_disclosed,
                 )
             })
             .collect();
@@ -323,8 +327,8 @@ mod tests {
     fn audit_data_of_a_request_is_empty_until_recorded() {
         let trail = Trail::default();
         assert_eq!(trail.account(), Account::default());
-        trail.tell_action("FIND");
-        trail.tell_details(Value::from("a"));
+        trail.set_action("FIND");
+        trail.set_details(Value::from("a"));
         let account = trail.account();
         assert_eq!(
             (account.action, account.details),

@@ -78,7 +78,7 @@ pub enum Fault {
     #[error("encrypted with key {0}, which has no record")]
     KeyWithoutRecord(Uuid),
     /// The name index has an entry for a credential that does not exist.
-    #[error("the name index has an entry for sequence {0}, which no credential has")]
+    #[error("the name index has an entry for sequence {0}, but no credential has this sequence")]
     IndexEntryWithoutCredential(i64),
     /// A version was encrypted for another credential name, or for another casing of the name.
     #[error("the credential's name is not the name that the version was encrypted for")]
@@ -90,7 +90,7 @@ pub enum Fault {
     #[error("the name is malformed")]
     NameMalformed,
     /// A search by a part of the name would miss the credential, or find it by a text that its name does not contain.
-    #[error("the name index does not contain exactly this name")]
+    #[error("the entry of this name in the name index is missing or wrong")]
     NameNotIndexed,
     /// A credential's columns about its newest version don't match its versions.
     #[error("the recorded newest version does not match the credential's versions")]

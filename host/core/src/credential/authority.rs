@@ -205,7 +205,7 @@ impl VersionStore {
             }
             transitional => (active, transitional),
         };
-        permit.touched_version(signing.credential_id, signing.id);
+        permit.record_version(signing.credential_id, signing.id);
         let name = signing.name.clone();
         let issuer = signing.as_issuer();
         let trusted = match trusted {

@@ -134,7 +134,7 @@ impl Credentials {
                 VersionDeleted::Absent => return Err(Failure::NotFound),
                 VersionDeleted::Changed => {}
                 VersionDeleted::Deleted => {
-                    permit.disclosed_version(certificate_id, version_id);
+                    permit.record_disclosure(certificate_id, version_id);
                     return Ok(version);
                 }
                 VersionDeleted::IsOnly => return Err(Failure::OnlyVersion),
@@ -163,7 +163,7 @@ impl Credentials {
         let mut versions = Vec::with_capacity(moved.len());
         for version in moved {
             let version = self.store.open(&permit, version).await?;
-            permit.disclosed_version(version.stored.credential_id, version.stored.id);
+            permit.record_disclosure(version.stored.credential_id, version.stored.id);
             versions.push(version.into_version(&permit));
         }
         Ok(versions)
@@ -414,7 +414,7 @@ impl Credentials {
         // The caller needs no permission on the child: only its `ca` changes, which every step of the CA's rotation requires.
         let permit = permit.extended_to(Operation::Write, &active.name.lookup());
         let OpenVersion { stored, content } = self.store.open(&permit, active).await?;
-        permit.touched(stored.credential_id);
+        permit.record_resource(stored.credential_id);
         let ca = StoredCertificate::parse(&content.value)?.ca;
         let trusted_ca = ca.and_then(|ca| self.additional_trusted_ca(&ca, after));
         let child = Draft {

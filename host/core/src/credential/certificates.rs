@@ -220,7 +220,7 @@ impl Credentials {
             .await?;
         let certificate = self.store.repository.certificate(name, types).await?;
         let certificate = certificate.ok_or(Failure::NotFound)?;
-        permit.touched(certificate.id);
+        permit.record_resource(certificate.id);
         let signs = self.store.repository.certificates_signed_by(name).await?;
         let mut issued = self.store.repository.issued_by(name).await?;
         if !issued.is_empty() {

@@ -109,7 +109,7 @@ impl Credentials {
             None => None,
         };
         if let Some(version) = self.version_to_keep(permitted, existing.active).await? {
-            permit.disclosed_version(version.stored.credential_id, version.stored.id);
+            permit.record_disclosure(version.stored.credential_id, version.stored.id);
             return Ok(Some(written(self.render(permit, version)?, false, 0)));
         }
         let mut draft = match unused_draft.take() {

@@ -47,7 +47,7 @@ impl Credentials {
         let stored = self.store.repository.stored_name(name).await?;
         stored.ok_or(Failure::NotFound)?;
         let deleted = self.store.repository.delete(name).await?;
-        permit.touched(deleted.ok_or(Failure::NotFound)?);
+        permit.record_resource(deleted.ok_or(Failure::NotFound)?);
         Ok(())
     }
 

@@ -49,7 +49,7 @@ impl OpenVersion {
     /// Converts it to the version for the caller.
     pub(super) fn into_version(self, permit: &Permit<'_>) -> CredentialVersion {
         let Self { stored, content } = self;
-        permit.touched_version(stored.credential_id, stored.id);
+        permit.record_version(stored.credential_id, stored.id);
         let plugin = stored.attributes.provenance.as_ref();
         let provenance = plugin
             .zip(content.parameters)

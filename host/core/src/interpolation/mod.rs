@@ -106,7 +106,7 @@ impl Interpolation {
             if !is_json && !reference.is_any_type {
                 return Err(Failure::ReferenceNotJson(version.name.clone()));
             }
-            permit.touched_version(version.credential_id, version.id);
+            permit.record_version(version.credential_id, version.id);
             size.add(version)?;
             permits.insert(name.folded(), permit);
         }

@@ -146,7 +146,7 @@ pub trait RetentionTrail: Send + Sync {
     async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), AuditTrailError>;
 
     /// Records that announced versions were not deleted, as soon as the trail is writable.
-    fn take_back(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted);
+    fn retract(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted);
 }
 
 /// Versions of a credential that a policy is about to delete.

@@ -48,7 +48,7 @@ pub trait Generator: Send + Sync {
 
     /// Returns the same generator for bulk work. If the queue is full, its calls wait instead of failing. All such
     /// calls together occupy at most as many slots as there are threads.
-    fn in_turn(&self) -> Arc<dyn Generator>;
+    fn for_bulk_work(&self) -> Arc<dyn Generator>;
 
     /// Runs work of the host on one of the threads for short calls, scheduled fairly by actor. Use it for work that may be
     /// too slow for the threads that serve requests.
@@ -172,16 +172,16 @@ pub struct Reference {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginCallError {
     /// The actor already has the maximum number of waiting guest calls.
-    #[error("too many of your plugin calls are waiting")]
+    #[error("too many of your plugin calls are waiting; try again later")]
     ActorQueueFull {
         /// The time to wait before a retry.
         retry_after: Duration,
     },
     /// The resolver rejected the document, with a message for the caller.
-    #[error("the document was refused: {0}")]
+    #[error("invalid document: {0}")]
     DocumentRefused(String),
     /// The guest failed. The error contains no data from the guest, only the plugin's name and the fault.
-    #[error("the plugin {plugin} {fault}")]
+    #[error("the plugin {plugin} {fault}{}", .fault.hint())]
     Faulted {
         /// The plugin's configured name.
         plugin: String,
@@ -192,7 +192,7 @@ pub enum PluginCallError {
     #[error("invalid parameters: {0}")]
     ParametersRefused(Violation),
     /// The queue for guest calls is full.
-    #[error("too many plugin calls are waiting")]
+    #[error("too many plugin calls are waiting; try again later")]
     QueueFull {
         /// The time to wait before a retry.
         retry_after: Duration,
@@ -217,10 +217,10 @@ pub enum PluginCallError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginFaultError {
     /// The input exceeds its limit.
-    #[error("received more input than its limit")]
+    #[error("received more input than its limit (input_bytes_max)")]
     InputTooLarge,
     /// The guest allocated more memory than its limit.
-    #[error("exceeded its memory limit")]
+    #[error("exceeded its memory limit (memory_bytes_max)")]
     MemoryExceeded,
     /// The guest reported that its settings are invalid.
     #[error("reported that its settings are invalid")]
@@ -232,7 +232,7 @@ pub enum PluginFaultError {
     #[error("returned output that does not have the declared form")]
     OutputMalformed,
     /// The output exceeds its limit.
-    #[error("returned more output than its limit")]
+    #[error("returned more output than its limit (output_bytes_max)")]
     OutputTooLarge,
     /// The guest reported an internal error.
     #[error("reported an internal error")]
@@ -246,6 +246,16 @@ pub enum PluginFaultError {
     /// The guest trapped: it panicked or executed an illegal operation.
     #[error("trapped")]
     Trapped,
+}
+
+impl PluginFaultError {
+    /// Returns where to find the guest's own message, which callers do not get.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Misconfigured | Self::Reported => "; the log has its message",
+            _ => "",
+        }
+    }
 }
 
 /// A violated rule. `Display` joins the field and the rule: "length must be at most 9".

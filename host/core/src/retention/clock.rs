@@ -19,7 +19,7 @@ pub struct ClockWatch {
 
 impl ClockWatch {
     /// Evaluates a clock reading `now` at the process's `uptime`, given the last record of any server. Returns the new record.
-    pub fn look(
+    pub fn evaluate(
         &mut self,
         now: DateTime<Utc>,
         uptime: TimeDelta,
@@ -74,7 +74,7 @@ mod tests {
         let mut watch = ClockWatch::default();
         for (uptime, clock) in readings {
             let now = first + TimeDelta::minutes(*clock);
-            record = Some(watch.look(now, TimeDelta::minutes(*uptime), record));
+            record = Some(watch.evaluate(now, TimeDelta::minutes(*uptime), record));
         }
         record.unwrap().is_trusted()
     }
@@ -120,7 +120,7 @@ mod tests {
             );
         }
         let mut watch = ClockWatch::default();
-        let first = watch.look(DateTime::UNIX_EPOCH, TimeDelta::zero(), None);
+        let first = watch.evaluate(DateTime::UNIX_EPOCH, TimeDelta::zero(), None);
         assert!(!first.is_trusted(), "there was no earlier reading");
     }
 }

@@ -167,7 +167,7 @@ impl Retention {
         if let Some(trail) = &self.trail {
             trail.announce(deletion).await?;
         }
-        let take_back = |version_ids: &[Uuid], reason| {
+        let retract = |version_ids: &[Uuid], reason| {
             if let Some(trail) = &self.trail
                 && !version_ids.is_empty()
             {
@@ -175,7 +175,7 @@ impl Retention {
                     version_ids,
                     ..deletion.clone()
                 };
-                trail.take_back(&deletion, reason);
+                trail.retract(&deletion, reason);
             }
         };
         let deleting = self.repository.delete_versions(
@@ -186,13 +186,13 @@ impl Retention {
         let deleted = match deleting.await {
             Ok(deleted) => deleted,
             Err(failure) => {
-                take_back(deletion.version_ids, NotDeleted::Unconfirmed);
+                retract(deletion.version_ids, NotDeleted::Unconfirmed);
                 return Err(failure.into());
             }
         };
         let announced = deletion.version_ids.iter().copied();
         let not_deleted: Vec<Uuid> = announced.filter(|id| !deleted.contains(id)).collect();
-        take_back(&not_deleted, NotDeleted::Changed);
+        retract(&not_deleted, NotDeleted::Changed);
         Ok(u64::try_from(deleted.len()).unwrap_or(u64::MAX))
     }
 }
@@ -337,7 +337,7 @@ mod tests {
             Ok(())
         }
 
-        fn take_back(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted) {
+        fn retract(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted) {
             self.record(&format!("{reason:?}"), deletion);
         }
     }

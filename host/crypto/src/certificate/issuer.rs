@@ -80,7 +80,7 @@ impl CertificateIssuer for Issuer {
 
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError> {
         if self.is_used.swap(true, Ordering::Relaxed) {
-            return Err(SigningError("an issuer signs once for each call"));
+            return Err(SigningError("the issuer can sign only once in a call"));
         }
         check(self, tbs_certificate)?;
         let signature = self

@@ -195,7 +195,7 @@ fn check_signed(
         Ok(true) => Ok(()),
         Ok(false) if ca_is_stored => Err(refused(
             CERTIFICATE,
-            "was not signed by the current certificate of the credential that ca_name names",
+            "was not signed by the active version of the CA in ca_name",
         )),
         Ok(false) => Err(refused(CERTIFICATE, "was not signed by ca")),
         Err(reason) => Err(refused(CERTIFICATE, reason.to_string())),

@@ -125,7 +125,7 @@ fn structural_errors_name_the_field() {
             &other,
             &leaf,
             true,
-            "certificate was not signed by the current certificate of the credential that ca_name names",
+            "certificate was not signed by the active version of the CA in ca_name",
         ),
         (
             &lone,

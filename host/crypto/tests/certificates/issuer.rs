@@ -203,7 +203,10 @@ fn issuer_signs_only_once_even_after_a_refusal() {
         let first: &[u8] = if first_is_good { &good } else { b"raw bytes" };
         assert_eq!(issuer.sign_certificate(first).is_ok(), first_is_good);
         let refused = issuer.sign_certificate(&good).unwrap_err();
-        assert_eq!(refused, SigningError("an issuer signs once for each call"));
+        assert_eq!(
+            refused,
+            SigningError("the issuer can sign only once in a call")
+        );
     }
 }
 

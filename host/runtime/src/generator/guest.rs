@@ -17,7 +17,7 @@ use wasmtime::{
 use super::description::Description;
 use crate::{
     bindings::{
-        IssuerLease,
+        PassedIssuer,
         exports::keywright::generator::{descriptor, generator, issued_generator, recoverer},
         keywright::generator::types::{self, Failure},
     },
@@ -130,7 +130,7 @@ impl GeneratorGuest {
         if schema.adds_no_read_only(given, &canonical) {
             Ok(canonical)
         } else {
-            let reason = "has a parameter that is readOnly, which only recover may set";
+            let reason = "has a readOnly parameter, which only recover may set";
             Err(self.plugin.malformed(NORMALIZE, reason))
         }
     }
@@ -143,7 +143,7 @@ impl GeneratorGuest {
         issuer: Option<Arc<dyn CertificateIssuer>>,
     ) -> Result<Secret, PluginCallError> {
         let settings = self.plugin.settings.clone();
-        let handle = issuer.as_ref().map(|_| IssuerLease::handle());
+        let handle = issuer.as_ref().map(|_| PassedIssuer::handle());
         let input_bytes = parameters.len();
         let outcome =
             self.plugin
@@ -225,8 +225,10 @@ impl GeneratorGuest {
         parameters: Option<String>,
         value: &Secret,
     ) -> Result<Recovered, PluginCallError> {
-        let mut json = SensitiveJson::parse(value)
-            .map_err(|_| self.plugin.malformed(RECOVER, "was stored and is not JSON"))?;
+        let mut json = SensitiveJson::parse(value).map_err(|_| {
+            self.plugin
+                .malformed(RECOVER, "was stored earlier and is not JSON")
+        })?;
         let schema = &self.description.value_schema;
         schema.withhold_secrets(json.value_mut());
         let value = json.value().to_string();
@@ -457,7 +459,7 @@ struct GenerateIssued;
 impl Function for GenerateIssued {
     type Parameters<'a> = (
         &'a issued_generator::Generation,
-        Option<Resource<IssuerLease>>,
+        Option<Resource<PassedIssuer>>,
     );
     type Result = Result<String, Failure>;
     const INTERFACE: &'static str = "keywright:generator/issued-generator";

@@ -139,7 +139,7 @@ impl Generator for WasmGenerator {
         })
     }
 
-    fn in_turn(&self) -> Arc<dyn Generator> {
+    fn for_bulk_work(&self) -> Arc<dyn Generator> {
         Arc::new(Self {
             is_bulk: true,
             ..self.clone()

@@ -82,18 +82,12 @@ impl PluginUnderTest {
             let usage = Arc::new(Usage::default());
             let guest = self.counted_guest(Arc::new(SystemRandom), &usage)?;
             let mut checks = vec![
+                check("its description is the same each time", describes(&guest)),
                 check(
-                    "it describes itself in the same way each time",
-                    describes(&guest),
-                ),
-                check(
-                    "its canonical parameters are their own canonical form",
+                    "normalizing canonical parameters returns them unchanged",
                     idempotent(&guest),
                 ),
-                check(
-                    "a parameter that it does not know is refused",
-                    refuses_unknown(&guest),
-                ),
+                check("it refuses unknown parameters", refuses_unknown(&guest)),
                 check(
                     "its values match its schema",
                     makes_values(&guest, now_seconds),
@@ -157,7 +151,7 @@ impl PluginUnderTest {
         });
         if random.has_run_out() {
             return Err(format!(
-                "it drew more than the {} random bytes of the expectation",
+                "it requested more random bytes than the {} in the expectation",
                 vector.random.len()
             ));
         }
@@ -168,10 +162,12 @@ impl PluginUnderTest {
                 (value == *expected).then_some(()).ok_or_else(differs)
             }
             (Expected::Value(_), Err(failure)) => Err(failure.to_string()),
-            (Expected::Refused(_), Ok(_)) => Err("it generated a value".to_owned()),
+            (Expected::Refused(_), Ok(_)) => {
+                Err("it generated a value instead of refusing the parameters".to_owned())
+            }
             (Expected::Refused(field), Err(failure)) => match refused_field(&failure) {
                 Some(refused) if refused == field => Ok(()),
-                _ => Err(failure.to_string()),
+                _ => Err(format!("expected a refusal of {field:?}, got: {failure}")),
             },
         }
     }
@@ -351,7 +347,7 @@ impl TryFrom<JsonVector> for Vector {
     fn try_from(json: JsonVector) -> Result<Self, Self::Error> {
         Ok(Self {
             parameters: json.parameters,
-            random: bytes(&json.random).ok_or("random is not hexadecimal")?,
+            random: bytes(&json.random).ok_or("random must be hexadecimal")?,
             now_seconds: json.now_seconds,
             expected: match (json.value, json.refused) {
                 (Some(value), None) => Expected::Value(value),
@@ -383,7 +379,7 @@ impl Vector {
 /// The error for malformed test vectors.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "it is not a JSON array of objects with parameters, random, now_seconds, and either value or refused"
+    "expected a JSON array of objects with parameters, random, now_seconds, and either value or refused"
 )]
 pub struct VectorsError(#[from] serde_json::Error);
 

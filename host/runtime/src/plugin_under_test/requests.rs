@@ -12,8 +12,8 @@ const REQUESTS_MAX: usize = 64;
 const STRING_CHARACTERS_MAX: usize = 1_024;
 
 /// Returns requests without parameters, with each example of the schema, with the `given` parameters, and with the first
-/// example and one parameter at one of its bounds. The generator may refuse some of them. None of the last kind names an
-/// issuer.
+/// example and one parameter at one of its bounds. The generator may refuse some of them. Requests of the last kind never
+/// name an issuer.
 pub(super) fn requests<'g>(
     generator: &InspectedGenerator,
     given: impl Iterator<Item = &'g Map<String, Value>>,

@@ -46,7 +46,7 @@ pub struct UpgradeReport {
     pub new_version: String,
     /// The differences between the descriptions.
     pub description: Vec<Difference>,
-    /// The compared requests: those that the old release accepts, except for requests that name an issuer.
+    /// The compared requests: all that the old release accepts, except requests that name an issuer.
     pub requests: Vec<ComparedRequest>,
     /// The number of requests that name an issuer. They are not compared, because only a server has the issuer.
     pub issued_requests: usize,

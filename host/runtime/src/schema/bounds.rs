@@ -30,8 +30,8 @@ pub enum SchemaError {
     NotJson(#[source] JsonError),
     /// It is JSON, but not a self-contained schema of draft 2020-12.
     #[error(
-        "is not a JSON Schema of draft 2020-12 without references to other documents, and with patterns that have no \
-         look-around and at most {PATTERN_BYTES_MAX} bytes each when compiled: {0}"
+        "is not a JSON Schema that this server supports: {0}; it must be of draft 2020-12, without references to other \
+         documents; patterns must have no look-around, and at most {PATTERN_BYTES_MAX} bytes when compiled"
     )]
     NotASchema(String),
     /// It is a schema of parameters, but not of type `object`.
@@ -42,8 +42,8 @@ pub enum SchemaError {
     Recursive,
     /// It has a reference other than a `$ref` with a JSON Pointer.
     #[error(
-        "has an unsupported reference: use only $ref with a JSON Pointer to a schema in the document, such as \
-         #/$defs/name, without percent-encoding, $dynamicRef or a nested $id"
+        "has an unsupported reference: use only $ref with a JSON Pointer into the same document, such as #/$defs/name; \
+         percent-encoding, $dynamicRef and nested $id are not supported"
     )]
     ReferenceNotAPointer,
     /// It is nested too deeply.

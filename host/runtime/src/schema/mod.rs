@@ -55,7 +55,7 @@ impl BrokenRule {
     }
 }
 
-/// Names the keyword and the place, never a part of the value.
+/// Names the keyword and the position, never a part of the value.
 impl fmt::Display for BrokenRule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.description)
@@ -89,7 +89,7 @@ impl Checker {
         }))
     }
 
-    /// Names the keyword that is violated, and the place in the value.
+    /// Names the violated keyword and the position in the value.
     fn description(&self, broken: &ValidationError<'_>) -> String {
         let keyword = match broken.kind() {
             ValidationErrorKind::FalseSchema if is_of_fields(broken) => "additionalProperties",
@@ -196,7 +196,7 @@ fn violation_of(broken: &ValidationError<'_>, value: &Value) -> Violation {
             if let Some(name) = unexpected.first() {
                 within(name);
             }
-            "is not known".to_owned()
+            "is unknown".to_owned()
         }
         // For `"additionalProperties": false` in a schema without properties, the error refers to the object, not to its field.
         ValidationErrorKind::FalseSchema if is_of_fields(broken) => {
@@ -204,7 +204,7 @@ fn violation_of(broken: &ValidationError<'_>, value: &Value) -> Violation {
             if let Some(name) = object.and_then(|object| object.as_object()?.keys().next()) {
                 within(name);
             }
-            "is not known".to_owned()
+            "is unknown".to_owned()
         }
         ValidationErrorKind::Required { property } => {
             if let Some(name) = property.as_str() {

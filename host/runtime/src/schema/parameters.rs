@@ -76,12 +76,8 @@ impl ParametersSchema {
         parameters: &RequestedParameters,
     ) -> Result<Parameters, Violation> {
         let read = parameters.iter().map(|(name, json)| {
-            if self
-                .known
-                .as_ref()
-                .is_some_and(|known| !known.contains(name))
-            {
-                return Err(violation(Some(name), "is not known"));
+            if let Some(known) = self.known.as_ref().filter(|known| !known.contains(name)) {
+                return Err(violation(Some(name), &self.unknown_rule(known)));
             }
             let value = keywright_json::check(json)
                 .and_then(|json| self.declared.read_property(name, json))
@@ -89,6 +85,20 @@ impl ParametersSchema {
             Ok((name.to_owned(), value))
         });
         read.collect::<Result<_, _>>().map(Parameters::new)
+    }
+
+    /// The rule that an unknown parameter breaks. Lists the parameters that callers can send.
+    fn unknown_rule(&self, known: &BTreeSet<String>) -> String {
+        let allowed: Vec<&str> = known
+            .iter()
+            .filter(|name| !self.read_only.contains(name))
+            .map(String::as_str)
+            .collect();
+        if allowed.is_empty() {
+            "is unknown; this type has no parameters".to_owned()
+        } else {
+            format!("is unknown; the parameters are {}", allowed.join(", "))
+        }
     }
 
     /// Returns example parameters: the first of the schema's `examples`, or no parameters.
@@ -294,7 +304,7 @@ mod tests {
     #[test]
     fn violations_name_the_field_and_the_rule_and_never_the_value() {
         for (fields, field, rule) in [
-            (json!({"lenght": 8}), Some("lenght"), "is not known"),
+            (json!({"lenght": 8}), Some("lenght"), "is unknown"),
             (json!({"length": 3}), Some("length"), "must be at least 4"),
             (
                 json!({"length": 201}),
@@ -344,7 +354,25 @@ mod tests {
             };
             let violation = schema.complete(fields).unwrap_err();
             assert_eq!(violation.field.as_deref(), Some(field));
-            assert_eq!(violation.rule, "is not known");
+            assert_eq!(violation.rule, "is unknown");
+        }
+    }
+
+    #[test]
+    fn refusals_of_unknown_parameters_list_the_parameters_of_callers() {
+        let nothing = json!({"type": "object", "additionalProperties": false});
+        let nothing = ParametersSchema::parse(&nothing.to_string()).unwrap();
+        for (schema, refused) in [
+            (
+                schema(),
+                "lenght is unknown; the parameters are case, labels, length, seed",
+            ),
+            (nothing, "lenght is unknown; this type has no parameters"),
+        ] {
+            let requested = json!({"lenght": 8}).as_object().unwrap().clone();
+            let requested = RequestedParameters::from(requested);
+            let violation = schema.requested(&requested).unwrap_err();
+            assert_eq!(violation.to_string(), refused);
         }
     }
 

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wholly_secret_value_becomes_null() {
+    fn a_completely_secret_value_becomes_null() {
         assert_eq!(
             withheld(&json!({"type": "string", "writeOnly": true}), json!("x")),
             json!(null)
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_an_earlier_schema_is_wholly_withheld() {
+    fn a_value_of_an_earlier_schema_is_withheld_completely() {
         let schema = json!({"properties": {"secret": {"writeOnly": true}}});
         assert_eq!(withheld(&schema, json!("hunter2")), json!(null));
     }

@@ -88,7 +88,7 @@ async fn without_a_normalizer_the_host_applies_the_schema() {
         .unwrap();
     assert_eq!(canonical, parameters(&json!({"label": "x", "length": 4})));
     for (given, violation) in [
-        (json!({"hunter": 1}), "hunter is not known"),
+        (json!({"hunter": 1}), "hunter is unknown"),
         (json!({"length": 10}), "length must be at most 9"),
         (json!({"label": 7}), "label must be of type string"),
     ] {

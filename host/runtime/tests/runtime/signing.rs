@@ -73,7 +73,7 @@ async fn an_issuer_signs_once_per_call() {
     let note = note("sign-twice").await.unwrap();
     assert_eq!(
         note,
-        "signed 5 bytes; refused: an issuer signs once in a call;"
+        "signed 5 bytes; refused: the issuer can sign only once in a call;"
     );
 }
 

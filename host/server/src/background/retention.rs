@@ -233,7 +233,7 @@ impl ClockCheck {
 
     async fn check(&mut self, now: DateTime<Utc>) -> Result<bool, RepositoryError> {
         let uptime = delta(self.began_at.elapsed());
-        let record = self.watch.look(now, uptime, self.record.read().await?);
+        let record = self.watch.evaluate(now, uptime, self.record.read().await?);
         self.record.write(record).await?;
         self.due_at = Instant::now() + CLOCK_CHECK_INTERVAL;
         let is_trusted = record.is_trusted();

@@ -253,8 +253,8 @@ impl Reporter for LogReporter {
         if !self.is_superseded {
             self.is_superseded = true;
             tracing::warn!(
-                "encryption keys are not rotated here: a server with another active key started after this one, and values are \
-                 rotated to that key"
+                "encryption keys are not rotated here: another server started later with another active key, and rotates values \
+                 to that key"
             );
         }
     }

@@ -197,8 +197,8 @@ impl RotateCommand {
             return Ok(());
         }
         Err(StartupError::new(format!(
-            "the active key of this configuration is {}, but a server has started with another one since: values are rotated to \
-             that key until a server starts with this configuration",
+            "the active key of this configuration is {}, but a server has started later with another active key; to rotate \
+             values to the key of this configuration, restart a server with it first",
             self.active_key_id
         )))
     }

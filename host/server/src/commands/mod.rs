@@ -100,9 +100,9 @@ fn report(findings: &Findings, file: &Path) -> String {
     }
     let file = file.display();
     let _ = match findings.mistakes.len() {
-        0 => writeln!(text, "{file} can be used"),
-        1 => writeln!(text, "{file} can't be used: 1 error"),
-        count => writeln!(text, "{file} can't be used: {count} errors"),
+        0 => writeln!(text, "{file} is valid"),
+        1 => writeln!(text, "{file} is invalid: 1 error"),
+        count => writeln!(text, "{file} is invalid: {count} errors"),
     };
     text
 }

@@ -104,7 +104,7 @@ enum KeyProvider {
 enum KeyOrigin<'a> {
     /// Unwrapped by a key management plugin.
     Plugin(PluginAddress<'a>),
-    /// Made from a secret.
+    /// Read or derived from a secret.
     Secret(SecretKind, SecretSource<'a>),
 }
 
@@ -250,7 +250,9 @@ impl KeyConfig {
             ));
         }
         let socket = self.socket.as_deref().ok_or_else(|| {
-            StartupError::new("the provider kms needs the socket of a key management plugin")
+            StartupError::new(
+                "socket is required for the provider kms: the socket of the key management plugin",
+            )
         })?;
         Ok(PluginAddress {
             socket,

@@ -126,7 +126,7 @@ impl Findings {
             self.warning(
                 setting,
                 format!(
-                    "every user of this machine may read or write {}: `chmod o= FILE`",
+                    "every user of this machine may read or write the file; run `chmod o= {}`",
                     path.display()
                 ),
             );

@@ -52,7 +52,7 @@ impl ManagementConfig {
         for actor in &self.actors {
             if !Actor::parse(actor).is_ok_and(|actor| actor.can_log_in()) {
                 return Err(StartupError::new(format!(
-                    "management.actors: invalid actor {actor:?}; it must start with one of {}",
+                    "invalid actor {actor:?} in management.actors; it must start with one of {}",
                     ACTOR_KINDS.join(", ")
                 )));
             }

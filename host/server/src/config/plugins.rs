@@ -114,7 +114,7 @@ impl SignatureConfig {
                 .map_err(|cause| StartupError::while_doing("reading minisign_public_key", cause)),
             (None, Some(file)) => cosign_key(file),
             _ => Err(StartupError::new(
-                "a signature needs either minisign_public_key or cosign_public_key",
+                "exactly one of minisign_public_key and cosign_public_key is required",
             )),
         }
     }
@@ -393,17 +393,17 @@ mod tests {
     #[test]
     fn a_reference_without_a_digest_is_rejected_with_a_remedy() {
         let refused = read(&json!({"component": "oci://h/a:1.0"})).unwrap_err();
-        assert!(refused.contains("it has no digest"), "{refused}");
+        assert!(refused.contains("the reference has no digest"), "{refused}");
         assert!(refused.contains("keywright plugin push"), "{refused}");
     }
 
     #[test]
     fn a_signature_has_exactly_one_key() {
         for (signature, expected) in [
-            (json!({}), "needs either"),
+            (json!({}), "exactly one of"),
             (
                 json!({"minisign_public_key": "k", "cosign_public_key": "f"}),
-                "needs either",
+                "exactly one of",
             ),
             (
                 json!({"minisign_public_key": "k"}),

@@ -172,8 +172,8 @@ fn report(error: &ValidationError<'_>, known: &[String], findings: &mut Findings
             for field in unexpected {
                 let name = joined(&setting, field);
                 let what = match nearest(&name, known) {
-                    Some(near) => format!("there is no such setting; did you mean {near}?"),
-                    None => "there is no such setting".to_owned(),
+                    Some(near) => format!("unknown setting; did you mean {near}?"),
+                    None => "unknown setting".to_owned(),
                 };
                 mistake(name, what);
             }
@@ -349,7 +349,7 @@ cache_directory = "cache"
             (
                 "certificate =",
                 "certificat =",
-                "server.tls.certificat: there is no such setting; did you mean server.tls.certificate?",
+                "server.tls.certificat: unknown setting; did you mean server.tls.certificate?",
             ),
             (
                 "certificate =",
@@ -359,12 +359,12 @@ cache_directory = "cache"
             (
                 "listen =",
                 "filter = \"info\"\nlisten =",
-                "server.filter: there is no such setting; did you mean log.filter?",
+                "server.filter: unknown setting; did you mean log.filter?",
             ),
             (
                 "listen =",
                 "tomato = 1\nlisten =",
-                "server.tomato: there is no such setting",
+                "server.tomato: unknown setting",
             ),
             (
                 "listen =",
@@ -389,17 +389,17 @@ cache_directory = "cache"
             (
                 "file = \"k\"",
                 "fil = \"k\"",
-                "encryption.keys[0].fil: there is no such setting; did you mean encryption.keys[0].file?",
+                "encryption.keys[0].fil: unknown setting; did you mean encryption.keys[0].file?",
             ),
             (
                 "[storage]",
                 "[generators.x]\ncomponet = \"c\"\n[storage]",
-                "generators.x.componet: there is no such setting; did you mean generators.x.component?",
+                "generators.x.componet: unknown setting; did you mean generators.x.component?",
             ),
             (
                 "[storage]",
                 "[stronghold]\n[storage]",
-                "stronghold: there is no such setting",
+                "stronghold: unknown setting",
             ),
             (
                 "[storage]",

@@ -101,7 +101,7 @@ pub(crate) struct ServerSection {
     /// Maximum time for a client to acknowledge a ping; then the connection is closed.
     #[serde(default)]
     pub(crate) ping_seconds_max: Number<1, 3_600, 20>,
-    /// Maximum time to complete requests in progress after the server was asked to shut down.
+    /// Maximum time to complete requests in progress at shutdown.
     #[serde(default)]
     pub(crate) shutdown_seconds_max: Number<1, 86_400, 30>,
 }

@@ -110,11 +110,10 @@ pub(crate) fn in_words(kind: &Kind) -> String {
         Kind::InvalidValue(_, expected) => format!("must be {}", expected_value(expected)),
         Kind::InvalidLength(_, expected) => format!("must have {expected}"),
         Kind::MissingField(_) => "is missing".to_owned(),
-        Kind::UnknownField(_, expected) if !expected.is_empty() => format!(
-            "there is no such setting; expected one of {}",
-            expected.join(", ")
-        ),
-        Kind::UnknownField(..) => "there is no such setting".to_owned(),
+        Kind::UnknownField(_, expected) if !expected.is_empty() => {
+            format!("unknown setting; expected one of {}", expected.join(", "))
+        }
+        Kind::UnknownField(..) => "unknown setting".to_owned(),
         Kind::UnknownVariant(_, expected) => format!("must be one of {}", expected.join(", ")),
         other => other.to_string(),
     }

@@ -203,7 +203,7 @@ fn unknown_critical_extension_is_rejected() {
     let violation = refused(include_str!("../keys/unknown_critical.pem"));
     assert_eq!(violation.field.as_deref(), Some("certificate"));
     assert!(
-        violation.rule.contains("extension 1.2.3.5 is critical"),
+        violation.rule.contains("critical extension 1.2.3.5"),
         "{}",
         violation.rule
     );

@@ -191,7 +191,7 @@ async fn handler(
 ) -> Result<Response, ApiError> {
     let query = QueryParameters::of(&uri);
     if query.has("name") {
-        caller.trail().tell_action(actions::GET_CERTIFICATE);
+        caller.trail().set_action(actions::GET_CERTIFICATE);
     }
     let types = match query.boolean(ALL_TYPES)? {
         Some(true) => SignedTypes::All,

@@ -47,7 +47,7 @@ struct BulkRegenerateRequest {
     generated_by: Option<String>,
     /// With `generated_by`: regenerates only credentials strictly below this path.
     path: Option<String>,
-    /// Whether to only check the credentials and list those that would be regenerated.
+    /// Whether to only check the credentials and list the names of the credentials that would be regenerated.
     #[schemars(default)]
     dry_run: bool,
     /// Whether to regenerate the other credentials if some can't be regenerated.

@@ -70,10 +70,8 @@ impl FindRequest {
             let text = query.text(parameter).ok()??;
             Some((parameter.to_owned(), Value::from(text)))
         });
-        caller.trail().tell_action(actions::FIND);
-        caller
-            .trail()
-            .tell_details(Value::Object(details.collect()));
+        caller.trail().set_action(actions::FIND);
+        caller.trail().set_details(Value::Object(details.collect()));
     }
 
     pub(super) fn read(query: &QueryParameters) -> Result<Self, QueryError> {

@@ -213,7 +213,7 @@ async fn generate(
     let body = read_json_body(request, &api.limits).await?;
     let request = PostRequest::read(&body);
     if let Ok(PostRequest::Regenerate(_)) | Err((_, Endpoint::RegenerateThroughData)) = request {
-        caller.trail().tell_action(actions::REGENERATE);
+        caller.trail().set_action(actions::REGENERATE);
     }
     let request = request.map_err(|(refused, endpoint)| ApiError::body(&refused, endpoint))?;
     let failed = |failure| ApiError::of(failure, Endpoint::Generate);

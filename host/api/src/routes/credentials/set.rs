@@ -125,7 +125,7 @@ async fn handler(
     let set = request.check(&api.credentials).map_err(failed)?;
     if let Some(provenance) = &set.provenance {
         let digest = provenance.generated_by.as_str();
-        caller.trail().tell_details(json!({GENERATED_BY: digest}));
+        caller.trail().set_details(json!({GENERATED_BY: digest}));
     }
     let version = api.credentials.set(&caller, set).await.map_err(failed)?;
     rendered(&VersionBody::of(&version).map_err(failed)?)

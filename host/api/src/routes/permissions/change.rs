@@ -97,7 +97,7 @@ async fn replace(
     let grant = read_grant(request, &api).await?;
     // Record the details for the request: if the permission does not exist, no event about a resource contains them.
     let details = granted(&grant.actor, Some(grant.operations));
-    caller.trail().tell_details(details);
+    caller.trail().set_details(details);
     let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
     permission_response(replaced)
 }
@@ -156,7 +156,7 @@ async fn amend(
     let operations = parsed_operations(&request.operations)?;
     // Record the details for the request: if the permission does not exist, no event about a resource contains them.
     let details = json!({"operations": operation_names(operations)});
-    caller.trail().tell_details(details);
+    caller.trail().set_details(details);
     let amended = api.permissions.amend(&caller, id(path)?, operations).await;
     permission_response(amended)
 }

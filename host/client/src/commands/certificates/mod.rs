@@ -1,4 +1,4 @@
-//! `keywright certificates`: the verbs of certificates.
+//! `keywright certificates`: the commands of certificates.
 
 mod rotate;
 
@@ -6,8 +6,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::verb::{
-    AUTHORITY, AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Verb, VerbExamples, help,
+use super::run::{
+    AUTHORITY, AUTHORITY_AND_LEAF, CommandExamples, Completion, Context, Example, Failure, Run,
+    help,
 };
 use crate::{
     CertificateSummary, CredentialVersion, RegenerateCertificate, SecretJson, TransitionalVersion,
@@ -19,11 +20,11 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Certificates {
     #[command(subcommand)]
-    verb: CertificatesVerb,
+    command: CertificatesCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum CertificatesVerb {
+enum CertificatesCommand {
     List(List),
     Regenerate(Regenerate),
     Rotate(rotate::Rotate),
@@ -31,14 +32,14 @@ enum CertificatesVerb {
     Versions(Versions),
 }
 
-impl Verb for Certificates {
+impl Run for Certificates {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
-        match self.verb {
-            CertificatesVerb::List(verb) => verb.run(context).await,
-            CertificatesVerb::Regenerate(verb) => verb.run(context).await,
-            CertificatesVerb::Rotate(verb) => verb.run(context).await,
-            CertificatesVerb::Transitional(verb) => verb.run(context).await,
-            CertificatesVerb::Versions(verb) => verb.run(context).await,
+        match self.command {
+            CertificatesCommand::List(command) => command.run(context).await,
+            CertificatesCommand::Regenerate(command) => command.run(context).await,
+            CertificatesCommand::Rotate(command) => command.run(context).await,
+            CertificatesCommand::Transitional(command) => command.run(context).await,
+            CertificatesCommand::Versions(command) => command.run(context).await,
         }
     }
 }
@@ -54,7 +55,7 @@ struct List {
     all_types: bool,
 }
 
-impl Verb for List {
+impl Run for List {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let certificates = match (&self.name, self.all_types) {
@@ -90,7 +91,7 @@ struct Regenerate {
     duration: Option<u32>,
 }
 
-impl Verb for Regenerate {
+impl Run for Regenerate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
@@ -133,7 +134,7 @@ struct TransitionalOptions {
     clear: bool,
 }
 
-impl Verb for Transitional {
+impl Run for Transitional {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
@@ -161,7 +162,7 @@ struct Versions {
     current: bool,
 }
 
-impl Verb for Versions {
+impl Run for Versions {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
@@ -287,12 +288,12 @@ fn yes(is_set: bool) -> String {
     if is_set { "yes" } else { "" }.to_owned()
 }
 
-pub(super) const EXAMPLES: [VerbExamples; 5] = [
-    VerbExamples::new("certificates list", LIST_EXAMPLES),
-    VerbExamples::new("certificates regenerate", REGENERATE_EXAMPLES),
-    VerbExamples::new("certificates rotate", rotate::EXAMPLES),
-    VerbExamples::new("certificates transitional", TRANSITIONAL_EXAMPLES),
-    VerbExamples::new("certificates versions", VERSIONS_EXAMPLES),
+pub(super) const EXAMPLES: [CommandExamples; 5] = [
+    CommandExamples::new("certificates list", LIST_EXAMPLES),
+    CommandExamples::new("certificates regenerate", REGENERATE_EXAMPLES),
+    CommandExamples::new("certificates rotate", rotate::EXAMPLES),
+    CommandExamples::new("certificates transitional", TRANSITIONAL_EXAMPLES),
+    CommandExamples::new("certificates versions", VERSIONS_EXAMPLES),
 ];
 
 const LIST_EXAMPLES: &[Example] = &[

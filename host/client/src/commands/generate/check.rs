@@ -26,7 +26,7 @@ pub(super) async fn known_type(
     match types.into_iter().find(is_named) {
         Some(known) => Ok(Some(known).filter(|known| known.parameters.is_object())),
         None => Err(Failure::Usage(format!(
-            "unknown type {credential_type}; the server has {}",
+            "unknown type {credential_type}; the types of the server are {}",
             names.join(", ")
         ))),
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use serde_json::{Map, Value, json};
 
-use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use super::run::{Completion, Context, Example, Failure, Run, help};
 use crate::{
     GenerateCredential, GenerateMode, KnownType, SecretJson,
     input::{metadata, object, text_of},
@@ -45,7 +45,7 @@ enum Mode {
     Overwrite,
 }
 
-impl Verb for Generate {
+impl Run for Generate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let known = if self.parameters.need_description() {
@@ -94,7 +94,7 @@ pub struct Regenerate {
     metadata: Option<SecretJson>,
 }
 
-impl Verb for Regenerate {
+impl Run for Regenerate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let version = client

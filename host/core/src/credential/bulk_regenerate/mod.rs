@@ -146,7 +146,7 @@ impl Credentials {
             if refused.is_some_and(|refused| refused.as_str() == generator.identity().digest) {
                 return Err(Failure::PluginInUse(credential_type));
             }
-            let generator = generator.in_turn();
+            let generator = generator.for_bulk_work();
             types.push(OfOneType { generator, bases });
         }
         Ok(types)

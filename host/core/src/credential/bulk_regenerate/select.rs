@@ -315,7 +315,7 @@ impl<'a> Permits<'a> {
     pub(super) fn written(&self, versions: &[StoredVersion]) {
         for version in versions {
             if let Ok(permit) = self.to_write(&version.name) {
-                permit.touched_version(version.credential_id, version.id);
+                permit.record_version(version.credential_id, version.id);
             }
         }
     }

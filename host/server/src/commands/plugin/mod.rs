@@ -1,6 +1,6 @@
 //! `keywright plugin …`: plugins without a server, for their authors and for operators.
 //!
-//! A new verb is a struct of arguments, whose help ends with examples that `tests/plugins/author/` runs, and a variant
+//! A new command is a struct of arguments, whose help ends with examples that `tests/plugins/author/` runs, and a variant
 //! of [`PluginCommand`].
 
 mod arguments;

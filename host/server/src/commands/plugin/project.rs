@@ -44,11 +44,11 @@ impl New {
             Kind::Resolver => ("resolver", "inspect"),
         };
         output::print(&format!(
-            "{name} holds a {role} that works. Next:\n\n  \
+            "Created a working {role} in the folder {name}. Next:\n\n  \
              cd {name}\n{}  \
              keywright plugin build\n  \
              keywright plugin {next} {name}.wasm\n\n\
-             README.md says what to edit, and how to use it.\n",
+             README.md explains what to edit and how to use it.\n",
             preparation(lang)
         ))?;
         Ok(ExitCode::SUCCESS)

@@ -129,12 +129,9 @@ fn speed_table(speed: Speed) -> String {
         format!("microseconds, of {} calls", speed.calls),
         "p50",
         "p99",
-        line("making an instance", speed.instantiation),
-        line(
-            "the overhead of a call, in an instance of its own",
-            speed.overhead
-        ),
-        line("making a value, in an instance of its own", speed.call),
+        line("creating an instance", speed.instantiation),
+        line("overhead of a call in a new instance", speed.overhead),
+        line("generating a value in a new instance", speed.call),
     )
 }
 
@@ -242,7 +239,7 @@ fn report_table(report: &ConformanceReport) -> String {
     if let Some(entropy) = &report.entropy {
         let _ = writeln!(
             text,
-            "\n{} values were compared, and {} random bits flipped; at least {} bits are drawn for a value",
+            "\ncompared {} values and flipped {} random bits; generating a value uses at least {} random bits",
             entropy.values, entropy.flipped_bits, entropy.drawn_bits
         );
     }

@@ -14,7 +14,7 @@ pub(super) fn lock_credentials(names: &[String]) -> Statement {
     LOCK_CREDENTIALS.bind([], names.iter().map(String::as_str))
 }
 
-/// Inserts the credentials of new versions with these ids, except those whose names exist by now. Unused rows have no id.
+/// Inserts the credentials of new versions with these ids, except credentials whose names exist by now. Unused rows have no id.
 pub(super) fn insert_credentials(credentials: &[(Uuid, &NewVersion)]) -> Statement {
     let (query, count) = INSERT_CREDENTIALS.with_placeholders(credentials.len());
     (0..count).fold(query, |query, row| {

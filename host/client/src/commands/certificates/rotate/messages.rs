@@ -18,7 +18,7 @@ pub(super) fn state(rotation: &Rotation) -> String {
         ),
         Stage::Renewed => format!(
             "No certificate in use is signed by the old version of {name}. Deploy the regenerated certificates. Continue when no \
-             old certificate is presented any more."
+             server or client presents an old certificate any more."
         ),
     }
 }
@@ -36,7 +36,7 @@ pub(super) fn end(rotation: &Rotation, has_completed: bool) -> String {
 /// Reports that the request for a step failed, although the step was taken.
 pub(super) fn taken_despite_error(step: Step, error: &Error) -> String {
     format!(
-        "The request for step {} failed ({error}), but the server took the step.",
+        "The request for step {} failed ({error}), but the server completed the step.",
         step.number()
     )
 }

@@ -10,8 +10,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     Client, Rotation, RotationError, Stage, Step,
-    commands::verb::{
-        AUTHORITY, AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Verb, help,
+    commands::run::{
+        AUTHORITY, AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Run, help,
     },
     input::confirm,
     new_file::{Readers, write_whole},
@@ -60,7 +60,7 @@ struct Pace {
     yes: bool,
 }
 
-impl Verb for Rotate {
+impl Run for Rotate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let mut run = RotationRun {
             client: context.client()?,
@@ -78,7 +78,7 @@ impl Verb for Rotate {
     }
 }
 
-/// One run of the verb.
+/// One run of the command.
 struct RotationRun {
     client: Client,
     rotate: Rotate,

@@ -1,4 +1,4 @@
-//! The parts common to all verbs: the trait, the common arguments, the context of a run, examples, and shutdown signals.
+//! The parts common to all commands: the trait, the common arguments, the context of a run, examples, and shutdown signals.
 
 use std::{
     fmt::Write,
@@ -25,17 +25,17 @@ use crate::{
     session::{Arguments, Settings, SettingsError, StoredSession},
 };
 
-/// A verb with its arguments.
-pub(crate) trait Verb {
-    /// Runs the verb. A shutdown signal drops the future before it completes.
+/// A command with its arguments.
+pub(crate) trait Run {
+    /// Runs the command. A shutdown signal drops the future before it completes.
     async fn run(self, context: &Context) -> Result<Completion, Failure>;
 }
 
-// The verb's own arguments and the common arguments.
+// The command's own arguments and the common arguments.
 #[derive(Debug, Args)]
 #[expect(
     missing_docs,
-    reason = "a doc comment would replace the help of the verb"
+    reason = "a doc comment would replace the help of the command"
 )]
 pub struct Invocation<Own: Args> {
     #[command(flatten)]
@@ -44,9 +44,9 @@ pub struct Invocation<Own: Args> {
     common: Arguments,
 }
 
-/// Runs a verb until it completes or a shutdown signal arrives. A signal drops the verb's future; `Drop` implementations restore
-/// the terminal's echo and remove incomplete files.
-pub(super) async fn invoke<Own: Args + Verb>(
+/// Runs a command until it completes or a shutdown signal arrives. A signal drops the command's future; `Drop` implementations
+/// restore the terminal's echo and remove incomplete files.
+pub(super) async fn invoke<Own: Args + Run>(
     invocation: Invocation<Own>,
 ) -> Result<Completion, Failure> {
     let interruption = Interruption::listen()
@@ -59,7 +59,7 @@ pub(super) async fn invoke<Own: Args + Verb>(
     }
 }
 
-/// The settings and the output of a verb.
+/// The settings and the output of a command.
 pub(crate) struct Context {
     pub(crate) output: Output,
     pub(crate) settings: Settings,
@@ -130,7 +130,7 @@ pub(super) fn reporting_retries(builder: ClientBuilder) -> ClientBuilder {
     })
 }
 
-/// One example of a verb.
+/// One example of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
     /// The purpose of the example, in the imperative.
@@ -141,18 +141,18 @@ pub struct Example {
     pub before: &'static [&'static str],
 }
 
-/// The examples of one verb.
+/// The examples of one command.
 #[derive(Clone, Copy, Debug)]
-pub struct VerbExamples {
-    /// The verb as typed, such as `certificates list`.
-    pub verb: &'static str,
+pub struct CommandExamples {
+    /// The name as typed, such as `certificates list`.
+    pub name: &'static str,
     /// Its examples.
     pub examples: &'static [Example],
 }
 
-impl VerbExamples {
-    pub(crate) const fn new(verb: &'static str, examples: &'static [Example]) -> Self {
-        Self { verb, examples }
+impl CommandExamples {
+    pub(crate) const fn new(name: &'static str, examples: &'static [Example]) -> Self {
+        Self { name, examples }
     }
 }
 
@@ -243,7 +243,7 @@ pub(super) const AUTHORITY_AND_LEAF: &[&str] = &[
 pub(super) const AUTHORITY: &str =
     "keywright generate /demo/root --type certificate --common-name root --is-ca";
 
-/// The time in which a verb must stop before the program exits. It exceeds the time that an interrupted export waits for the
+/// The time in which a command must stop before the program exits. It exceeds the time that an interrupted export waits for the
 /// reader of its output.
 const STOP_TIME_MAX: Duration = Duration::from_secs(4);
 
