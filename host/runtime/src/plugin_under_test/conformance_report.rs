@@ -91,7 +91,7 @@ impl PluginUnderTest {
                     idempotent(&guest),
                 ),
                 check(
-                    "a parameter that it does not know is refused",
+                    "an unknown parameter is refused",
                     refuses_unknown(&guest),
                 ),
                 check(
