@@ -108,6 +108,9 @@ async fn provoke_start_error(text: &str) -> String {
     let plain = Options::default();
     match text {
         "there is no such setting" => checked("connections_max", "conections_max"),
+        "reading a secret …: No such file or directory" => {
+            checked("keywright.service/encryption.key", "keywright.service/absent.key")
+        }
         "there is no folder …" => checked("lib/keywright/keywright.db", "lib/absent/keywright.db"),
         "does not match server.tls.certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
         "unknown environment variable …" => {
