@@ -68,7 +68,7 @@ fn every_kind_of_weak_randomness_is_detected() {
 fn faults_other_than_weak_randomness_are_detected() {
     let workshop = Workshop::with(&["hostile"]);
     // The plugin accepts every parameter.
-    let unknown = "an unknown parameter is refused";
+    let unknown = "a parameter that it does not know is refused";
     for (settings, claim, reason) in [
         (json!({}), unknown, "it accepted"),
         (

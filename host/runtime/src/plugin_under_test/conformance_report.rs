@@ -90,7 +90,10 @@ impl PluginUnderTest {
                     "its canonical parameters are their own canonical form",
                     idempotent(&guest),
                 ),
-                check("an unknown parameter is refused", refuses_unknown(&guest)),
+                check(
+                    "a parameter that it does not know is refused",
+                    refuses_unknown(&guest),
+                ),
                 check(
                     "its values match its schema",
                     makes_values(&guest, now_seconds),

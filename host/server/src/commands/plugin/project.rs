@@ -35,11 +35,11 @@ impl New {
         begin(Path::new("."), &name, lang)
             .map_err(|refused| StartupError::while_doing("creating the project", refused))?;
         output::print(&format!(
-            "Created {name}, a generator that works. Next:\n\n  \
+            "{name} holds a generator that works. Next:\n\n  \
              cd {name}\n{}  \
              keywright plugin build\n  \
              keywright plugin test {name}.wasm\n\n\
-             README.md explains what to edit and how to use the plugin.\n",
+             README.md says what to edit, and how to use it.\n",
             preparation(lang)
         ))?;
         Ok(ExitCode::SUCCESS)
