@@ -68,9 +68,9 @@ pub(crate) enum RefusedFor {
 impl RefusedFor {
     fn label(self) -> &'static str {
         match self {
-            Self::RequestsPerActor => "actor_places",
+            Self::RequestsPerActor => "actor_requests",
             Self::ActorRate => "actor_rate",
-            Self::Requests => "places",
+            Self::Requests => "requests",
         }
     }
 }

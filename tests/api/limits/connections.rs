@@ -133,7 +133,7 @@ async fn an_actor_over_its_request_limit_is_429_and_others_succeed() {
         assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
         assert!(!refused.error().is_empty());
         other.get("/version").await.expect(200);
-        let of_actor = [("reason", "actor_places")];
+        let of_actor = [("reason", "actor_requests")];
         let counted = server.scrape().await.sum(REFUSED, &of_actor);
         assert_eq!(counted, Some(1.0));
         assert_eq!(server.scrape().await.sum(REFUSED, &[]), Some(1.0));

@@ -194,7 +194,9 @@ fn settings_in_the_documents_are_valid() {
     }
     let key = "b2xkIGtleSwgb2xkIGtleSwgb2xkIGtleSwgb2xkISE=";
     fs::write(layout.path("etc/keywright/old.key"), key).unwrap();
-    fs::write(layout.path("etc/keywright/registry.password"), "password\n").unwrap();
+    for name in ["database-password", "registry.password"] {
+        fs::write(layout.path("etc/keywright").join(name), "password\n").unwrap();
+    }
     let variables = [("OLDEST_ENCRYPTION_PASSWORD", "correct horse battery staple")];
     let mut count = 0;
     for name in documents() {
