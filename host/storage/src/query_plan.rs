@@ -342,60 +342,19 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     let delete_versions = retention::delete_versions(engine, 3);
     let replace_envelopes = encryption_key::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
-    [
-        credential::VERSION_BY_ID,
-        credential::NAME_FROM_VERSION_ID,
-        credential::NAME_FROM_CREDENTIAL_ID,
-        credential::STORED_NAME,
-        credential::VERSIONS_NEWEST_FIRST,
-        credential::VERSIONS_CURRENT,
-        credential::VERSION_IDS_NEWEST_FIRST,
-        credential::VERSION_IDS_CURRENT,
-        credential::SIZE_OF_VERSIONS,
-        credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
-        credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
-        credential::VERSIONS_OF_CREDENTIAL_CURRENT,
-        credential::CERTIFICATES,
-        credential::CERTIFICATE_BY_NAME,
-        credential::CERTIFICATES_OF_ALL_TYPES,
-        credential::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
-        credential::CERTIFICATES_SIGNED_BY,
-        credential::ISSUED_BY,
-        credential::CERTIFICATES_BY_EXPIRY,
-        find::FIND_BELOW,
-        find::FIND_EXPIRING,
-        find::FIND_EXPIRING_BELOW,
-        find::EFFECTIVE_EXPIRIES,
-        find::EFFECTIVE_EXPIRIES_BELOW,
-        find::GENERATED_BY,
-        find::GENERATED_BY_BELOW,
-        credential::CREDENTIAL_BY_NAME,
-        credential::CREDENTIAL_AND_NEWEST_VERSION,
-        credential::INSERT_CREDENTIAL,
-        credential::CREDENTIAL_BY_ID,
-        credential::VERSION_OF_CREDENTIAL,
-        credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
-        credential::CLEAR_TRANSITIONAL,
-        credential::SET_TRANSITIONAL,
-        credential::DELETE_VERSION,
-        credential::POINT_AT_VERSIONS,
-        credential::DELETE_CREDENTIAL,
-        credential::PING,
-        retention::PAGE,
-        &delete_versions,
-        &replace_envelopes,
-        &of_actor_on,
-    ]
-    .iter()
-    .chain(STATEMENTS_ABOUT_PERMISSIONS)
-    .chain(STATEMENTS_OF_SERVERS)
-    .chain(statements_of(engine))
-    .map(|&statement| statement.to_owned())
-    .chain(signed_by.into_iter().flatten())
-    .chain(batches(engine))
-    .chain(by_names.into_iter().flatten())
-    .chain(texts_of(engine))
-    .collect()
+    let built = [delete_versions, replace_envelopes, of_actor_on];
+    STATEMENTS_ABOUT_CREDENTIALS
+        .iter()
+        .chain(STATEMENTS_ABOUT_PERMISSIONS)
+        .chain(STATEMENTS_OF_SERVERS)
+        .chain(statements_of(engine))
+        .map(|&statement| statement.to_owned())
+        .chain(built)
+        .chain(signed_by.into_iter().flatten())
+        .chain(batches(engine))
+        .chain(by_names.into_iter().flatten())
+        .chain(texts_of(engine))
+        .collect()
 }
 
 fn batches(engine: Engine) -> Vec<String> {
@@ -404,6 +363,48 @@ fn batches(engine: Engine) -> Vec<String> {
         Engine::Sqlite => Vec::new(),
     }
 }
+
+const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
+    credential::VERSION_BY_ID,
+    credential::NAME_FROM_VERSION_ID,
+    credential::NAME_FROM_CREDENTIAL_ID,
+    credential::STORED_NAME,
+    credential::VERSIONS_NEWEST_FIRST,
+    credential::VERSIONS_CURRENT,
+    credential::VERSION_IDS_NEWEST_FIRST,
+    credential::VERSION_IDS_CURRENT,
+    credential::SIZE_OF_VERSIONS,
+    credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
+    credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+    credential::VERSIONS_OF_CREDENTIAL_CURRENT,
+    credential::CERTIFICATES,
+    credential::CERTIFICATE_BY_NAME,
+    credential::CERTIFICATES_OF_ALL_TYPES,
+    credential::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
+    credential::CERTIFICATES_SIGNED_BY,
+    credential::ISSUED_BY,
+    credential::CERTIFICATES_BY_EXPIRY,
+    find::FIND_BELOW,
+    find::FIND_EXPIRING,
+    find::FIND_EXPIRING_BELOW,
+    find::EFFECTIVE_EXPIRIES,
+    find::EFFECTIVE_EXPIRIES_BELOW,
+    find::GENERATED_BY,
+    find::GENERATED_BY_BELOW,
+    credential::CREDENTIAL_BY_NAME,
+    credential::CREDENTIAL_AND_NEWEST_VERSION,
+    credential::INSERT_CREDENTIAL,
+    credential::CREDENTIAL_BY_ID,
+    credential::VERSION_OF_CREDENTIAL,
+    credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
+    credential::CLEAR_TRANSITIONAL,
+    credential::SET_TRANSITIONAL,
+    credential::DELETE_VERSION,
+    credential::POINT_AT_VERSIONS,
+    credential::DELETE_CREDENTIAL,
+    credential::PING,
+    retention::PAGE,
+];
 
 /// Statements on permissions with a fixed number of paths.
 const STATEMENTS_ABOUT_PERMISSIONS: &[&str] = &[

@@ -369,8 +369,7 @@ mod tests {
             ),
             (nothing, "lenght is unknown; this type has no parameters"),
         ] {
-            let requested = json!({"lenght": 8}).as_object().unwrap().clone();
-            let requested = RequestedParameters::from(requested);
+            let requested = RequestedParameters::from_iter([("lenght".to_owned(), "8".to_owned())]);
             let violation = schema.requested(&requested).unwrap_err();
             assert_eq!(violation.to_string(), refused);
         }
