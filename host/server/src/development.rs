@@ -268,7 +268,7 @@ mod tests {
     fn quotes_in_the_plugin_folder_are_escaped() {
         let listen = &"127.0.0.1:8844".parse().unwrap();
         let written = configuration(Path::new(r#"/a\ "b""#), listen);
-        let line = r#"component = "/a\ "b"/rsa.wasm""#;
+        let line = r#"component = "/a\\ \"b\"/rsa.wasm""#;
         assert!(written.contains(line), "{written}");
     }
 }

@@ -184,8 +184,9 @@ fn truncated(text: &str, bytes_max: usize) -> Cow<'_, str> {
 }
 
 /// The known query parameters. None of them contains a credential's value.
-const PARAMETERS: [&str; 11] = [
+const PARAMETERS: [&str; 13] = [
     "actor",
+    "all_types",
     "credential_name",
     "current",
     "effective",
@@ -195,6 +196,7 @@ const PARAMETERS: [&str; 11] = [
     "name-like",
     "operation",
     "path",
+    "provenance",
     "versions",
 ];
 

@@ -332,9 +332,9 @@ pub(crate) const CERTIFICATES_OF_ALL_TYPES: &str = newest_certificate_first!(
 
 pub(crate) const CERTIFICATE_OF_ANY_TYPE_BY_NAME: &str = newest_certificate_first!(select_listed!(
     "credential c",
-    "c.name_folded = $1 and (c.credential_type = 'certificate' or c.newest_expires_at is not null or exists (
-        select 1 from credential_version n where n.sequence = c.newest_sequence and n.signed_by_folded is not null
-    ))"
+    "c.name_folded = $1 and (c.credential_type = 'certificate' or c.newest_expires_at is not null or (
+        select n.signed_by_folded from credential_version n where n.sequence = c.newest_sequence
+    ) is not null)"
 ));
 
 pub(crate) const CERTIFICATES_SIGNED_BY: &str = "

@@ -209,7 +209,7 @@ fn invalid_entries_are_reported_and_the_others_are_read() {
         "entry 6, line 10 /f: value must be a string",
         "entry 7, line 11 /g: a mapping has a duplicate key",
         "entry 8, line 12 /h: a tag is not in YAML's core schema",
-        "entry 9, line 13 /i: unknown field; allowed fields are name, type, value and metadata",
+        "entry 9, line 13 /i: unknown field; allowed fields are name, type, value, metadata, generated_by and parameters",
         "entry 10, line 14 /j: infinity and NaN are not allowed",
         "entry 11, line 15 /k: a key is not a string",
         "entry 12, line 16 : missing name",
