@@ -1,6 +1,6 @@
 //! `keywright plugin test`, and the notes of plugins.
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Server, release};
 use serde_json::{Value, json};
 
 use super::Workshop;
@@ -92,6 +92,20 @@ fn faults_other_than_weak_randomness_are_detected() {
             "{claim}: {found:#?}"
         );
     }
+}
+
+#[test]
+fn random_value_without_a_secret_part_is_a_fault() {
+    let workshop = Workshop::with(&[]);
+    let open = (r#""writeOnly": true"#, r#""writeOnly":false"#);
+    workshop.write("open.wasm", release("password", open));
+    let tested = workshop.json(&["test", "open.wasm"], 3);
+    let claim = "its value schema marks the secrets in random values";
+    let found = faults(&tested);
+    assert!(
+        matches!(found[..], [(what, why)] if what == claim && why.contains(r#""writeOnly": true"#)),
+        "{found:#?}"
+    );
 }
 
 #[test]

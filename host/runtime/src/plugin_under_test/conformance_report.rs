@@ -93,6 +93,10 @@ impl PluginUnderTest {
                     makes_values(&guest, now_seconds),
                 ),
             ];
+            if guest.description.entropy_bits_min.is_some() {
+                let claim = "its value schema marks the secrets in random values";
+                checks.push(check(claim, marks_secrets(&guest)));
+            }
             for (number, vector) in (1..).zip(vectors) {
                 let claim = format!("expectation {number} is met");
                 checks.push(check(&claim, self.meets(vector, &usage)));
@@ -291,6 +295,15 @@ fn makes_values(guest: &GeneratorGuest, now_seconds: u64) -> Result<(), String> 
     }
     Ok(())
 }
+
+fn marks_secrets(guest: &GeneratorGuest) -> Result<(), String> {
+    let marks = guest.description.value_schema.has_secrets();
+    marks.then_some(()).ok_or_else(|| NO_SECRETS.to_owned())
+}
+
+/// The reason if the value schema marks no secret.
+const NO_SECRETS: &str = "no part of its value is secret, so plugin run shows all of it, and recover receives all of it; \
+     set \"writeOnly\": true on the whole value or on each secret field";
 
 /// Returns the parameter that a refusal names, or an empty string for a refusal without a parameter. Returns `None` for other
 /// errors.

@@ -59,6 +59,11 @@ impl ValueSchema {
         self.secrecy.parts(value)
     }
 
+    /// Returns whether the schema marks any part as secret.
+    pub(crate) fn has_secrets(&self) -> bool {
+        self.secrecy != Secrecy::Open
+    }
+
     /// Replaces each secret part with a marker.
     pub(crate) fn redact(&self, value: &mut Value) {
         self.secrecy.redact(value);
