@@ -164,7 +164,7 @@ async fn a_malformed_setting_is_the_operators_error() {
     let error = interpolate(&server, json!({})).await.expect(500).error();
     assert_eq!(
         error,
-        "the plugin resolver reported that its settings are invalid"
+        "the plugin resolver reported that its settings are invalid; the log has its message"
     );
     let named = "the setting `references_in_strings` must be true or false";
     assert!(server.log().contains(named), "{}", server.log());

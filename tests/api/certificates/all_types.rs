@@ -1,11 +1,12 @@
 //! `GET /api/v1/certificates` with `all_types`: certificates in credentials of other types.
 
+use chrono::{DateTime, Utc};
 use keywright_harness::{Options, Server, component};
 use serde_json::{Value, json};
 
 use super::{CERTIFICATES, Certificate, summary};
 use crate::{
-    external_certificates::{DURATION_DAYS, authority, expired_certificate},
+    external_certificates::{authority_for_days, expired_certificate},
     given,
 };
 
@@ -108,7 +109,7 @@ async fn another_type_is_found_by_name_only_on_request() {
 #[tokio::test]
 async fn a_set_value_is_listed_with_the_expiry_of_its_certificate() {
     let server = server_with_svid().await;
-    let external = authority("external");
+    let external = authority_for_days("external", 20_000);
     given::set(&server, "/set", SVID, svid_value(&external.certificate)).await;
     let set = listed(&server, "?all_types=true").await.swap_remove(0);
     assert_eq!(set["name"], "/set");
@@ -124,12 +125,15 @@ async fn a_set_value_is_listed_with_the_expiry_of_its_certificate() {
         assert_eq!(set["versions"][0][mark], same[mark], "{mark}");
     }
     assert_eq!(set["signed_by"], "/set");
-    let find = async |days: u64| {
+    let expires_at = same["expiry_date"].as_str().unwrap();
+    let expires_at: DateTime<Utc> = expires_at.parse().unwrap();
+    let days_left = (expires_at - Utc::now()).num_days();
+    let find = async |days: i64| {
         let query = format!("path=/&expires-within-days={days}");
         given::found_names(&server, &query).await
     };
-    assert!(!find(DURATION_DAYS / 2).await.contains(&"/set".to_owned()));
-    assert!(find(DURATION_DAYS).await.contains(&"/set".to_owned()));
+    assert!(!find(days_left - 1).await.contains(&"/set".to_owned()));
+    assert!(find(days_left + 1).await.contains(&"/set".to_owned()));
     // A value without a certificate is not listed.
     given::set(&server, "/set", SVID, json!({"x509_svid_key": "key"})).await;
     assert!(!names(&listed(&server, "?all_types=true").await).contains(&"/set"));

@@ -348,7 +348,7 @@ fn plugins_are_not_compiled_if_there_are_errors() {
         let checked = checked_without_compiling(&layout).expect(1);
         let output = &checked.output;
         assert!(output.contains(&format!("\n{setting}: ")), "{output}");
-        assert!(output.contains("warning: plugins: were not compiled"));
+        assert!(output.contains("warning: plugins: the components were not compiled"));
     }
 }
 

@@ -428,6 +428,7 @@ async fn other_types_are_found_by_their_newest_version_and_are_no_cas() {
         fixture
             .write(NewVersion {
                 attributes: VersionAttributes {
+                    is_generated: Some(true),
                     signed_by: Some(CredentialName::parse(signer).unwrap()),
                     issuer: Some(IssuerVersion {
                         version_id: Some(Uuid::from_u128(7)),

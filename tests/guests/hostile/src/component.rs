@@ -225,7 +225,10 @@ impl resolver::Guest for Component {
                 Ok(vec![reference(behaviour.trim_start_matches("at:"), "x")])
             }
             Some(behaviour) => match behave(behaviour) {
-                Ok(name) => Ok(vec![reference("/a", &name)]),
+                Ok(name) => Ok(vec![resolver::Reference {
+                    name,
+                    ..reference("/a", "")
+                }]),
                 Err(Failure::Misconfigured(text)) => Err(resolver::Failure::Misconfigured(text)),
                 Err(_) => Err(resolver::Failure::Other("failed".to_owned())),
             },
