@@ -117,7 +117,7 @@ impl Options {
         self
     }
 
-    /// Replaces the shared encryption key: the lines of the keys' sections.
+    /// Replaces the shared encryption key. `sections` contains the sections of the new keys.
     pub fn encryption(mut self, sections: &str) -> Self {
         self.encryption = Some(sections.to_owned());
         self
@@ -135,7 +135,7 @@ impl Options {
         self
     }
 
-    /// Replaces the default storage: the lines of its section.
+    /// Replaces the default storage. `lines` contains the lines of the section `storage`.
     pub fn storage(mut self, lines: &str) -> Self {
         self.storage = Some(lines.to_owned());
         self
@@ -177,7 +177,7 @@ impl Options {
         self
     }
 
-    /// Returns the section `storage` of a server that shares the storage of a server with these options in this folder.
+    /// Returns the section `storage` for a second server on the same storage. The first server has these options and this folder.
     pub(crate) fn shared_storage(&self, directory: &Path) -> String {
         storage::shared_settings(directory, self.storage.as_deref())
     }

@@ -1,5 +1,5 @@
-//! The issuer of a plugin: it refuses certificate bodies that break a rule, and the private key of its CA is never in the
-//! guest's memory, not even while the guest uses it.
+//! The `issuer` resource, a signing CA that the host passes to a plugin. It refuses certificate bodies that break a rule. The
+//! CA's private key is never in the guest's memory, not even while the guest uses the issuer.
 
 use chrono::{DateTime, Duration, Utc};
 use keywright_harness::{Options, Server, hexadecimal};
@@ -19,7 +19,7 @@ const DURATION_DAYS: i64 = 2;
 const KEY_USAGE: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x0f];
 const UNKNOWN: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x63];
 
-/// Certificates of the server whose bodies the hostile plugin modifies.
+/// Certificates that the server generated. The tests modify their bodies and have the hostile plugin request a signature.
 struct Signed {
     root: Value,
     leaf: Value,
@@ -76,7 +76,7 @@ async fn unknown_critical_extension_is_refused() {
 
 const OWN_KEY_REFUSED: &str = "refused: the public key must not be the issuer's own";
 
-/// Asserts the result of signing such a body, for an issuer with a key of each type.
+/// Asserts that the result of signing the body from `wanted` starts with `words`, for an issuer with a key of each type.
 async fn assert_outcome(wanted: &dyn Fn(&Signed) -> Vec<u8>, days: i64, words: &str) {
     let server = server().await;
     for key_type in KEY_TYPES {
@@ -119,8 +119,9 @@ async fn signed(server: &Server, key_type: &str) -> Signed {
 }
 
 /// Passes a body to a guest's issuer, with a validity that starts now and lasts this number of days. Returns the guest's
-/// note: the result, and how often each of the texts in `masked` occurs in the guest's memory. The bytes of these texts are
-/// inverted. The validity must start in the second of the call, so the call is retried if the second passes.
+/// note: the result, and how often each of the texts in `masked` occurs in the guest's memory. Callers invert the bytes of these
+/// texts, so that the request itself adds no occurrence. The validity must start in the second of the call, so the call is
+/// retried if the second passes.
 async fn outcome(server: &Server, body: &[u8], days: i64, masked: &[String]) -> String {
     for _ in 0..ATTEMPTS_MAX {
         let parameters = json!({

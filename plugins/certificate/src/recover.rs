@@ -22,15 +22,17 @@ use crate::{
 
 /// Returns the stored parameters. Without stored parameters, reads them from the certificate.
 ///
-/// A certificate does not contain the name of the credential that signed it, so `ca` is omitted and the host adds it. Parts of the
-/// subject, usages and alternative names that parameters can't express, or would encode differently, are kept in [`Kept`], like
-/// a CA's constraints. The result is complete if only encodings and constraints were kept, and the key length can be requested.
-/// Extensions without a corresponding parameter do not affect this.
+/// A certificate does not contain the name of the credential that signed it, so `ca` is omitted and the host adds it. The subject,
+/// the usages and the alternative names are each kept in [`Kept`] if parameters can't express them or would encode them
+/// differently. The constraints of a CA are also kept. The result is complete if only encodings and constraints were kept, and the
+/// key length can be requested. Extensions without a corresponding parameter do not affect this.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidValue`] if there is no certificate, it is malformed, its kind of key can't be generated, or a part of it would
-/// be lost; [`Failure::Other`] if the stored value or parameters are malformed; [`Failure::Misconfigured`] for any setting.
+/// - [`Failure::InvalidValue`] if the certificate is missing or malformed, its kind of key can't be generated, or a part of it
+///   would be lost.
+/// - [`Failure::Other`] if the stored value or parameters are malformed.
+/// - [`Failure::Misconfigured`] if there is any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,

@@ -28,11 +28,12 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Takes the fields from the caller's parameters.
+    /// Takes the fields from the caller's parameters. If `is_kept`, the parameters also contain the encoded subject of a set
+    /// certificate, and no field is required.
     ///
     /// # Errors
     ///
-    /// If there is no field (unless the subject is kept), or a field is too long or contains control characters.
+    /// If all fields are missing and `is_kept` is false, or if a field is too long or contains characters that are not allowed.
     pub fn take(fields: &mut Fields, is_kept: bool) -> Result<Self, Violation> {
         let mut subject = Self::default();
         for field in &FIELDS {

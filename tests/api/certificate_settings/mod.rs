@@ -41,7 +41,7 @@ fn field(version: &Value, name: &str) -> String {
     field.as_str().unwrap().to_owned()
 }
 
-/// Returns the contents of `ca` if the first certificate signed and the second is trusted.
+/// Returns the expected contents of the field `ca`: the certificate of the signing CA, then the certificate of the trusted CA.
 fn both(signing: &str, trusted: &str) -> String {
     format!("{}\n{}\n", signing.trim(), trusted.trim())
 }

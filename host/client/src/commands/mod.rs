@@ -3,16 +3,24 @@
 //!
 //! To add a command:
 //!
-//! 1. If [`Client`](crate::Client) lacks the request, add it to the file of its noun in `api/`, and its types to `api/mod.rs`.
-//! 2. Add a file with a struct of arguments ([`clap::Args`]), whose doc comment is the command's help; an `impl` of
-//!    [`Run`](run::Run); and `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs.
+//! 1. If [`Client`](crate::Client) lacks the request, add it to the file in `api/` for the resource, such as `credentials.rs`.
+//!    Add its types to `api/mod.rs`.
+//! 2. Add a file with:
+//!
+//!    - a struct of arguments ([`clap::Args`]), whose doc comment is the command's help,
+//!    - an `impl` of [`Run`](run::Run), and
+//!    - `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs.
+//!
 //!    Implement [`Render`](crate::output::Render) for the response if it has no output yet.
 //! 3. Here, add a `mod` line, a variant to [`Command`] and a line to `Command::run`, all in alphabetical order, and a line to
 //!    [`examples()`].
-//! 4. Add tests in `tests/client/<noun>.rs`, or in the folder of its noun.
+//! 4. Add tests in `tests/client/`, in the file or folder for the resource.
 //!
-//! Add a command of a group, such as `certificates list`, to the file of the group instead: its struct and its `impl`, a variant
-//! of the group's enum with a line in its `run`, and its examples.
+//! A command of a group, such as `certificates list`, needs no file of its own. Add to the file of the group:
+//!
+//! - the struct and its `impl`,
+//! - a variant of the group's enum, with a line in the enum's `run`, and
+//! - the examples.
 
 mod bulk_regenerate;
 mod certificates;
