@@ -40,7 +40,7 @@ async fn ca_certificate_is_refused_unless_requested() {
 
 #[tokio::test]
 async fn other_issuer_name_is_refused() {
-    let words = "refused: the issuer must be the subject of the issuer's certificate";
+    let words = "refused: the issuer field must equal the subject of the issuing CA's certificate";
     assert_outcome(
         &|signed| body(&signed.of_other_issuer),
         DURATION_DAYS,

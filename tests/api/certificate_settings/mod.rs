@@ -66,7 +66,7 @@ async fn start_fails_with_a_minimum_over_3650_days() {
 }
 
 #[tokio::test]
-async fn start_fails_with_an_unknown_setting() {
+async fn start_fails_with_an_unknown_or_invalid_setting() {
     for line in [
         "minimum_duration_in_days = 1",
         "ca_minimum_duration_in_days = -1",
@@ -140,7 +140,7 @@ async fn repeating_a_request_below_the_minimum_converges() {
 }
 
 #[tokio::test]
-async fn an_inherited_duration_is_raised_on_every_regenerate() {
+async fn every_way_to_regenerate_raises_an_inherited_duration() {
     let server = Server::start().await;
     for (name, parameters) in [
         ("/root", json!({"is_ca": true, "duration": 30})),

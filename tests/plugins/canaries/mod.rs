@@ -195,7 +195,7 @@ password = "{password}"
 }
 
 #[tokio::test]
-async fn metrics_contain_no_secret_name_or_actor() {
+async fn metrics_contain_no_secrets_names_or_actors() {
     let server = Server::start_with(&Options::default().watched()).await;
     let mut canaries = Canaries::default();
     let name = format!("/{}", canaries.plant("a credential's name"));

@@ -166,7 +166,7 @@ const RULES: [Rule; 19] = [
         holds: has_signature_algorithm_of_issuer,
     },
     Rule {
-        message: "the issuer must be the subject of the issuer's certificate, byte for byte",
+        message: "the issuer field must equal the subject of the issuing CA's certificate, byte for byte",
         holds: names_issuer,
     },
     Rule {
