@@ -48,7 +48,7 @@ const ATTACKS: [Attack; 37] = [
             issuer: body.subject.clone(),
             ..body
         },
-        "the issuer must be the subject",
+        "the issuer field must equal the subject",
     ),
     (
         |body| Body {
