@@ -29,9 +29,7 @@
 //!   without them.
 
 mod caller;
-mod effective_permissions;
 mod permit;
-mod trail;
 
 use std::sync::Arc;
 
@@ -47,10 +45,9 @@ use crate::{
     },
 };
 
-pub use caller::{Authentication, Caller};
-pub(crate) use effective_permissions::EffectivePermissions;
+pub use caller::{AccessedResource, Account, Authentication, Caller, Granted, Trail};
+pub(crate) use permit::EffectivePermissions;
 pub use permit::Permit;
-pub use trail::{AccessedResource, Account, Granted, Trail};
 
 /// Decides which operations callers may perform.
 #[derive(Clone)]

@@ -13,13 +13,11 @@ mod generate;
 mod guest_constraints;
 mod name;
 mod parameters;
-mod provenance;
 mod read;
 mod regenerate;
 mod render;
 mod service;
 mod set;
-mod r#type;
 mod version;
 mod version_store;
 
@@ -37,14 +35,15 @@ pub(crate) use content::{Content, SealedFor, StoredCertificate};
 pub use content::{LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub use generate::{Generate, WriteMode, canonical_parameters, is_generated_from};
 pub use guest_constraints::BaseVersion;
-pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix};
+pub use name::{
+    CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix,
+    TypeError,
+};
 pub use parameters::{Parameters, RequestedParameters};
-pub use provenance::ImportedProvenance;
 pub use read::{Find, FindNames, FoundCredential, GeneratedCredential};
 pub use regenerate::{Regenerate, RegenerateCertificate, regeneration_parameters};
-pub use service::Credentials;
-pub use set::Set;
-pub use r#type::{CredentialType, KnownType, TypeError};
+pub use service::{Credentials, KnownType};
+pub use set::{ImportedProvenance, Set};
 pub use version::{
     CredentialVersion, DigestError, Issuance, IssuerVersion, METADATA_CHARACTERS_MAX, Metadata,
     MetadataError, PluginDigest, PluginIdentity, Provenance, StoredVersion, VersionAttributes,

@@ -6,7 +6,6 @@ mod check;
 mod encryption;
 mod permissions;
 mod plugins;
-mod reading;
 mod storage;
 
 use chrono::{DateTime, Utc};
@@ -34,14 +33,11 @@ pub use plugins::{
     Generator, GeneratorDescription, Generators, HostWork, POINTER_SEGMENTS_MAX, PluginCallError,
     PluginFaultError, REFERENCE_FIELDS_MAX, Recovered, Reference, Resolver, Resolvers, Violation,
 };
-pub use reading::{
-    CredentialKey, NewestSize, PermittedRead, PermittedReads, PermittedVersions, ReadVersions,
-    Receive, VersionKey, VersionSelection, VersionsSize,
-};
 pub use storage::{
-    Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-    NewVersion, ReadSigned, RepositoryError, SignedName, SignedTypes, TransitionalMoved,
-    TransitionalVersion, VersionDeleted,
+    Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
+    EXPIRY_MOMENTS, NewVersion, NewestSize, PermittedRead, PermittedReads, PermittedVersions,
+    ReadSigned, ReadVersions, Receive, RepositoryError, SignedName, SignedTypes, TransitionalMoved,
+    TransitionalVersion, VersionDeleted, VersionKey, VersionSelection, VersionsSize,
 };
 
 /// The source of the current time.

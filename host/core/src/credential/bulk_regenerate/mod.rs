@@ -1,6 +1,5 @@
 //! Atomically regenerating all credentials below a CA, or all credentials that a plugin generated.
 
-mod issuers;
 mod order;
 mod select;
 mod work;
