@@ -251,14 +251,13 @@ impl fmt::Display for Actor {
 
 /// The rule for actors that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum ActorError {
     /// The actor contains U+0000, which PostgreSQL can't store in text columns.
     #[error("an actor must not contain the character U+0000")]
     Character,
-    /// The actor is empty.
     #[error("an actor is required")]
     Missing,
-    /// The actor is longer than [`ACTOR_CHARACTERS_MAX`].
     #[error("an actor may have at most {ACTOR_CHARACTERS_MAX} characters")]
     TooLong,
 }
@@ -346,19 +345,17 @@ impl fmt::Display for PermissionPath {
 
 /// The rule that a path breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum PathError {
     /// The path has a character outside the allowed set, or an asterisk that is not the last segment.
     #[error(
         "a path may contain only letters, digits, the characters _ - / . : ( ) [ ], and an asterisk as its last segment"
     )]
     Character,
-    /// The path is empty.
     #[error("a path is required")]
     Missing,
-    /// The path has a doubled or a trailing slash.
     #[error("a path must not end with a slash or contain two in a row")]
     Slashes,
-    /// The path is longer than [`PERMISSION_PATH_CHARACTERS_MAX`].
     #[error(
         "a path may have at most {PERMISSION_PATH_CHARACTERS_MAX} characters, including its leading slash"
     )]

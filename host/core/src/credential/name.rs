@@ -40,6 +40,12 @@ impl CredentialName {
         &self.0
     }
 
+    /// Returns the name in lower case, the key of its credential.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
     /// Returns the lookup form of the name.
     #[must_use]
     pub fn lookup(&self) -> LookupName {
@@ -114,19 +120,16 @@ impl PathPrefix {
 
 /// The rule for credential names that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum NameError {
-    /// The name has a character outside the allowed set.
     #[error(
         "a credential name may contain only letters, digits and the characters _ - / . : ( ) [ ]"
     )]
     Character,
-    /// The name is empty.
     #[error("a credential name is required")]
     Missing,
-    /// The name has a doubled or a trailing slash.
     #[error("a credential name must not end with a slash or contain two in a row")]
     Slashes,
-    /// The name is longer than [`NAME_CHARACTERS_MAX`].
     #[error(
         "a credential name may have at most {NAME_CHARACTERS_MAX} characters, including its leading slash"
     )]

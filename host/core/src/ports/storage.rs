@@ -1,4 +1,4 @@
-//! Stored credentials and their versions: reading them, with permissions or without, and changing them.
+//! Stored credentials with their versions, and stored permissions.
 
 use std::ops::ControlFlow;
 
@@ -12,8 +12,8 @@ use crate::{
         GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
         StoredVersion, VersionAttributes,
     },
-    permission::{Actor, Operation, Permission, PermissionPath},
-    ports::Envelope,
+    permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
+    ports::{Envelope, RepositoryError},
 };
 
 /// Stored credentials and their versions.
@@ -301,20 +301,6 @@ pub enum VersionDeleted {
     IsOnly,
 }
 
-/// A database error.
-#[derive(Debug, thiserror::Error)]
-pub enum RepositoryError {
-    /// Stored data breaks a rule of the schema. Names the column, never the data.
-    #[error("the database is inconsistent: {0}")]
-    Inconsistent(&'static str),
-    /// The database is unreachable or timed out. A retry may succeed.
-    #[error("the database is not available")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Any other error.
-    #[error("the database refused a query")]
-    Query(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
 /// The types of the signed credentials that a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedTypes {
@@ -460,4 +446,68 @@ pub struct ReadVersions {
     pub selection: VersionSelection,
     /// The ids of the existing versions, in the order of the selection.
     pub ids: Vec<Uuid>,
+}
+
+/// Stored permissions. An actor has at most one permission on a path.
+///
+/// If a method that writes fails, it has written nothing, unless the commit succeeded and its response was lost.
+#[async_trait]
+pub trait PermissionRepository: Send + Sync {
+    /// Returns the permissions of an actor on any of these paths, in no particular order, with one query.
+    async fn of_actor_on(
+        &self,
+        actor: &Actor,
+        paths: &[PermissionPath],
+    ) -> Result<Vec<Permission>, RepositoryError>;
+
+    /// Like [`PermissionRepository::of_actor_on`], and also returns the stored name of a credential with the same query. If
+    /// there is no such permission, the name may be `None` even if the credential exists.
+    async fn of_actor_on_name(
+        &self,
+        actor: &Actor,
+        paths: &[PermissionPath],
+        name: &LookupName,
+    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryError>;
+
+    /// Returns all permissions of an actor, in no particular order.
+    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryError>;
+
+    /// Adds each of these permissions, or adds its operations to the actor's existing permission on the path, in one
+    /// transaction.
+    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryError>;
+
+    /// Like [`PermissionRepository::grant`], but changes nothing if the existing permissions of one of the actors already
+    /// cover this actor's grant. Permissions on enclosing paths count, too. The check and the change are one transaction. Returns the
+    /// resulting permissions in the order of the grants, or `None` if nothing was changed.
+    async fn grant_uncovered(
+        &self,
+        grants: &[Grant],
+    ) -> Result<Option<Vec<Permission>>, RepositoryError>;
+
+    /// Returns the permission with this id, or `None`.
+    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError>;
+
+    /// Returns the permissions on exactly this path, in the order in which they were added.
+    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryError>;
+
+    /// Adds a permission. Returns `None` and changes nothing if the actor already has a permission on the path.
+    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError>;
+
+    /// Replaces the operations of the permission with this id. Returns the changed permission, or `None` if it does not
+    /// exist.
+    async fn replace_operations(
+        &self,
+        id: Uuid,
+        operations: Operations,
+    ) -> Result<Option<Permission>, RepositoryError>;
+
+    /// Deletes the permission with this id. Returns it, or `None` if it does not exist.
+    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError>;
+
+    /// Deletes the permission of an actor on exactly this path. Returns it, or `None` if it does not exist.
+    async fn delete_of_actor_on(
+        &self,
+        actor: &Actor,
+        path: &PermissionPath,
+    ) -> Result<Option<Permission>, RepositoryError>;
 }

@@ -18,18 +18,18 @@ use futures_util::{
 use uuid::Uuid;
 
 use super::{
-    order::{Order, folded_name, folded_signer},
+    order::{Order, folded_signer},
     select::Permits,
 };
 use crate::{
     Failure,
     credential::{
-        CredentialName, Credentials, IssuerVersion, LookupName, Parameters, StoredVersion,
-        authority::{Authority, TransitionalParent},
+        CredentialName, IssuerVersion, LookupName, Parameters, RegenerateCredentials,
+        StoredVersion,
         content::StoredCertificate,
         guest_constraints::IS_CA,
         regenerate::signer_of,
-        version::is_authority,
+        version_store::{Authority, TransitionalParent},
     },
     ports::{AppendCondition, Generator, NewVersion, ReadVersions},
 };
@@ -83,7 +83,7 @@ pub(super) struct Failures {
 
 /// One attempt of a bulk regeneration.
 pub(super) struct Work<'a> {
-    credentials: &'a Credentials,
+    regenerate: &'a RegenerateCredentials,
     permits: &'a Permits<'a>,
     signers: Signers<'a>,
     failures: Failures,
@@ -91,14 +91,14 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     pub(super) fn new(
-        credentials: &'a Credentials,
+        regenerate: &'a RegenerateCredentials,
         permits: &'a Permits<'a>,
         failures: Failures,
     ) -> Self {
         Self {
-            credentials,
+            regenerate,
             permits,
-            signers: Signers::new(credentials, permits),
+            signers: Signers::new(regenerate, permits),
             failures,
         }
     }
@@ -111,15 +111,15 @@ impl<'a> Work<'a> {
         of_type: OfOneType<StoredVersion>,
     ) -> Result<OfOneType<Checked>, Failure> {
         let OfOneType { generator, bases } = of_type;
-        let (credentials, permits) = (self.credentials, self.permits);
+        let (regenerate, permits) = (self.regenerate, self.permits);
         let start = |base: StoredVersion, _| {
             let (name, generator) = (base.name.clone(), generator.as_ref());
-            async move { (name, credentials.check_base(permits, base, generator).await) }
+            async move { (name, regenerate.check_base(permits, base, generator).await) }
         };
         let finish = |signers: &mut Signers<'_>, checked: &Checked| {
             let is_certificate = checked.base.credential_type.is_certificate();
             if is_certificate && checked.parameters.is_true(IS_CA) {
-                signers.plan(folded_name(&checked.base));
+                signers.plan(checked.base.name.folded());
             }
         };
         let in_progress = FuturesOrdered::new();
@@ -136,7 +136,7 @@ impl<'a> Work<'a> {
     ) -> Result<Vec<Regenerated>, Failure> {
         self.signers.end_checks();
         let OfOneType { generator, bases } = of_type;
-        let (credentials, permits) = (self.credentials, self.permits);
+        let (regenerate, permits) = (self.regenerate, self.permits);
         let start = |checked: Checked, signer: Option<Arc<Signer>>| {
             let (name, generator) = (checked.base.name.clone(), generator.as_ref());
             let signed_by = signer.as_ref().map(|signer| signer.versions);
@@ -147,7 +147,7 @@ impl<'a> Work<'a> {
                 let regenerated = match previous {
                     Some(previous) => Ok(previous),
                     None => {
-                        credentials
+                        regenerate
                             .regenerate_checked(permits, checked, signer, generator)
                             .await
                     }
@@ -225,7 +225,7 @@ impl<'a> Work<'a> {
     }
 }
 
-impl Credentials {
+impl RegenerateCredentials {
     /// Checks whether a credential can be regenerated, as far as possible without generating a value.
     async fn check_base(
         &self,
@@ -234,16 +234,11 @@ impl Credentials {
         generator: &dyn Generator,
     ) -> Result<Checked, Failure> {
         let permit = permits.to_write(&base.name)?;
-        let base = self.store.open(permit, base).await?;
-        let parameters = self
-            .effective_parameters_of(&base, generator)
-            .await?
-            .parameters;
+        let version = self.store.open(permit, base.clone()).await?;
+        let effective = self.effective_parameters(&version, generator).await?;
+        let parameters = effective.parameters;
         generator.check_generate(&parameters)?;
-        Ok(Checked {
-            base: base.stored,
-            parameters,
-        })
+        Ok(Checked { base, parameters })
     }
 
     async fn regenerate_checked(
@@ -255,21 +250,16 @@ impl Credentials {
     ) -> Result<Regenerated, Failure> {
         let Checked { base, parameters } = checked;
         let authority = signer.as_ref().map(|signer| &signer.authority);
-        let draft = self
-            .generate_draft(
-                &base.name,
-                &base.credential_type,
-                &parameters,
-                generator,
-                authority,
-            )
-            .await?;
-        let permit = permits.to_write(&base.name)?;
-        let version = self.store.seal(permit, &draft).await?;
-        let authority = if is_authority(
-            &version.credential_type,
-            version.attributes.certificate.as_ref(),
-        ) {
+        let (name, credential_type) = (&base.name, &base.credential_type);
+        let generating =
+            self.generation
+                .draft(name, credential_type, &parameters, generator, authority);
+        let draft = generating.await?;
+        let version = self.store.seal(permits.to_write(name)?, &draft).await?;
+        let facts = draft.attributes.certificate.as_ref();
+        let is_authority = credential_type.is_certificate()
+            && facts.is_some_and(|facts| facts.is_certificate_authority);
+        let authority = if is_authority {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {
             None
@@ -333,8 +323,7 @@ impl Failures {
             let reason = Box::new(reason);
             return Err(Failure::NotAllRegenerated { name, reason });
         }
-        self.names
-            .insert(name.lookup().folded().to_owned(), name.clone());
+        self.names.insert(name.folded(), name.clone());
         self.all.push(NotRegenerated { name, reason });
         Ok(())
     }
@@ -390,7 +379,7 @@ struct RegeneratedAuthority {
 ///
 /// While the credentials are checked, the new versions of the CAs among them do not exist yet, so these CAs are only planned.
 pub(super) struct Signers<'a> {
-    credentials: &'a Credentials,
+    regenerate: &'a RegenerateCredentials,
     permits: &'a Permits<'a>,
     /// The CAs that can sign; `None` for a planned CA.
     ready: HashMap<String, Option<Arc<Signer>>>,
@@ -400,9 +389,9 @@ pub(super) struct Signers<'a> {
 }
 
 impl<'a> Signers<'a> {
-    pub(super) fn new(credentials: &'a Credentials, permits: &'a Permits<'a>) -> Self {
+    pub(super) fn new(regenerate: &'a RegenerateCredentials, permits: &'a Permits<'a>) -> Self {
         Self {
-            credentials,
+            regenerate,
             permits,
             ready: HashMap::new(),
             planned: HashSet::new(),
@@ -425,7 +414,7 @@ impl<'a> Signers<'a> {
 
     /// Uses the new version of a CA for all further signatures.
     pub(super) fn add(&mut self, version: &NewVersion, certificate: Arc<StoredCertificate>) {
-        let folded = version.name.lookup().folded().to_owned();
+        let folded = version.name.folded();
         self.ready.remove(&folded);
         let regenerated = RegeneratedAuthority {
             name: version.name.clone(),
@@ -447,7 +436,7 @@ impl<'a> Signers<'a> {
         base: &StoredVersion,
         generator: &dyn Generator,
     ) -> Result<Option<Arc<Signer>>, Failure> {
-        let Some(name) = signer_of(base).map(CredentialName::lookup) else {
+        let Some(name) = signer_of(&base.name, &base.attributes).map(CredentialName::lookup) else {
             return Ok(None);
         };
         if let Some(signer) = self.ready.get(name.folded()) {
@@ -468,7 +457,7 @@ impl<'a> Signers<'a> {
         name: &LookupName,
         generator: &dyn Generator,
     ) -> Result<Option<Signer>, Failure> {
-        let store = &self.credentials.store;
+        let store = &self.regenerate.store;
         let permit = self.permits.to_sign_with(name)?;
         let current = store.active_versions(name).await?;
         let read = current.as_read(name);
@@ -480,12 +469,12 @@ impl<'a> Signers<'a> {
             let active = current.active.as_ref();
             let signing_id = active.ok_or(Failure::IssuerNotFound)?.id;
             let authority = store
-                .authority_of(&permit, current, TransitionalParent::MayNotSign)
+                .authority(&permit, current, TransitionalParent::MayNotSign)
                 .await?;
             // The rules of the certificates don't matter: this only checks the certificate and the key of the CA.
-            let no_parameters = Parameters::new(serde_json::Map::new());
-            self.credentials
-                .issuer_of(&authority, &no_parameters, generator)
+            let generation = &self.regenerate.generation;
+            generation
+                .issuer(&authority, &Parameters::default(), generator)
                 .await?;
             return Ok(Some(Signer {
                 versions: SignerVersions {
