@@ -17,9 +17,8 @@ use uuid::Uuid;
 
 use super::{
     group_commit::{GroupCommit, GroupLimits},
-    pool::PoolOccupancy,
+    pool::{PoolOccupancy, Retries},
     postgres::PostgresConnections,
-    retry::Retries,
     sqlite::SqliteFile,
     transaction::{Ended, Isolation, Transaction},
 };
