@@ -41,9 +41,6 @@ use super::{
 use crate::Secret;
 
 /// Shows the login page and exchanges the code from the browser's redirection for tokens.
-///
-/// # Errors
-/// When the provider has no authorization endpoint or refuses the login, or no redirection arrives in time.
 pub(super) async fn tokens_by_browser(
     provider: &IdentityProvider<'_>,
     endpoints: &Endpoints,

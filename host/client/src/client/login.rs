@@ -1,9 +1,6 @@
 //! The tokens of a client: requests, renews and revokes them.
 
-use std::{
-    fmt,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -32,7 +29,6 @@ pub(super) struct Login {
     outages: AtomicU64,
 }
 
-/// The state of a login.
 struct State {
     tokens: Option<Tokens>,
     /// The error of the last token request that failed because the provider was unavailable.
@@ -183,15 +179,6 @@ impl Login {
         }
         access.state.tokens = Some(tokens.clone());
         Ok(tokens)
-    }
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Login")
-            .field("grant", &self.grant)
-            .finish_non_exhaustive()
     }
 }
 

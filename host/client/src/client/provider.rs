@@ -126,9 +126,6 @@ impl IdentityProvider<'_> {
     }
 
     /// Requests a code, shows it, and polls until the user has entered it.
-    ///
-    /// # Errors
-    /// When the provider has no device authorization endpoint, the user refuses, or the code expires.
     pub(super) async fn tokens_by_device(&self, endpoints: &Endpoints) -> Result<Tokens, Error> {
         let url = endpoints.device_authorization.as_ref();
         let url = url.ok_or(Error::GrantUnsupported("device_authorization_endpoint"))?;

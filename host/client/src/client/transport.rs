@@ -77,7 +77,6 @@ impl Call {
         }
     }
 
-    /// Sets the body.
     pub(crate) fn body(mut self, body: &impl Serialize) -> Result<Self, Error> {
         let body = serde_json::to_vec(body).map_err(Error::RequestMalformed)?;
         self.body = Some(Zeroizing::new(body));
@@ -86,7 +85,6 @@ impl Call {
 }
 
 /// The connections to a server and its identity provider.
-#[derive(Debug)]
 pub(super) struct Transport {
     http: reqwest::Client,
     server: String,

@@ -1,9 +1,6 @@
 //! The backoff between retries.
 
-use std::{
-    fmt,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 /// A wait before a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,15 +55,6 @@ impl Waits {
             .min(BACKOFF_MAX);
         let least = requested.max(backoff);
         Some(least + least.mul_f64(jitter * JITTER_MAX))
-    }
-}
-
-impl fmt::Debug for Waits {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Waits")
-            .field("retries_max", &self.retries_max)
-            .finish_non_exhaustive()
     }
 }
 

@@ -49,9 +49,6 @@ impl BackgroundWriter {
     }
 
     /// Passes a full buffer to the thread. Waits while the previous chunk is queued.
-    ///
-    /// # Errors
-    /// When a previous write failed.
     pub(crate) async fn pass_on(&mut self) -> io::Result<()> {
         if self.buffer.len() < CHUNK_BYTES {
             return Ok(());

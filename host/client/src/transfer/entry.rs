@@ -165,7 +165,6 @@ pub(crate) fn with_leading_slash(name: &str) -> String {
     }
 }
 
-/// The fields of an entry.
 #[derive(Default)]
 struct Fields {
     name: Option<Node>,
@@ -300,7 +299,6 @@ fn check_value(credential_type: &str, value: &Node) -> Result<(), Reason> {
     }
 }
 
-/// Checks the size of a value.
 fn check_size(value: &Node, json: &str) -> Result<(), Reason> {
     let bytes = match value {
         Node::Scalar(scalar) if scalar.is_quoted => scalar.text.len(),

@@ -17,7 +17,6 @@ pub(crate) struct Order {
     names: RandomState,
     /// The certificates in the file.
     listed: HashSet<NameHash>,
-    /// The attempted names.
     attempted: HashSet<NameHash>,
     /// The names deferred in this pass.
     deferred: HashSet<NameHash>,

@@ -8,10 +8,9 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::entry::Position;
-use crate::output::{self, Render, Table};
+use crate::output::{self, Table, field};
 
 /// The progress of a transfer, on standard error if it is a terminal.
 pub(crate) struct Progress {
@@ -34,7 +33,6 @@ impl Progress {
         Self { bar }
     }
 
-    /// Advances by one.
     pub(crate) fn advance(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
@@ -86,7 +84,6 @@ pub(crate) struct Summary {
     failures: Vec<FailedEntry>,
 }
 
-/// An entry that failed.
 #[derive(Serialize)]
 struct FailedEntry {
     name: Option<String>,
@@ -151,7 +148,6 @@ impl Report {
         });
     }
 
-    /// Returns the summary.
     pub(crate) fn finish(mut self) -> Summary {
         self.end().unwrap_or_default()
     }
@@ -210,17 +206,15 @@ impl Summary {
         let shown = counts.into_iter().filter(|(_, _, is_shown)| *is_shown);
         shown.map(|(name, count, _)| (name, count))
     }
-}
 
-impl Render for Summary {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
-    }
-
-    fn table(&self) -> Table {
-        let counts = self.counts();
-        let fields = counts.map(|(name, count)| (name.to_owned(), count.to_string()));
-        Table::Fields(fields.collect())
+    /// Returns the counts as a table.
+    pub(crate) fn table(&self) -> Table {
+        let fields = self.counts();
+        Table::Fields(
+            fields
+                .map(|(name, count)| field(name, count.to_string()))
+                .collect(),
+        )
     }
 }
 
