@@ -17,13 +17,11 @@ use crate::{
 
 /// The generated files of an archive.
 pub(super) struct Parts<'a> {
-    /// The program.
     pub(super) program: &'a Path,
     /// The folder with the components.
     pub(super) components: &'a Path,
     /// The bill of materials.
     pub(super) bill: Vec<u8>,
-    /// The licences.
     pub(super) licences: Vec<u8>,
     /// The manual pages and the completions.
     pub(super) shell: Vec<ArchivedFile>,
@@ -36,7 +34,6 @@ pub(super) struct ArchivedFile {
     pub(super) path: String,
     /// Whether the file is executable.
     pub(super) is_program: bool,
-    /// The contents.
     pub(super) bytes: Vec<u8>,
 }
 
