@@ -108,7 +108,6 @@ impl DockerConfig {
     }
 }
 
-/// An authentication challenge.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
     /// The registry requires a user and a password.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use aws_lc_rs::digest::{SHA256, digest};
+use serde::Deserialize;
 
 /// Returns whether the text starts like a reference. It may be malformed.
 #[must_use]
@@ -37,7 +38,8 @@ pub(crate) struct Repository {
 }
 
 /// The host of a registry, in lower case, with its port unless it is the default one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct RegistryHost(String);
 
 /// A malformed reference.
@@ -163,6 +165,14 @@ impl FromStr for RegistryHost {
     }
 }
 
+impl TryFrom<String> for RegistryHost {
+    type Error = ReferenceError;
+
+    fn try_from(text: String) -> Result<Self, ReferenceError> {
+        text.parse()
+    }
+}
+
 impl fmt::Display for PinnedReference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.repository)?;
@@ -253,7 +263,6 @@ fn is_tag(text: &str) -> bool {
         && text.bytes().all(is_allowed)
 }
 
-/// The scheme of references.
 const SCHEME: &str = "oci://";
 /// The longest host name, in bytes (RFC 1035).
 const HOST_BYTES_MAX: usize = 253;

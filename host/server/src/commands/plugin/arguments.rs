@@ -61,7 +61,7 @@ impl ComponentArguments {
         let config = self.registry.config(reference.host())?;
         let pulled = on_threads(async {
             let registry = config.registry(reference.host())?;
-            pull(&registry, reference, None, &Cache::none(), config.limits())
+            pull(&registry, reference, None, &Cache::default(), config.limits())
                 .await
                 .map_err(|fault| StartupError::while_doing(format!("pulling {reference}"), fault))
         });
