@@ -29,7 +29,6 @@ use crate::{
     started::{StartupError, causes_of},
 };
 
-/// The extent of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// Whether plugins are loaded.
@@ -60,7 +59,6 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
 }
 
 /// The valid sections. An absent optional section has its default.
-#[derive(Debug)]
 struct Sections {
     server: Option<ServerSection>,
     storage: Option<StorageConfig>,
@@ -233,7 +231,6 @@ impl Reader<'_> {
     }
 }
 
-/// Removes a setting from a section.
 fn remove_setting(section: &mut Value, setting: &str) {
     let (first, rest) = match setting.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
