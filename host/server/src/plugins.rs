@@ -205,7 +205,6 @@ pub(crate) struct Components<'a> {
 pub(crate) struct ConfiguredPlugins<'a> {
     /// The generators, by credential type.
     pub(crate) generators: &'a BTreeMap<String, PluginConfig>,
-    /// The resolver.
     pub(crate) resolver: Option<&'a PluginConfig>,
 }
 
