@@ -116,7 +116,6 @@ pub(crate) enum Challenge {
     Bearer(Url),
 }
 
-/// The response of a token server.
 #[derive(Deserialize)]
 pub(crate) struct TokenResponse {
     #[serde(default)]

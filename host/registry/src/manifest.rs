@@ -62,7 +62,6 @@ impl Manifest {
         }
     }
 
-    /// Builds the manifest of a component with this configuration.
     pub(crate) fn of_component(config: &[u8], component: &[u8]) -> Self {
         Self {
             schema_version: 2,
@@ -133,7 +132,6 @@ pub(crate) async fn blob(
     })
 }
 
-/// Returns the bytes if they have this digest.
 pub(crate) fn verified(
     bytes: Vec<u8>,
     resource: &'static str,
@@ -174,7 +172,6 @@ const COMPONENT_MEDIA_TYPE: &str = "application/wasm";
 pub(crate) const MINISIGN_MEDIA_TYPE: &str = "application/vnd.keywright.minisign.signature.v1";
 /// The media type of an empty configuration (OCI image specification 1.1, "Guidance for an empty descriptor").
 const EMPTY_MEDIA_TYPE: &str = "application/vnd.oci.empty.v1+json";
-/// An empty configuration.
 pub(crate) const EMPTY: &[u8] = b"{}";
 /// The largest manifest, in bytes. A component's manifest has some hundred bytes.
 pub(crate) const MANIFEST_BYTES_MAX: u64 = 256 * 1024;

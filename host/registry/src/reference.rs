@@ -30,7 +30,6 @@ pub struct PushTarget {
     pub(crate) tag: String,
 }
 
-/// A repository in a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Repository {
     pub(crate) host: RegistryHost,
@@ -195,7 +194,6 @@ impl fmt::Display for RegistryHost {
     }
 }
 
-/// Parses a reference into repository, tag and digest.
 fn parts(text: &str) -> Result<(Repository, Option<String>, Option<Digest>), ReferenceError> {
     let rest = text.strip_prefix(SCHEME).ok_or(ReferenceError::Scheme)?;
     let (host, rest) = rest.split_once('/').ok_or(ReferenceError::Repository)?;
@@ -266,9 +264,7 @@ fn is_tag(text: &str) -> bool {
 const SCHEME: &str = "oci://";
 /// The longest host name, in bytes (RFC 1035).
 const HOST_BYTES_MAX: usize = 253;
-/// The longest repository name, in bytes.
 const REPOSITORY_BYTES_MAX: usize = 255;
-/// The longest tag, in bytes.
 const TAG_BYTES_MAX: usize = 128;
 
 /// A SHA-256 digest, written as `sha256:` and 64 lower-case hexadecimal digits (OCI image specification, "Digests").

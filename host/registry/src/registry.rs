@@ -291,7 +291,6 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     attempt.follow()
 }
 
-/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of redirects for one request.
 const REDIRECTS_MAX: usize = 5;

@@ -139,7 +139,6 @@ struct CosignSignature {
     signature: String,
 }
 
-/// The signed payload.
 #[derive(Deserialize)]
 struct Payload {
     critical: Critical,
@@ -289,12 +288,10 @@ async fn signature_manifest(
 }
 
 const COSIGN_TAG_SUFFIX: &str = ".sig";
-/// The annotation with the signature of a layer.
 const COSIGN_ANNOTATION: &str = "dev.cosignproject.cosign/signature";
 const COSIGN_PAYLOAD_TYPE: &str = "cosign container image signature";
 /// The maximum number of signatures to check for one manifest.
 const COSIGN_SIGNATURES_MAX: usize = 16;
-/// The largest payload, in bytes.
 const COSIGN_PAYLOAD_BYTES_MAX: u64 = 16 * 1024;
 /// An upper bound for a cached file: all payloads in base64, and the annotations of one manifest.
 const COSIGN_CACHED_BYTES_MAX: u64 = 16 * COSIGN_PAYLOAD_BYTES_MAX * 2 + MANIFEST_BYTES_MAX;

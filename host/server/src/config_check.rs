@@ -31,7 +31,6 @@ use crate::{
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// Whether plugins are loaded.
     pub(crate) loads_plugins: bool,
     /// Whether to connect to the database. Nothing is changed there.
     pub(crate) connects: bool,
@@ -177,7 +176,6 @@ impl Reader<'_> {
         self.section_of(name, section)
     }
 
-    /// Reads a section from its value, if it is valid.
     fn section_of<T: Section + DeserializeOwned>(
         &mut self,
         name: &str,

@@ -39,7 +39,6 @@ pub(crate) fn on_threads<T>(
     outcome
 }
 
-/// Returns the system clock.
 pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
@@ -108,7 +107,6 @@ pub(crate) fn raise_open_file_limit(connections_max: usize, database_connections
     }
 }
 
-/// Returns the maximum number of open files.
 fn open_files_max(connections_max: usize, database_connections_max: usize) -> u64 {
     let files = database_connections_max
         .saturating_mul(DESCRIPTORS_PER_DATABASE_CONNECTION)

@@ -48,7 +48,6 @@ pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepError> {
     run(command)
 }
 
-/// Installs a Debian package.
 pub(crate) fn install_package(name: &str) -> Result<(), StepError> {
     let mut install = Command::new("apt-get");
     run_over_network(install.args(["install", "--yes", "--no-install-recommends", name]))

@@ -42,7 +42,6 @@ pub(crate) fn command(program: &str) -> Command {
     }
 }
 
-/// Returns the folder with the npm packages.
 pub(crate) fn npm_folder() -> PathBuf {
     NPM.path()
 }

@@ -246,10 +246,8 @@ fn page(is_redirection: bool) -> Response<Full<Bytes>> {
     response
 }
 
-/// The longest wait for the browser.
 const WAIT_MAX: Duration = Duration::from_mins(10);
 
-/// The path of the redirection.
 const PATH: &str = "/callback";
 
 /// The maximum number of connections at a time. Browsers open some without using them.

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::Secret;
 
-/// A receiver of new tokens.
 pub(super) type OnNewTokens = Box<dyn Fn(&Tokens) + Send + Sync>;
 
 /// The tokens of a client, and the grant to request them. With neither tokens nor a grant, the client sends no token: it has a
@@ -182,7 +181,6 @@ impl Login {
     }
 }
 
-/// Requests tokens from the provider.
 async fn tokens_by_grant(provider: &IdentityProvider<'_>, grant: &Grant) -> Result<Tokens, Error> {
     let endpoints = provider.endpoints().await?;
     let (client, form) = match grant {

@@ -16,7 +16,6 @@ use super::{
 };
 use crate::Secret;
 
-/// The identity provider that a server trusts.
 pub(super) struct IdentityProvider<'a> {
     pub(super) transport: &'a Transport,
     pub(super) waits: &'a Waits,
@@ -253,7 +252,6 @@ pub(super) struct ClientIdentity<'a> {
     pub(super) secret: Option<&'a Secret>,
 }
 
-/// A successful response of the token endpoint.
 #[derive(Deserialize)]
 struct TokenResponse {
     access_token: Secret,
@@ -261,7 +259,6 @@ struct TokenResponse {
     refresh_token: Option<Secret>,
 }
 
-/// A response of the device authorization endpoint.
 #[derive(Deserialize)]
 struct DeviceAuthorization {
     device_code: Secret,

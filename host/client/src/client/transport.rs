@@ -236,7 +236,6 @@ pub(crate) fn address(text: &str) -> Result<String, Error> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Sends a request to the identity provider.
 async fn receive_from_provider(
     request: reqwest::RequestBuilder,
     url: &str,

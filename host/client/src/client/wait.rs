@@ -12,10 +12,8 @@ pub struct Wait {
     pub left: u32,
 }
 
-/// A receiver of waits.
 pub(super) type OnWait = Box<dyn Fn(Wait) + Send + Sync>;
 
-/// The waits of a client.
 pub(super) struct Waits {
     /// The maximum number of retries of a request.
     pub(super) retries_max: u32,
@@ -68,7 +66,6 @@ pub(super) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// The default maximum number of retries.
 pub(super) const RETRIES_DEFAULT: u32 = 4;
 
 /// The first wait, without `Retry-After`.

@@ -100,7 +100,6 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", printable(text));
 }
 
-/// Prints an error to standard error.
 pub(crate) fn error(text: &str) {
     let style = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
     let text = printable(text);
@@ -132,7 +131,6 @@ pub(crate) enum Table {
     Fields(Vec<(String, String)>),
 }
 
-/// Returns a field of a [`Table`].
 pub(crate) fn field(name: &str, text: impl Into<String>) -> (String, String) {
     (name.to_owned(), text.into())
 }

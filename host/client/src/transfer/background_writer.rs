@@ -17,7 +17,6 @@ pub(crate) struct BackgroundWriter {
     buffer: Zeroizing<Vec<u8>>,
     /// `None` once everything is written.
     chunks: Option<mpsc::Sender<Chunk>>,
-    /// The result of the thread.
     written: oneshot::Receiver<io::Result<()>>,
     /// Disconnects when the thread ends.
     ended: std_mpsc::Receiver<()>,
@@ -29,7 +28,6 @@ struct Chunk {
 }
 
 impl BackgroundWriter {
-    /// Starts a thread that writes to `output`.
     pub(crate) fn begin(output: impl Write + Send + 'static) -> io::Result<Self> {
         let (chunks, arriving) = mpsc::channel(CHUNKS_WAITING_MAX);
         let (result, written) = oneshot::channel();

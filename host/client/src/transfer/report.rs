@@ -65,7 +65,6 @@ pub(crate) struct Report {
     progress: Progress,
 }
 
-/// The summary of an import.
 #[derive(Default, Serialize)]
 pub(crate) struct Summary {
     /// Whether this is a dry run; then `set` counts entries that would be set.
@@ -177,7 +176,6 @@ impl Drop for Report {
 }
 
 impl Summary {
-    /// Returns the counts as a sentence.
     fn sentence(&self) -> String {
         let verb = if self.dry_run { "Would set" } else { "Set" };
         let mut sentence = format!("{verb} {}", output::credentials(self.set));
@@ -189,7 +187,6 @@ impl Summary {
         sentence
     }
 
-    /// Returns the counts to show.
     fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let set = if self.dry_run { "would be set" } else { "set" };
         let counts = [
@@ -207,7 +204,6 @@ impl Summary {
         shown.map(|(name, count, _)| (name, count))
     }
 
-    /// Returns the counts as a table.
     pub(crate) fn table(&self) -> Table {
         let fields = self.counts();
         Table::Fields(

@@ -35,7 +35,6 @@ pub(crate) enum ReadError {
     /// The request failed.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// The response is malformed.
     #[error("malformed response: {0}")]
     Malformed(Reason),
 }

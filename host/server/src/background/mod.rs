@@ -134,9 +134,7 @@ fn failure_pause(failures_before: u32) -> Duration {
 }
 
 const FAILURE_PAUSE_FIRST: Duration = Duration::from_secs(1);
-/// The maximum pause after a failure.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
-/// The pause after a panic.
 pub(crate) const PANIC_PAUSE: Duration = FAILURE_PAUSE_MAX;
 
 #[cfg(test)]

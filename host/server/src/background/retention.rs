@@ -95,7 +95,6 @@ impl RetentionWork {
         }
     }
 
-    /// Pauses the work in read-only mode.
     pub(crate) fn paused_in(self, read_only: &ReadOnlyMode) -> Self {
         Self {
             read_only: read_only.clone(),

@@ -44,7 +44,6 @@ pub(crate) trait Reporter: Send + 'static {
     fn superseded(&mut self);
 }
 
-/// The progress of a rotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Versions re-encrypted with the active key.
@@ -83,7 +82,6 @@ impl<R: Reporter> Rotation<R> {
         self.completed
     }
 
-    /// Rotates the versions of one key. Returns false if it is time to stop.
     async fn rotate_key(
         &mut self,
         key_id: Uuid,
@@ -112,7 +110,6 @@ impl<R: Reporter> Rotation<R> {
         }
     }
 
-    /// Counts a batch and reports it.
     async fn count(&mut self, batch: &RotatedBatch, pass: &mut Pass) -> Result<(), Failure> {
         let mut new_failures = 0;
         for &version_id in &batch.failed {
@@ -197,7 +194,6 @@ impl KnownFailures {
     }
 }
 
-/// Logs the progress.
 #[derive(Default)]
 pub(crate) struct LogReporter {
     logged_at: Option<Instant>,

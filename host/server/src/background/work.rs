@@ -30,7 +30,6 @@ pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
     timeout(time, stop.cancelled()).await.is_err()
 }
 
-/// Maximum time for work to stop.
 pub(crate) const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -33,7 +33,6 @@ use crate::{
     telemetry,
 };
 
-/// A command for encryption keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     /// Re-encrypt values with the active key
@@ -64,7 +63,6 @@ pub(crate) enum KeysCommand {
     },
 }
 
-/// Executes a command.
 pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartupError> {
     match command {
         KeysCommand::Status { config, json } => {

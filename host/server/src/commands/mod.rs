@@ -107,7 +107,6 @@ pub(crate) fn config_reference() -> Result<ExitCode, StartupError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a shell completion script.
 pub(crate) fn completions(
     mut program: clap::Command,
     shell: Shell,

@@ -34,7 +34,6 @@ use crate::{
     started::StartupError,
 };
 
-/// The key ring of a running server.
 pub(crate) struct SharedKeyRing {
     configured: Arc<ConfiguredKeys>,
     repository: SqlEncryptionKeyRepository,
@@ -302,12 +301,10 @@ impl EncryptionMeter {
 #[error("the record of the encryption key {0} is malformed, or was created by a newer release")]
 pub(super) struct RowMalformedError(Uuid);
 
-/// Converts rows to records.
 pub(super) fn records_of(rows: Vec<EncryptionKeyRow>) -> Result<Vec<KeyRecord>, RowMalformedError> {
     rows.into_iter().map(record_of).collect()
 }
 
-/// Converts a record to a row.
 pub(super) fn row_of(record: KeyRecord) -> EncryptionKeyRow {
     let (provider, derivation, wrapped_key) = match record.derivation {
         KeyDerivation::Password(PasswordDerivation { salt, iterations }) => {
@@ -351,7 +348,6 @@ impl From<RowMalformedError> for StartupError {
     }
 }
 
-/// The interval between checks for new records.
 const RECORDS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The pause after a key management plugin failed to respond.

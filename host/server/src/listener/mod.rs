@@ -79,7 +79,6 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// The open connections.
 struct Connections {
     limit: ConnectionLimit,
     stage: watch::Sender<Stage>,

@@ -13,7 +13,6 @@ pub(super) struct Timeouts {
     pub(super) idle: Duration,
     /// The time in which the client accepts no data of a response, even if it receives other data or sends requests.
     pub(super) write: Duration,
-    /// The lifetime of the connection.
     pub(super) connection: Duration,
 }
 

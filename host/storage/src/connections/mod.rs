@@ -52,7 +52,6 @@ impl Connections {
         }
     }
 
-    /// Runs a statement and returns all its rows.
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
@@ -63,7 +62,6 @@ impl Connections {
         }
     }
 
-    /// Runs a statement and decodes all its rows.
     pub(crate) async fn decode_all<T: Decoded>(
         &self,
         statement: Statement,

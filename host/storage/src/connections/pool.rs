@@ -20,7 +20,6 @@ use tokio::{
 
 use crate::failure::{is_conflict, repository_failure};
 
-/// A database engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     /// PostgreSQL, or a database that accepts the same SQL.

@@ -90,7 +90,6 @@ impl PostgresConnections {
         }
     }
 
-    /// Runs a statement and returns all its rows.
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
@@ -378,7 +377,6 @@ impl PostgresTarget {
 }
 
 impl PostgresConnection {
-    /// Runs a statement and returns its rows and the number of rows that it changed.
     pub(super) async fn run(
         &mut self,
         statement: &Statement,

@@ -18,16 +18,13 @@ use crate::{
 /// The generated files of an archive.
 pub(super) struct Parts<'a> {
     pub(super) program: &'a Path,
-    /// The folder with the components.
     pub(super) components: &'a Path,
-    /// The bill of materials.
     pub(super) bill: Vec<u8>,
     pub(super) licences: Vec<u8>,
     /// The manual pages and the completions.
     pub(super) shell: Vec<ArchivedFile>,
 }
 
-/// One file of an archive.
 #[derive(Clone, Debug)]
 pub(super) struct ArchivedFile {
     /// The path below the archive's folder.

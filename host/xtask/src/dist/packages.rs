@@ -21,12 +21,10 @@ use crate::{
 pub(super) struct Graph {
     roots: BTreeSet<PackageId>,
     packages: BTreeMap<PackageId, Package>,
-    /// The dependencies of each package, by id.
     edges: BTreeMap<PackageId, BTreeSet<PackageId>>,
 }
 
 impl Graph {
-    /// Reads the graph of the program, on this system.
     pub(super) fn of_program(system: &str) -> Result<Self, StepError> {
         Self::of(&[PROGRAM_PACKAGE.to_owned()], system)
     }
@@ -83,7 +81,6 @@ impl Graph {
             .map(|(_, package)| package)
     }
 
-    /// Returns the dependencies of each package.
     pub(super) fn edges(&self) -> impl Iterator<Item = (&Package, Vec<&Package>)> {
         self.edges.iter().filter_map(|(id, needed)| {
             let needed = needed.iter().filter_map(|id| self.packages.get(id));
@@ -91,7 +88,6 @@ impl Graph {
         })
     }
 
-    /// Returns the released version.
     pub(super) fn version_of_program(&self) -> Result<String, StepError> {
         let mut roots = self.roots();
         let version = roots.next().map(|package| package.version.to_string());

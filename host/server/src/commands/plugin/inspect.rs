@@ -174,7 +174,6 @@ impl Push {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Inspects the component.
     fn inspection(&self, bytes: Arc<[u8]>) -> Result<Inspection, StartupError> {
         let name = self.file.display().to_string();
         let component = ComponentSource::Bytes { name, bytes };
@@ -199,5 +198,4 @@ impl Push {
     }
 }
 
-/// Maximum duration of a push.
 const PUSH_DEADLINE: Duration = Duration::from_mins(10);
