@@ -85,6 +85,7 @@ pub(crate) fn in_words(kind: &Kind) -> String {
         Kind::InvalidType(_, expected)
         | Kind::InvalidValue(_, expected)
         | Kind::InvalidLength(_, expected) => format!("must be {expected}"),
+        Kind::UnknownVariant(_, expected) => format!("must be one of {}", expected.join(", ")),
         other => other.to_string(),
     }
 }
