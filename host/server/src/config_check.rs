@@ -29,10 +29,8 @@ use crate::{
     started::{StartupError, causes_of},
 };
 
-/// The extent of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// Whether plugins are loaded.
     pub(crate) loads_plugins: bool,
     /// Whether to connect to the database. Nothing is changed there.
     pub(crate) connects: bool,
@@ -60,7 +58,6 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
 }
 
 /// The valid sections. An absent optional section has its default.
-#[derive(Debug)]
 struct Sections {
     server: Option<ServerSection>,
     storage: Option<StorageConfig>,
@@ -179,7 +176,6 @@ impl Reader<'_> {
         self.section_of(name, section)
     }
 
-    /// Reads a section from its value, if it is valid.
     fn section_of<T: Section + DeserializeOwned>(
         &mut self,
         name: &str,
@@ -233,7 +229,6 @@ impl Reader<'_> {
     }
 }
 
-/// Removes a setting from a section.
 fn remove_setting(section: &mut Value, setting: &str) {
     let (first, rest) = match setting.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),

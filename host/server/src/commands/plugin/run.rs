@@ -18,10 +18,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::output,
+    super::output::{self, HAS_FINDINGS, escaped},
     arguments::{
-        ComponentArguments, OutputForm, ParameterArguments, escaped, now_seconds, object, pretty,
-        to_json,
+        ComponentArguments, OutputForm, ParameterArguments, now_seconds, object, pretty, to_json,
     },
     upgrade::upgrade_table,
 };
@@ -285,9 +284,6 @@ impl Tested {
         Ok(ExitCode::SUCCESS)
     }
 }
-
-/// The exit status if there are findings.
-const HAS_FINDINGS: u8 = 3;
 
 /// The extension of the file of test vectors next to a component.
 const VECTORS_EXTENSION: &str = "vectors.json";
