@@ -6,12 +6,10 @@
 //! module that returns an [`Identity`], and a step in `identify`.
 
 mod identity;
-mod identity_provider;
-mod provider_keys;
+mod keys;
+mod provider;
 mod token;
 mod token_rules;
-mod trusted_keys;
-mod verification_key;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,23 +20,22 @@ use axum::{
 use chrono::DateTime;
 use keywright_core::{authorization::Caller, ports::Clock, response_memory::ResponseReservation};
 
-pub use identity_provider::{
-    HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError,
+pub use keys::VerificationKeyError;
+pub use provider::{
+    HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError, KeyPace,
 };
-pub use provider_keys::KeyPace;
 pub use token_rules::{
     ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesError, WhenAbsent,
 };
-pub use verification_key::VerificationKeyError;
 
+pub(crate) use keys::VerificationKey;
 pub(crate) use token::TokenError;
-pub(crate) use verification_key::VerificationKey;
 
 use crate::{Api, Connection, measure::authentication_failed, response::ApiError};
 use identity::{Identity, identity_in};
-use provider_keys::ProviderKeys;
+use keys::{TrustedKeys, token_digest};
+use provider::ProviderKeys;
 use token::SignedToken;
-use trusted_keys::{TokenDigest, TrustedKeys};
 
 /// Authenticates the caller of a request.
 pub(crate) async fn authenticate(
@@ -139,7 +136,6 @@ impl TokenVerifier {
         }
     }
 
-    /// Creates a verifier with one parsed key.
     pub(crate) fn with_key(
         key: VerificationKey,
         issuer: &str,
@@ -153,13 +149,12 @@ impl TokenVerifier {
         }
     }
 
-    /// Verifies a token and returns its identity.
     async fn verify(&self, token: &str) -> Result<Identity, TokenError> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenError::Invalid("too long"));
         }
         let (now, rules) = (self.clock.now(), &self.rules);
-        let digest = TokenDigest::of(token);
+        let digest = token_digest(token);
         let keys = self.current();
         if let Some(result) = keys.and_then(|keys| keys.cached_result(&digest, rules, now)) {
             return result;
@@ -254,7 +249,6 @@ impl IntoResponse for TokenError {
 }
 
 impl TokenError {
-    /// Returns the value for metrics.
     fn label(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -286,25 +280,6 @@ mod tests {
             headers.append(AUTHORIZATION, value.parse().unwrap());
         }
         headers
-    }
-
-    #[test]
-    fn the_scheme_is_not_case_sensitive() {
-        for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c "] {
-            assert_eq!(bearer_token(&headers(&[value])), Ok("a.b.c"), "{value}");
-        }
-    }
-
-    #[test]
-    fn missing_headers_and_other_schemes_count_as_absent() {
-        for values in [&[][..], &["Basic dTpw"], &["Bearers a"], &[""]] {
-            let headers = headers(values);
-            assert_eq!(
-                bearer_token(&headers),
-                Err(TokenError::Absent),
-                "{values:?}"
-            );
-        }
     }
 
     #[test]

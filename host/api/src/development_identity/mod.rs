@@ -105,7 +105,6 @@ impl DevelopmentIdentity {
     }
 }
 
-/// Returns the information that clients request before a login.
 async fn info(State(provider): State<Arc<Provider>>) -> Response {
     json_body(&json!({
         "app": {"name": "keywright development identity", "version": env!("CARGO_PKG_VERSION")},
@@ -132,7 +131,6 @@ async fn discovery(State(provider): State<Arc<Provider>>) -> Response {
     }))
 }
 
-/// Returns the key that verifies the tokens.
 async fn token_keys(State(provider): State<Arc<Provider>>) -> Response {
     json_body(&provider.signer.published_keys())
 }
