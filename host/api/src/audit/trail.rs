@@ -138,7 +138,6 @@ impl AuditTrail {
         self.probe().await
     }
 
-    /// Retries the sink if it is failing.
     pub(super) async fn probe(&self) -> Result<(), UnwrittenError> {
         if !self.is_failing() {
             return Ok(());

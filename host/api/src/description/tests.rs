@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::{Access, routes};
 
-/// Returns each operation with its method and path.
 fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
     let paths = document["paths"].as_object().unwrap();
     let of_path = |(path, operations): (&String, &Value)| {

@@ -13,13 +13,18 @@ use tokio::{sync::Mutex, time::timeout};
 use crate::{
     Api,
     audit::AuditTrail,
-    description::{Description, Tag},
     response::json,
     route::{Access::Open, NOT_AUDITED, Route, route},
 };
 
 pub(crate) fn route() -> Route {
-    route!(GET "/health", Open, NOT_AUDITED, handler, describe)
+    let down = "The database has not responded for five seconds, or the database or the audit trail can't be written.";
+    route!(GET "/health", Open, NOT_AUDITED, handler,
+        "getHealth", Operations, "Returns whether the server is healthy")
+    .response::<HealthBody>(200, "The server is healthy.")
+    .response_example("up", serde_json::json!({"status": "UP"}))
+    .response::<HealthBody>(503, down)
+    .response_example("down", serde_json::json!({"status": "DOWN"}))
 }
 
 /// The health of a server.
@@ -43,19 +48,6 @@ struct HealthBody {
 enum HealthStatus {
     Up,
     Down,
-}
-
-fn describe() -> Description {
-    let down = "The database has not responded for five seconds, or the database or the audit trail can't be written.";
-    Description::new(
-        "getHealth",
-        Tag::Operations,
-        "Returns whether the server is healthy",
-    )
-    .response::<HealthBody>(200, "The server is healthy.")
-    .response_example("up", serde_json::json!({"status": "UP"}))
-    .response::<HealthBody>(503, down)
-    .response_example("down", serde_json::json!({"status": "DOWN"}))
 }
 
 async fn handler(State(api): State<Arc<Api>>) -> Response {

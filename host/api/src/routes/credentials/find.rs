@@ -22,7 +22,6 @@ use crate::{
     response::{ApiError, LazyList, list_bytes, rendered, rendered_list, timestamp},
 };
 
-/// The criteria of a search.
 pub(super) struct FindRequest {
     names: FindNames,
     restriction: Restriction,
@@ -35,7 +34,6 @@ enum Restriction {
     GeneratedBy(PluginDigest),
 }
 
-/// The criteria of a search by expiry.
 struct Expiry {
     within_days: i64,
     /// Whether to check the whole chain of the active version, instead of only the newest version.

@@ -1,18 +1,21 @@
 //! `/api/v1/data`, `/api/v1/regenerate` and `/api/v1/bulk-regenerate`.
 
 pub(crate) mod bulk_regenerate;
-pub(crate) mod delete;
 mod find;
 pub(crate) mod generate;
 pub(crate) mod get;
 pub(crate) mod set;
 
+use std::collections::BTreeMap;
+
 use keywright_core::{
     Failure,
-    credential::{CredentialName, CredentialType, Credentials},
+    credential::{CredentialName, CredentialType, Credentials, RequestedParameters},
 };
+use serde_json::value::RawValue;
 
-/// Returns the required name in a body.
+use crate::request::{BodyError, RequestObject};
+
 fn required_name(name: Option<String>) -> Result<CredentialName, Failure> {
     Ok(CredentialName::parse(&name.unwrap_or_default())?)
 }
@@ -28,4 +31,17 @@ fn known_type(
         .ok_or_else(|| Failure::TypeUnknown {
             known: credentials.known_types(),
         })
+}
+
+/// Takes the parameters, each as its original text.
+fn take_parameters(
+    fields: &mut RequestObject<'_>,
+) -> Result<Option<RequestedParameters>, BodyError> {
+    let parameters: Option<BTreeMap<String, &RawValue>> = fields.take("parameters")?;
+    Ok(parameters.map(|parameters| {
+        let parameters = parameters.into_iter();
+        parameters
+            .map(|(name, json)| (name, json.get().to_owned()))
+            .collect()
+    }))
 }
