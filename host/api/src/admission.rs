@@ -323,7 +323,6 @@ fn broken_rule_of_host(request: &Request, headers: &HeaderMap) -> Option<&'stati
     is_other.then_some("the host field and :authority must be the same")
 }
 
-/// Parses a host with an optional port.
 fn authority(host: &HeaderValue) -> Option<Authority> {
     let authority = Authority::try_from(host.as_bytes()).ok()?;
     let has_user = authority.as_str().contains('@');

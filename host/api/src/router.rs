@@ -5,9 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::{
     Router,
-    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    http::{StatusCode, header::CONTENT_TYPE},
     middleware::{Next, from_fn},
-    response::{IntoResponse, Response},
     routing::get,
 };
 
@@ -92,21 +91,13 @@ pub fn management_router(health: Arc<HealthCheck>, measurements: Arc<dyn Measure
         .route("/health", get(async move || health.response().await))
         .route(
             "/metrics",
-            get(async move || metrics(measurements.text().await)),
+            get(async move || ([(CONTENT_TYPE, MEDIA_TYPE)], measurements.text().await)),
         )
         .fallback(async || no_such_path())
         .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
         .layer(from_fn(async |request, next: Next| {
             or_panicked(next.run(request)).await
         }))
-}
-
-fn metrics(text: String) -> Response {
-    let mut response = text.into_response();
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-    response
 }
 
 /// The media type of the Prometheus text format.

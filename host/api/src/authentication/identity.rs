@@ -124,31 +124,24 @@ mod tests {
     use super::*;
     use chrono::TimeDelta;
 
-    const UNIT: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
-
-    fn now() -> DateTime<Utc> {
-        DateTime::from_timestamp(1_800_000_000, 0).unwrap()
-    }
-
-    fn certificate(units: &[&str]) -> ClientCertificateFacts {
-        ClientCertificateFacts {
-            organization_units: units.iter().map(|unit| (*unit).to_owned()).collect(),
-            is_for_client_authentication: true,
-            expires_at: now(),
-        }
-    }
-
     #[test]
     fn a_certificate_is_valid_through_its_last_second() {
-        let certificate = certificate(&[UNIT]);
+        let unit = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55".to_owned();
+        let expires_at = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let certificate = ClientCertificateFacts {
+            organization_units: vec![unit.clone()],
+            is_for_client_authentication: true,
+            expires_at,
+        };
         for (milliseconds, is_good) in [(-1, true), (0, true), (999, true), (1_000, false)] {
-            let now = now() + TimeDelta::milliseconds(milliseconds);
-            let expected = if is_good {
-                Ok(format!("mtls-{UNIT}"))
-            } else {
-                Err(ClientCertificateError::Expired)
-            };
+            let now = expires_at + TimeDelta::milliseconds(milliseconds);
             let actor = identity_in(&certificate, now).map(|identity| identity.actor.to_string());
+            let expired = Err(ClientCertificateError::Expired);
+            let expected = if is_good {
+                Ok(format!("mtls-{unit}"))
+            } else {
+                expired
+            };
             assert_eq!(actor, expected, "{milliseconds}");
         }
     }

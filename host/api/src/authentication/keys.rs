@@ -300,13 +300,11 @@ impl TrustedKeys {
         is_named.then_some(false)
     }
 
-    /// Returns whether the set has a key with this id.
     #[cfg(test)]
     pub(super) fn has_key(&self, id: &str) -> bool {
         self.keys.iter().any(|key| key.id.as_deref() == Some(id))
     }
 
-    /// Returns the result for a token if it is cached.
     pub(super) fn cached_result(
         &self,
         token: &TokenDigest,

@@ -65,21 +65,15 @@ async fn identify(
         .map(|certificate| identity_in(certificate, api.credentials.store.clock.now()))
         .transpose()
         .map_err(IntoResponse::into_response)?;
-    let bearer = match bearer_token(headers) {
-        Ok(token) => verify(api, token).await,
-        Err(refused) => Err(refused),
+    let bearer = match (bearer_token(headers), &api.token_verifier) {
+        (Ok(token), Some(verifier)) => verifier.verify(token).await,
+        (Ok(_), None) => Err(TokenError::NotAccepted),
+        (Err(refused), _) => Err(refused),
     };
     match (bearer, holder) {
         (Ok(identity), _) => Ok(identity),
         (Err(TokenError::Absent), Some(holder)) => Ok(holder),
         (Err(refused), _) => Err(refused.into_response()),
-    }
-}
-
-async fn verify(api: &Api, token: &str) -> Result<Identity, TokenError> {
-    match &api.token_verifier {
-        Some(verifier) => verifier.verify(token).await,
-        None => Err(TokenError::NotAccepted),
     }
 }
 
@@ -199,42 +193,40 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenError> {
 
 impl From<TokenError> for ApiError {
     fn from(refused: TokenError) -> Self {
-        match refused {
-            TokenError::Absent => Self::unauthenticated(
-                StatusCode::UNAUTHORIZED,
-                "access_denied",
-                "the request requires an access token, or a client certificate if the server accepts one",
-                "Bearer",
-            ),
-            TokenError::Expired => Self::unauthenticated(
-                StatusCode::UNAUTHORIZED,
-                "access_token_expired",
-                "the access token has expired",
-                r#"Bearer error="invalid_token""#,
-            ),
-            TokenError::Invalid(_) => Self::unauthenticated(
-                StatusCode::UNAUTHORIZED,
+        let (code, description) = match refused {
+            TokenError::Absent => {
+                return Self::unauthenticated(
+                    StatusCode::UNAUTHORIZED,
+                    "access_denied",
+                    "the request requires an access token, or a client certificate if the server accepts one",
+                    "Bearer",
+                );
+            }
+            TokenError::ScopesMissing(required) => {
+                return Self::unauthenticated(
+                    StatusCode::FORBIDDEN,
+                    "insufficient_scope",
+                    "the access token lacks a required scope",
+                    format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
+                );
+            }
+            TokenError::Unverifiable => {
+                let error =
+                    "the access token can't be verified: the identity provider has not responded";
+                return Self::unavailable(error, UNVERIFIABLE_RETRY_AFTER);
+            }
+            TokenError::Expired => ("access_token_expired", "the access token has expired"),
+            TokenError::Invalid(_) => (
                 "invalid_token",
                 "the access token is invalid for this server",
-                r#"Bearer error="invalid_token""#,
             ),
-            TokenError::NotAccepted => Self::unauthenticated(
-                StatusCode::UNAUTHORIZED,
+            TokenError::NotAccepted => (
                 "invalid_token",
                 "the server does not accept access tokens; use a client certificate without a token",
-                r#"Bearer error="invalid_token""#,
             ),
-            TokenError::ScopesMissing(required) => Self::unauthenticated(
-                StatusCode::FORBIDDEN,
-                "insufficient_scope",
-                "the access token lacks a required scope",
-                format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
-            ),
-            TokenError::Unverifiable => Self::unavailable(
-                "the access token can't be verified: the identity provider has not responded",
-                UNVERIFIABLE_RETRY_AFTER,
-            ),
-        }
+        };
+        let challenge = r#"Bearer error="invalid_token""#;
+        Self::unauthenticated(StatusCode::UNAUTHORIZED, code, description, challenge)
     }
 }
 
@@ -274,17 +266,12 @@ const TOKEN_BYTES_MAX: usize = 16 * 1024;
 mod tests {
     use super::*;
 
-    fn headers(values: &[&str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(AUTHORIZATION, value.parse().unwrap());
-        }
-        headers
-    }
-
     #[test]
     fn two_headers_are_rejected() {
-        let headers = headers(&["Bearer a.b.c", "Bearer a.b.c"]);
+        let mut headers = HeaderMap::new();
+        headers.append(AUTHORIZATION, "Bearer a.b.c".parse().unwrap());
+        assert_eq!(bearer_token(&headers), Ok("a.b.c"));
+        headers.append(AUTHORIZATION, "Bearer a.b.c".parse().unwrap());
         let refused = bearer_token(&headers);
         assert!(matches!(refused, Err(TokenError::Invalid(_))));
     }

@@ -20,7 +20,6 @@ use crate::response::error_chain;
 /// A source of published keys.
 #[async_trait]
 pub(super) trait IdentityProvider: Send + Sync {
-    /// Returns the current keys and the issuer of tokens.
     async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>>;
 }
 

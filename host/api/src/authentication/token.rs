@@ -246,7 +246,6 @@ impl Claims {
 }
 
 impl CheckedToken {
-    /// Returns the identity, if the token is valid at this time.
     pub(super) fn identity_at(
         &self,
         now: DateTime<Utc>,

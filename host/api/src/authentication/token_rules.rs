@@ -213,7 +213,6 @@ impl Default for GrantTypeSettings {
 }
 
 impl GrantTypeSettings {
-    /// Returns the owner of a token with this grant type, or without one.
     pub(super) fn bearer(&self, grant_type: Option<&str>) -> Option<Bearer> {
         let Some(grant_type) = grant_type else {
             return match self.when_absent {

@@ -214,7 +214,6 @@ fn form<'a>(
     })
 }
 
-/// Returns the schema of the field `type` for all types that the specification does not list.
 fn other_type() -> Value {
     json!({
         "type": "string",
@@ -224,7 +223,6 @@ fn other_type() -> Value {
     })
 }
 
-/// Returns the schema of the parameters of all types that the specification does not list.
 fn parameters_of_another_type() -> Value {
     json!({
         "type": ["object", "null"],

@@ -5,7 +5,7 @@
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::operation::{Body, Content, Description, Example, JSON, Parameter, Response, Tag};
+use super::operation::{Body, Description, Example, JSON, Parameter, Response, Tag};
 use crate::{Access, Information, Route, response::FailureBody, routes};
 
 pub(super) fn document() -> Value {
@@ -120,14 +120,9 @@ fn describe(response: &Response, schemas: &mut Schemas) -> Value {
         "description": response.text,
         "headers": {"X-Request-Id": request_id()},
     });
-    if let Some(content) = &response.content {
-        let schema = (content.schema)(&mut schemas.of_responses);
-        let Content {
-            media_type,
-            examples,
-            ..
-        } = content;
-        described["content"] = json!({*media_type: media(&schema, examples)});
+    if let Some(schema) = response.schema {
+        let schema = schema(&mut schemas.of_responses);
+        described["content"] = json!({response.media_type: media(&schema, &response.examples)});
     }
     described
 }
@@ -257,7 +252,6 @@ fn shared_headers() -> Value {
     })
 }
 
-/// Returns a reference to the header that every response has.
 fn request_id() -> Value {
     json!({"$ref": "#/components/headers/RequestId"})
 }

@@ -20,7 +20,10 @@ use std::sync::LazyLock;
 pub(crate) use bodies::{GenerateBody, SetBody, Version, example};
 pub(crate) use operation::{Description, Parameter, Tag};
 pub(crate) use page::content_security_policy;
-pub(crate) use schemas::{GrantedPath, LenientBoolean, LookedUpName, SetCertificate, Timestamp};
+pub(crate) use schemas::{
+    GrantedPath, LenientBoolean, LookedUpName, OperationName, SetCertificate, Timestamp,
+    VersionToFlag,
+};
 
 pub(crate) fn document() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| document::document().to_string());

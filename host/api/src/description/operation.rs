@@ -48,13 +48,9 @@ pub(super) struct Body {
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) text: &'static str,
-    /// `None` for a response without a body.
-    pub(super) content: Option<Content>,
-}
-
-pub(super) struct Content {
     pub(super) media_type: &'static str,
-    pub(super) schema: SchemaOf,
+    /// `None` for a response without a body.
+    pub(super) schema: Option<SchemaOf>,
     pub(super) examples: Vec<Example>,
 }
 
@@ -111,7 +107,7 @@ impl Route {
     fn body_of<T: JsonSchema>(mut self, is_required: bool) -> Self {
         self.description.body = Some(Body {
             is_required,
-            schema: |schemas| schemas.subschema_for::<T>(),
+            schema: SchemaGenerator::subschema_for::<T>,
             examples: Vec::new(),
         });
         self
@@ -137,11 +133,9 @@ impl Route {
         self.description.responses.push(Response {
             status,
             text,
-            content: Some(Content {
-                media_type,
-                schema: |schemas| schemas.subschema_for::<T>(),
-                examples: Vec::new(),
-            }),
+            media_type,
+            schema: Some(SchemaGenerator::subschema_for::<T>),
+            examples: Vec::new(),
         });
         self
     }
@@ -150,16 +144,17 @@ impl Route {
         self.description.responses.push(Response {
             status,
             text,
-            content: None,
+            media_type: JSON,
+            schema: None,
+            examples: Vec::new(),
         });
         self
     }
 
     /// Adds an example of the last response.
     pub(crate) fn response_example(mut self, name: &'static str, value: Value) -> Self {
-        let last = self.description.responses.last_mut();
-        if let Some(content) = last.and_then(|response| response.content.as_mut()) {
-            content.examples.push((name, value));
+        if let Some(response) = self.description.responses.last_mut() {
+            response.examples.push((name, value));
         }
         self
     }

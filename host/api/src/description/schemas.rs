@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use keywright_core::{
     credential::{CredentialType, KnownType, NAME_CHARACTERS_MAX},
-    permission::PERMISSION_PATH_CHARACTERS_MAX,
+    permission::{Operation, PERMISSION_PATH_CHARACTERS_MAX},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
@@ -57,6 +57,17 @@ schemas! {
         let [number, text] = LenientBoolean::converted();
         json_schema!({"anyOf": [{"type": "boolean"}, number, text]})
     };
+    /// The name of an operation.
+    OperationName, "Operation", false, json_schema!({
+        "type": "string",
+        "enum": Operation::ALL.map(Operation::as_str),
+        "description": "The name of an operation.",
+    });
+    /// The id of a version, or `latest`.
+    VersionToFlag, "VersionToFlag", true, json_schema!({
+        "anyOf": [{"type": "string", "format": "uuid"}, {"type": "string", "enum": ["latest"]}],
+        "description": "The id of a version, or `latest`.",
+    });
     /// The value for setting a certificate.
     SetCertificate, "SetCertificateValue", false, set_certificate();
 }
@@ -98,7 +109,6 @@ fn absolute(description: &str, form: &str, characters_max: usize) -> Schema {
 const NAME: &str = r"[A-Za-z0-9_.:()\[\]-]+(/[A-Za-z0-9_.:()\[\]-]+)*";
 
 impl LenientBoolean {
-    /// Returns the schemas of the converted values.
     fn converted() -> [Value; 2] {
         [
             json!({"enum": [0, 1]}),
@@ -115,14 +125,12 @@ pub(super) struct SpecifiedType {
 }
 
 impl SpecifiedType {
-    /// Returns a reference to the schema of the parameters.
     pub(super) fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
         let mut schema = read(self.parameters.as_deref()?);
         accept_converted_scalars(&mut schema);
         Some(named(schemas, &self.name, "Parameters", schema))
     }
 
-    /// Returns a reference to the schema of the values.
     pub(super) fn value(&self, schemas: &mut SchemaGenerator) -> Value {
         named(schemas, &self.name, "Value", read(&self.value))
     }

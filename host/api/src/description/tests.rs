@@ -46,7 +46,6 @@ fn referred_to<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     pointer.map_or(value, |pointer| document.pointer(pointer).unwrap())
 }
 
-/// Returns a validator for a schema of the document.
 fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
     let mut whole = json!({"components": document["components"], "allOf": [schema]});
     whole["$schema"] = document["jsonSchemaDialect"].clone();

@@ -116,7 +116,6 @@ async fn info(State(provider): State<Arc<Provider>>) -> Response {
     }))
 }
 
-/// Returns the provider metadata: the issuer and the endpoints.
 async fn discovery(State(provider): State<Arc<Provider>>) -> Response {
     let issuer = provider.signer.issuer();
     json_body(&json!({

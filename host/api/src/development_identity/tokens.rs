@@ -146,7 +146,6 @@ impl TokenSigner {
         encode(&header, &signed, &self.signing_key)
     }
 
-    /// Returns the claims of a refresh token of this issuer, if it is valid at this time.
     pub(super) fn read_refresh_token(
         &self,
         token: &str,

@@ -25,19 +25,6 @@ pub(crate) async fn read_json_body(
     read_body(request, limits).await
 }
 
-/// Receives an optional JSON body. An empty body counts as absent, whatever its media type.
-pub(crate) async fn read_optional_json_body(
-    request: Request,
-    limits: &Limits,
-) -> Result<Option<Zeroizing<Vec<u8>>>, ApiError> {
-    let is_json = check_is_json(request.headers());
-    let body = read_body(request, limits).await?;
-    if body.is_empty() {
-        return Ok(None);
-    }
-    is_json.map(|()| Some(body))
-}
-
 /// Receives a body of any media type. Its size counts towards the caller's response memory until the response is
 /// complete.
 ///
@@ -60,7 +47,6 @@ pub(crate) async fn read_body(
     })
 }
 
-/// Returns whether a request has a body of this media type.
 pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     headers
         .get(CONTENT_TYPE)
@@ -69,7 +55,7 @@ pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
         .is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
 }
 
-fn check_is_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(super) fn check_is_json(headers: &HeaderMap) -> Result<(), ApiError> {
     if has_media_type(headers, "application/json") {
         return Ok(());
     }

@@ -53,7 +53,6 @@ impl QueryParameters {
         self.pairs.iter().any(|(name, _)| name == parameter)
     }
 
-    /// Returns a parameter's value, if it is present.
     pub(crate) fn text(&self, parameter: &'static str) -> Result<Option<&str>, QueryError> {
         let mut found = self
             .pairs

@@ -20,7 +20,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::body::{read_json_body, read_optional_json_body};
+use super::body::{check_is_json, read_body, read_json_body};
 use crate::{Api, response::ApiError};
 
 /// A request body: a JSON object that passes the checks of [`keywright_json::check`] and has no unknown fields.
@@ -36,14 +36,17 @@ impl<T: DeserializeOwned> FromRequest<Arc<Api>> for StrictJson<T> {
     }
 }
 
-/// An empty body counts as absent.
+/// An empty body counts as absent, whatever its media type.
 impl<T: DeserializeOwned> OptionalFromRequest<Arc<Api>> for StrictJson<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Option<Self>, ApiError> {
-        let Some(body) = read_optional_json_body(request, &api.limits).await? else {
+        let is_json = check_is_json(request.headers());
+        let body = read_body(request, &api.limits).await?;
+        if body.is_empty() {
             return Ok(None);
-        };
+        }
+        is_json?;
         Ok(Some(Self(RequestObject::parse(&body)?.read()?)))
     }
 }
@@ -335,7 +338,6 @@ impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Visited<V> {
 pub(crate) struct JsonText(Secret);
 
 impl JsonText {
-    /// Returns the required field `value`.
     pub(crate) fn required_value(value: Option<Self>) -> Result<Secret, Failure> {
         value
             .map(|Self(value)| value)

@@ -102,7 +102,7 @@ impl ApiError {
     /// Creates the failure for a response that can't be serialized, or whose rendering panicked.
     pub(crate) fn unrendered(cause: Option<serde_json::Error>) -> Self {
         Self {
-            cause: cause.map(|cause| cause.into()),
+            cause: cause.map(Into::into),
             ..Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "the server failed to render the response",
@@ -404,13 +404,9 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
 }
 
 const CONTENDED_RETRY_AFTER: Duration = Duration::from_secs(1);
-
 const RESPONSE_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
-
 const BULK_REGENERATION_RETRY_AFTER: Duration = Duration::from_secs(10);
-
 const DATABASE_RETRY_AFTER: Duration = Duration::from_secs(5);
-
 const INSTANCE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use uuid::Uuid;
 
 use crate::{description::Timestamp, response::ApiError};
 
-/// Creates a response from JSON text.
 pub(crate) fn json(status: StatusCode, body: String) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -207,7 +206,6 @@ impl<'a> VersionBody<'a> {
         })
     }
 
-    /// Adds the version's provenance, if any.
     pub(crate) fn with_provenance(self, version: &CredentialVersion) -> Result<Self, Failure> {
         let Some(provenance) = &version.provenance else {
             return Ok(self);

@@ -5,15 +5,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use keywright_core::ports::CredentialRepository;
 use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
     Api,
     audit::AuditTrail,
-    response::json,
+    response::rendered_with,
     route::{Access::Open, NOT_AUDITED, Route, route},
 };
 
@@ -28,23 +33,16 @@ pub(crate) fn route() -> Route {
 }
 
 /// The health of a server.
-#[derive(JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "HealthResponse")]
 struct HealthBody {
     /// UP or DOWN.
-    #[expect(
-        dead_code,
-        reason = "only used for its schema; the responses are constants"
-    )]
     status: HealthStatus,
 }
 
-#[derive(JsonSchema)]
-#[schemars(rename_all = "UPPERCASE", inline)]
-#[expect(
-    dead_code,
-    reason = "only used for its schema; the responses are constants"
-)]
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[schemars(inline)]
 enum HealthStatus {
     Up,
     Down,
@@ -84,13 +82,13 @@ impl HealthCheck {
             .audit
             .as_deref()
             .is_some_and(AuditTrail::stops_requests);
-        if can_begin && timeout(PING_DEADLINE, self.ping()).await == Ok(true) {
-            return json(StatusCode::OK, r#"{"status":"UP"}"#.to_owned());
-        }
-        json(
-            StatusCode::SERVICE_UNAVAILABLE,
-            r#"{"status":"DOWN"}"#.to_owned(),
-        )
+        let is_up = can_begin && timeout(PING_DEADLINE, self.ping()).await == Ok(true);
+        let (code, status) = if is_up {
+            (StatusCode::OK, HealthStatus::Up)
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, HealthStatus::Down)
+        };
+        rendered_with(code, &HealthBody { status }).into_response()
     }
 
     /// Waits for a ping that completes after this call, and returns its result.

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) fn get_route() -> Route {
     route!(GET MANAGEMENT, Identity, "GET_MANAGEMENT", get,
         "getServerMode", Operations, "Returns whether the server is in read-only mode",
-        403 => MAY_NOT_READ_MODE)
+        403 => "The caller is on another machine, and not in `management.actors`.")
     .response::<ManagementResponse>(200, "The mode.")
     .response_example("writing", json!({"read_only_mode": false}))
 }
@@ -27,7 +27,7 @@ pub(crate) fn get_route() -> Route {
 pub(crate) fn set_route() -> Route {
     route!(POST MANAGEMENT, Identity, "SET_MANAGEMENT", set,
         "setServerMode", Operations, "Switches read-only mode on or off",
-        403 => MAY_NOT_SWITCH_MODE,
+        403 => "The caller is not in `management.actors`.",
         422 => "The body has an unknown field.")
         .text("The mode applies only to this server process, and is off when the process starts. Writes in progress are completed.")
         .body::<ManagementRequest>()
@@ -73,9 +73,3 @@ struct ManagementResponse {
     /// Whether requests that could write get status 503.
     read_only_mode: bool,
 }
-
-/// The condition of status 403 when reading the mode.
-const MAY_NOT_READ_MODE: &str = "The caller is on another machine, and not in `management.actors`.";
-
-/// The condition of status 403 when switching the mode.
-const MAY_NOT_SWITCH_MODE: &str = "The caller is not in `management.actors`.";

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use keywright_core::encryption_key::KeyUsage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -106,17 +105,11 @@ struct KeyUsageResponse {
     unknown_keys: u64,
 }
 
-impl From<KeyUsage> for KeyUsageResponse {
-    fn from(usage: KeyUsage) -> Self {
-        Self {
-            active_key: usage.active_key,
-            inactive_keys: usage.inactive_keys,
-            unknown_keys: usage.unknown_keys,
-        }
-    }
-}
-
 async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     let usage = api.encryption_keys.usage().await?;
-    rendered(&KeyUsageResponse::from(usage))
+    rendered(&KeyUsageResponse {
+        active_key: usage.active_key,
+        inactive_keys: usage.inactive_keys,
+        unknown_keys: usage.unknown_keys,
+    })
 }

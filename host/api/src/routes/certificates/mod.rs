@@ -25,10 +25,6 @@ fn id(path: PathIds<1>) -> Result<Uuid, ApiError> {
     Ok(id)
 }
 
-fn version_response(version: &CredentialVersion) -> Result<Response, ApiError> {
-    rendered(&VersionBody::of(version)?)
-}
-
 async fn versions_response(
     caller: Arc<Caller>,
     versions: Vec<CredentialVersion>,

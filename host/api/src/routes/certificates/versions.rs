@@ -10,13 +10,12 @@ use keywright_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
-use uuid::Uuid;
 
-use super::{id, ids, version_response, versions_response};
+use super::{id, ids, versions_response};
 use crate::{
-    description::{LenientBoolean, Parameter, SetCertificate, Version, example},
+    description::{LenientBoolean, Parameter, SetCertificate, Version, VersionToFlag, example},
     request::{BodyError, JsonText, QueryParameters, StrictJson},
-    response::ApiError,
+    response::{ApiError, VersionBody, rendered},
     route::{Access::Permission, Call, PathIds, Route, route},
 };
 
@@ -107,7 +106,7 @@ async fn add(
         .credentials
         .add_certificate_version(&caller, new)
         .await?;
-    version_response(&version)
+    rendered(&VersionBody::of(&version)?)
 }
 
 async fn delete(Call { api, caller }: Call, path: PathIds<2>) -> Result<Response, ApiError> {
@@ -116,7 +115,7 @@ async fn delete(Call { api, caller }: Call, path: PathIds<2>) -> Result<Response
         .credentials
         .delete_certificate_version(&caller, certificate_id, version_id)
         .await?;
-    version_response(&version)
+    rendered(&VersionBody::of(&version)?)
 }
 
 pub(crate) fn update_transitional_route() -> Route {
@@ -151,35 +150,18 @@ struct RequestedVersion(Result<TransitionalVersion, BodyError>);
 
 impl<'de> Deserialize<'de> for RequestedVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let refused = |expected| Self(Err(BodyError::field("version", expected)));
-        let Ok(version) = Option::<String>::deserialize(deserializer) else {
-            return Ok(refused("a string"));
-        };
-        Ok(match version.as_deref() {
-            None => Self(Ok(TransitionalVersion::None)),
-            Some("latest") => Self(Ok(TransitionalVersion::Latest)),
-            Some(id) => id.parse().map_or_else(
-                |_| refused("the id of a version, \"latest\" or null"),
-                |id| Self(Ok(TransitionalVersion::Id(id))),
-            ),
-        })
+        let version = Option::<String>::deserialize(deserializer).map_err(|_| "a string");
+        let version = version.and_then(|version| match version.as_deref() {
+            None => Ok(TransitionalVersion::None),
+            Some("latest") => Ok(TransitionalVersion::Latest),
+            Some(id) => id
+                .parse()
+                .map(TransitionalVersion::Id)
+                .map_err(|_| "the id of a version, \"latest\" or null"),
+        });
+        let refused = |expected| BodyError::field("version", expected);
+        Ok(Self(version.map_err(refused)))
     }
-}
-
-/// The id of a version, or `latest`.
-#[derive(JsonSchema)]
-#[schemars(untagged, inline)]
-#[expect(dead_code, reason = "only for the API description")]
-enum VersionToFlag {
-    Id(Uuid),
-    Latest(Latest),
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase", inline)]
-#[expect(dead_code, reason = "only for the API description")]
-enum Latest {
-    Latest,
 }
 
 /// Moves the flag and responds with the current versions.

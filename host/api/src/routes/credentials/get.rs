@@ -68,31 +68,6 @@ pub(crate) fn get_by_id_route() -> Route {
     .response_example("json", example::json_version())
 }
 
-struct GetRequest {
-    name: LookupName,
-    selection: VersionSelection,
-    has_provenance: bool,
-}
-
-impl GetRequest {
-    fn read(query: &QueryParameters) -> Result<Self, QueryError> {
-        let name = LookupName::new(query.required("name")?);
-        let is_current = query.boolean("current")?.unwrap_or(false);
-        let versions = versions(query)?;
-        let selection = match (is_current, versions) {
-            (true, Some(_)) => return Err(QueryError::Exclusive("current", "versions")),
-            (true, None) => VersionSelection::Current,
-            (false, None) => VersionSelection::All,
-            (false, Some(count)) => VersionSelection::Newest(count),
-        };
-        Ok(Self {
-            name,
-            selection,
-            has_provenance: query.boolean(PROVENANCE)?.unwrap_or(false),
-        })
-    }
-}
-
 /// Validates all parameters, including ignored ones.
 fn check_parameters(query: &QueryParameters) -> Result<(), QueryError> {
     query.boolean("current")?;
@@ -154,17 +129,18 @@ async fn get(Call { api, caller }: Call, query: QueryParameters) -> Result<Respo
         FindRequest::record(&caller, &query);
         return find::response(&api, caller, FindRequest::read(&query)?).await;
     }
-    let request = GetRequest::read(&query)?;
-    let versions = match request.selection {
-        VersionSelection::Newest(0) => return Err(Failure::NotFound.into()),
-        selection => {
-            api.credentials
-                .by_name(&caller, &request.name, selection)
-                .await
-        }
-    }?;
+    let name = LookupName::new(query.required("name")?);
+    let selection = match (query.boolean("current")?, versions(&query)?) {
+        (Some(true), Some(_)) => return Err(QueryError::Exclusive("current", "versions").into()),
+        (_, Some(0)) => return Err(Failure::NotFound.into()),
+        (Some(true), None) => VersionSelection::Current,
+        (_, None) => VersionSelection::All,
+        (_, Some(count)) => VersionSelection::Newest(count),
+    };
+    let has_provenance = query.boolean(PROVENANCE)?.unwrap_or(false);
+    let versions = api.credentials.by_name(&caller, &name, selection).await?;
     rendered_versions(caller, versions, move |versions| {
-        rendered(&GetResponse::of(versions, request.has_provenance)?)
+        rendered(&GetResponse::of(versions, has_provenance)?)
     })
     .await
 }

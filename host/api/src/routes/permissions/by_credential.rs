@@ -15,11 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::{json, value::RawValue};
 
-use super::{
-    OPERATIONS_LISTED_MAX, OperationNames, OperationSchema, operation_names, parsed_operations,
-};
+use super::{OPERATIONS_LISTED_MAX, OperationNames, operation_names, parsed_operations};
 use crate::{
-    description::{GrantedPath, Parameter},
+    description::{GrantedPath, OperationName, Parameter},
     request::{BodyError, QueryParameters, RequestObject, StrictJson},
     response::{ApiError, rendered},
     route::{Access, Call, Route, route},
@@ -149,39 +147,33 @@ struct EntryRequest {
     #[schemars(with = "String", length(min = 1, max = ACTOR_CHARACTERS_MAX))]
     actor: Option<String>,
     /// The granted operations.
-    #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
+    #[schemars(with = "Vec<OperationName>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
     operations: OperationNames,
 }
 
-/// A permission whose fields are all present.
-struct Entry {
-    path: Option<String>,
-    actor: String,
-    operations: Vec<String>,
-}
+/// The path, the actor and the operations of a permission.
+struct Entry(Option<String>, String, Vec<String>);
 
 impl Entry {
     fn read(json: &RawValue) -> Result<Self, ApiError> {
         let entry: EntryRequest = RequestObject::parse(json.get().as_bytes())?.read()?;
-        Ok(Self {
-            path: entry.path,
-            operations: entry.operations.listed(StatusCode::BAD_REQUEST)?,
-            actor: entry.actor.ok_or(BodyError::FieldMissing("actor"))?,
-        })
+        let operations = entry.operations.listed(StatusCode::BAD_REQUEST)?;
+        let actor = entry.actor.ok_or(BodyError::FieldMissing("actor"))?;
+        Ok(Self(entry.path, actor, operations))
     }
 
     /// Returns the grant on `path`. If the entry has a path of its own, it must be the same.
     fn grant_on(&self, path: &PermissionPath) -> Result<Grant, ApiError> {
-        let operations = parsed_operations(&self.operations)?;
-        if let Some(given) = &self.path
+        let Self(given, actor, operations) = self;
+        let operations = parsed_operations(operations)?;
+        if let Some(given) = given
             && PermissionPath::parse(given).map_err(Failure::from)? != *path
         {
             return Err(BodyError::field("path", "the same as credential_name").into());
         }
-        let actor = Actor::parse(&self.actor).map_err(Failure::from)?;
         Ok(Grant {
             path: path.clone(),
-            actor,
+            actor: Actor::parse(actor).map_err(Failure::from)?,
             operations,
         })
     }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::operation_names;
 use crate::{
     description::Parameter,
-    request::{QueryError, QueryParameters},
+    request::QueryParameters,
     response::{ApiError, rendered},
     route::{Access::Permission, Call, Route, route},
 };
@@ -33,7 +33,7 @@ pub(crate) fn route() -> Route {
         .parameter(Parameter::required("path", "The full name of a credential, or a path that ends in `/*`.").example("/demo/database"))
         .parameter(
             Parameter::required("operation", "The operation.")
-                .one_of(&["read", "write", "delete", "read_acl", "write_acl"])
+                .one_of(&Operation::ALL.map(Operation::as_str))
                 .example("read"),
         )
         .response::<ExplainResponse<'_>>(200, "The evaluated rules, and the result.")
@@ -54,28 +54,6 @@ pub(crate) fn route() -> Route {
                 "missing": null,
             }),
         )
-}
-
-struct ExplainRequest<'a> {
-    actor: &'a str,
-    path: &'a str,
-    operation: &'a str,
-}
-
-impl<'a> ExplainRequest<'a> {
-    fn read(query: &'a QueryParameters) -> Result<Self, QueryError> {
-        Ok(Self {
-            actor: query.required("actor")?,
-            path: query.required("path")?,
-            operation: query.required("operation")?,
-        })
-    }
-
-    fn parsed(&self) -> Result<(Actor, Operation, PermissionPath), Failure> {
-        let path = PermissionPath::parse(self.path)?;
-        let actor = Actor::parse(self.actor)?;
-        Ok((actor, Operation::parse(self.operation)?, path))
-    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -182,9 +160,11 @@ impl<'a> Missing<'a> {
 }
 
 async fn handler(Call { api, caller }: Call, query: QueryParameters) -> Result<Response, ApiError> {
-    let request = ExplainRequest::read(&query)?;
-    let (actor, operation, path) = request.parsed()?;
+    let [actor, path, operation] = ["actor", "path", "operation"].map(|name| query.required(name));
+    let (actor, path, operation) = (actor?, path?, operation?);
+    let path = PermissionPath::parse(path).map_err(Failure::from)?;
+    let actor = Actor::parse(actor).map_err(Failure::from)?;
+    let operation = Operation::parse(operation).map_err(Failure::from)?;
     let explained = api.permissions.explain(&caller, actor, operation, path);
-    let explanation = explained.await?;
-    rendered(&ExplainResponse::of(&explanation))
+    rendered(&ExplainResponse::of(&explained.await?))
 }

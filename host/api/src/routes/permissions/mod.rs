@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     audit::granted,
-    description::{GrantedPath, Parameter},
+    description::{GrantedPath, OperationName, Parameter},
     request::{BodyError, QueryParameters, StrictJson},
     response::{ApiError, rendered, rendered_with},
     route::{Access, Call, PathIds, Route, route},
@@ -134,7 +134,7 @@ async fn replace(
 #[serde(rename = "AmendPermissionRequest", deny_unknown_fields)]
 struct AmendRequest {
     /// The new operations. They replace the current operations.
-    #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
+    #[schemars(with = "Vec<OperationName>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
     operations: OperationNames,
 }
 
@@ -170,7 +170,7 @@ struct PermissionBody<'a> {
     /// The actor, such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     actor: &'a str,
     /// The operations that the actor may use.
-    #[schemars(with = "Vec<OperationSchema>")]
+    #[schemars(with = "Vec<OperationName>")]
     operations: Vec<&'static str>,
 }
 
@@ -195,23 +195,8 @@ struct GrantRequest {
     #[schemars(with = "String", length(min = 1, max = ACTOR_CHARACTERS_MAX))]
     actor: Option<String>,
     /// The operations that the actor may use.
-    #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
+    #[schemars(with = "Vec<OperationName>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
     operations: OperationNames,
-}
-
-/// The name of an operation.
-#[derive(JsonSchema)]
-#[schemars(rename = "Operation", rename_all = "snake_case")]
-#[expect(
-    dead_code,
-    reason = "only for the API description: operations are parsed by name"
-)]
-enum OperationSchema {
-    Read,
-    Write,
-    Delete,
-    ReadAcl,
-    WriteAcl,
 }
 
 impl GrantRequest {
