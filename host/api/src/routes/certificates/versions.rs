@@ -74,7 +74,8 @@ async fn list(
     };
     let versions = api
         .credentials
-        .certificate_versions(&caller, id(certificate_id)?, selection)
+        .certificates
+        .versions(&caller, id(certificate_id)?, selection)
         .await?;
     versions_response(caller, versions).await
 }
@@ -102,10 +103,7 @@ async fn add(
         value: JsonText::required_value(request.value)?,
         is_transitional: request.transitional,
     };
-    let version = api
-        .credentials
-        .add_certificate_version(&caller, new)
-        .await?;
+    let version = api.credentials.rotation.add_version(&caller, new).await?;
     rendered(&VersionBody::of(&version)?)
 }
 
@@ -113,7 +111,8 @@ async fn delete(Call { api, caller }: Call, path: PathIds<2>) -> Result<Response
     let [certificate_id, version_id] = ids(path)?;
     let version = api
         .credentials
-        .delete_certificate_version(&caller, certificate_id, version_id)
+        .rotation
+        .delete_version(&caller, certificate_id, version_id)
         .await?;
     rendered(&VersionBody::of(&version)?)
 }
@@ -173,6 +172,7 @@ async fn update_transitional(
     let to = request.version.0?;
     let versions = api
         .credentials
+        .rotation
         .move_transitional_version(&caller, id(certificate_id)?, to)
         .await?;
     versions_response(caller, versions).await

@@ -6,8 +6,8 @@ use keywright_core::{
     Failure,
     authorization::Caller,
     credential::{
-        CredentialName, CredentialType, Credentials, Generate, LookupName, NameError, Regenerate,
-        RequestedParameters, WriteMode,
+        CredentialName, CredentialType, CredentialTypes, Generate, LookupName, NameError,
+        Regenerate, RequestedParameters, WriteMode,
     },
     permission::Operation::Write,
 };
@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{known_type, required_name, take_parameters};
+use super::{required_name, take_parameters};
 use crate::{
     Api,
     audit::actions,
@@ -143,11 +143,12 @@ impl GenerateRequest {
         Ok(request)
     }
 
-    fn check(self, credentials: &Credentials) -> Result<Generate, ApiError> {
+    fn check(self, types: &CredentialTypes) -> Result<Generate, ApiError> {
         let failed = |failure| ApiError::of(failure, Endpoint::Generate);
         let name = required_name(self.name).map_err(failed)?;
         let mode = self.mode?;
-        let credential_type = known_type(self.credential_type, credentials).map_err(failed)?;
+        let credential_type = types.parse(&self.credential_type.unwrap_or_default());
+        let credential_type = credential_type.map_err(failed)?;
         if credential_type.is_set_only() {
             return Err(failed(Failure::TypeNotGeneratable(credential_type)));
         }
@@ -212,10 +213,11 @@ async fn generate(Call { api, caller }: Call, request: Request) -> Result<Respon
     let failed = |failure| ApiError::of(failure, Endpoint::Generate);
     match request {
         PostRequest::Generate(request) => {
-            let generate = request.check(&api.credentials)?;
+            let generate = request.check(&api.credentials.types)?;
             let written = api
                 .credentials
-                .generate(&caller, generate)
+                .generate
+                .credential(&caller, generate)
                 .await
                 .map_err(failed)?;
             rendered(&VersionBody::of_written(&written)?)
@@ -276,7 +278,8 @@ async fn respond_regenerated(
     let regenerate = request.check(endpoint).map_err(failed)?;
     let written = api
         .credentials
-        .regenerate(caller, regenerate)
+        .regenerate
+        .credential(caller, regenerate)
         .await
         .map_err(failed)?;
     rendered(&VersionBody::of_written(&written)?)

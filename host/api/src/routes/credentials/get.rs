@@ -138,7 +138,11 @@ async fn get(Call { api, caller }: Call, query: QueryParameters) -> Result<Respo
         (_, Some(count)) => VersionSelection::Newest(count),
     };
     let has_provenance = query.boolean(PROVENANCE)?.unwrap_or(false);
-    let versions = api.credentials.by_name(&caller, &name, selection).await?;
+    let versions = api
+        .credentials
+        .read
+        .by_name(&caller, &name, selection)
+        .await?;
     rendered_versions(caller, versions, move |versions| {
         rendered(&GetResponse::of(versions, has_provenance)?)
     })
@@ -151,7 +155,7 @@ async fn get_by_id(
     PathIds(id): PathIds<1>,
 ) -> Result<Response, ApiError> {
     let [id] = id.ok_or(Failure::NotFound)?;
-    let version = api.credentials.by_id(&caller, id).await?;
+    let version = api.credentials.read.by_id(&caller, id).await?;
     rendered(&VersionBody::of(&version)?)
 }
 

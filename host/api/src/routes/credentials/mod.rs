@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use keywright_core::{
     Failure,
-    credential::{CredentialName, CredentialType, Credentials, RequestedParameters},
+    credential::{CredentialName, RequestedParameters},
 };
 use serde_json::value::RawValue;
 
@@ -18,19 +18,6 @@ use crate::request::{BodyError, RequestObject};
 
 fn required_name(name: Option<String>) -> Result<CredentialName, Failure> {
     Ok(CredentialName::parse(&name.unwrap_or_default())?)
-}
-
-/// Returns the required type in a body, which this server must support.
-fn known_type(
-    credential_type: Option<String>,
-    credentials: &Credentials,
-) -> Result<CredentialType, Failure> {
-    CredentialType::parse(&credential_type.unwrap_or_default())
-        .ok()
-        .filter(|parsed| parsed.is_set_only() || credentials.generators.generator(parsed).is_some())
-        .ok_or_else(|| Failure::TypeUnknown {
-            known: credentials.known_types(),
-        })
 }
 
 /// Takes the parameters, each as its original text.

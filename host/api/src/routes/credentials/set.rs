@@ -3,12 +3,12 @@
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
     Failure,
-    credential::{Credentials, DigestError, ImportedProvenance, LookupName, PluginDigest, Set},
+    credential::{CredentialTypes, DigestError, ImportedProvenance, LookupName, PluginDigest, Set},
     permission::Operation::{Delete, Write},
 };
 use serde_json::json;
 
-use super::{known_type, required_name, take_parameters};
+use super::{required_name, take_parameters};
 use crate::{
     description::{Parameter, SetBody, Version, example},
     request::{BodyError, JsonText, Metadata, QueryParameters, RequestObject, read_json_body},
@@ -77,8 +77,8 @@ impl SetRequest {
     }
 
     /// Checks the type first, because the other fields depend on it.
-    fn check(self, credentials: &Credentials) -> Result<Set, Failure> {
-        let credential_type = known_type(self.credential_type, credentials)?;
+    fn check(self, types: &CredentialTypes) -> Result<Set, Failure> {
+        let credential_type = types.parse(&self.credential_type.unwrap_or_default())?;
         Ok(Set {
             name: required_name(self.name)?,
             credential_type,
@@ -93,12 +93,17 @@ async fn set(Call { api, caller }: Call, request: Request) -> Result<Response, A
     let body = read_json_body(request, &api.limits).await?;
     let request = SetRequest::read(RequestObject::parse(&body)?)?;
     let failed = |failure| ApiError::of(failure, Endpoint::Set);
-    let set = request.check(&api.credentials).map_err(failed)?;
+    let set = request.check(&api.credentials.types).map_err(failed)?;
     if let Some(provenance) = &set.provenance {
         let digest = provenance.generated_by.as_str();
         caller.trail().set_details(json!({GENERATED_BY: digest}));
     }
-    let version = api.credentials.set(&caller, set).await.map_err(failed)?;
+    let version = api
+        .credentials
+        .set
+        .credential(&caller, set)
+        .await
+        .map_err(failed)?;
     rendered(&VersionBody::of(&version)?)
 }
 
@@ -132,7 +137,7 @@ async fn delete(
     query: QueryParameters,
 ) -> Result<StatusCode, ApiError> {
     let name = LookupName::new(query.required("name")?);
-    api.credentials.delete(&caller, &name).await?;
+    api.credentials.read.delete(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
