@@ -113,7 +113,6 @@ impl AuditTrail {
         !self.is_failing()
     }
 
-    /// Returns whether requests are refused because events can't be written.
     pub(crate) fn stops_requests(&self) -> bool {
         self.settings.on_failure == OnAuditFailure::Refuse && self.is_failing()
     }
@@ -138,7 +137,6 @@ impl AuditTrail {
         self.probe().await
     }
 
-    /// Retries the sink if it is failing.
     pub(super) async fn probe(&self) -> Result<(), UnwrittenError> {
         if !self.is_failing() {
             return Ok(());
@@ -159,7 +157,6 @@ impl AuditTrail {
             .await
     }
 
-    /// Queues events without waiting for them to be written.
     pub(super) fn write_later(&self, lines: &[u8], event_count: u64) {
         drop(self.enqueue(lines, event_count));
         self.shared.leave_to_thread();

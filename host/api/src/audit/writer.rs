@@ -86,7 +86,6 @@ impl Queue {
         bytes == 0 || unwritten == 0 || unwritten + bytes <= bytes_max
     }
 
-    /// Returns whether the thread has work to do.
     fn is_for_thread(&self) -> bool {
         self.is_left_to_thread || self.must_reopen || self.is_closed
     }
