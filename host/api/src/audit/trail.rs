@@ -4,7 +4,7 @@
 //! call (group commit):
 //!
 //! - Usually, the request itself is the writer, on the thread that serves it. It first yields to all other ready requests on
-//!   this thread, so that the same call writes their events. If no other request is ready, it continues at once.
+//!   this thread, so that the same call writes their events. If the last requests yielded in vain, it usually writes at once.
 //! - The trail's own thread is the writer if appends may be slow ([`AuditSink::is_prompt`]), if the runtime has only one
 //!   thread, if another request is writing, if no request waits for the events, and after failures.
 //!
@@ -195,8 +195,10 @@ impl AuditTrail {
     ) -> Result<(), UnwrittenError> {
         let mut left = LeftToThread(Some(&self.shared));
         if self.shared.runtime.is_some() {
-            // Let all other ready requests on this thread queue their events first.
-            yield_now().await;
+            if self.shared.expects_others() {
+                // Let all other ready requests on this thread queue their events first.
+                yield_now().await;
+            }
             left.0 = None;
             self.shared.write_on_request();
         }
