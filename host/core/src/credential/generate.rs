@@ -255,7 +255,7 @@ pub async fn canonical_parameters(
     generator: &dyn Generator,
 ) -> Result<Parameters, Failure> {
     let parameters = requested_parameters(credential_type, requested, generator)?;
-    guest_constraints::normalize(generator, &parameters).await
+    guest_constraints::normalize(generator, parameters).await
 }
 
 /// Returns the caller's parameters, with the issuer's name in canonical form.

@@ -372,7 +372,7 @@ async fn changed(
         }
         None => parameters.remove(DURATION),
     };
-    let mut parameters = guest_constraints::normalize(generator, &parameters).await?;
+    let mut parameters = guest_constraints::normalize(generator, parameters).await?;
     if let Some(duration) = kept_duration {
         parameters.insert(DURATION, duration);
     }

@@ -40,7 +40,7 @@ async fn each_misbehaviour_has_its_fault_and_the_next_call_succeeds() {
         let failed = generate(generator.as_ref()).await;
         assert_eq!(failed, Err(faulted("hostile", fault)), "{behaviour}");
         assert!(
-            generator.normalize(&no_parameters()).await.is_ok(),
+            generator.normalize(no_parameters()).await.is_ok(),
             "{behaviour}"
         );
     }
@@ -66,7 +66,7 @@ async fn short_calls_have_a_deadline_of_their_own() {
         ..Limits::default()
     };
     let generator = hostile_within(&doing("normalize", "loop"), limits);
-    let looped = generator.normalize(&no_parameters()).await;
+    let looped = generator.normalize(no_parameters()).await;
     assert_eq!(looped, Err(faulted("hostile", PluginFaultError::TimedOut)));
 }
 
@@ -77,7 +77,7 @@ async fn other_calls_succeed_during_an_endless_loop() {
     let mut looping = pin!(generate(generator.as_ref()));
     assert!(is_pending(looping.as_mut()).await);
     for _ in 0..20 {
-        assert!(generator.normalize(&no_parameters()).await.is_ok());
+        assert!(generator.normalize(no_parameters()).await.is_ok());
     }
     assert!(is_pending(looping.as_mut()).await);
 }
@@ -111,7 +111,7 @@ async fn input_one_byte_past_the_limit_including_settings_fails() {
     let envelope = "{}".len() + r#"{"a":""}"#.len();
     for (length, fits) in [(1024 - envelope, true), (1025 - envelope, false)] {
         let given = parameters(&json!({"a": "x".repeat(length)}));
-        let outcome = generator.normalize(&given).await.map(|_| ());
+        let outcome = generator.normalize(given.clone()).await.map(|_| ());
         let expected = if fits {
             Ok(())
         } else {
@@ -136,7 +136,7 @@ async fn output_one_byte_past_the_limit_fails() {
     let envelope = r#"{"a":""}"#.len();
     for (length, fits) in [(1024 - envelope, true), (1025 - envelope, false)] {
         let given = parameters(&json!({"a": "x".repeat(length)}));
-        let outcome = generator.normalize(&given).await.map(|_| ());
+        let outcome = generator.normalize(given.clone()).await.map(|_| ());
         let expected = if fits {
             Ok(())
         } else {
@@ -241,7 +241,7 @@ async fn value(generator: &dyn Generator) -> Value {
 async fn call(generator: &dyn Generator, function: &str) -> Result<(), PluginCallError> {
     let value = secret(r#"{"secret":"s"}"#);
     match function {
-        "normalize" => generator.normalize(&no_parameters()).await.map(|_| ()),
+        "normalize" => generator.normalize(no_parameters()).await.map(|_| ()),
         "generate" => generate(generator).await.map(|_| ()),
         "accept" => generator.accept(&value).await.map(|_| ()),
         _ => generator.recover(None, &value).await.map(|_| ()),
