@@ -162,13 +162,13 @@ impl Generator for EchoGenerator {
         Ok(Parameters::new(parameters.collect()))
     }
 
-    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError> {
+    async fn normalize(&self, parameters: Parameters) -> Result<Parameters, PluginCallError> {
         let faulted = |fault| PluginCallError::Faulted {
             plugin: "echo".to_owned(),
             fault,
         };
         match parameters.text("fault") {
-            None => Ok(with_more(parameters)),
+            None => Ok(with_more(&parameters)),
             Some("full") => Err(PluginCallError::QueueFull {
                 retry_after: Duration::from_secs(3),
             }),

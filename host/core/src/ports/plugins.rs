@@ -71,7 +71,10 @@ pub trait Generator: Send + Sync {
 
     /// Returns the canonical form of parameters. The parameters come from a request, are canonical parameters with
     /// changes, or were stored by another release of the plugin.
-    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError>;
+    ///
+    /// Takes the parameters, so that a call that waits keeps only their text: parsed, they can take a hundred times as much
+    /// memory.
+    async fn normalize(&self, parameters: Parameters) -> Result<Parameters, PluginCallError>;
 
     /// Checks whether [`Self::generate`] would call the guest with these parameters, without calling it.
     ///

@@ -84,36 +84,53 @@ impl GeneratorGuest {
         &self,
         parameters: &RequestedParameters,
     ) -> Result<Parameters, PluginCallError> {
+        // Parsed parameters take much more memory than their text, so parameters that are too large are not parsed.
+        let is_counted = |byte: &u8| !byte.is_ascii_whitespace();
+        let bytes = |text: &str| text.bytes().filter(is_counted).count();
+        let texts = parameters.iter();
+        self.check_input_bytes(
+            NORMALIZE,
+            texts.map(|(name, json)| bytes(name) + bytes(json)).sum(),
+        )?;
         let schema = &self.description.parameters_schema;
         schema
             .requested(parameters)
             .map_err(PluginCallError::ParametersRefused)
     }
 
+    /// Returns the read-only parameters among these.
+    pub(super) fn read_only(&self, parameters: Parameters) -> Parameters {
+        let names = self.description.parameters_schema.read_only();
+        parameters.retain(|name| names.iter().any(|read_only| read_only == name))
+    }
+
     /// Returns the canonical form of parameters. The host computes it if the guest exports no normalizer.
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginCallError> {
+        let json = given.to_json();
         if self.exports.has_normalizer() {
-            self.normalize(given, &given.to_json())
+            self.normalize(given, &json)
         } else {
-            self.complete(given.clone())
+            self.complete(&json)
         }
     }
 
-    /// Returns the canonical form of parameters according to the schema, without calling the guest.
-    pub(super) fn complete(&self, given: Parameters) -> Result<Parameters, PluginCallError> {
+    /// Returns the canonical form of the JSON of parameters according to the schema, without calling the guest.
+    pub(super) fn complete(&self, json: &str) -> Result<Parameters, PluginCallError> {
         // Parameters that are too large for `generate` need no further check.
-        self.check_input(NORMALIZE, &given.to_json())?;
+        self.check_input(NORMALIZE, json)?;
+        let given = keywright_json::read(json)
+            .map_err(|cause| self.plugin.malformed(NORMALIZE, &not_json(cause)))?;
         let schema = &self.description.parameters_schema;
         schema
-            .complete(given.into_fields())
+            .complete(given)
             .map_err(PluginCallError::ParametersRefused)
     }
 
-    /// Calls the guest's normalizer with parameters and their JSON. It must not add read-only parameters, which only `recover`
-    /// may set.
+    /// Calls the guest's normalizer with the JSON of parameters. It must not add read-only parameters to the given ones, because
+    /// only `recover` may set them.
     pub(super) fn normalize(
         &self,
-        given: &Parameters,
+        read_only: &Parameters,
         json: &str,
     ) -> Result<Parameters, PluginCallError> {
         let Some(normalizer) = &self.exports.normalizer else {
@@ -127,7 +144,7 @@ impl GeneratorGuest {
         let canonical = self.returned(NORMALIZE, outcome)?;
         let canonical = self.parameters(NORMALIZE, &canonical)?;
         let schema = &self.description.parameters_schema;
-        if schema.adds_no_read_only(given, &canonical) {
+        if schema.adds_no_read_only(read_only, &canonical) {
             Ok(canonical)
         } else {
             let reason = "has a readOnly parameter, which only recover may set";
@@ -276,8 +293,16 @@ impl GeneratorGuest {
         function: &'static str,
         text: &str,
     ) -> Result<(), PluginCallError> {
+        self.check_input_bytes(function, text.len())
+    }
+
+    fn check_input_bytes(
+        &self,
+        function: &'static str,
+        bytes: usize,
+    ) -> Result<(), PluginCallError> {
         self.plugin
-            .check_input(function, text.len())
+            .check_input(function, bytes)
             .map_err(|fault| self.plugin.faulted(fault))
     }
 

@@ -167,18 +167,20 @@ impl Generator for WasmGenerator {
         self.guest.requested(parameters)
     }
 
-    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError> {
-        let given = parameters.clone();
+    async fn normalize(&self, parameters: Parameters) -> Result<Parameters, PluginCallError> {
+        let json = parameters.to_json();
+        self.guest.check_input(NORMALIZE, &json)?;
         if self.guest.exports.has_normalizer() {
-            let json = given.to_json();
             let attempt = self.attempt(NORMALIZE, &[&json])?;
+            let read_only = self.guest.read_only(parameters);
             self.call(&self.lanes.short, attempt, move |guest| {
-                guest.normalize(&given, &json)
+                guest.normalize(&read_only, &json)
             })
             .await
         } else {
+            drop(parameters);
             self.run(&self.lanes.short, NORMALIZE, move |guest| {
-                guest.complete(given)
+                guest.complete(&json)
             })
             .await
         }
