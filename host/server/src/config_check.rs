@@ -27,6 +27,7 @@ use crate::{
     plugins::{self, Components, ConfiguredPlugins},
     process::RandomIdentifiers,
     started::{StartupError, causes_of},
+    test_authority::test_issuers,
 };
 
 /// The extent of a check.
@@ -308,7 +309,7 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
         let cache = cache_keys
             .as_ref()
             .map_or(CacheAccess::None, CacheAccess::Read);
-        Runtime::check(&config, cache, Arc::new(SystemRandom))
+        Runtime::check(&config, cache, Arc::new(SystemRandom), test_issuers())
     });
     report_refusals(checked.await, findings);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use crate::{
@@ -93,25 +94,11 @@ impl Credentials {
         let certificates = Arc::clone(&self.certificates);
         let certificate = authority.certificate.clone();
         let private_key = authority.private_key.clone();
-        let rules = self.issuance_rules(parameters);
+        let rules = IssuanceRules::of(parameters, self.now_in_seconds());
         let issuer = run_on_plugin_thread(generator, move || {
             certificates.issuer(&certificate, &private_key, rules)
         });
         issuer.await?.map_err(Failure::IssuerUnusable)
-    }
-
-    fn issuance_rules(&self, parameters: &Parameters) -> IssuanceRules {
-        let duration_days = parameters
-            .field(DURATION)
-            .and_then(Value::as_u64)
-            .and_then(|days| u32::try_from(days).ok());
-        IssuanceRules {
-            common_name: parameters.text(COMMON_NAME).map(str::to_owned),
-            may_be_authority: parameters.is_true(IS_CA),
-            signing_usages: guest_constraints::signing_usages(parameters),
-            duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
-            now: self.now_in_seconds(),
-        }
     }
 
     /// Returns the facts of the certificate in the field that the plugin's value schema declares, `None` if the value has none, or
@@ -151,6 +138,24 @@ impl Credentials {
             is_self_signed,
             ..facts.await??
         })
+    }
+}
+
+impl IssuanceRules {
+    /// Returns the limits for a certificate with these canonical parameters.
+    #[must_use]
+    pub fn of(parameters: &Parameters, now: DateTime<Utc>) -> Self {
+        let duration_days = parameters
+            .field(DURATION)
+            .and_then(Value::as_u64)
+            .and_then(|days| u32::try_from(days).ok());
+        Self {
+            common_name: parameters.text(COMMON_NAME).map(str::to_owned),
+            may_be_authority: parameters.is_true(IS_CA),
+            signing_usages: guest_constraints::signing_usages(parameters),
+            duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
+            now,
+        }
     }
 }
 
