@@ -7,8 +7,8 @@
 //! [`interpolation`]. [`permission`] has the types of permissions, and [`permission_management`] their use cases.
 //! [`retention`] runs in the background.
 //!
-//! To add a use case, write it as a method next to related use cases, and use the existing ports. Add a method to a port only
-//! if the use case needs it. Then add a route in `keywright-api`.
+//! To add a use case, write it as a method of the type with the ports that it needs. Add a method to a port only if the use
+//! case needs it. Then add a route in `keywright-api`.
 
 pub mod authorization;
 pub mod certificate;

@@ -71,11 +71,9 @@ impl Permissions {
         operation: Operation,
         path: &PermissionPath,
     ) -> Result<Permit<'a>, Failure> {
-        let permit = self
-            .authorization
-            .permit_path(caller, operation, path)
-            .await;
-        permit.map_err(about_permissions)
+        let name = path.lookup();
+        let permit = self.authorization.permit_exactly(caller, operation, &name);
+        permit.await.map_err(about_permissions)
     }
 
     /// Returns the permission with this id if the caller may read or change it.

@@ -8,7 +8,7 @@ use keywright_api::{
 };
 use keywright_core::{
     authorization::Authorization,
-    credential::{BulkRegenerations, Credentials, VersionStore},
+    credential::{CredentialPorts, Credentials, VersionStore},
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission_management::Permissions,
@@ -16,7 +16,6 @@ use keywright_core::{
     response_memory::ResponseMemory,
 };
 use keywright_crypto::X509Certificates;
-use keywright_runtime::Plugins;
 use keywright_storage::{Database, SqlKeyRotationRepository};
 use uuid::Uuid;
 
@@ -97,25 +96,30 @@ pub(crate) async fn assemble(
     let encryption_keys = encryption_keys(&database, key_ring);
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
-    let credentials = Credentials {
+    let certificate_settings = config.certificates.settings()?;
+    let credentials = Credentials::new(CredentialPorts {
         authorization: authorization.clone(),
         store: VersionStore {
             repository: Arc::new(database.credentials()),
             sealer: Arc::clone(&encryption_keys.sealer),
             clock,
             identifiers,
+            concatenates_authorities: certificate_settings.concatenates_authorities,
         },
         reads: Arc::new(database.credentials()),
         generators: Arc::clone(&plugins) as _,
         certificates: Arc::new(X509Certificates),
-        certificate_settings: config.certificates.settings()?,
-        bulk_regenerations: BulkRegenerations::default(),
-    };
+        certificate_settings,
+    });
     let server_mode = config.management.server_mode()?;
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
         background.add(work.paused_in(server_mode.read_only()));
     }
-    let interpolation = interpolation(&plugins, &credentials);
+    let interpolation = Interpolation {
+        authorization: authorization.clone(),
+        store: credentials.store.clone(),
+        resolvers: Arc::clone(&plugins) as _,
+    };
     let health = HealthCheck::new(Arc::clone(&credentials.store.repository), audit.clone());
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
@@ -197,14 +201,6 @@ fn background(
         background.add(Rotation::new(rotate, usage, settings, reporter));
     }
     background
-}
-
-fn interpolation(plugins: &Arc<Plugins>, credentials: &Credentials) -> Interpolation {
-    Interpolation {
-        authorization: credentials.authorization.clone(),
-        store: credentials.store.clone(),
-        resolvers: Arc::clone(plugins) as _,
-    }
 }
 
 fn announcement(config: &Config, is_development: bool) -> Option<Announcement> {

@@ -63,6 +63,9 @@ mod tests {
         let issuers = test_issuers();
         let issuer = issuers(&Parameters::new(Map::new()), Utc::now()).unwrap();
         let digest = digest::digest(&digest::SHA256, issuer.certificate());
-        assert_eq!(format!("{digest:?}"), "SHA256:5dedffebcca868ee748e552e9d37ba19ea3dcb2838918e059a35abe7ccc8884a");
+        assert_eq!(
+            format!("{digest:?}"),
+            "SHA256:5dedffebcca868ee748e552e9d37ba19ea3dcb2838918e059a35abe7ccc8884a"
+        );
     }
 }

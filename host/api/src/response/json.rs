@@ -54,7 +54,9 @@ pub(crate) async fn rendered_versions(
     versions: Vec<CredentialVersion>,
     render: impl FnOnce(&[CredentialVersion]) -> Result<Response, ApiError> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    let values = versions.iter().map(|version| version.value.expose().len());
+    let values = versions
+        .iter()
+        .map(|version| version.content.value.expose().len());
     let bytes = values.fold(list_bytes(versions.len()), usize::saturating_add);
     rendered_list(caller, versions, bytes, render).await
 }
@@ -182,7 +184,7 @@ pub(crate) struct VersionBody<'a> {
 impl<'a> VersionBody<'a> {
     /// Creates the body for a version that was set or read.
     pub(crate) fn of(version: &'a CredentialVersion) -> Result<Self, Failure> {
-        let metadata = version.metadata.as_ref();
+        let metadata = version.content.metadata.as_ref();
         let is_certificate = version.credential_type.is_certificate();
         let attributes = is_certificate.then_some(&version.attributes);
         let facts = attributes.and_then(|attributes| attributes.certificate.as_ref());
@@ -194,7 +196,7 @@ impl<'a> VersionBody<'a> {
             metadata: metadata
                 .map(|metadata| raw(metadata.json().expose()))
                 .transpose()?,
-            value: raw(version.value.expose())?,
+            value: raw(version.content.value.expose())?,
             transitional: attributes.map(|attributes| attributes.is_transitional),
             certificate_authority: attributes
                 .map(|_| facts.is_some_and(|facts| facts.is_certificate_authority)),
@@ -212,13 +214,13 @@ impl<'a> VersionBody<'a> {
 
     /// Adds the version's provenance, if any.
     pub(crate) fn with_provenance(self, version: &CredentialVersion) -> Result<Self, Failure> {
-        let Some(provenance) = &version.provenance else {
+        let Some((digest, parameters)) = version.provenance() else {
             return Ok(self);
         };
         Ok(Self {
-            generated_by: Some(format!("sha256:{}", provenance.generated_by.as_str())),
-            parameters: Some(raw(&provenance.parameters.to_json())?.to_owned()),
-            imported: Some(provenance.is_imported),
+            generated_by: Some(format!("sha256:{digest}")),
+            parameters: Some(raw(&parameters.to_json())?.to_owned()),
+            imported: Some(version.attributes.is_generated != Some(true)),
             ..self
         })
     }
@@ -257,7 +259,7 @@ mod tests {
         Secret,
         authorization::Authentication,
         certificate::CertificateFacts,
-        credential::{CredentialName, CredentialType, Metadata, VersionAttributes},
+        credential::{Content, CredentialName, CredentialType, Metadata, VersionAttributes},
         permission::Actor,
         response_memory::{ResponseLimits, ResponseMemory},
     };
@@ -300,13 +302,17 @@ mod tests {
     fn version(credential_type: &str, value: &str) -> CredentialVersion {
         CredentialVersion {
             id: Uuid::nil(),
+            credential_id: Uuid::nil(),
             name: CredentialName::parse("/a/b").unwrap(),
             credential_type: CredentialType::parse(credential_type).unwrap(),
             created_at: "2026-01-02T03:04:05.678Z".parse().unwrap(),
-            metadata: None,
-            value: Secret::new(value.to_owned()),
             attributes: VersionAttributes::default(),
-            provenance: None,
+            content: Content {
+                value: Secret::new(value.to_owned()),
+                parameters: None,
+                metadata: None,
+                trusted_ca: None,
+            },
         }
     }
 
@@ -341,7 +347,7 @@ mod tests {
             render(&version),
             format!(r#"{{"type":"json",{HEAD}"metadata":null,"value":{{"z":1.10,"a":"ä"}}}}"#)
         );
-        version.metadata =
+        version.content.metadata =
             Some(Metadata::parse(Secret::new(r#"{"b":1e2,"a":[]}"#.to_owned())).unwrap());
         assert!(render(&version).contains(r#""metadata":{"b":1e2,"a":[]},"value""#));
     }

@@ -108,7 +108,7 @@ fn describe() -> Description {
 }
 
 async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
-    let known = api.credentials.types();
+    let known = api.credentials.types.all();
     let types = known.iter().map(TypeBody::of).collect::<Result<_, _>>()?;
     rendered(&TypesResponse { types })
 }

@@ -28,7 +28,7 @@ use keywright_core::{
     Secret,
     authorization::Authorization,
     certificate::CertificateSettings,
-    credential::{BulkRegenerations, Credentials, VersionStore},
+    credential::{CredentialPorts, Credentials, VersionStore},
     encryption_key::EncryptionKeys,
     interpolation::Interpolation,
     permission_management::Permissions,
@@ -233,13 +233,14 @@ impl Service {
         let memory = Arc::new(Memory::default());
         let permissions = Arc::new(PermissionsInMemory::for_everything("uaa-client:app"));
         let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
-        let credentials = Credentials {
+        let credentials = Credentials::new(CredentialPorts {
             authorization: authorization.clone(),
             store: VersionStore {
                 repository: Arc::clone(&memory) as _,
                 sealer: Arc::new(OpenSealer),
                 clock: Arc::clone(&clock) as _,
                 identifiers: Arc::new(RandomIdentifiers),
+                concatenates_authorities: certificate_settings.concatenates_authorities,
             },
             reads: Arc::new(ReadsInMemory {
                 credentials: Arc::clone(&memory),
@@ -248,8 +249,7 @@ impl Service {
             generators: Arc::new(EchoGenerators),
             certificates: Arc::new(CredulousCertificates),
             certificate_settings,
-            bulk_regenerations: BulkRegenerations::default(),
-        };
+        });
         let health = HealthCheck::new(Arc::clone(&memory) as _, audit.clone());
         let api = Api {
             interpolation: Interpolation {

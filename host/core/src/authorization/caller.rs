@@ -1,9 +1,18 @@
-//! The caller of a request.
+//! The caller of a request, and the resources that the request accessed, for the audit trail.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use super::trail::Trail;
-use crate::{Failure, permission::Actor, response_memory::ResponseReservation};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    permission::{Actor, Operation, Operations, Permission, PermissionPath},
+    response_memory::ResponseReservation,
+};
 
 /// The authenticated caller of a request.
 #[derive(Debug)]
@@ -78,5 +87,332 @@ impl Caller {
     #[must_use]
     pub fn trail(&self) -> &Trail {
         &self.trail
+    }
+}
+
+/// The resources that a request accessed or tried to access, in order.
+#[derive(Debug, Default)]
+pub struct Trail {
+    entries: Mutex<Entries>,
+    account: Mutex<Account>,
+}
+
+/// Audit data of a request as a whole. Never a value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// The requested action, if the request's path does not determine it.
+    pub action: Option<&'static str>,
+    /// Further details of the request.
+    pub details: Option<Value>,
+}
+
+/// A resource that a request accessed or tried to access. Never a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessedResource {
+    /// The requested operation.
+    pub operation: Operation,
+    /// The requested name of the credential, or the path of the permission.
+    pub name: String,
+    /// The id of the credential or the permission, once known.
+    pub resource_id: Option<Uuid>,
+    /// The id of the credential's version, once known.
+    pub version_id: Option<Uuid>,
+    /// The actor and the operations of a permission to change.
+    pub granted: Option<Granted>,
+    /// Whether the response contained the value of this version, stored before the request, although the operation is not
+    /// `read`.
+    pub is_value_disclosed: bool,
+}
+
+/// The actor and the operations of a permission. Changing several permissions on one path records each of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// The actor.
+    pub actor: Actor,
+    /// The requested or revoked operations; `None` if unknown.
+    pub operations: Option<Operations>,
+}
+
+/// The accessed resources, with indexes, because a document to interpolate may refer to thousands of credentials.
+#[derive(Debug, Default)]
+struct Entries {
+    accessed: Vec<AccessedResource>,
+    /// The first position of each operation on each name.
+    positions: HashMap<(&'static str, String), Position>,
+    /// The known ids of the resources at a position.
+    identified: HashSet<(Position, Uuid, Option<Uuid>)>,
+}
+
+/// The position of a resource in a trail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Position(usize);
+
+impl Trail {
+    /// Returns the resources accessed so far.
+    #[must_use]
+    pub fn accessed(&self) -> Vec<AccessedResource> {
+        self.entries().accessed.clone()
+    }
+
+    /// Returns the audit data of the request as a whole.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        self.account_mut().clone()
+    }
+
+    /// Records the requested action, if the request's path does not determine it.
+    pub fn set_action(&self, action: &'static str) {
+        self.account_mut().action = Some(action);
+    }
+
+    /// Records further details of the request. They must never contain a value.
+    pub fn set_details(&self, details: Value) {
+        self.account_mut().details = Some(details);
+    }
+
+    /// Adds a resource unless the trail already contains this operation on this name. Returns its position.
+    pub(super) fn push(&self, accessed: AccessedResource) -> Position {
+        let mut entries = self.entries();
+        let next = Position(entries.accessed.len());
+        let key = (accessed.operation.as_str(), accessed.name.clone());
+        let position = *entries.positions.entry(key).or_insert(next);
+        if position == next {
+            entries.accessed.push(accessed);
+        }
+        position
+    }
+
+    /// Records the id of the resource at a position. If it already has another id, adds another resource of the same name.
+    pub(super) fn identify(&self, position: Position, resource_id: Uuid, version_id: Option<Uuid>) {
+        let mut entries = self.entries();
+        if !entries
+            .identified
+            .insert((position, resource_id, version_id))
+        {
+            return;
+        }
+        let Some(entry) = entries.accessed.get_mut(position.0) else {
+            return;
+        };
+        let identified = AccessedResource {
+            resource_id: Some(resource_id),
+            version_id,
+            ..entry.clone()
+        };
+        if entry.resource_id.is_none() {
+            *entry = identified;
+        } else {
+            entries.accessed.push(identified);
+        }
+    }
+
+    /// Records that the response contains the value of an existing version.
+    pub(super) fn disclose(&self, position: Position, resource_id: Uuid, version_id: Uuid) {
+        self.identify(position, resource_id, Some(version_id));
+        let mut entries = self.entries();
+        let Some(operation) = entries
+            .accessed
+            .get(position.0)
+            .map(|entry| entry.operation)
+        else {
+            return;
+        };
+        let is_disclosed = |entry: &&mut AccessedResource| {
+            entry.operation == operation && entry.version_id == Some(version_id)
+        };
+        for entry in entries.accessed.iter_mut().filter(is_disclosed) {
+            entry.is_value_disclosed = true;
+        }
+    }
+
+    /// Records a permission to change, before the caller is authorized, so that refused attempts are recorded completely.
+    /// Each permission of a request gets its own entry.
+    pub(crate) fn record_change_request(&self, path: &PermissionPath, granted: Granted) {
+        let mut entries = self.entries();
+        let next = Position(entries.accessed.len());
+        let name = path.lookup().requested().to_owned();
+        let key = (Operation::WriteAcl.as_str(), name.clone());
+        entries.positions.entry(key).or_insert(next);
+        entries.accessed.push(AccessedResource {
+            operation: Operation::WriteAcl,
+            name,
+            resource_id: None,
+            version_id: None,
+            granted: Some(granted),
+            is_value_disclosed: false,
+        });
+    }
+
+    /// Records the id of a changed permission in the entries for its actor on the path at this position.
+    pub(super) fn identify_permission(&self, position: Position, permission: &Permission) {
+        let mut entries = self.entries();
+        let Some(path) = entries
+            .accessed
+            .get(position.0)
+            .map(|entry| entry.name.clone())
+        else {
+            return;
+        };
+        let of_actor = |entry: &&mut AccessedResource| {
+            let granted = entry.granted.as_ref();
+            entry.operation == Operation::WriteAcl
+                && entry.name == path
+                && granted.is_some_and(|granted| granted.actor == permission.actor)
+        };
+        let mut is_recorded = false;
+        for entry in entries.accessed.iter_mut().filter(of_actor) {
+            entry.resource_id = Some(permission.id);
+            if let Some(granted) = &mut entry.granted {
+                granted.operations.get_or_insert(permission.operations);
+            }
+            is_recorded = true;
+        }
+        if let (false, Some(entry)) = (is_recorded, entries.accessed.get_mut(position.0)) {
+            entry.resource_id = Some(permission.id);
+            entry.granted = Some(Granted {
+                actor: permission.actor.clone(),
+                operations: Some(permission.operations),
+            });
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn account_mut(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accessed(operation: Operation, name: &str) -> AccessedResource {
+        AccessedResource {
+            operation,
+            name: name.to_owned(),
+            resource_id: None,
+            version_id: None,
+            granted: None,
+            is_value_disclosed: false,
+        }
+    }
+
+    fn permission(id: u128, actor: &str, operation: Operation) -> Permission {
+        Permission {
+            id: Uuid::from_u128(id),
+            path: PermissionPath::parse("/a").unwrap(),
+            actor: Actor::parse(actor).unwrap(),
+            operations: Operations::of([operation]).unwrap(),
+        }
+    }
+
+    #[test]
+    fn each_permission_to_change_is_recorded_with_its_actor() {
+        let trail = Trail::default();
+        let read = Operations::of([Operation::Read]);
+        for (actor, operations) in [("one", read), ("two", None), ("three", read)] {
+            let permission = permission(1, actor, Operation::Read);
+            let actor = permission.actor;
+            trail.record_change_request(&permission.path, Granted { actor, operations });
+        }
+        let position = trail.push(accessed(Operation::WriteAcl, "/a"));
+        trail.identify_permission(position, &permission(1, "one", Operation::Write));
+        trail.identify_permission(position, &permission(2, "two", Operation::Write));
+        let seen: Vec<_> = trail
+            .accessed()
+            .into_iter()
+            .map(|accessed| (accessed.resource_id, accessed.granted.unwrap().operations))
+            .collect();
+        let id = |id| Some(Uuid::from_u128(id));
+        let write = Operations::of([Operation::Write]);
+        assert_eq!(seen, [(id(1), read), (id(2), write), (None, read)]);
+    }
+
+    #[test]
+    fn a_permission_requested_by_id_is_recorded_at_its_position() {
+        let trail = Trail::default();
+        let position = trail.push(accessed(Operation::WriteAcl, "/a"));
+        let permission = permission(1, "one", Operation::Read);
+        trail.identify(position, permission.id, None);
+        trail.identify_permission(position, &permission);
+        let granted = Granted {
+            operations: Some(permission.operations),
+            actor: permission.actor,
+        };
+        let seen = trail.accessed();
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].granted, Some(granted));
+    }
+
+    #[test]
+    fn a_resource_is_recorded_once_per_operation_and_version() {
+        let trail = Trail::default();
+        let id = Uuid::from_u128;
+        let read = trail.push(accessed(Operation::Read, "/a"));
+        trail.push(accessed(Operation::Write, "/a"));
+        let read_again = trail.push(accessed(Operation::Read, "/a"));
+        for position in [read, read_again] {
+            trail.identify(position, id(1), Some(id(2)));
+            trail.identify(position, id(1), Some(id(3)));
+        }
+        let seen: Vec<_> = trail
+            .accessed()
+            .into_iter()
+            .map(|accessed| (accessed.operation, accessed.version_id))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (Operation::Read, Some(id(2))),
+                (Operation::Write, None),
+                (Operation::Read, Some(id(3))),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_disclosed_value_is_recorded_only_with_its_version() {
+        let trail = Trail::default();
+        let id = Uuid::from_u128;
+        let write = trail.push(accessed(Operation::Write, "/a"));
+        let read = trail.push(accessed(Operation::Read, "/a"));
+        trail.identify(read, id(1), Some(id(3)));
+        trail.identify(write, id(1), Some(id(2)));
+        trail.disclose(write, id(1), id(3));
+        let seen: Vec<_> = trail
+            .accessed()
+            .into_iter()
+            .map(|accessed| {
+                (
+                    accessed.operation,
+                    accessed.version_id,
+                    accessed.is_value_disclosed,
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (Operation::Write, Some(id(2)), false),
+                (Operation::Read, Some(id(3)), false),
+                (Operation::Write, Some(id(3)), true),
+            ]
+        );
+    }
+
+    #[test]
+    fn audit_data_of_a_request_is_empty_until_recorded() {
+        let trail = Trail::default();
+        assert_eq!(trail.account(), Account::default());
+        trail.set_action("FIND");
+        trail.set_details(Value::from("a"));
+        let account = trail.account();
+        assert_eq!(
+            (account.action, account.details),
+            (Some("FIND"), Some(Value::from("a")))
+        );
     }
 }

@@ -29,9 +29,7 @@
 //!   without them.
 
 mod caller;
-mod effective_permissions;
 mod permit;
-mod trail;
 
 use std::sync::Arc;
 
@@ -47,10 +45,9 @@ use crate::{
     },
 };
 
-pub use caller::{Authentication, Caller};
-pub(crate) use effective_permissions::EffectivePermissions;
+pub use caller::{AccessedResource, Account, Authentication, Caller, Granted, Trail};
+pub(crate) use permit::EffectivePermissions;
 pub use permit::Permit;
-pub use trail::{AccessedResource, Account, Granted, Trail};
 
 /// Decides which operations callers may perform.
 #[derive(Clone)]
@@ -91,33 +88,34 @@ impl Authorization {
             return Ok(requested.by(&EffectivePermissions::everything()));
         }
         let covering = PermissionPath::covering(name.requested());
-        let (mut permissions, stored) = self
+        let (permissions, stored) = self
             .permissions
             .of_actor_on_name(caller.actor(), &covering, name)
             .await?;
-        let Some(stored) = stored.filter(|stored| stored.as_str() != name.requested()) else {
-            return requested
-                .granted_if_allowed(&EffectivePermissions::of(permissions), name.requested());
-        };
-        let effective = EffectivePermissions::of(permissions.clone());
+        let effective = EffectivePermissions::of(permissions);
         let permit = requested.granted_if_allowed(&effective, name.requested())?;
+        let Some(stored) = stored.filter(|stored| stored.as_str() != name.requested()) else {
+            return Ok(permit);
+        };
         let covering = PermissionPath::covering(stored.as_str());
-        let on_stored = self.permissions.of_actor_on(caller.actor(), &covering);
-        permissions.extend(on_stored.await?);
-        permit.granted_if_allowed(&EffectivePermissions::of(permissions), stored.as_str())
+        let on_stored = self.permissions_on(caller, &covering).await?;
+        permit.granted_if_allowed(&effective.and(&on_stored), stored.as_str())
     }
 
-    /// Permits an operation on the permissions of a path, in the casing of the request.
+    /// Permits a caller to use a CA.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if the caller may not.
-    pub(crate) async fn permit_path<'a>(
+    /// [`Failure::IssuerNotFound`] if the caller may not read it.
+    pub(crate) async fn permit_issuer<'a>(
         &self,
         caller: &'a Caller,
-        operation: Operation,
-        path: &PermissionPath,
+        name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
-        self.permit_exactly(caller, operation, &path.lookup()).await
+        let permit = self.permit(caller, Operation::Read, name);
+        permit.await.map_err(|failure| match failure {
+            Failure::NotFound => Failure::IssuerNotFound,
+            failure => failure,
+        })
     }
 
     /// Permits an operation on a credential that the request identifies by an id. `stored` is its name, or `None` if the id is
@@ -137,27 +135,24 @@ impl Authorization {
         Err(self.refuse_absent(caller).await)
     }
 
-    /// Permits an operation on a name in exactly this casing.
-    async fn permit_exactly<'a>(
+    /// Permits an operation on a name, or on the permissions of a path, in exactly this casing.
+    pub(crate) async fn permit_exactly<'a>(
         &self,
         caller: &'a Caller,
         operation: Operation,
         name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
         let requested = Permit::request(caller, operation, name);
-        let effective = self.permissions_covering(caller, name.requested()).await?;
+        let covering = PermissionPath::covering(name.requested());
+        let effective = self.permissions_on(caller, &covering).await?;
         requested.granted_if_allowed(&effective, name.requested())
     }
 
     /// Refuses an unknown id, after the same work as for any other refusal.
     pub(crate) async fn refuse_absent(&self, caller: &Caller) -> Failure {
-        match self
-            .permissions_covering(caller, NAME_FOR_UNKNOWN_IDS)
-            .await
-        {
-            Ok(_) => Failure::NotFound,
-            Err(failure) => failure,
-        }
+        let covering = PermissionPath::covering(NAME_FOR_UNKNOWN_IDS);
+        let permissions = self.permissions_on(caller, &covering).await;
+        permissions.err().unwrap_or(Failure::NotFound)
     }
 
     /// Like [`Authorization::permit`] for [`Operation::Read`], and also returns versions of the credential, possibly none, still
@@ -187,7 +182,8 @@ impl Authorization {
         // Permissions are looked up even if there is no stored name, so that both refusals take the same time.
         let stored = found.stored_name.as_ref();
         let stored_name = stored.map_or(name.requested(), |stored| stored.as_str());
-        let on_stored = self.permissions_covering(caller, stored_name).await?;
+        let covering = PermissionPath::covering(stored_name);
+        let on_stored = self.permissions_on(caller, &covering).await?;
         if stored.is_none() {
             return Err(Failure::NotFound);
         }
@@ -265,16 +261,6 @@ impl Authorization {
                 return self.permissions_of(caller).await;
             }
         }
-        self.permissions_on(caller, &covering).await
-    }
-
-    /// Returns the permissions of a caller that cover one name or path.
-    async fn permissions_covering(
-        &self,
-        caller: &Caller,
-        name: &str,
-    ) -> Result<EffectivePermissions, Failure> {
-        let covering = PermissionPath::covering(name);
         self.permissions_on(caller, &covering).await
     }
 

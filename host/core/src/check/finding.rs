@@ -35,112 +35,80 @@ pub enum Subject {
 
 /// An inconsistency. `Display` is a message for operators.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum Fault {
-    /// The actor of a permission breaks a rule.
     #[error("the actor is malformed")]
     ActorMalformed,
-    /// This column, a copy of a field of the certificate, differs from the field.
     #[error("column {0} does not match the certificate")]
     CertificateColumnDiffers(&'static str),
-    /// A field of a certificate's value breaks a rule.
     #[error(transparent)]
     CertificateRefused(#[from] CertificateError),
-    /// The decrypted content can't be parsed as the content of a version.
     #[error("the decrypted content is malformed")]
     ContentMalformed,
-    /// A credential has no version.
     #[error("the credential has no versions")]
     CredentialWithoutVersions,
-    /// A credential's columns about its active version don't match its versions.
     #[error("the recorded active version does not match the credential's versions")]
     CurrentDiffers,
-    /// The database engine reports that its file is damaged.
     #[error("the database reports: {0}")]
     DatabaseDamaged(String),
-    /// The recorded CA version did not sign the certificate.
     #[error("the recorded CA version {issuer_id} did not sign the certificate: {rule}")]
     IssuerRefused {
-        /// The recorded CA version.
         issuer_id: Uuid,
-        /// The violated rule.
         rule: Cow<'static, str>,
     },
-    /// The record of this key could not be compared with the configured keys.
     #[error(
         "encrypted with key {0}, but it is unknown whether this key is configured: a key management plugin does not \
          respond, or the key's record is unreadable"
     )]
     KeyNotCompared(Uuid),
-    /// No configured key has this id.
     #[error("encrypted with key {0}, which is not configured")]
     KeyUnknown(Uuid),
-    /// The encryption key of a version has no record.
     #[error("encrypted with key {0}, which has no record")]
     KeyWithoutRecord(Uuid),
-    /// The name index has an entry for a credential that does not exist.
     #[error("the name index has an entry for sequence {0}, but no credential has this sequence")]
     IndexEntryWithoutCredential(i64),
-    /// A version was encrypted for another credential name, or for another casing of the name.
     #[error("the credential's name is not the name that the version was encrypted for")]
     NameDiffers,
-    /// The column `name_folded` is not the name in lower case.
     #[error("column name_folded is not the name in lower case")]
     NameFoldedDiffers,
-    /// A name breaks a rule.
     #[error("the name is malformed")]
     NameMalformed,
     /// A search by a part of the name would miss the credential, or find it by a text that its name does not contain.
     #[error("the entry of this name in the name index is missing or wrong")]
     NameNotIndexed,
-    /// A credential's columns about its newest version don't match its versions.
     #[error("the recorded newest version does not match the credential's versions")]
     NewestDiffers,
-    /// A ciphertext was modified or belongs to another record.
     #[error("can't be decrypted: its ciphertext was modified or moved from another record")]
     NotAuthentic,
-    /// The operations of a permission are not a valid sum.
     #[error("the operations are malformed")]
     OperationsMalformed,
-    /// The path of a permission breaks a rule.
     #[error("the path is malformed: {0}")]
     PathMalformed(PathError),
-    /// A column can't be read.
     #[error("column {0} is malformed")]
     RowMalformed(&'static str),
-    /// The schema of the database differs from the schema that the migrations create.
     #[error("the schema differs from the schema of this release: {0}")]
     SchemaDiffers(String),
-    /// More than one version of a credential is transitional.
     #[error("{0} versions are transitional; only one is allowed")]
     SeveralTransitional(u64),
-    /// The recorded name of the signing credential is wrong.
     #[error("column {0} does not name the credential that signed the certificate")]
     SignerDiffers(&'static str),
-    /// A version was encrypted for another credential type.
     #[error("the credential's type is not the type that the version was encrypted for")]
     TypeDiffers,
-    /// A type name breaks a rule.
     #[error("the type is malformed")]
     TypeMalformed,
-    /// A part of a table can't be read.
     #[error(
         "table {table} can't be read after sequence {after}{}: {cause}",
         .until.map_or(String::new(), |until| format!(" up to {until}"))
     )]
     Unreadable {
-        /// The table.
         table: &'static str,
-        /// The last sequence before the unreadable part.
         after: i64,
         /// The last unreadable sequence; `None` if the rest of the table was skipped.
         until: Option<i64>,
-        /// The error of the database.
         cause: String,
     },
-    /// A value is invalid for its credential's type.
     #[error("the value does not match the credential's type")]
     ValueMalformed,
-    /// The credential of a version does not exist.
     #[error("its credential does not exist")]
     VersionWithoutCredential,
 }

@@ -10,7 +10,7 @@ mod reading;
 mod tests;
 mod version;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use uuid::Uuid;
 
@@ -18,12 +18,12 @@ use crate::{
     credential::{CredentialName, CredentialType, LookupName},
     permission::{Actor, Operations, PermissionPath},
     ports::{
-        Certificates, CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry,
-        CheckedPermission, CheckedVersion, RecognitionError, RepositoryError, Sealer,
+        Certificates, CheckEnds, CheckRepository, CheckedCredential, CheckedPermission,
+        RecognitionError, RepositoryError, Sealer,
     },
 };
-use reading::{Batch, Reading, Sequenced, single_row, unless_unavailable};
-use version::{Issuers, VersionChecker};
+use reading::{Batch, Reading, single_row, unless_unavailable};
+use version::VersionChecker;
 
 pub use finding::{Fault, Finding, Subject};
 
@@ -95,7 +95,18 @@ impl Check {
         &self,
         observer: &mut dyn CheckObserver,
     ) -> Result<CheckSummary, RepositoryError> {
-        Walk::new(self, observer).all().await
+        let mut walk = Walk {
+            check: self,
+            observer,
+            summary: CheckSummary::default(),
+        };
+        walk.database().await?;
+        let ends = walk.ends().await?;
+        walk.credentials(ends.credentials).await?;
+        walk.versions(ends.versions).await?;
+        walk.name_index(ends.indexed_names).await?;
+        walk.permissions(ends.permissions).await?;
+        Ok(walk.summary)
     }
 }
 
@@ -106,26 +117,7 @@ struct Walk<'a> {
     summary: CheckSummary,
 }
 
-impl<'a> Walk<'a> {
-    fn new(check: &'a Check, observer: &'a mut dyn CheckObserver) -> Self {
-        Self {
-            check,
-            observer,
-            summary: CheckSummary::default(),
-        }
-    }
-
-    /// Checks all tables.
-    async fn all(mut self) -> Result<CheckSummary, RepositoryError> {
-        self.database().await?;
-        let ends = self.ends().await?;
-        self.credentials(ends.credentials).await?;
-        self.versions(ends.versions).await?;
-        self.name_index(ends.indexed_names).await?;
-        self.permissions(ends.permissions).await?;
-        Ok(self.summary)
-    }
-
+impl Walk<'_> {
     async fn database(&mut self) -> Result<(), RepositoryError> {
         self.progress(CheckPart::Database, (0, 1));
         let damage = unless_unavailable(self.check.repository.damage().await)?;
@@ -160,7 +152,8 @@ impl<'a> Walk<'a> {
         let mut reading = Reading::new("credential", end, ROWS_MAX);
         while !reading.is_done() {
             self.progress(CheckPart::Credentials, reading.position());
-            let batch = reading.next(async |range| repository.credentials(range).await);
+            let read = async |range| repository.credentials(range).await;
+            let batch = reading.next(read, |credential| credential.sequence);
             for read in self.readable(batch.await?) {
                 self.summary.credentials += 1;
                 if credential_faults(&read).is_empty() {
@@ -179,47 +172,43 @@ impl<'a> Walk<'a> {
 
     async fn versions(&mut self, end: i64) -> Result<(), RepositoryError> {
         let repository = Arc::clone(&self.check.repository);
-        let mut issuers = Issuers::default();
+        let check = self.check;
+        let checker = || VersionChecker {
+            repository: check.repository.as_ref(),
+            sealer: check.sealer.as_ref(),
+            certificates: check.certificates.as_ref(),
+            issuers: HashMap::new(),
+        };
+        let mut first = checker();
         let mut reading = Reading::new("credential_version", end, VERSIONS_MAX);
         while !reading.is_done() {
             self.progress(CheckPart::Versions, reading.position());
-            let batch = reading.next(async |range| repository.versions(range).await);
+            let read = async |range| repository.versions(range).await;
+            let batch = reading.next(read, |version| version.sequence);
             for read in self.readable(batch.await?) {
                 self.summary.versions += 1;
-                let faults = self.version_faults(&read, &mut issuers).await?;
+                let faults = first.faults(&read).await?;
                 if faults.is_empty() {
                     continue;
                 }
                 let uncompared = self.recognize_keys(&faults).await?;
                 let again = repository.versions(single_row(read.sequence)).await;
                 for read in self.reread("credential_version", read.sequence, again)? {
-                    let mut fresh = Issuers::default();
-                    let faults = self.version_faults(&read, &mut fresh).await?;
+                    let faults = checker().faults(&read).await?;
                     let faults = faults.into_iter().map(|fault| match fault {
                         Fault::KeyUnknown(key_id) if uncompared.contains(&key_id) => {
                             Fault::KeyNotCompared(key_id)
                         }
                         fault => fault,
                     });
-                    self.report_all(&subject_of(&read), faults.collect());
+                    let faults = faults.collect();
+                    let (name, id) = (read.name, read.id);
+                    self.report_all(&Subject::Version { name, id }, faults);
                 }
             }
         }
         self.progress(CheckPart::Versions, (end, end));
         Ok(())
-    }
-
-    async fn version_faults(
-        &self,
-        version: &CheckedVersion,
-        issuers: &mut Issuers,
-    ) -> Result<Vec<Fault>, RepositoryError> {
-        let checker = VersionChecker {
-            repository: self.check.repository.as_ref(),
-            sealer: self.check.sealer.as_ref(),
-            certificates: self.check.certificates.as_ref(),
-        };
-        checker.faults(version, issuers).await
     }
 
     /// Recognizes keys that a server has started to use since the start of the check. Returns the keys that can't currently be
@@ -248,7 +237,8 @@ impl<'a> Walk<'a> {
         let mut reading = Reading::new("credential_name", end, ROWS_MAX);
         while !reading.is_done() {
             self.progress(CheckPart::NameIndex, reading.position());
-            let batch = reading.next(async |range| repository.indexed_names(range).await);
+            let read = async |range| repository.indexed_names(range).await;
+            let batch = reading.next(read, |entry| entry.sequence);
             let rows = self.readable(batch.await?).into_iter();
             for entry in rows.filter(|entry| !entry.has_credential) {
                 let again = repository.indexed_names(single_row(entry.sequence)).await;
@@ -296,7 +286,8 @@ impl<'a> Walk<'a> {
         let mut reading = Reading::new("permission", end, ROWS_MAX);
         while !reading.is_done() {
             self.progress(CheckPart::Permissions, reading.position());
-            let batch = reading.next(async |range| repository.permissions(range).await);
+            let read = async |range| repository.permissions(range).await;
+            let batch = reading.next(read, |permission| permission.sequence);
             for read in self.readable(batch.await?) {
                 self.summary.permissions += 1;
                 // A permission is one row, so there is no other row that could change concurrently.
@@ -351,37 +342,6 @@ impl<'a> Walk<'a> {
             position: u64::try_from(position).unwrap_or_default(),
             end: u64::try_from(end).unwrap_or_default(),
         });
-    }
-}
-
-fn subject_of(version: &CheckedVersion) -> Subject {
-    Subject::Version {
-        name: version.name.clone(),
-        id: version.id,
-    }
-}
-
-impl Sequenced for CheckedCredential {
-    fn sequence(&self) -> i64 {
-        self.sequence
-    }
-}
-
-impl Sequenced for CheckedVersion {
-    fn sequence(&self) -> i64 {
-        self.sequence
-    }
-}
-
-impl Sequenced for CheckedIndexEntry {
-    fn sequence(&self) -> i64 {
-        self.sequence
-    }
-}
-
-impl Sequenced for CheckedPermission {
-    fn sequence(&self) -> i64 {
-        self.sequence
     }
 }
 

@@ -19,11 +19,6 @@ pub(super) struct Batch<T> {
     pub(super) unreadable: Vec<Fault>,
 }
 
-/// A row with a sequence.
-pub(super) trait Sequenced {
-    fn sequence(&self) -> i64;
-}
-
 impl Reading {
     /// Starts reading a table up to a sequence, in batches of `count_max` rows.
     pub(super) fn new(table: &'static str, end: i64, count_max: u32) -> Self {
@@ -48,9 +43,10 @@ impl Reading {
 
     /// Reads the next rows. If a batch can't be read, reads its rows one by one. After [`UNREADABLE_BATCHES_MAX`] batches
     /// without a readable row, skips the rest of the table.
-    pub(super) async fn next<T: Sequenced>(
+    pub(super) async fn next<T>(
         &mut self,
         read: impl AsyncFn(SequenceRange) -> Result<Vec<T>, RepositoryError>,
+        sequence: impl Fn(&T) -> i64,
     ) -> Result<Batch<T>, RepositoryError> {
         let range = SequenceRange {
             after: self.after,
@@ -60,7 +56,7 @@ impl Reading {
         let Ok(rows) = unless_unavailable(read(range).await)? else {
             return self.next_one_by_one(read).await;
         };
-        self.after = rows.last().map_or(self.end, Sequenced::sequence);
+        self.after = rows.last().map_or(self.end, sequence);
         self.unreadable_batches = 0;
         Ok(Batch {
             rows,
@@ -68,7 +64,7 @@ impl Reading {
         })
     }
 
-    async fn next_one_by_one<T: Sequenced>(
+    async fn next_one_by_one<T>(
         &mut self,
         read: impl AsyncFn(SequenceRange) -> Result<Vec<T>, RepositoryError>,
     ) -> Result<Batch<T>, RepositoryError> {
@@ -150,14 +146,6 @@ mod tests {
 
     use super::*;
 
-    struct Row(i64);
-
-    impl Sequenced for Row {
-        fn sequence(&self) -> i64 {
-            self.0
-        }
-    }
-
     /// Reads rows of which some are on damaged pages. Returns the sequences that were read, the gaps and the number of reads.
     async fn read(
         last: i64,
@@ -178,13 +166,13 @@ mod tests {
             {
                 return Err(RepositoryError::Query("the page is damaged".into()));
             }
-            Ok(rows.into_iter().map(Row).collect())
+            Ok(rows)
         };
         let mut reading = Reading::new("t", end, 10);
         let (mut rows, mut gaps) = (Vec::new(), Vec::new());
         while !reading.is_done() {
-            let batch = reading.next(read).await.unwrap();
-            rows.extend(batch.rows.iter().map(Sequenced::sequence));
+            let batch = reading.next(read, |row| *row).await.unwrap();
+            rows.extend(batch.rows);
             for fault in batch.unreadable {
                 let Fault::Unreadable { after, until, .. } = fault else {
                     panic!("{fault}")
@@ -233,10 +221,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_unavailable_database_is_not_reported_as_damage() {
-        let unavailable = async |_| -> Result<Vec<Row>, RepositoryError> {
+        let unavailable = async |_| -> Result<Vec<i64>, RepositoryError> {
             Err(RepositoryError::Unavailable("connection refused".into()))
         };
-        let outcome = Reading::new("t", 1, 10).next(unavailable).await;
+        let outcome = Reading::new("t", 1, 10).next(unavailable, |row| *row).await;
         assert!(matches!(outcome, Err(RepositoryError::Unavailable(_))));
     }
 }

@@ -21,19 +21,30 @@ use crate::{
     },
 };
 
-/// The dependencies of the check of versions.
+/// Checks versions.
 pub(super) struct VersionChecker<'a> {
     pub(super) repository: &'a dyn CheckRepository,
     pub(super) sealer: &'a dyn Sealer,
     pub(super) certificates: &'a dyn Certificates,
+    /// The CA versions that were looked up last; `None` if a version does not exist or can't be read.
+    pub(super) issuers: HashMap<Uuid, Option<Arc<Issuer>>>,
+}
+
+/// A CA version.
+pub(super) struct Issuer {
+    /// The name of its credential.
+    name: CredentialName,
+    /// Its certificate, PEM.
+    certificate: String,
+    /// The end of the certificate's validity.
+    expires_at: DateTime<Utc>,
 }
 
 impl VersionChecker<'_> {
     /// Returns all faults of a version.
     pub(super) async fn faults(
-        &self,
+        &mut self,
         version: &CheckedVersion,
-        issuers: &mut Issuers,
     ) -> Result<Vec<Fault>, RepositoryError> {
         let mut faults = Vec::new();
         if version.name.is_none() {
@@ -52,38 +63,57 @@ impl VersionChecker<'_> {
         if !version.has_key_record {
             faults.push(Fault::KeyWithoutRecord(stored.envelope.key_id));
         }
-        if folded(stored.attributes.signed_by.as_ref()) != version.signed_by_folded {
+        if stored
+            .attributes
+            .signed_by
+            .as_ref()
+            .map(CredentialName::folded)
+            != version.signed_by_folded
+        {
             faults.push(Fault::SignerDiffers("signed_by_folded"));
         }
         match self.opened_for_its_credential(stored, &mut faults) {
             Err(fault) => faults.push(fault),
             Ok(content) if stored.credential_type.is_certificate() => {
-                self.check_certificate(stored, &content, issuers, &mut faults)
+                self.check_certificate(stored, &content, &mut faults)
                     .await?;
             }
             Ok(content) => {
                 check_value(stored, &content.value, &mut faults);
-                self.check_record(stored, &content.value, issuers, &mut faults)
+                self.check_record(stored, &content.value, &mut faults)
                     .await?;
             }
         }
         Ok(faults)
     }
 
-    /// Returns the certificate of a version, PEM, and its facts. `None` if it can't be read, which the check of that version
-    /// reports.
-    pub(super) fn certificate_of(
-        &self,
-        stored: &StoredVersion,
-    ) -> Option<(String, CertificateFacts)> {
-        let content = self.opened(stored).ok()?;
-        let certificate = StoredCertificate::parse(&content.value).ok()?.certificate?;
-        let facts = self.certificates.facts(&certificate).ok()?;
-        Some((certificate, facts))
+    /// Returns the CA version with this id.
+    async fn issuer(&mut self, id: Uuid) -> Result<Option<Arc<Issuer>>, RepositoryError> {
+        if let Some(known) = self.issuers.get(&id) {
+            return Ok(known.clone());
+        }
+        let read = unless_unavailable(self.repository.version_by_id(id).await)?;
+        // The check of the version itself reports that it can't be read.
+        let issuer = match read.unwrap_or_default().map(|version| version.stored) {
+            Some(CheckedRow::Read(stored)) => self.readable_issuer(*stored).map(Arc::new),
+            Some(CheckedRow::Malformed(_)) | None => None,
+        };
+        if self.issuers.len() >= ISSUERS_MAX {
+            self.issuers.clear();
+        }
+        self.issuers.insert(id, issuer.clone());
+        Ok(issuer)
     }
 
-    fn opened(&self, stored: &StoredVersion) -> Result<Content, Fault> {
-        content_of(&self.plaintext(stored)?)
+    fn readable_issuer(&self, stored: StoredVersion) -> Option<Issuer> {
+        let content = Content::from_plaintext(&self.plaintext(&stored).ok()?).ok()?;
+        let certificate = StoredCertificate::parse(&content.value).ok()?.certificate?;
+        let expires_at = self.certificates.facts(&certificate).ok()?.expires_at;
+        Some(Issuer {
+            name: stored.name,
+            certificate,
+            expires_at,
+        })
     }
 
     /// Decrypts a version. Also compares the credential with the credential that the version was encrypted for.
@@ -103,7 +133,7 @@ impl VersionChecker<'_> {
         if differs(sealed_for.credential_type, stored.credential_type.as_str()) {
             faults.push(Fault::TypeDiffers);
         }
-        content_of(&plaintext)
+        Content::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)
     }
 
     fn plaintext(&self, stored: &StoredVersion) -> Result<Secret, Fault> {
@@ -123,10 +153,9 @@ impl VersionChecker<'_> {
     }
 
     async fn check_certificate(
-        &self,
+        &mut self,
         stored: &StoredVersion,
         content: &Content,
-        issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
     ) -> Result<(), RepositoryError> {
         let Ok(value) = StoredCertificate::parse(&content.value) else {
@@ -145,16 +174,15 @@ impl VersionChecker<'_> {
                 ..refused
             }));
         }
-        self.check_issuer(stored, &value, issuers, faults).await
+        self.check_issuer(stored, &value, faults).await
     }
 
     /// Checks the columns of a type other than certificate: without an issuer, a field of the value must be the recorded
     /// certificate. Does not check a certificate that an issuer signed, because its position in the value depends on the plugin.
     async fn check_record(
-        &self,
+        &mut self,
         stored: &StoredVersion,
         value: &Secret,
-        issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
     ) -> Result<(), RepositoryError> {
         let Some(recorded) = stored.attributes.issuer else {
@@ -170,7 +198,7 @@ impl VersionChecker<'_> {
             return Ok(());
         };
         if let Some(issuer_id) = recorded.version_id
-            && let Some(issuer) = issuers.issuer(self, issuer_id).await?
+            && let Some(issuer) = self.issuer(issuer_id).await?
         {
             check_signer(stored, recorded, &issuer, faults);
         }
@@ -189,10 +217,9 @@ impl VersionChecker<'_> {
 
     /// Checks that the recorded CA version signed the certificate, if that version still exists.
     async fn check_issuer(
-        &self,
+        &mut self,
         stored: &StoredVersion,
         value: &StoredCertificate,
-        issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
     ) -> Result<(), RepositoryError> {
         let Some(recorded) = stored.attributes.issuer else {
@@ -207,7 +234,7 @@ impl VersionChecker<'_> {
             }
             return Ok(());
         };
-        let Some(issuer) = issuers.issuer(self, issuer_id).await? else {
+        let Some(issuer) = self.issuer(issuer_id).await? else {
             return Ok(());
         };
         check_signer(stored, recorded, &issuer, faults);
@@ -226,10 +253,6 @@ impl VersionChecker<'_> {
     }
 }
 
-fn content_of(plaintext: &Secret) -> Result<Content, Fault> {
-    Content::from_plaintext(plaintext).map_err(|_| Fault::ContentMalformed)
-}
-
 /// Compares the columns about the signer with the CA version.
 fn check_signer(
     stored: &StoredVersion,
@@ -240,8 +263,12 @@ fn check_signer(
     if issuer.expires_at != recorded.expires_at {
         faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
     }
-    if folded(stored.attributes.signed_by.as_ref())
-        != Some(issuer.name.lookup().folded().to_owned())
+    if stored
+        .attributes
+        .signed_by
+        .as_ref()
+        .map(CredentialName::folded)
+        != Some(issuer.name.folded())
     {
         faults.push(Fault::SignerDiffers("signed_by"));
     }
@@ -308,66 +335,6 @@ fn check_columns(
     ];
     let differing = columns.into_iter().filter(|(_, is_equal)| !is_equal);
     faults.extend(differing.map(|(column, _)| Fault::CertificateColumnDiffers(column)));
-}
-
-fn folded(name: Option<&CredentialName>) -> Option<String> {
-    name.map(|name| name.lookup().folded().to_owned())
-}
-
-/// The CA versions that were looked up last; `None` if a version does not exist or can't be read.
-#[derive(Default)]
-pub(super) struct Issuers {
-    known: HashMap<Uuid, Option<Arc<Issuer>>>,
-}
-
-/// A CA version.
-pub(super) struct Issuer {
-    /// The name of its credential.
-    pub(super) name: CredentialName,
-    /// Its certificate, PEM.
-    pub(super) certificate: String,
-    /// The end of the certificate's validity.
-    pub(super) expires_at: DateTime<Utc>,
-}
-
-impl Issuers {
-    /// Returns the CA version with this id.
-    pub(super) async fn issuer(
-        &mut self,
-        checker: &VersionChecker<'_>,
-        id: Uuid,
-    ) -> Result<Option<Arc<Issuer>>, RepositoryError> {
-        if let Some(known) = self.known.get(&id) {
-            return Ok(known.clone());
-        }
-        let issuer = look_up(checker, id).await?.map(Arc::new);
-        if self.known.len() >= ISSUERS_MAX {
-            self.known.clear();
-        }
-        self.known.insert(id, issuer.clone());
-        Ok(issuer)
-    }
-}
-
-async fn look_up(
-    checker: &VersionChecker<'_>,
-    id: Uuid,
-) -> Result<Option<Issuer>, RepositoryError> {
-    // The check of the version itself reports that it can't be read.
-    let read = unless_unavailable(checker.repository.version_by_id(id).await)?;
-    let Some(version) = read.unwrap_or_default() else {
-        return Ok(None);
-    };
-    let CheckedRow::Read(stored) = version.stored else {
-        return Ok(None);
-    };
-    Ok(checker
-        .certificate_of(&stored)
-        .map(|(certificate, facts)| Issuer {
-            name: stored.name,
-            certificate,
-            expires_at: facts.expires_at,
-        }))
 }
 
 /// The maximum number of cached versions.

@@ -4,28 +4,33 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
 use keywright_json::JsonError;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::{
     Failure, Secret,
-    credential::{CredentialName, CredentialType, Metadata, Parameters},
+    credential::{
+        CredentialName, CredentialType, Metadata, Parameters, StoredVersion, VersionAttributes,
+    },
     ports::CertificateFields,
 };
 
 /// The content of a version that is stored encrypted.
-pub(crate) struct Content {
+#[derive(Clone, Debug)]
+pub struct Content {
     /// The value, as JSON text.
-    pub(crate) value: Secret,
-    /// The canonical parameters of a generated version.
-    pub(crate) parameters: Option<Parameters>,
+    pub value: Secret,
+    /// The canonical parameters; `None` if the value was set without provenance.
+    pub parameters: Option<Parameters>,
     /// The caller's metadata.
-    pub(crate) metadata: Option<Metadata>,
+    pub metadata: Option<Metadata>,
     /// The other trusted certificate of the CA, PEM: the transitional one, or the active one if the transitional one signed.
     /// Stored so that responses can contain both during a rotation.
-    pub(crate) trusted_ca: Option<String>,
+    pub trusted_ca: Option<String>,
 }
 
 impl Content {
@@ -89,6 +94,48 @@ impl Content {
                 .map(|text| Metadata::from_stored(Secret::new(text.to_owned()))),
             trusted_ca,
         })
+    }
+}
+
+/// A version with its decrypted content.
+#[derive(Clone, Debug)]
+pub struct CredentialVersion {
+    /// The id of the version.
+    pub id: Uuid,
+    /// The id of the credential.
+    pub credential_id: Uuid,
+    /// The credential's name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// The credential's type.
+    pub credential_type: CredentialType,
+    /// The time of its creation. Informational; versions are ordered by sequence.
+    pub created_at: DateTime<Utc>,
+    /// Its unencrypted attributes.
+    pub attributes: VersionAttributes,
+    /// Its decrypted content.
+    pub content: Content,
+}
+
+impl CredentialVersion {
+    pub(super) fn new(stored: StoredVersion, content: Content) -> Self {
+        Self {
+            id: stored.id,
+            credential_id: stored.credential_id,
+            name: stored.name,
+            credential_type: stored.credential_type,
+            created_at: stored.created_at,
+            attributes: stored.attributes,
+            content,
+        }
+    }
+
+    /// Returns the digest of the component that generated the value, and the canonical parameters; `None` if the value was set
+    /// without provenance. Both are the claim of the caller who set the value if [`VersionAttributes::is_generated`] is not
+    /// `Some(true)`.
+    #[must_use]
+    pub fn provenance(&self) -> Option<(&str, &Parameters)> {
+        let plugin = self.attributes.provenance.as_ref()?;
+        Some((&plugin.digest, self.content.parameters.as_ref()?))
     }
 }
 

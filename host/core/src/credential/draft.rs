@@ -2,37 +2,39 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Timelike, Utc};
 use serde_json::Value;
 
 use crate::{
     Failure, Secret,
-    certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
+    certificate::{CertificateFacts, CertificateSettings, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
-        CredentialName, CredentialType, Credentials, LookupName, Parameters, VersionAttributes,
-        authority::Authority,
+        CredentialName, CredentialType, CredentialTypes, LookupName, Parameters, VersionAttributes,
         content::{Content, StoredCertificate, fields},
-        guest_constraints::{self, COMMON_NAME, DURATION, IS_CA},
-        version_store::Draft,
+        guest_constraints::{COMMON_NAME, DURATION, IS_CA, signing_usages},
+        version_store::{Authority, Draft},
     },
-    ports::{CertificateError, CertificateIssuer, Generator, PluginCallError, PluginFaultError},
+    ports::{
+        CertificateError, CertificateIssuer, Certificates, Clock, Generator, PluginCallError,
+        PluginFaultError,
+    },
 };
 
-/// Returns the name of the CA in the parameters, if there is one.
-pub(super) fn named_issuer(
-    parameters: &Parameters,
-    generator: &dyn Generator,
-) -> Option<LookupName> {
-    generator
-        .issuer_parameter()
-        .and_then(|parameter| parameters.text(parameter))
-        .map(LookupName::new)
+/// Generates values. Reads and writes no stored data.
+#[derive(Clone)]
+pub(super) struct Generation {
+    pub(super) types: CredentialTypes,
+    /// Checks generated certificates and creates issuers.
+    pub(super) certificates: Arc<dyn Certificates>,
+    /// The settings for all generated certificates.
+    pub(super) settings: CertificateSettings,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
-impl Credentials {
+impl Generation {
     /// Generates a value from canonical parameters and returns it in a draft without metadata. `authority` is the CA that the
     /// parameters name.
-    pub(super) async fn generate_draft(
+    pub(super) async fn draft(
         &self,
         name: &CredentialName,
         credential_type: &CredentialType,
@@ -40,26 +42,27 @@ impl Credentials {
         generator: &dyn Generator,
         authority: Option<&Authority>,
     ) -> Result<Draft, Failure> {
-        let now = self.now_in_seconds();
+        let now = self.now();
         let issuer = match authority {
-            Some(authority) => Some(self.issuer_of(authority, parameters, generator).await?),
+            Some(authority) => Some(self.issuer(authority, parameters, generator).await?),
             None => None,
         };
         let value = generator.generate(parameters, now, issuer.clone()).await?;
         let is_certificate = credential_type.is_certificate();
         let certificate = if is_certificate {
-            let checked = self.check_generated(value.clone(), issuer.clone(), generator);
-            Some(checked.await?)
-        } else if let Some(issuer) = issuer.as_deref() {
+            Some(
+                self.check_generated(value.clone(), issuer, generator)
+                    .await?,
+            )
+        } else if let Some(issuer) = issuer {
             issuer.signed()
         } else {
-            self.declared_certificate(&value, generator)
+            declared_certificate(&self.certificates, &value, generator)
                 .await?
                 .map_err(Failure::GeneratedCertificateRefused)?
         };
-        let signed_by = authority
-            .map(|authority| authority.name.clone())
-            .or_else(|| is_certificate.then(|| name.clone()));
+        let signed_by = authority.map(|authority| &authority.name);
+        let signed_by = signed_by.or(is_certificate.then_some(name)).cloned();
         Ok(Draft {
             name: name.clone(),
             credential_type: credential_type.clone(),
@@ -85,7 +88,7 @@ impl Credentials {
     }
 
     /// Creates an issuer from a CA, for one call of the generator.
-    pub(super) async fn issuer_of(
+    pub(super) async fn issuer(
         &self,
         authority: &Authority,
         parameters: &Parameters,
@@ -94,30 +97,12 @@ impl Credentials {
         let certificates = Arc::clone(&self.certificates);
         let certificate = authority.certificate.clone();
         let private_key = authority.private_key.clone();
-        let rules = IssuanceRules::of(parameters, self.now_in_seconds());
-        let issuer = run_on_plugin_thread(generator, move || {
+        let rules = IssuanceRules::of(parameters, self.now());
+        run_on_plugin_thread(generator, move || {
             certificates.issuer(&certificate, &private_key, rules)
-        });
-        issuer.await?.map_err(Failure::IssuerUnusable)
-    }
-
-    /// Returns the facts of the certificate in the field that the plugin's value schema declares, `None` if the value has none, or
-    /// the reason why the field is not a certificate.
-    pub(super) async fn declared_certificate(
-        &self,
-        value: &Secret,
-        generator: &dyn Generator,
-    ) -> Result<Result<Option<CertificateFacts>, CertificateError>, Failure> {
-        let field = generator
-            .certificate_field()
-            .and_then(|name| fields(value).ok()?.remove(name));
-        let text = field.and_then(|field| keywright_json::text(field.get()).ok());
-        let Some(certificate) = text.filter(|text| !text.is_empty()) else {
-            return Ok(Ok(None));
-        };
-        let certificates = Arc::clone(&self.certificates);
-        let facts = run_on_plugin_thread(generator, move || certificates.facts(&certificate));
-        Ok(facts.await?.map(Some))
+        })
+        .await?
+        .map_err(Failure::IssuerUnusable)
     }
 
     async fn check_generated(
@@ -127,18 +112,52 @@ impl Credentials {
         generator: &dyn Generator,
     ) -> Result<CertificateFacts, Failure> {
         let certificates = Arc::clone(&self.certificates);
-        let is_self_signed = issuer.is_none();
-        let facts = run_on_plugin_thread(generator, move || {
+        run_on_plugin_thread(generator, move || {
             let certificate = StoredCertificate::parse(&value)?;
-            certificates
+            let facts = certificates
                 .check_generated(certificate.fields(), issuer.as_deref())
-                .map_err(Failure::GeneratedCertificateRefused)
-        });
-        Ok(CertificateFacts {
-            is_self_signed,
-            ..facts.await??
+                .map_err(Failure::GeneratedCertificateRefused)?;
+            Ok(CertificateFacts {
+                is_self_signed: issuer.is_none(),
+                ..facts
+            })
         })
+        .await?
     }
+
+    /// Returns the current time in whole seconds, as it is passed to guests.
+    fn now(&self) -> DateTime<Utc> {
+        let now = self.clock.now();
+        now.with_nanosecond(0).unwrap_or(now)
+    }
+}
+
+/// Returns the name of the CA in the parameters, if there is one.
+pub(super) fn named_issuer(
+    parameters: &Parameters,
+    generator: &dyn Generator,
+) -> Option<LookupName> {
+    let name = parameters.text(generator.issuer_parameter()?)?;
+    Some(LookupName::new(name))
+}
+
+/// Returns the facts of the certificate in the field that the plugin's value schema declares, `None` if the value has none, or
+/// the reason why the field is not a certificate.
+pub(super) async fn declared_certificate(
+    certificates: &Arc<dyn Certificates>,
+    value: &Secret,
+    generator: &dyn Generator,
+) -> Result<Result<Option<CertificateFacts>, CertificateError>, Failure> {
+    let field = generator
+        .certificate_field()
+        .and_then(|name| fields(value).ok()?.remove(name));
+    let text = field.and_then(|field| keywright_json::text(field.get()).ok());
+    let Some(certificate) = text.filter(|text| !text.is_empty()) else {
+        return Ok(Ok(None));
+    };
+    let certificates = Arc::clone(certificates);
+    let facts = run_on_plugin_thread(generator, move || certificates.facts(&certificate));
+    Ok(facts.await?.map(Some))
 }
 
 impl IssuanceRules {
@@ -152,7 +171,7 @@ impl IssuanceRules {
         Self {
             common_name: parameters.text(COMMON_NAME).map(str::to_owned),
             may_be_authority: parameters.is_true(IS_CA),
-            signing_usages: guest_constraints::signing_usages(parameters),
+            signing_usages: signing_usages(parameters),
             duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
             now,
         }

@@ -3,22 +3,23 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::{
     Failure,
-    authorization::{Caller, Permit},
+    authorization::{Authorization, Caller, Permit},
     certificate::EffectiveParameters,
     credential::{
-        CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
-        Metadata, Parameters, RequestedParameters, StoredVersion, Written,
-        authority::TransitionalParent,
-        draft::named_issuer,
-        guest_constraints::{self, BaseVersion, SUBJECT, comparable_parameters, is_generated_by},
-        version_store::{ActiveVersions, Draft, OpenVersion},
+        CredentialName, CredentialType, CredentialVersion, LookupName, Metadata, Parameters,
+        RequestedParameters, StoredVersion, VersionStore,
+        content::StoredCertificate,
+        draft::{Generation, named_issuer},
+        guest_constraints::{
+            BaseVersion, DURATION, SUBJECT, comparable_parameters, is_generated_by, normalize,
+        },
+        version_store::{ActiveVersions, Draft, TransitionalParent},
     },
     permission::Operation,
-    ports::{AppendCondition, Appended, Generator, PluginCallError, VersionSelection, Violation},
+    ports::{AppendCondition, Appended, Generator, PluginCallError, VersionSelection},
 };
 
 /// A request to generate a credential.
@@ -47,7 +48,34 @@ pub enum WriteMode {
     Overwrite,
 }
 
-impl Credentials {
+/// The result of generating or regenerating a credential.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The new version, or the version that was kept.
+    pub version: CredentialVersion,
+    /// The details of the issuance, if it is a certificate.
+    pub issuance: Option<Issuance>,
+}
+
+/// The details of a certificate's issuance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Issuance {
+    /// Whether a server-wide minimum raised the duration.
+    pub is_duration_overridden: bool,
+    /// The duration that was used, in days; 0 if no certificate was issued.
+    pub duration_used_days: u32,
+    /// The length of the certificate's key, in bits; 0 if unknown.
+    pub key_length_bits: u32,
+}
+
+/// Generates credentials.
+pub struct GenerateCredentials {
+    pub(super) authorization: Authorization,
+    pub(super) store: VersionStore,
+    pub(super) generation: Generation,
+}
+
+impl GenerateCredentials {
     /// Generates a credential, or returns the existing version if the mode keeps it.
     ///
     /// The value is generated outside of any transaction. The transaction that adds it checks the state again. If another
@@ -56,23 +84,27 @@ impl Credentials {
     /// # Errors
     /// If the type can't be generated or differs from the credential's type, the parameters break a rule, or the plugin
     /// fails.
-    pub async fn generate(&self, caller: &Caller, generate: Generate) -> Result<Written, Failure> {
-        if generate.credential_type.is_set_only() {
-            return Err(Failure::TypeNotGeneratable(generate.credential_type));
+    pub async fn credential(
+        &self,
+        caller: &Caller,
+        generate: Generate,
+    ) -> Result<Written, Failure> {
+        let credential_type = &generate.credential_type;
+        if credential_type.is_set_only() {
+            return Err(Failure::TypeNotGeneratable(credential_type.clone()));
         }
-        let generator = self.generator(caller, &generate.credential_type)?;
+        let generator = self.generation.types.generator(caller, credential_type)?;
         let requested = generate.parameters.as_ref();
         let normalized =
-            canonical_parameters(&generate.credential_type, requested, generator.as_ref()).await?;
-        let effective = self
-            .certificate_settings
-            .apply(&generate.credential_type, normalized);
-        let permit = self
-            .authorization
-            .permit(caller, Operation::Write, &generate.name.lookup())
+            canonical_parameters(credential_type, requested, generator.as_ref()).await?;
+        let effective = self.generation.settings.apply(credential_type, normalized);
+        let authorization = &self.authorization;
+        let name = generate.name.lookup();
+        let permit = authorization
+            .permit(caller, Operation::Write, &name)
             .await?;
         let issuer_permit = match named_issuer(&effective.parameters, generator.as_ref()) {
-            Some(name) => Some(self.permit_issuer(caller, &name).await?),
+            Some(name) => Some(authorization.permit_issuer(caller, &name).await?),
             None => None,
         };
         let permitted = Permitted {
@@ -84,7 +116,7 @@ impl Credentials {
         };
         let mut unused_draft = None;
         for _ in 0..GENERATE_ATTEMPTS_MAX {
-            if let Some(written) = self.try_to_generate(&permitted, &mut unused_draft).await? {
+            if let Some(written) = self.attempt(&permitted, &mut unused_draft).await? {
                 return Ok(written);
             }
         }
@@ -93,43 +125,53 @@ impl Credentials {
 
     /// Attempts to generate and add a version. Returns `None` if another writer came first. If the generated value can still be
     /// used, `unused_draft` then contains it.
-    async fn try_to_generate(
+    async fn attempt(
         &self,
         permitted: &Permitted<'_>,
         unused_draft: &mut Option<Draft>,
     ) -> Result<Option<Written>, Failure> {
         let Permitted {
-            generate, permit, ..
+            generate,
+            effective,
+            permit,
+            ..
         } = permitted;
         let existing = self
-            .existing(&generate.name.lookup(), &generate.credential_type)
+            .store
+            .repository
+            .versions_by_name(&generate.name.lookup(), VersionSelection::Current)
             .await?;
+        let newest = existing.iter().max_by_key(|version| version.sequence);
+        if let Some(newest) = newest
+            && newest.credential_type != generate.credential_type
+        {
+            return Err(Failure::TypeDiffers(newest.credential_type.clone()));
+        }
+        let condition = match generate.mode {
+            WriteMode::Overwrite => AppendCondition::Always,
+            WriteMode::Converge | WriteMode::NoOverwrite => {
+                AppendCondition::NewestIs(newest.map(|newest| newest.id))
+            }
+        };
         let issuer = match &permitted.issuer_permit {
             Some(permit) => Some((permit, self.store.checked_authority(permit).await?)),
             None => None,
         };
-        if let Some(version) = self.version_to_keep(permitted, existing.active).await? {
-            permit.record_disclosure(version.stored.credential_id, version.stored.id);
-            return Ok(Some(written(self.render(permit, version)?, false, 0)));
+        // The active version, or else the transitional version.
+        let active = existing.into_iter().next();
+        if let Some(version) = self.version_to_keep(permitted, active).await? {
+            permit.record_disclosure(version.credential_id, version.id);
+            return Ok(Some(written(self.store.render(permit, version)?, false, 0)));
         }
         let mut draft = match unused_draft.take() {
             Some(draft) => draft,
             None => self.new_draft(permitted, issuer).await?,
         };
-        let condition = match generate.mode {
-            WriteMode::Overwrite => AppendCondition::Always,
-            WriteMode::Converge | WriteMode::NoOverwrite => {
-                AppendCondition::NewestIs(existing.newest_id)
-            }
-        };
         match self.store.append_once(permit, &draft, condition).await? {
             Appended::Written(stored) => {
-                let version = OpenVersion {
-                    stored: *stored,
-                    content: draft.content,
-                };
-                let version = self.render(permit, version)?;
-                return Ok(Some(written_response(version, &permitted.effective)));
+                let version = CredentialVersion::new(*stored, draft.content);
+                let version = self.store.render(permit, version)?;
+                return Ok(Some(written_response(version, effective)));
             }
             Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
             Appended::TransitionalExists => return Err(Failure::TransitionalExists),
@@ -152,15 +194,15 @@ impl Credentials {
     ) -> Result<Draft, Failure> {
         let generate = &permitted.generate;
         let authority = match issuer {
-            Some((permit, current)) => Some(
-                self.store
-                    .authority_of(permit, current, TransitionalParent::MayNotSign)
-                    .await?,
-            ),
+            Some((permit, current)) => {
+                let parent = TransitionalParent::MayNotSign;
+                Some(self.store.authority(permit, current, parent).await?)
+            }
             None => None,
         };
         let mut draft = self
-            .generate_draft(
+            .generation
+            .draft(
                 &generate.name,
                 &generate.credential_type,
                 &permitted.effective.parameters,
@@ -172,33 +214,12 @@ impl Credentials {
         Ok(draft)
     }
 
-    /// Returns the existing versions of a credential if it has the requested type.
-    async fn existing(
-        &self,
-        name: &LookupName,
-        credential_type: &CredentialType,
-    ) -> Result<Existing, Failure> {
-        let current = self
-            .store
-            .repository
-            .versions_by_name(name, VersionSelection::Current)
-            .await?;
-        let newest = current.iter().max_by_key(|version| version.sequence);
-        if let Some(newest) = newest.filter(|newest| newest.credential_type != *credential_type) {
-            return Err(Failure::TypeDiffers(newest.credential_type.clone()));
-        }
-        Ok(Existing {
-            newest_id: newest.map(|newest| newest.id),
-            active: current.into_iter().next(),
-        })
-    }
-
     /// Returns the existing version if the mode keeps it.
     async fn version_to_keep(
         &self,
         permitted: &Permitted<'_>,
         active: Option<StoredVersion>,
-    ) -> Result<Option<OpenVersion>, Failure> {
+    ) -> Result<Option<CredentialVersion>, Failure> {
         let Permitted {
             effective,
             generator,
@@ -210,19 +231,58 @@ impl Credentials {
             return Ok(None);
         };
         let active = self.store.open(permit, active).await?;
-        let keep = match mode {
-            WriteMode::Converge => {
-                !self.has_new_issuer(permit, &active).await?
-                    && is_generated_from(
-                        BaseVersion::from(&active),
-                        &effective.parameters,
-                        generator.as_ref(),
-                    )
-                    .await?
-            }
-            WriteMode::NoOverwrite | WriteMode::Overwrite => true,
+        let base = BaseVersion::from(&active);
+        let is_kept = mode != WriteMode::Converge
+            || (!self.has_new_issuer(permit, &active).await?
+                && is_generated_from(base, &effective.parameters, generator.as_ref()).await?);
+        Ok(is_kept.then_some(active))
+    }
+
+    /// Returns whether the CA that signed a version now has another active certificate.
+    async fn has_new_issuer(
+        &self,
+        permit: &Permit<'_>,
+        version: &CredentialVersion,
+    ) -> Result<bool, Failure> {
+        let signer = version.attributes.signed_by.as_ref();
+        let signer = signer.map(CredentialName::lookup);
+        let Some(signer) = signer.filter(|signer| *signer != version.name.lookup()) else {
+            return Ok(false);
         };
-        Ok(keep.then_some(active))
+        let Some(active) = self.store.active_versions(&signer).await?.active else {
+            return Ok(false);
+        };
+        // The caller needs no permission to read the CA: the result only reveals that the CA has changed.
+        let permit = permit.extended_to(Operation::Read, &signer);
+        let is_certificate = version.credential_type.is_certificate();
+        let signed_with = if is_certificate {
+            StoredCertificate::parse(&version.content.value)?.ca
+        } else {
+            let recorded = version
+                .attributes
+                .issuer
+                .and_then(|issuer| issuer.version_id);
+            let Some(id) = recorded.filter(|id| *id != active.id) else {
+                return Ok(false);
+            };
+            let Some(signed_with) = self.store.repository.version_by_id(id).await? else {
+                return Ok(true);
+            };
+            self.store
+                .certificate_of(&permit, signed_with)
+                .await?
+                .certificate
+        };
+        let active = self
+            .store
+            .certificate_of(&permit, active)
+            .await?
+            .certificate;
+        let certificates = &self.generation.certificates;
+        Ok(match (signed_with, active) {
+            (Some(one), Some(other)) => !certificates.is_same_certificate(&one, &other),
+            _ => !is_certificate,
+        })
     }
 }
 
@@ -240,26 +300,9 @@ struct Permitted<'a> {
     issuer_permit: Option<Permit<'a>>,
 }
 
-/// The existing versions of a credential.
-struct Existing {
-    /// The active version, or else the transitional version.
-    active: Option<StoredVersion>,
-    /// The id of the newest version, transitional or not.
-    newest_id: Option<Uuid>,
-}
-
-/// Returns the canonical form of the parameters in a request to generate a credential.
+/// Returns the canonical form of the parameters in a request to generate a credential. The plugin gets the issuer's name in
+/// canonical form.
 pub async fn canonical_parameters(
-    credential_type: &CredentialType,
-    requested: Option<&RequestedParameters>,
-    generator: &dyn Generator,
-) -> Result<Parameters, Failure> {
-    let parameters = requested_parameters(credential_type, requested, generator)?;
-    guest_constraints::normalize(generator, &parameters).await
-}
-
-/// Returns the caller's parameters, with the issuer's name in canonical form.
-fn requested_parameters(
     credential_type: &CredentialType,
     requested: Option<&RequestedParameters>,
     generator: &dyn Generator,
@@ -269,19 +312,11 @@ fn requested_parameters(
         None if credential_type.is_certificate() => {
             return Err(Failure::ParametersMissing(credential_type.clone()));
         }
-        None => Parameters::new(serde_json::Map::new()),
+        None => Parameters::default(),
     };
-    let read_only = generator.read_only_parameters();
-    if let Some(name) = read_only
-        .iter()
-        .find(|name| parameters.field(name).is_some())
-    {
-        return Err(Failure::from(PluginCallError::ParametersRefused(
-            Violation {
-                field: Some(name.clone()),
-                rule: "is read-only".to_owned(),
-            },
-        )));
+    let mut read_only = generator.read_only_parameters().iter();
+    if let Some(name) = read_only.find(|name| parameters.field(name).is_some()) {
+        return Err(Failure::parameter_refused(name, "is read-only"));
     }
     if let Some(issuer_parameter) = generator.issuer_parameter() {
         match parameters.remove(issuer_parameter) {
@@ -294,7 +329,7 @@ fn requested_parameters(
             None => {}
         }
     }
-    Ok(parameters)
+    normalize(generator, &parameters).await
 }
 
 /// Returns whether a version was generated from these canonical parameters or, if it was set, could have been. If so, a
@@ -345,17 +380,10 @@ pub(super) fn written_response(
     version: CredentialVersion,
     effective: &EffectiveParameters,
 ) -> Written {
-    let duration_days = effective
-        .parameters
-        .field("duration")
-        .and_then(Value::as_u64)
-        .unwrap_or(0);
-    let duration_used_days = u32::try_from(duration_days).unwrap_or(u32::MAX);
-    written(
-        version,
-        effective.is_duration_overridden,
-        duration_used_days,
-    )
+    let duration = effective.parameters.field(DURATION);
+    let duration_days = duration.and_then(Value::as_u64).unwrap_or(0);
+    let duration_days = u32::try_from(duration_days).unwrap_or(u32::MAX);
+    written(version, effective.is_duration_overridden, duration_days)
 }
 
 fn written(

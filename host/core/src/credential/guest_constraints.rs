@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::{
     Failure, Secret,
-    certificate::{DURATION_DAYS_MAX, IssuanceFacts, SigningUsages},
-    credential::{CredentialName, CredentialType, Parameters, version_store::OpenVersion},
+    certificate::{DURATION_DAYS_MAX, SigningUsages},
+    credential::{CredentialName, CredentialType, CredentialVersion, Parameters},
     ports::{Generator, PluginCallError, PluginFaultError},
 };
 
@@ -38,14 +38,6 @@ pub(super) const SUBJECT: [&str; 6] = [
 const KEY_USAGE: &str = "key_usage";
 const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
 
-/// The host's facts about a certificate that was set.
-pub(super) struct SetCertificate<'a> {
-    /// The credential that signed it, unless it is self-signed.
-    pub(super) signer: Option<&'a CredentialName>,
-    pub(super) is_authority: bool,
-    pub(super) issuance: IssuanceFacts,
-}
-
 /// Returns the canonical form of requested parameters.
 ///
 /// # Errors
@@ -60,7 +52,8 @@ pub(super) async fn normalize(
     };
     let has_same_issuer = normalized.field(issuer_parameter) == requested.field(issuer_parameter);
     let limits = Limits {
-        may_be_authority: requests_authority(requested),
+        // The host converts text only if the plugin's schema declares a type.
+        may_be_authority: requested.is_true(IS_CA) || requested.text(IS_CA) == Some("true"),
         signing_usages: signing_usages(requested),
         duration_days_max: days(requested).max(u64::from(DURATION_DAYS_MAX)),
     };
@@ -93,37 +86,34 @@ pub(super) fn as_stored(
     recovered
 }
 
-/// Returns the parameters recovered from a certificate that was set, with the name of the CA that signed it.
+/// Returns the parameters recovered from a certificate that was set, with the name of the CA that signed it, unless it is
+/// self-signed. `limits` are the host's facts about the certificate.
 ///
 /// # Errors
 /// If the parameters exceed the certificate, or the signer is unknown, so that the certificate can't be regenerated.
 pub(super) fn as_set(
     mut recovered: Parameters,
-    set: &SetCertificate<'_>,
+    limits: &Limits,
+    signer: Option<&CredentialName>,
     generator: &dyn Generator,
     issuer_parameter: &str,
 ) -> Result<Parameters, Failure> {
-    let limits = Limits {
-        may_be_authority: set.is_authority,
-        signing_usages: set.issuance.signing_usages,
-        duration_days_max: u64::from(set.issuance.duration_days),
-    };
     if !limits.include(&recovered) {
         return Err(malformed(generator));
     }
-    if let Some(signer) = set.signer {
+    let is_self_signed = recovered.is_true(SELF_SIGN);
+    if let Some(signer) = signer {
         recovered.insert(issuer_parameter, Value::String(signer.to_string()));
         // The recorded signer takes precedence, because a plugin can't verify every kind of signature.
-        if recovered.is_true(SELF_SIGN) {
+        if is_self_signed {
             recovered.insert(SELF_SIGN, Value::Bool(false));
         }
     } else {
         recovered.remove(issuer_parameter);
-        if !recovered.is_true(SELF_SIGN) {
-            return Err(Failure::NotRegeneratable(
-                "it was set, and the name of the certificate authority that signed it is unknown"
-                    .to_owned(),
-            ));
+        if !is_self_signed {
+            let reason =
+                "it was set, and the name of the certificate authority that signed it is unknown";
+            return Err(Failure::NotRegeneratable(reason.to_owned()));
         }
     }
     Ok(recovered)
@@ -143,10 +133,10 @@ pub(super) fn signing_usages(parameters: &Parameters) -> SigningUsages {
 }
 
 /// The limits of a guest's parameters.
-struct Limits {
-    may_be_authority: bool,
-    signing_usages: SigningUsages,
-    duration_days_max: u64,
+pub(super) struct Limits {
+    pub(super) may_be_authority: bool,
+    pub(super) signing_usages: SigningUsages,
+    pub(super) duration_days_max: u64,
 }
 
 impl Limits {
@@ -157,12 +147,6 @@ impl Limits {
             && has_usages
             && days(parameters) <= self.duration_days_max
     }
-}
-
-/// Returns whether a CA certificate is requested. Accepts the flag also as text, because the host converts text only if the
-/// plugin's schema declares a type.
-fn requests_authority(requested: &Parameters) -> bool {
-    requested.is_true(IS_CA) || requested.text(IS_CA) == Some("true")
 }
 
 /// Returns the duration that an issuer would apply, in days; 0 if it is not a number.
@@ -193,15 +177,15 @@ pub struct BaseVersion<'a> {
     pub generated_by: Option<&'a str>,
 }
 
-impl<'a> From<&'a OpenVersion> for BaseVersion<'a> {
-    fn from(version: &'a OpenVersion) -> Self {
+impl<'a> From<&'a CredentialVersion> for BaseVersion<'a> {
+    fn from(version: &'a CredentialVersion) -> Self {
         // An import claims a component, but the component configured then normalized the parameters.
-        let attributes = &version.stored.attributes;
+        let attributes = &version.attributes;
         let is_generated = attributes.is_generated == Some(true);
         let provenance = attributes.provenance.as_ref();
         let provenance = provenance.filter(|_| is_generated);
         Self {
-            credential_type: &version.stored.credential_type,
+            credential_type: &version.credential_type,
             value: &version.content.value,
             parameters: version.content.parameters.as_ref(),
             generated_by: provenance.map(|plugin| plugin.digest.as_str()),

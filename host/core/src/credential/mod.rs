@@ -3,51 +3,60 @@
 //! Follow a request to generate a credential through one file per step: `generate` (permit, decide), `guest_constraints`
 //! (normalize), `draft` (generate the value), `version_store` (encrypt, add).
 
-mod authority;
 mod bulk_regenerate;
 mod ca_rotation;
 mod certificates;
+mod child_versions;
 mod content;
 mod draft;
 mod generate;
 mod guest_constraints;
+mod listing;
 mod name;
 mod parameters;
-mod provenance;
 mod read;
+mod readable_list;
 mod regenerate;
-mod render;
-mod service;
 mod set;
-mod r#type;
+mod types;
+mod use_cases;
 mod version;
 mod version_store;
 
-pub use authority::TransitionalParent;
 pub use bulk_regenerate::{
-    BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkOptions, BulkRegenerate, BulkRegenerated,
-    BulkRegenerations, NotRegenerated,
+    BULK_REGENERATIONS_MAX, BulkOptions, BulkRegenerate, BulkRegenerateCredentials,
+    BulkRegenerated, NotRegenerated,
 };
-pub use ca_rotation::NewCertificateVersion;
+pub use ca_rotation::{CaRotation, NewCertificateVersion};
 pub use certificates::{
-    CHAIN_DEPTH_MAX, CertificateSummary, CertificatesByDaysLeft, ChainLink, DAYS_LEFT,
-    EffectiveExpiry, IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,
+    CHAIN_DEPTH_MAX, CertificateCredentials, CertificateSummary, CertificatesByDaysLeft, DAYS_LEFT,
 };
-pub(crate) use content::{Content, SealedFor, StoredCertificate};
-pub use content::{LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
-pub use generate::{Generate, WriteMode, canonical_parameters, is_generated_from};
+pub use child_versions::BULK_CERTIFICATES_MAX;
+pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
+pub(crate) use content::{SealedFor, StoredCertificate};
+pub use generate::{
+    Generate, GenerateCredentials, Issuance, WriteMode, Written, canonical_parameters,
+    is_generated_from,
+};
 pub use guest_constraints::BaseVersion;
-pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix};
-pub use parameters::{Parameters, RequestedParameters};
-pub use provenance::ImportedProvenance;
-pub use read::{Find, FindNames, FoundCredential, GeneratedCredential};
-pub use regenerate::{Regenerate, RegenerateCertificate, regeneration_parameters};
-pub use service::Credentials;
-pub use set::Set;
-pub use r#type::{CredentialType, KnownType, TypeError};
-pub use version::{
-    CredentialVersion, DigestError, Issuance, IssuerVersion, METADATA_CHARACTERS_MAX, Metadata,
-    MetadataError, PluginDigest, PluginIdentity, Provenance, StoredVersion, VersionAttributes,
-    Written,
+pub use listing::{
+    ChainLink, EffectiveExpiry, Find, FindNames, FoundCredential, GeneratedCredential,
+    IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,
 };
-pub use version_store::VersionStore;
+pub use name::{
+    CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix,
+    TypeError,
+};
+pub use parameters::{Parameters, RequestedParameters};
+pub use read::ReadCredentials;
+pub use regenerate::{
+    Regenerate, RegenerateCertificate, RegenerateCredentials, regeneration_parameters,
+};
+pub use set::{ImportedProvenance, Set, SetCredentials};
+pub use types::{CredentialTypes, KnownType};
+pub use use_cases::{CredentialPorts, Credentials};
+pub use version::{
+    DigestError, IssuerVersion, METADATA_CHARACTERS_MAX, Metadata, MetadataError, PluginDigest,
+    PluginIdentity, StoredVersion, VersionAttributes,
+};
+pub use version_store::{TransitionalParent, VersionStore};

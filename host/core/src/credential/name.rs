@@ -1,4 +1,4 @@
-//! Credential names for storing and for lookups, and path prefixes.
+//! Credential names for storing and for lookups, path prefixes, and credential types.
 
 use std::fmt;
 
@@ -38,6 +38,12 @@ impl CredentialName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the name in lower case, the key of its credential.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
     }
 
     /// Returns the lookup form of the name.
@@ -114,19 +120,16 @@ impl PathPrefix {
 
 /// The rule for credential names that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum NameError {
-    /// The name has a character outside the allowed set.
     #[error(
         "a credential name may contain only letters, digits and the characters _ - / . : ( ) [ ]"
     )]
     Character,
-    /// The name is empty.
     #[error("a credential name is required")]
     Missing,
-    /// The name has a doubled or a trailing slash.
     #[error("a credential name must not end with a slash or contain two in a row")]
     Slashes,
-    /// The name is longer than [`NAME_CHARACTERS_MAX`].
     #[error(
         "a credential name may have at most {NAME_CHARACTERS_MAX} characters, including its leading slash"
     )]
@@ -148,6 +151,96 @@ fn is_name_character(character: char) -> bool {
             '_' | '-' | '/' | '.' | ':' | '(' | ')' | '[' | ']'
         )
 }
+
+/// The maximum length of a type name, in characters.
+const TYPE_CHARACTERS_MAX: usize = 63;
+
+/// The name of a credential type, in lower case. A server need not have a type with this name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CredentialType(String);
+
+impl CredentialType {
+    /// The type whose value is a string set by callers.
+    pub const VALUE: &str = "value";
+    /// The type whose value is an arbitrary JSON object set by callers.
+    pub const JSON: &str = "json";
+    /// The type whose value is a password.
+    pub const PASSWORD: &str = "password";
+    /// The type of a user name with its password.
+    pub const USER: &str = "user";
+    /// The type of X.509 certificates, including CA certificates.
+    pub const CERTIFICATE: &str = "certificate";
+    /// The type of RSA key pairs.
+    pub const RSA: &str = "rsa";
+    /// The type of SSH key pairs.
+    pub const SSH: &str = "ssh";
+
+    /// The types of the specification, in its order. Values of all of them can be set.
+    pub const SPECIFIED: [&str; 7] = [
+        Self::VALUE,
+        Self::JSON,
+        Self::PASSWORD,
+        Self::USER,
+        Self::CERTIFICATE,
+        Self::RSA,
+        Self::SSH,
+    ];
+
+    /// Parses a type name in any casing.
+    ///
+    /// # Errors
+    /// If it does not have 1 to 63 characters of `a-z`, `0-9` and `-`, or does not start with a letter.
+    pub fn parse(text: &str) -> Result<Self, TypeError> {
+        let name = text.to_ascii_lowercase();
+        let well_formed = name.starts_with(|first: char| first.is_ascii_lowercase())
+            && name.len() <= TYPE_CHARACTERS_MAX
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        if well_formed {
+            Ok(Self(name))
+        } else {
+            Err(TypeError)
+        }
+    }
+
+    /// Returns the type of X.509 certificates.
+    #[must_use]
+    pub fn certificate() -> Self {
+        Self(Self::CERTIFICATE.to_owned())
+    }
+
+    /// Returns the type's name, in lower case.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether values of this type are X.509 certificates, whose expiry, flags and signer the host reads.
+    #[must_use]
+    pub fn is_certificate(&self) -> bool {
+        self.0 == Self::CERTIFICATE
+    }
+
+    /// Returns whether values of this type can only be set, not generated.
+    #[must_use]
+    pub fn is_set_only(&self) -> bool {
+        self.0 == Self::VALUE || self.0 == Self::JSON
+    }
+}
+
+impl fmt::Display for CredentialType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A malformed type name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a credential type must have 1 to {TYPE_CHARACTERS_MAX} characters of a-z, 0-9 and -, and start with a letter"
+)]
+pub struct TypeError;
 
 #[cfg(test)]
 mod tests {
@@ -210,6 +303,24 @@ mod tests {
             ("a/", "/a/"),
         ] {
             assert_eq!(PathPrefix::new(path).as_str(), prefix);
+        }
+    }
+
+    #[test]
+    fn type_names_are_converted_to_lower_case() {
+        assert_eq!(
+            CredentialType::parse("PassWord").unwrap().as_str(),
+            "password"
+        );
+    }
+
+    #[test]
+    fn malformed_type_names_are_rejected() {
+        let longest = "a".repeat(TYPE_CHARACTERS_MAX);
+        assert!(CredentialType::parse(&longest).is_ok());
+        let too_long = "a".repeat(TYPE_CHARACTERS_MAX + 1);
+        for text in ["", "1a", "-a", "a_b", "a b", "ä", &too_long] {
+            assert_eq!(CredentialType::parse(text), Err(TypeError), "{text}");
         }
     }
 }

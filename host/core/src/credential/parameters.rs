@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::credential::LookupName;
 
 /// The canonical parameters of a generated version, as normalized by its generator.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Parameters(Map<String, Value>);
 
 impl Parameters {
@@ -83,23 +83,16 @@ impl Parameters {
         let names = self.0.keys().chain(requested.0.keys());
         names.into_iter().all(|name| {
             let (stored, requested) = (self.field(name), requested.field(name));
+            let texts = stored
+                .and_then(Value::as_str)
+                .zip(requested.and_then(Value::as_str));
             if issuer_parameter == Some(name.as_str()) {
-                return match (
-                    stored.and_then(Value::as_str),
-                    requested.and_then(Value::as_str),
-                ) {
-                    (Some(stored), Some(requested)) => {
-                        LookupName::new(stored) == LookupName::new(requested)
-                    }
-                    _ => true,
-                };
+                return texts.is_none_or(|(stored, requested)| {
+                    LookupName::new(stored) == LookupName::new(requested)
+                });
             }
-            let texts = (
-                stored.and_then(Value::as_str),
-                requested.and_then(Value::as_str),
-            );
-            if let (true, (Some(stored), Some(requested))) =
-                (folded.contains(&name.as_str()), texts)
+            if let Some((stored, requested)) = texts
+                && folded.contains(&name.as_str())
             {
                 return stored.trim().to_lowercase() == requested.trim().to_lowercase();
             }

@@ -5,20 +5,23 @@ use uuid::Uuid;
 
 use crate::{
     Failure,
-    authorization::{Caller, Permit},
-    certificate::{DURATION_DAYS_MAX, EffectiveParameters, IssuanceFacts, SigningUsages},
+    authorization::{Authorization, Caller, Permit},
+    certificate::{DURATION_DAYS_MAX, EffectiveParameters, SigningUsages},
     credential::{
-        CredentialName, Credentials, LookupName, Metadata, Parameters, PluginIdentity,
-        StoredVersion, Written,
-        authority::TransitionalParent,
+        CredentialName, CredentialVersion, LookupName, Metadata, Parameters, PluginIdentity,
+        VersionAttributes, VersionStore, Written,
+        certificates::permit_to_write,
+        child_versions::ChildVersions,
         content::StoredCertificate,
-        draft::named_issuer,
+        draft::{Generation, named_issuer},
         generate::written_response,
-        guest_constraints::{self, BaseVersion, DURATION, SetCertificate, current_parameters},
-        version_store::{ActiveVersions, OpenVersion, WRITE_ATTEMPTS_MAX},
+        guest_constraints::{
+            BaseVersion, DURATION, Limits, as_set, as_stored, current_parameters, normalize,
+        },
+        version_store::{ActiveVersions, Draft, TransitionalParent, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
-    ports::{AppendCondition, Generator, PluginCallError, VersionSelection, Violation},
+    ports::{AppendCondition, Generator, PluginCallError, VersionSelection},
 };
 
 /// A request to regenerate a credential.
@@ -47,24 +50,32 @@ pub struct RegenerateCertificate {
     pub metadata: Option<Metadata>,
 }
 
-impl Credentials {
+/// Regenerates credentials.
+#[derive(Clone)]
+pub struct RegenerateCredentials {
+    pub(super) authorization: Authorization,
+    pub(super) store: VersionStore,
+    pub(super) generation: Generation,
+    pub(super) children: ChildVersions,
+}
+
+impl RegenerateCredentials {
     /// Regenerates a credential: adds a version generated from the parameters of the newest version, transitional or not.
     ///
     /// # Errors
     /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] if the value was set and lacks required information, or its type
     /// can only be set; or if the plugin fails.
-    pub async fn regenerate(
+    pub async fn credential(
         &self,
         caller: &Caller,
         regenerate: Regenerate,
     ) -> Result<Written, Failure> {
-        let permit = self
+        let permitting = self
             .authorization
-            .permit(caller, Operation::Write, &regenerate.name)
-            .await?;
+            .permit(caller, Operation::Write, &regenerate.name);
+        let permit = permitting.await?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
-            let written = self.try_to_regenerate(caller, &permit, &regenerate).await?;
-            if let Some(written) = written {
+            if let Some(written) = self.attempt(caller, &permit, &regenerate).await? {
                 return Ok(written);
             }
         }
@@ -72,114 +83,121 @@ impl Credentials {
     }
 
     /// Attempts to regenerate a credential. Returns `None` if the CA was changed concurrently.
-    async fn try_to_regenerate(
+    async fn attempt(
         &self,
         caller: &Caller,
         permit: &Permit<'_>,
         regenerate: &Regenerate,
     ) -> Result<Option<Written>, Failure> {
+        let newest = VersionSelection::Newest(1);
         let newest = self
             .store
             .repository
-            .versions_by_name(&regenerate.name, VersionSelection::Newest(1))
-            .await?
-            .into_iter()
-            .next()
-            .ok_or(Failure::NotFound)?;
-        if newest.credential_type.is_set_only() {
-            let reason = format!(
-                "credentials of type {} can only be set",
-                newest.credential_type
-            );
+            .versions_by_name(&regenerate.name, newest)
+            .await?;
+        let newest = newest.into_iter().next().ok_or(Failure::NotFound)?;
+        let credential_type = &newest.credential_type;
+        if credential_type.is_set_only() {
+            let reason = format!("credentials of type {credential_type} can only be set");
             return Err(Failure::NotRegeneratable(reason));
         }
-        let generator = self.generator(caller, &newest.credential_type)?;
+        let generator = self.generation.types.generator(caller, credential_type)?;
+        let generator = generator.as_ref();
         let base = self.store.open(permit, newest).await?;
-        let effective = self
-            .effective_parameters_of(&base, generator.as_ref())
+        let effective = self.effective_parameters(&base, generator).await?;
+        let issuer_permit = match named_issuer(&effective.parameters, generator) {
+            // If the caller may not read the CA, the error is the same as for a missing credential.
+            Some(name) => Some(
+                self.authorization
+                    .permit(caller, Operation::Read, &name)
+                    .await?,
+            ),
+            None => None,
+        };
+        let parent = TransitionalParent::MayNotSign;
+        let mut draft = self
+            .draft(&base, &effective, generator, issuer_permit.as_ref(), parent)
             .await?;
-        let authority = match named_issuer(&effective.parameters, generator.as_ref()) {
-            Some(name) => {
-                // If the caller may not read the CA, the error is the same as for a missing credential.
-                let permitting = self.authorization.permit(caller, Operation::Read, &name);
-                let permit = permitting.await?;
-                let authority = self
-                    .store
-                    .active_authority(&permit, TransitionalParent::MayNotSign);
-                Some(authority.await?)
+        draft.content.metadata.clone_from(&regenerate.metadata);
+        let condition = AppendCondition::CredentialIs(base.credential_id);
+        let appended = self.store.append(permit, draft, condition).await?;
+        let Some(version) = appended else {
+            return Ok(None);
+        };
+        let version = self.store.render(permit, version)?;
+        Ok(Some(written_response(version, &effective)))
+    }
+
+    /// Generates a new value for a credential.
+    async fn draft(
+        &self,
+        base: &CredentialVersion,
+        effective: &EffectiveParameters,
+        generator: &dyn Generator,
+        issuer_permit: Option<&Permit<'_>>,
+        transitional_parent: TransitionalParent,
+    ) -> Result<Draft, Failure> {
+        let authority = match issuer_permit {
+            Some(permit) => {
+                let current = self.store.active_versions(permit.name()).await?;
+                Some(
+                    self.store
+                        .authority(permit, current, transitional_parent)
+                        .await?,
+                )
             }
             None => None,
         };
-        let mut draft = self
-            .generate_draft(
-                &base.stored.name,
-                &base.stored.credential_type,
-                &effective.parameters,
-                generator.as_ref(),
-                authority.as_ref(),
-            )
-            .await?;
-        draft.content.metadata.clone_from(&regenerate.metadata);
-        let condition = AppendCondition::CredentialIs(base.stored.credential_id);
-        let appended = self.store.append(permit, draft, condition).await?;
-        appended
-            .map(|version| Ok(written_response(self.render(permit, version)?, &effective)))
-            .transpose()
+        let (name, credential_type) = (&base.name, &base.credential_type);
+        let (parameters, authority) = (&effective.parameters, authority.as_ref());
+        self.generation
+            .draft(name, credential_type, parameters, generator, authority)
+            .await
     }
 
     /// Returns the parameters to regenerate a stored version, with the current settings applied.
-    pub(super) async fn effective_parameters_of(
+    pub(super) async fn effective_parameters(
         &self,
-        base: &OpenVersion,
+        base: &CredentialVersion,
         generator: &dyn Generator,
     ) -> Result<EffectiveParameters, Failure> {
-        let parameters = self.parameters_of(base, generator).await?;
+        let parameters = self.parameters(base, generator).await?;
         Ok(self
-            .certificate_settings
-            .apply(&base.stored.credential_type, parameters))
+            .generation
+            .settings
+            .apply(&base.credential_type, parameters))
     }
 
     /// Returns the canonical parameters to regenerate a stored version.
-    pub(super) async fn parameters_of(
+    async fn parameters(
         &self,
-        base: &OpenVersion,
+        base: &CredentialVersion,
         generator: &dyn Generator,
     ) -> Result<Parameters, Failure> {
         let parameters = regeneration_parameters(BaseVersion::from(base), generator).await?;
-        match (generator.issuer_parameter(), &base.content.parameters) {
-            (Some(issuer_parameter), None) => guest_constraints::as_set(
-                parameters,
-                &self.set_certificate_of(base)?,
-                generator,
-                issuer_parameter,
-            ),
-            _ => Ok(parameters),
-        }
-    }
-
-    /// Returns the host's facts about a certificate that was set, or defaults for a value of another type.
-    fn set_certificate_of<'a>(&self, base: &'a OpenVersion) -> Result<SetCertificate<'a>, Failure> {
-        let is_certificate = base.stored.credential_type.is_certificate();
-        let facts = base.stored.attributes.certificate.as_ref();
-        let facts = facts.filter(|_| is_certificate);
-        let issuance = match facts {
-            Some(_) => {
-                let value = StoredCertificate::parse(&base.content.value)?;
-                let certificate = value.certificate.ok_or(Failure::StoredValueMalformed)?;
-                self.certificates
-                    .issuance_facts(&certificate)
-                    .map_err(|_| Failure::StoredValueMalformed)?
-            }
-            None => IssuanceFacts {
-                duration_days: DURATION_DAYS_MAX,
-                signing_usages: SigningUsages::default(),
-            },
+        let (Some(issuer_parameter), None) =
+            (generator.issuer_parameter(), &base.content.parameters)
+        else {
+            return Ok(parameters);
         };
-        Ok(SetCertificate {
-            signer: signer_of(&base.stored),
-            is_authority: facts.is_some_and(|facts| facts.is_certificate_authority),
-            issuance,
-        })
+        let attributes = &base.attributes;
+        let signer = signer_of(&base.name, attributes);
+        let facts = attributes.certificate.as_ref();
+        let facts = facts.filter(|_| base.credential_type.is_certificate());
+        let mut limits = Limits {
+            may_be_authority: facts.is_some_and(|facts| facts.is_certificate_authority),
+            signing_usages: SigningUsages::default(),
+            duration_days_max: u64::from(DURATION_DAYS_MAX),
+        };
+        if facts.is_some() {
+            let value = StoredCertificate::parse(&base.content.value)?;
+            let certificate = value.certificate.ok_or(Failure::StoredValueMalformed)?;
+            let issuance = self.generation.certificates.issuance_facts(&certificate);
+            let issuance = issuance.map_err(|_| Failure::StoredValueMalformed)?;
+            limits.signing_usages = issuance.signing_usages;
+            limits.duration_days_max = u64::from(issuance.duration_days);
+        }
+        as_set(parameters, &limits, signer, generator, issuer_parameter)
     }
 
     /// Regenerates a certificate: adds a version generated from the parameters of the active version.
@@ -187,17 +205,14 @@ impl Credentials {
     /// # Errors
     /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] if its only version is transitional, or was set and lacks
     /// required information; [`Failure::TransitionalExists`]; or if the plugin refuses the caller's changes, or fails.
-    pub async fn regenerate_certificate(
+    pub async fn certificate(
         &self,
         caller: &Caller,
         regenerate: RegenerateCertificate,
     ) -> Result<Written, Failure> {
         regenerate.check_ranges()?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
-            let written = self
-                .try_to_regenerate_certificate(caller, &regenerate)
-                .await?;
-            if let Some(written) = written {
+            if let Some(written) = self.attempt_certificate(caller, &regenerate).await? {
                 return Ok(written);
             }
         }
@@ -205,16 +220,15 @@ impl Credentials {
     }
 
     /// Attempts to regenerate a certificate. Returns `None` if the CA was changed concurrently.
-    async fn try_to_regenerate_certificate(
+    async fn attempt_certificate(
         &self,
         caller: &Caller,
         regenerate: &RegenerateCertificate,
     ) -> Result<Option<Written>, Failure> {
-        let certificate_id = regenerate.certificate_id;
-        let current = VersionSelection::Current;
-        let (permit, current) = self
-            .permitted_certificate_versions(caller, Operation::Write, certificate_id, current)
-            .await?;
+        let id = regenerate.certificate_id;
+        let (authorization, current) = (&self.authorization, VersionSelection::Current);
+        let (permit, current) =
+            permit_to_write(authorization, &self.store, caller, id, current).await?;
         let current = ActiveVersions::new(current);
         let base = current.active.ok_or_else(|| {
             Failure::NotRegeneratable("its only version is transitional".to_owned())
@@ -223,43 +237,36 @@ impl Credentials {
         if regenerate.is_transitional && current.transitional.is_some() {
             return Err(Failure::TransitionalExists);
         }
-        let generator = self.generator(caller, &base.credential_type)?;
+        let generator = self
+            .generation
+            .types
+            .generator(caller, &base.credential_type)?;
+        let generator = generator.as_ref();
         let base = self.store.open(&permit, base).await?;
-        let parameters = self.parameters_of(&base, generator.as_ref()).await?;
-        let parameters = changed(parameters, regenerate, generator.as_ref()).await?;
+        let parameters = self.parameters(&base, generator).await?;
+        let parameters = changed(parameters, regenerate, generator).await?;
         let effective = self
-            .certificate_settings
-            .apply(&base.stored.credential_type, parameters);
-        let authority = match named_issuer(&effective.parameters, generator.as_ref()) {
-            // The same CA signs again. In this use case, the caller needs no permission on it.
-            Some(name) => {
-                let permit = permit.extended_to(Operation::Read, &name);
-                let transitional_parent = regenerate.transitional_parent;
-                Some(
-                    self.store
-                        .active_authority(&permit, transitional_parent)
-                        .await?,
-                )
-            }
-            None => None,
-        };
+            .generation
+            .settings
+            .apply(&base.credential_type, parameters);
+        // The same CA signs again. In this use case, the caller needs no permission on it.
+        let issuer_permit = named_issuer(&effective.parameters, generator)
+            .map(|name| permit.extended_to(Operation::Read, &name));
+        let parent = regenerate.transitional_parent;
         let mut draft = self
-            .generate_draft(
-                &base.stored.name,
-                &base.stored.credential_type,
-                &effective.parameters,
-                generator.as_ref(),
-                authority.as_ref(),
-            )
+            .draft(&base, &effective, generator, issuer_permit.as_ref(), parent)
             .await?;
         draft.attributes.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let appended = self
-            .append_to_certificate(&permit, draft, certificate_id)
+            .children
+            .append_to_certificate(&permit, draft, id)
             .await?;
-        appended
-            .map(|version| Ok(written_response(self.render(&permit, version)?, &effective)))
-            .transpose()
+        let Some(version) = appended else {
+            return Ok(None);
+        };
+        let version = self.store.render(&permit, version)?;
+        Ok(Some(written_response(version, &effective)))
     }
 }
 
@@ -272,81 +279,64 @@ pub async fn regeneration_parameters(
     base: BaseVersion<'_>,
     generator: &dyn Generator,
 ) -> Result<Parameters, Failure> {
+    let not_regeneratable = Failure::NotRegeneratable;
     let stored = match current_parameters(base, generator).await {
+        // Another release of the plugin generated the version.
         Err(PluginCallError::ParametersRefused(violation)) => {
-            return Err(parameters_outdated(generator, &violation));
+            let PluginIdentity { name, version, .. } = generator.identity();
+            return Err(not_regeneratable(format!(
+                "the plugin {name} {version} does not accept the stored parameters: {violation}; generate the \
+                 credential again in mode overwrite, with parameters that the plugin accepts"
+            )));
         }
         stored => stored?,
     };
     let recovered = match generator.recover(stored.as_ref(), base.value).await {
         Ok(Some(recovered)) => recovered.parameters,
         Ok(None) => {
-            return Err(Failure::NotRegeneratable(
+            return Err(not_regeneratable(
                 "its value was set, not generated".to_owned(),
             ));
         }
         Err(PluginCallError::ValueRefused(violation)) => {
-            return Err(Failure::NotRegeneratable(violation.to_string()));
+            return Err(not_regeneratable(violation.to_string()));
         }
         Err(failure) => return Err(failure.into()),
     };
     Ok(match (generator.issuer_parameter(), &stored) {
-        (Some(issuer_parameter), Some(stored)) => {
-            guest_constraints::as_stored(recovered, stored, issuer_parameter)
-        }
+        (Some(issuer_parameter), Some(stored)) => as_stored(recovered, stored, issuer_parameter),
         _ => recovered,
     })
-}
-
-/// Returns the error for stored parameters of another plugin release that the configured plugin does not accept.
-fn parameters_outdated(generator: &dyn Generator, violation: &Violation) -> Failure {
-    let PluginIdentity { name, version, .. } = generator.identity();
-    Failure::NotRegeneratable(format!(
-        "the plugin {name} {version} does not accept the stored parameters: {violation}; generate the credential \
-         again in mode overwrite, with parameters that the plugin accepts"
-    ))
 }
 
 /// Returns the name of the credential that signed a version, or `None` if the version is self-signed.
 ///
 /// If an older version of the same credential signed it, returns the credential's own name.
-pub(super) fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
-    let signer = version.attributes.signed_by.as_ref()?;
-    let has_signed_itself = version
-        .attributes
-        .certificate
-        .as_ref()
-        .is_none_or(|facts| facts.is_self_signed);
-    let is_other = signer.lookup() != version.name.lookup();
-    (is_other || !has_signed_itself).then_some(signer)
+pub(super) fn signer_of<'a>(
+    name: &CredentialName,
+    attributes: &'a VersionAttributes,
+) -> Option<&'a CredentialName> {
+    let signer = attributes.signed_by.as_ref()?;
+    let facts = attributes.certificate.as_ref();
+    let has_signed_itself = facts.is_none_or(|facts| facts.is_self_signed);
+    (signer.lookup() != name.lookup() || !has_signed_itself).then_some(signer)
 }
 
 impl RegenerateCertificate {
     /// Checks the caller's changes without the stored certificate. The plugin checks the key length, because the allowed
     /// lengths depend on the stored key's type.
     fn check_ranges(&self) -> Result<(), Failure> {
-        for (field, value, max, rule) in [
-            (
+        let is_outside =
+            |number: Option<i64>, max: u32| number.is_some_and(|n| !(1..=max.into()).contains(&n));
+        if is_outside(self.key_length, u32::MAX) {
+            return Err(Failure::parameter_refused(
                 KEY_LENGTH,
-                self.key_length,
-                i64::from(u32::MAX),
                 "must be a number of bits",
-            ),
-            (
-                DURATION,
-                self.duration,
-                i64::from(DURATION_DAYS_MAX),
-                "must be a number of days from 1 to 3650",
-            ),
-        ] {
-            if value.is_some_and(|number| !(1..=max).contains(&number)) {
-                return Err(Failure::from(PluginCallError::ParametersRefused(
-                    Violation {
-                        field: Some(field.to_owned()),
-                        rule: rule.to_owned(),
-                    },
-                )));
-            }
+            ));
+        }
+        if is_outside(self.duration, DURATION_DAYS_MAX) {
+            let rule = "must be a number of days from 1 to 3650";
+            return Err(Failure::parameter_refused(DURATION, rule));
         }
         Ok(())
     }
@@ -372,7 +362,7 @@ async fn changed(
         }
         None => parameters.remove(DURATION),
     };
-    let mut parameters = guest_constraints::normalize(generator, &parameters).await?;
+    let mut parameters = normalize(generator, &parameters).await?;
     if let Some(duration) = kept_duration {
         parameters.insert(DURATION, duration);
     }

@@ -1,4 +1,4 @@
-//! Versions: immutable stored values with their metadata and plugin, in encrypted and in decrypted form.
+//! Versions as they are stored, with their attributes, metadata and plugin.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -6,30 +6,9 @@ use uuid::Uuid;
 use crate::{
     Secret,
     certificate::CertificateFacts,
-    credential::{CredentialName, CredentialType, Parameters},
+    credential::{CredentialName, CredentialType},
     ports::Envelope,
 };
-
-/// A decrypted credential version, for responses.
-#[derive(Clone, Debug)]
-pub struct CredentialVersion {
-    /// The id of the version.
-    pub id: Uuid,
-    /// The credential's name, in the casing of its first writer.
-    pub name: CredentialName,
-    /// The credential's type.
-    pub credential_type: CredentialType,
-    /// The time of its creation. Informational; versions are ordered by sequence.
-    pub created_at: DateTime<Utc>,
-    /// The caller's metadata.
-    pub metadata: Option<Metadata>,
-    /// The value, as JSON text.
-    pub value: Secret,
-    /// Its unencrypted attributes.
-    pub attributes: VersionAttributes,
-    /// Its provenance; `None` if the value was set without it.
-    pub provenance: Option<Provenance>,
-}
 
 /// The attributes of a version that are stored unencrypted. Only the transitional flag changes later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,26 +28,6 @@ pub struct VersionAttributes {
     /// The plugin that generated it; `None` if it was set without provenance. The claim of a caller if `is_generated` is not
     /// `Some(true)`.
     pub provenance: Option<PluginIdentity>,
-}
-
-/// The result of generating or regenerating a credential.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// The new version, or the version that was kept.
-    pub version: CredentialVersion,
-    /// The details of the issuance, if it is a certificate.
-    pub issuance: Option<Issuance>,
-}
-
-/// The details of a certificate's issuance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Issuance {
-    /// Whether a server-wide minimum raised the duration.
-    pub is_duration_overridden: bool,
-    /// The duration that was used, in days; 0 if no certificate was issued.
-    pub duration_used_days: u32,
-    /// The length of the certificate's key, in bits; 0 if unknown.
-    pub key_length_bits: u32,
 }
 
 /// An encrypted version, as stored.
@@ -94,8 +53,10 @@ pub struct StoredVersion {
 
 impl StoredVersion {
     /// Returns whether it is a CA certificate according to its basic constraints.
-    pub(crate) fn is_authority(&self) -> bool {
-        is_authority(&self.credential_type, self.attributes.certificate.as_ref())
+    pub(super) fn is_authority(&self) -> bool {
+        let facts = self.attributes.certificate.as_ref();
+        self.credential_type.is_certificate()
+            && facts.is_some_and(|facts| facts.is_certificate_authority)
     }
 
     /// Returns the record of this version as an issuer.
@@ -106,14 +67,6 @@ impl StoredVersion {
             expires_at: facts.expires_at,
         })
     }
-}
-
-/// Returns whether a version with these facts is a CA certificate.
-pub(crate) fn is_authority(
-    credential_type: &CredentialType,
-    facts: Option<&CertificateFacts>,
-) -> bool {
-    credential_type.is_certificate() && facts.is_some_and(|facts| facts.is_certificate_authority)
 }
 
 /// The issuer of a certificate at the time when the certificate's version was added.
@@ -148,17 +101,6 @@ impl PluginIdentity {
             interface_version: String::new(),
         }
     }
-}
-
-/// The provenance of a version, for responses.
-#[derive(Clone, Debug)]
-pub struct Provenance {
-    /// The digest of the component that generated the value.
-    pub generated_by: PluginDigest,
-    /// The canonical parameters.
-    pub parameters: Parameters,
-    /// Whether it is the claim of the caller who set the value.
-    pub is_imported: bool,
 }
 
 /// The maximum length of metadata, in characters of JSON text.
@@ -211,10 +153,6 @@ impl PluginDigest {
             return Err(DigestError);
         }
         Ok(Self(digits.to_ascii_lowercase()))
-    }
-
-    pub(super) fn from_stored(digits: String) -> Self {
-        Self(digits)
     }
 
     /// Returns the digits in lower case, their stored form.

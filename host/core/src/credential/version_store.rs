@@ -1,18 +1,22 @@
-//! Decrypting, encrypting and adding versions, and the active versions of a credential.
+//! Decrypting, encrypting and adding versions; and the active versions of a credential, in particular of a CA that signs.
 
 use std::sync::Arc;
 
+use serde_json::value::to_raw_value;
+
 use crate::{
-    Failure,
+    Failure, Secret,
     authorization::Permit,
     credential::{
-        CredentialName, CredentialType, CredentialVersion, LookupName, PluginDigest, Provenance,
+        CredentialName, CredentialType, CredentialVersion, IssuerVersion, LookupName,
         StoredVersion, VersionAttributes,
-        content::{Content, check_size},
+        content::{Content, ESCAPED_BYTES_MAX, StoredCertificate, check_size, fields, to_secret},
     },
+    pace::Pace,
     ports::{
-        AppendCondition, Appended, Clock, CredentialRepository, Identifiers, KeyStatus, NewVersion,
-        ReadVersions, SealContext, Sealer, VersionSelection,
+        AppendCondition, Appended, CertificateError, Clock, CredentialRepository, Identifiers,
+        KeyStatus, NOT_AN_AUTHORITY, NewVersion, ReadVersions, SealContext, Sealer,
+        VersionSelection,
     },
 };
 
@@ -27,6 +31,8 @@ pub struct VersionStore {
     pub clock: Arc<dyn Clock>,
     /// Generates the ids of versions.
     pub identifiers: Arc<dyn Identifiers>,
+    /// Whether `ca` in responses also contains the CA's other certificate while the CA is being rotated.
+    pub concatenates_authorities: bool,
 }
 
 /// A version to be written.
@@ -39,45 +45,13 @@ pub(super) struct Draft {
     pub(super) unchanged: Vec<ReadVersions>,
 }
 
-/// A version with its decrypted content.
-pub(crate) struct OpenVersion {
-    pub(crate) stored: StoredVersion,
-    pub(crate) content: Content,
-}
-
-impl OpenVersion {
-    /// Converts it to the version for the caller.
-    pub(super) fn into_version(self, permit: &Permit<'_>) -> CredentialVersion {
-        let Self { stored, content } = self;
-        permit.record_version(stored.credential_id, stored.id);
-        let plugin = stored.attributes.provenance.as_ref();
-        let provenance = plugin
-            .zip(content.parameters)
-            .map(|(plugin, parameters)| Provenance {
-                generated_by: PluginDigest::from_stored(plugin.digest.clone()),
-                parameters,
-                is_imported: stored.attributes.is_generated != Some(true),
-            });
-        CredentialVersion {
-            id: stored.id,
-            name: stored.name,
-            credential_type: stored.credential_type,
-            created_at: stored.created_at,
-            metadata: content.metadata,
-            value: content.value,
-            attributes: stored.attributes,
-            provenance,
-        }
-    }
-}
-
 impl VersionStore {
     /// Decrypts a version of the credential that the permit allows to open. Refuses any other version as if it did not exist.
     pub(crate) async fn open(
         &self,
         permit: &Permit<'_>,
         stored: StoredVersion,
-    ) -> Result<OpenVersion, Failure> {
+    ) -> Result<CredentialVersion, Failure> {
         if !permit.opens(&stored.name) {
             return Err(Failure::NotFound);
         }
@@ -90,10 +64,8 @@ impl VersionStore {
             self.sealer.recognize(key_id).await?;
         }
         let plaintext = self.sealer.open(record, &stored.envelope)?;
-        Ok(OpenVersion {
-            content: Content::from_plaintext(&plaintext)?,
-            stored,
-        })
+        let content = Content::from_plaintext(&plaintext)?;
+        Ok(CredentialVersion::new(stored, content))
     }
 
     /// Encrypts a draft for the credential that the permit allows to write, and returns a version that is ready to be added.
@@ -105,10 +77,9 @@ impl VersionStore {
         if !permit.seals(&draft.name) {
             return Err(Failure::WriteNotPermitted);
         }
-        check_size(&draft.content.value)?;
-        let plaintext = draft
-            .content
-            .to_plaintext(&draft.name, &draft.credential_type)?;
+        let content = &draft.content;
+        check_size(&content.value)?;
+        let plaintext = content.to_plaintext(&draft.name, &draft.credential_type)?;
         let id = self.identifiers.fresh();
         let record = SealContext {
             version_id: id,
@@ -130,17 +101,17 @@ impl VersionStore {
         permit: &Permit<'_>,
         mut draft: Draft,
         condition: AppendCondition,
-    ) -> Result<Option<OpenVersion>, Failure> {
+    ) -> Result<Option<CredentialVersion>, Failure> {
         let mut appended = self.append_once(permit, &draft, condition).await?;
         if let Appended::NamedOtherwise(name) = appended {
             draft.name = name;
             appended = self.append_once(permit, &draft, condition).await?;
         }
         match appended {
-            Appended::Written(stored) => Ok(Some(OpenVersion {
-                stored: *stored,
-                content: draft.content,
-            })),
+            Appended::Written(stored) => {
+                permit.record_version(stored.credential_id, stored.id);
+                Ok(Some(CredentialVersion::new(*stored, draft.content)))
+            }
             Appended::Outdated => Ok(None),
             Appended::TransitionalExists => Err(Failure::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
@@ -165,34 +136,127 @@ impl VersionStore {
         Ok(appending.await?)
     }
 
-    /// Returns the current versions of a credential; empty if it does not exist.
-    pub(super) async fn active_versions(
-        &self,
-        name: &LookupName,
-    ) -> Result<ActiveVersions, Failure> {
-        let chosen = self
-            .repository
-            .versions_by_name(name, VersionSelection::Current)
-            .await?;
-        Ok(ActiveVersions::new(chosen))
-    }
-
     /// Returns whether all these versions are unchanged.
     pub(super) async fn are_unchanged(&self, unchanged: &[ReadVersions]) -> Result<bool, Failure> {
         for read in unchanged {
-            let versions = self
-                .repository
-                .versions_by_name(&read.name, read.selection)
-                .await?;
-            if !versions
-                .iter()
-                .map(|version| version.id)
-                .eq(read.ids.iter().copied())
-            {
+            let reading = self.repository.versions_by_name(&read.name, read.selection);
+            let ids = reading.await?.into_iter().map(|version| version.id);
+            if !ids.eq(read.ids.iter().copied()) {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Prepares a version for a response and records it in the trail.
+    pub(super) fn render(
+        &self,
+        permit: &Permit<'_>,
+        mut version: CredentialVersion,
+    ) -> Result<CredentialVersion, Failure> {
+        // Only values of type certificate are guaranteed to have the CA certificate in `ca`.
+        if self.concatenates_authorities
+            && version.credential_type.is_certificate()
+            && let Some(trusted) = &version.content.trusted_ca
+        {
+            version.content.value = with_trusted(&version.content.value, trusted)?;
+        }
+        permit.record_version(version.credential_id, version.id);
+        Ok(version)
+    }
+
+    /// Decrypts versions and prepares them for a response.
+    pub(super) async fn render_all(
+        &self,
+        permit: &Permit<'_>,
+        stored: Vec<StoredVersion>,
+    ) -> Result<Vec<CredentialVersion>, Failure> {
+        let mut pace = Pace::default();
+        let mut rendered = Vec::with_capacity(stored.len());
+        for version in stored {
+            pace.step().await;
+            let version = self.open(permit, version).await?;
+            rendered.push(self.render(permit, version)?);
+        }
+        Ok(rendered)
+    }
+
+    /// Returns the active versions of a credential; empty if it does not exist.
+    pub(super) async fn active_versions(
+        &self,
+        name: &LookupName,
+    ) -> Result<ActiveVersions, Failure> {
+        let current = VersionSelection::Current;
+        let chosen = self.repository.versions_by_name(name, current).await?;
+        Ok(ActiveVersions::new(chosen))
+    }
+
+    /// Decrypts the fields of a stored certificate.
+    pub(super) async fn certificate_of(
+        &self,
+        permit: &Permit<'_>,
+        version: StoredVersion,
+    ) -> Result<StoredCertificate, Failure> {
+        let version = self.open(permit, version).await?;
+        StoredCertificate::parse(&version.content.value)
+    }
+
+    /// Returns the active versions of the permit's credential. Checks that it is a CA, but not that it can sign.
+    ///
+    /// # Errors
+    /// [`Failure::IssuerNotFound`] if no certificate has this name, [`Failure::IssuerUnusable`] if it is not a CA.
+    pub(super) async fn checked_authority(
+        &self,
+        permit: &Permit<'_>,
+    ) -> Result<ActiveVersions, Failure> {
+        let current = self.active_versions(permit.name()).await?;
+        let active = current.active_certificate()?;
+        match &active.attributes.certificate {
+            Some(facts) if facts.is_certificate_authority => {}
+            Some(_) => {
+                return Err(Failure::IssuerUnusable(CertificateError {
+                    field: "certificate",
+                    rule: NOT_AN_AUTHORITY.into(),
+                }));
+            }
+            None => {
+                let value = self.certificate_of(permit, active.clone()).await?;
+                value.certificate.ok_or(field_absent("certificate"))?;
+            }
+        }
+        Ok(current)
+    }
+
+    /// Returns the permit's CA, ready to sign, from its active versions.
+    ///
+    /// Its active version signs, and must exist. With [`TransitionalParent::MaySign`], a newer transitional version signs
+    /// instead.
+    pub(super) async fn authority(
+        &self,
+        permit: &Permit<'_>,
+        current: ActiveVersions,
+        transitional_parent: TransitionalParent,
+    ) -> Result<Authority, Failure> {
+        let read = current.as_read(permit.name());
+        let active = current.active_certificate()?.clone();
+        let (signing, trusted) = match current.transitional {
+            Some(transitional)
+                if transitional_parent == TransitionalParent::MaySign
+                    && transitional.sequence > active.sequence =>
+            {
+                (transitional, Some(active))
+            }
+            transitional => (active, transitional),
+        };
+        permit.record_version(signing.credential_id, signing.id);
+        let name = signing.name.clone();
+        let issuer = signing.as_issuer();
+        let trusted = match trusted {
+            Some(version) => self.certificate_of(permit, version).await?.certificate,
+            None => None,
+        };
+        let signing = self.certificate_of(permit, signing).await?;
+        Authority::new(name, issuer, signing, trusted, read)
     }
 }
 
@@ -219,6 +283,17 @@ impl ActiveVersions {
         current
     }
 
+    /// Returns the active version of a CA.
+    ///
+    /// # Errors
+    /// [`Failure::IssuerNotFound`] if it is not a certificate.
+    pub(super) fn active_certificate(&self) -> Result<&StoredVersion, Failure> {
+        let active = self.active.as_ref();
+        active
+            .filter(|version| version.credential_type.is_certificate())
+            .ok_or(Failure::IssuerNotFound)
+    }
+
     /// Returns a record of the read versions, to check that they are unchanged when a dependent version is written.
     pub(super) fn as_read(&self, name: &LookupName) -> ReadVersions {
         let versions = self.active.iter().chain(&self.transitional);
@@ -230,5 +305,102 @@ impl ActiveVersions {
     }
 }
 
+/// A CA that is ready to sign, with its private key decrypted.
+pub(super) struct Authority {
+    /// The CA's name, in the casing of its first writer.
+    pub(super) name: CredentialName,
+    /// The record of the signing version as an issuer.
+    pub(super) issuer: Option<IssuerVersion>,
+    /// The certificate of the signing version, PEM.
+    pub(super) certificate: String,
+    /// Its private key, PEM.
+    pub(super) private_key: Secret,
+    /// The other trusted certificate during a rotation, PEM: the certificate of the transitional version, or of the active
+    /// version if the transitional version signs. `None` if the CA has no other version in rotation.
+    pub(super) trusted_certificate: Option<String>,
+    /// The versions that were read to find the CA.
+    pub(super) read: ReadVersions,
+}
+
+impl Authority {
+    /// Creates an authority. Fails if the value of the signing version lacks its certificate or its private key.
+    pub(super) fn new(
+        name: CredentialName,
+        issuer: Option<IssuerVersion>,
+        signing: StoredCertificate,
+        trusted_certificate: Option<String>,
+        read: ReadVersions,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            name,
+            issuer,
+            certificate: signing.certificate.ok_or(field_absent("certificate"))?,
+            private_key: signing.private_key.ok_or(field_absent("private_key"))?,
+            trusted_certificate,
+            read,
+        })
+    }
+}
+
+/// Whether the transitional version of a CA signs if it is newer than the active version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransitionalParent {
+    /// The transitional version signs if it is newer.
+    MaySign,
+    /// The active version always signs.
+    MayNotSign,
+}
+
+/// Returns the error for a CA that can't sign because a field of its value is missing.
+pub(super) fn field_absent(field: &'static str) -> Failure {
+    Failure::IssuerUnusable(CertificateError {
+        field,
+        rule: "is missing".into(),
+    })
+}
+
+/// Returns the value with a second certificate in `ca`, after the issuing certificate. Each ends with a line break. A value
+/// without `ca` stays unchanged.
+fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, Failure> {
+    let mut fields = fields(value).map_err(|_| Failure::StoredValueMalformed)?;
+    let Some(signing) = fields.get("ca").filter(|ca| ca.get() != "null") else {
+        return Ok(value.clone());
+    };
+    let signing = keywright_json::text(signing.get()).map_err(|_| Failure::StoredValueMalformed)?;
+    let both = format!("{}\n{}\n", signing.trim(), trusted.trim());
+    let bytes_max = value.expose().len() + ESCAPED_BYTES_MAX * both.len();
+    let both = to_raw_value(&both).map_err(|_| Failure::StoredValueMalformed)?;
+    fields.insert("ca".to_owned(), &both);
+    to_secret(&fields, bytes_max)
+}
+
 /// Maximum attempts when a concurrent write invalidates the inputs.
 pub(super) const WRITE_ATTEMPTS_MAX: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn concatenated(value: &str) -> String {
+        let value = Secret::new(value.to_owned());
+        with_trusted(&value, "\n two\n\n")
+            .unwrap()
+            .expose()
+            .to_owned()
+    }
+
+    #[test]
+    fn both_certificates_are_trimmed_and_end_with_a_line_break() {
+        assert_eq!(
+            concatenated(r#"{"ca":"one \n","certificate":"c\n","private_key":null}"#),
+            r#"{"ca":"one\ntwo\n","certificate":"c\n","private_key":null}"#
+        );
+    }
+
+    #[test]
+    fn a_value_without_ca_stays_unchanged() {
+        for value in [r#"{"ca":null,"certificate":"c"}"#, r#"{"certificate":"c"}"#] {
+            assert_eq!(concatenated(value), value);
+        }
+    }
+}

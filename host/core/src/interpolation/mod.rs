@@ -168,7 +168,7 @@ impl Interpolation {
             let repository = &self.store.repository;
             for newest in repository.newest_sizes_by_names(names).await? {
                 if permissions.allow(Operation::Read, newest.name.as_str()) {
-                    let name = newest.name.lookup().folded().to_owned();
+                    let name = newest.name.folded();
                     sizes.insert(name, newest.ciphertext_bytes);
                 }
             }
@@ -193,7 +193,7 @@ impl Interpolation {
             let repository = &self.store.repository;
             for version in repository.newest_by_names(names).await? {
                 size.add(&version)?;
-                by_name.insert(version.name.lookup().folded().to_owned(), version);
+                by_name.insert(version.name.folded(), version);
             }
         }
         Ok(by_name)

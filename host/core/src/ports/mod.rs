@@ -4,9 +4,7 @@ mod background;
 mod certificates;
 mod check;
 mod encryption;
-mod permissions;
 mod plugins;
-mod reading;
 mod storage;
 
 use chrono::{DateTime, Utc};
@@ -29,19 +27,16 @@ pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyManagement, KeyManagementError, KeyStatus,
     RecognitionError, SealContext, SealError, Sealer,
 };
-pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, GeneratorDescription, Generators, HostWork, POINTER_SEGMENTS_MAX, PluginCallError,
     PluginFaultError, REFERENCE_FIELDS_MAX, Recovered, Reference, Resolver, Resolvers, Violation,
 };
-pub use reading::{
-    CredentialKey, NewestSize, PermittedRead, PermittedReads, PermittedVersions, ReadVersions,
-    Receive, VersionKey, VersionSelection, VersionsSize,
-};
 pub use storage::{
-    Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-    NewVersion, ReadSigned, RepositoryError, SignedName, SignedTypes, TransitionalMoved,
-    TransitionalVersion, VersionDeleted,
+    Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
+    EXPIRY_MOMENTS, NewVersion, NewestSize, PermissionRepository, PermittedRead, PermittedReads,
+    PermittedVersions, ReadSigned, ReadVersions, Receive, SignedName, SignedTypes,
+    TransitionalMoved, TransitionalVersion, VersionDeleted, VersionKey, VersionSelection,
+    VersionsSize,
 };
 
 /// The source of the current time.
@@ -54,4 +49,18 @@ pub trait Clock: Send + Sync {
 pub trait Identifiers: Send + Sync {
     /// Returns a new random (version 4) UUID.
     fn fresh(&self) -> Uuid;
+}
+
+/// A database error.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    /// Stored data breaks a rule of the schema. Names the column, never the data.
+    #[error("the database is inconsistent: {0}")]
+    Inconsistent(&'static str),
+    /// The database is unreachable or timed out. A retry may succeed.
+    #[error("the database is not available")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Any other error.
+    #[error("the database refused a query")]
+    Query(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

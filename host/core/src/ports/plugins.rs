@@ -215,35 +215,27 @@ pub enum PluginCallError {
 
 /// The way in which a guest failed. `Display` is a predicate with the plugin as its subject: "exceeded its deadline".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum PluginFaultError {
-    /// The input exceeds its limit.
     #[error("received more input than its limit (input_bytes_max)")]
     InputTooLarge,
-    /// The guest allocated more memory than its limit.
     #[error("exceeded its memory limit (memory_bytes_max)")]
     MemoryExceeded,
-    /// The guest reported that its settings are invalid.
     #[error("reported that its settings are invalid")]
     Misconfigured,
     /// The operating system denied a resource that an instance needs. This is not a fault of the plugin.
     #[error("could not be instantiated: the operating system denied a resource")]
     NotInstantiated,
-    /// The output is not JSON, or does not have the declared form.
     #[error("returned output that does not have the declared form")]
     OutputMalformed,
-    /// The output exceeds its limit.
     #[error("returned more output than its limit (output_bytes_max)")]
     OutputTooLarge,
-    /// The guest reported an internal error.
     #[error("reported an internal error")]
     Reported,
-    /// The guest recursed too deeply.
     #[error("overflowed its stack")]
     StackExhausted,
-    /// The guest exceeded its deadline.
     #[error("exceeded its deadline")]
     TimedOut,
-    /// The guest trapped: it panicked or executed an illegal operation.
     #[error("trapped")]
     Trapped,
 }

@@ -1,4 +1,6 @@
-//! Stored credentials and their versions.
+//! Stored credentials with their versions, and stored permissions.
+
+use std::ops::ControlFlow;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -10,9 +12,8 @@ use crate::{
         GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
         StoredVersion, VersionAttributes,
     },
-    ports::{
-        CredentialKey, Envelope, NewestSize, ReadVersions, Receive, VersionSelection, VersionsSize,
-    },
+    permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
+    ports::{Envelope, RepositoryError},
 };
 
 /// Stored credentials and their versions.
@@ -300,20 +301,6 @@ pub enum VersionDeleted {
     IsOnly,
 }
 
-/// A database error.
-#[derive(Debug, thiserror::Error)]
-pub enum RepositoryError {
-    /// Stored data breaks a rule of the schema. Names the column, never the data.
-    #[error("the database is inconsistent: {0}")]
-    Inconsistent(&'static str),
-    /// The database is unreachable or timed out. A retry may succeed.
-    #[error("the database is not available")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Any other error.
-    #[error("the database refused a query")]
-    Query(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
 /// The types of the signed credentials that a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedTypes {
@@ -353,4 +340,174 @@ pub struct SignedName {
     pub name: CredentialName,
     /// Whether its newest version is a CA certificate.
     pub is_authority: bool,
+}
+
+/// Reads versions together with the permissions that control access to them, in one step: in one read transaction on the
+/// calling thread, or in one round trip to a database server.
+#[async_trait]
+pub trait PermittedReads: Send + Sync {
+    /// Reads the actor's permissions on the paths, passes them to `permits`, and reads the versions if that returns `true`.
+    ///
+    /// If no permission includes the operation, it reads only the credential's name. It reads no version of a credential whose
+    /// stored name differs from the name in the request, even if only in casing. The duration therefore does not reveal
+    /// whether a credential or a version exists.
+    ///
+    /// # Errors
+    /// If the database query fails. A retry calls `permits` again.
+    async fn read(
+        &self,
+        read: PermittedRead<'_>,
+        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
+    ) -> Result<PermittedVersions, RepositoryError>;
+}
+
+/// The versions to read, and the permissions that control access to them.
+#[derive(Clone, Copy, Debug)]
+pub struct PermittedRead<'a> {
+    /// The calling actor.
+    pub actor: &'a Actor,
+    /// The required operation.
+    pub operation: Operation,
+    /// The paths that cover the name, as [`PermissionPath::covering`] returns them.
+    pub paths: &'a [PermissionPath],
+    /// The credential's name in this casing.
+    pub name: &'a LookupName,
+    /// The versions.
+    pub versions: VersionKey,
+}
+
+/// Selects a small number of versions of one credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionKey {
+    /// The versions that [`VersionSelection::Current`] selects.
+    Current,
+    /// The version with this id.
+    Id(Uuid),
+    /// At most this many, newest first.
+    Newest(u32),
+}
+
+/// The result of a permitted read.
+#[derive(Clone, Debug, Default)]
+pub struct PermittedVersions {
+    /// The versions, in the order of [`VersionSelection`].
+    pub versions: Vec<StoredVersion>,
+    /// The stored name of the credential, if it exists and no versions were read.
+    pub stored_name: Option<CredentialName>,
+}
+
+/// Receives the rows of a query one by one and can stop the query, so that memory use stays bounded.
+pub type Receive<'a, T> = &'a mut (dyn FnMut(T) -> ControlFlow<()> + Send);
+
+/// The key of a credential.
+#[derive(Clone, Copy, Debug)]
+pub enum CredentialKey<'a> {
+    /// By its id.
+    Id(Uuid),
+    /// By its name.
+    Name(&'a LookupName),
+}
+
+/// The size of versions of one credential.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VersionsSize {
+    /// The number of versions.
+    pub count: u32,
+    /// The total size of their ciphertexts, in bytes.
+    pub ciphertext_bytes: usize,
+}
+
+/// The size of the newest version of a credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewestSize {
+    /// The credential's name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// The size of its ciphertext, in bytes.
+    pub ciphertext_bytes: usize,
+}
+
+/// A selection of versions of a credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionSelection {
+    /// All, newest first.
+    All,
+    /// The newest version that is not transitional, then the transitional version; either may be absent.
+    Current,
+    /// At most this many, newest first.
+    Newest(u32),
+}
+
+/// The record of a read of one credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadVersions {
+    /// The credential's name.
+    pub name: LookupName,
+    /// The selection.
+    pub selection: VersionSelection,
+    /// The ids of the existing versions, in the order of the selection.
+    pub ids: Vec<Uuid>,
+}
+
+/// Stored permissions. An actor has at most one permission on a path.
+///
+/// If a method that writes fails, it has written nothing, unless the commit succeeded and its response was lost.
+#[async_trait]
+pub trait PermissionRepository: Send + Sync {
+    /// Returns the permissions of an actor on any of these paths, in no particular order, with one query.
+    async fn of_actor_on(
+        &self,
+        actor: &Actor,
+        paths: &[PermissionPath],
+    ) -> Result<Vec<Permission>, RepositoryError>;
+
+    /// Like [`PermissionRepository::of_actor_on`], and also returns the stored name of a credential with the same query. If
+    /// there is no such permission, the name may be `None` even if the credential exists.
+    async fn of_actor_on_name(
+        &self,
+        actor: &Actor,
+        paths: &[PermissionPath],
+        name: &LookupName,
+    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryError>;
+
+    /// Returns all permissions of an actor, in no particular order.
+    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryError>;
+
+    /// Adds each of these permissions, or adds its operations to the actor's existing permission on the path, in one
+    /// transaction.
+    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryError>;
+
+    /// Like [`PermissionRepository::grant`], but changes nothing if the existing permissions of one of the actors already
+    /// cover this actor's grant. Permissions on enclosing paths count, too. The check and the change are one transaction. Returns the
+    /// resulting permissions in the order of the grants, or `None` if nothing was changed.
+    async fn grant_uncovered(
+        &self,
+        grants: &[Grant],
+    ) -> Result<Option<Vec<Permission>>, RepositoryError>;
+
+    /// Returns the permission with this id, or `None`.
+    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError>;
+
+    /// Returns the permissions on exactly this path, in the order in which they were added.
+    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryError>;
+
+    /// Adds a permission. Returns `None` and changes nothing if the actor already has a permission on the path.
+    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError>;
+
+    /// Replaces the operations of the permission with this id. Returns the changed permission, or `None` if it does not
+    /// exist.
+    async fn replace_operations(
+        &self,
+        id: Uuid,
+        operations: Operations,
+    ) -> Result<Option<Permission>, RepositoryError>;
+
+    /// Deletes the permission with this id. Returns it, or `None` if it does not exist.
+    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError>;
+
+    /// Deletes the permission of an actor on exactly this path. Returns it, or `None` if it does not exist.
+    async fn delete_of_actor_on(
+        &self,
+        actor: &Actor,
+        path: &PermissionPath,
+    ) -> Result<Option<Permission>, RepositoryError>;
 }

@@ -200,10 +200,11 @@ async fn handler(
     let summaries = match query.text("name")? {
         Some(_) => vec![
             api.credentials
-                .certificate(&caller, &LookupName::new(query.required("name")?), types)
+                .certificates
+                .one(&caller, &LookupName::new(query.required("name")?), types)
                 .await?,
         ],
-        None => api.credentials.certificates(&caller, types).await?,
+        None => api.credentials.certificates.all(&caller, types).await?,
     };
     let entries = summaries.iter().map(|summary| {
         let versions = summary.certificate.versions.len();

@@ -117,7 +117,8 @@ async fn handler(
         .map_err(|long| failed(long.into()))?;
     let written = api
         .credentials
-        .regenerate_certificate(&caller, regenerate)
+        .regenerate
+        .certificate(&caller, regenerate)
         .await
         .map_err(failed)?;
     rendered(&VersionBody::of_written(&written).map_err(failed)?)

@@ -104,6 +104,7 @@ async fn handler(
     let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let versions = api
         .credentials
+        .rotation
         .move_transitional_version(&caller, id(certificate_id)?, request.to)
         .await?;
     versions_response(caller, versions).await

@@ -76,7 +76,8 @@ async fn list(
     };
     let versions = api
         .credentials
-        .certificate_versions(&caller, id(certificate_id)?, selection)
+        .certificates
+        .versions(&caller, id(certificate_id)?, selection)
         .await?;
     versions_response(caller, versions).await
 }
@@ -149,10 +150,7 @@ async fn add(
     let read = AddVersionRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let new = request.check(id(certificate_id)?)?;
-    let version = api
-        .credentials
-        .add_certificate_version(&caller, new)
-        .await?;
+    let version = api.credentials.rotation.add_version(&caller, new).await?;
     version_response(&version)
 }
 
@@ -179,7 +177,8 @@ async fn delete(
     let [certificate_id, version_id] = ids(path)?;
     let version = api
         .credentials
-        .delete_certificate_version(&caller, certificate_id, version_id)
+        .rotation
+        .delete_version(&caller, certificate_id, version_id)
         .await?;
     version_response(&version)
 }

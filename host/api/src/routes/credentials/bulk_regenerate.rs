@@ -182,7 +182,8 @@ async fn handler(
         failed,
     } = api
         .credentials
-        .bulk_regenerate(&caller, &selection, options)
+        .bulk_regenerate
+        .credentials(&caller, &selection, options)
         .await?;
     let failed = options
         .keeps_going

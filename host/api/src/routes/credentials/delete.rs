@@ -44,6 +44,6 @@ async fn handler(
     uri: Uri,
 ) -> Result<StatusCode, ApiError> {
     let name = LookupName::new(QueryParameters::of(&uri).required("name")?);
-    api.credentials.delete(&caller, &name).await?;
+    api.credentials.read.delete(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -197,6 +197,7 @@ pub(super) async fn response(
             is_effective: true,
         }) => {
             let expiries = credentials
+                .certificates
                 .effective_expiries(&caller, &names, within_days)
                 .await?;
             let bytes = list_bytes(expiries.len());
@@ -209,15 +210,17 @@ pub(super) async fn response(
         }
         Restriction::Expiry(expiry) => {
             credentials
+                .read
                 .find(&caller, names, Some(expiry.within_days))
                 .await
         }
         Restriction::GeneratedBy(digest) => {
             credentials
+                .read
                 .find_generated_by(&caller, &digest, &names)
                 .await
         }
-        Restriction::None => credentials.find(&caller, names, None).await,
+        Restriction::None => credentials.read.find(&caller, names, None).await,
     }?;
     let bytes = list_bytes(found.len());
     rendered_list(caller, found, bytes, |found| {

@@ -12,7 +12,7 @@ use keywright_core::{
     Failure, Secret,
     authorization::Caller,
     credential::{
-        self, CredentialName, CredentialType, Credentials, Generate, LookupName, NameError,
+        self, CredentialName, CredentialType, CredentialTypes, Generate, LookupName, NameError,
         Regenerate, RequestedParameters, WriteMode,
     },
     permission::Operation::Write,
@@ -20,7 +20,7 @@ use keywright_core::{
 use schemars::JsonSchema;
 use serde_json::json;
 
-use super::{known_type, required_name};
+use super::required_name;
 use crate::{
     Api,
     audit::actions,
@@ -105,13 +105,14 @@ impl GenerateRequest {
         Ok(request)
     }
 
-    fn check(self, credentials: &Credentials) -> Result<Generate, ApiError> {
+    fn check(self, types: &CredentialTypes) -> Result<Generate, ApiError> {
         let failed = |failure| ApiError::of(failure, Endpoint::Generate);
         let name = required_name(self.name).map_err(failed)?;
         let mode = self
             .mode
             .map_err(|refused| ApiError::body(&refused, Endpoint::Generate))?;
-        let credential_type = known_type(self.credential_type, credentials).map_err(failed)?;
+        let credential_type = types.parse(&self.credential_type.unwrap_or_default());
+        let credential_type = credential_type.map_err(failed)?;
         if credential_type.is_set_only() {
             return Err(failed(Failure::TypeNotGeneratable(credential_type)));
         }
@@ -219,10 +220,11 @@ async fn generate(
     let failed = |failure| ApiError::of(failure, Endpoint::Generate);
     match request {
         PostRequest::Generate(request) => {
-            let generate = request.check(&api.credentials)?;
+            let generate = request.check(&api.credentials.types)?;
             let written = api
                 .credentials
-                .generate(&caller, generate)
+                .generate
+                .credential(&caller, generate)
                 .await
                 .map_err(failed)?;
             rendered(&VersionBody::of_written(&written).map_err(failed)?)
@@ -310,7 +312,8 @@ async fn respond_regenerated(
     let regenerate = request.check(endpoint).map_err(failed)?;
     let written = api
         .credentials
-        .regenerate(caller, regenerate)
+        .regenerate
+        .credential(caller, regenerate)
         .await
         .map_err(failed)?;
     rendered(&VersionBody::of_written(&written).map_err(failed)?)

@@ -168,6 +168,7 @@ async fn get(
         VersionSelection::Newest(0) => return Err(Failure::NotFound.into()),
         selection => {
             api.credentials
+                .read
                 .by_name(&caller, &request.name, selection)
                 .await
         }
@@ -195,7 +196,7 @@ async fn get_by_id(
     PathIds(id): PathIds<1>,
 ) -> Result<Response, ApiError> {
     let [id] = id.ok_or(Failure::NotFound)?;
-    let version = api.credentials.by_id(&caller, id).await?;
+    let version = api.credentials.read.by_id(&caller, id).await?;
     rendered(&VersionBody::of(&version)?)
 }
 

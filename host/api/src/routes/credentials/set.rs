@@ -10,12 +10,12 @@ use axum::{
 use keywright_core::{
     Failure, Secret,
     authorization::Caller,
-    credential::{Credentials, DigestError, ImportedProvenance, Metadata, PluginDigest, Set},
+    credential::{CredentialTypes, DigestError, ImportedProvenance, Metadata, PluginDigest, Set},
     permission::Operation::Write,
 };
 use serde_json::json;
 
-use super::{known_type, required_name};
+use super::required_name;
 use crate::{
     Api,
     description::{Description, SetBody, Tag, Version, example},
@@ -51,8 +51,8 @@ impl SetRequest {
     }
 
     /// Checks the type first, because the other fields depend on it.
-    fn check(self, credentials: &Credentials) -> Result<Set, Failure> {
-        let credential_type = known_type(self.credential_type, credentials)?;
+    fn check(self, types: &CredentialTypes) -> Result<Set, Failure> {
+        let credential_type = types.parse(&self.credential_type.unwrap_or_default())?;
         Ok(Set {
             name: required_name(self.name)?,
             credential_type,
@@ -122,12 +122,17 @@ async fn handler(
 ) -> Result<Response, ApiError> {
     let request = parse_json_body(request, &api.limits, Endpoint::Set, SetRequest::read).await?;
     let failed = |failure| ApiError::of(failure, Endpoint::Set);
-    let set = request.check(&api.credentials).map_err(failed)?;
+    let set = request.check(&api.credentials.types).map_err(failed)?;
     if let Some(provenance) = &set.provenance {
         let digest = provenance.generated_by.as_str();
         caller.trail().set_details(json!({GENERATED_BY: digest}));
     }
-    let version = api.credentials.set(&caller, set).await.map_err(failed)?;
+    let version = api
+        .credentials
+        .set
+        .credential(&caller, set)
+        .await
+        .map_err(failed)?;
     rendered(&VersionBody::of(&version).map_err(failed)?)
 }
 

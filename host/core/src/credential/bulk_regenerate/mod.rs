@@ -1,6 +1,5 @@
 //! Atomically regenerating all credentials below a CA, or all credentials that a plugin generated.
 
-mod issuers;
 mod order;
 mod select;
 mod work;
@@ -17,16 +16,15 @@ use crate::{
     Failure,
     authorization::Caller,
     credential::{
-        CredentialName, CredentialType, Credentials, PluginDigest, StoredVersion,
+        CredentialName, CredentialType, PluginDigest, RegenerateCredentials, StoredVersion,
         version_store::WRITE_ATTEMPTS_MAX,
     },
     ports::{Additions, AllAppended},
 };
-use select::{Permits, Selected};
+use select::{Permits, Selection};
 use work::{Failures, OfOneType, Regenerated, Work};
 
-pub(super) use select::too_many_signed;
-pub use select::{BULK_CERTIFICATES_MAX, BulkRegenerate};
+pub use select::BulkRegenerate;
 pub use work::NotRegenerated;
 
 /// The options of a bulk regeneration.
@@ -47,7 +45,20 @@ pub struct BulkRegenerated {
     pub failed: Vec<NotRegenerated>,
 }
 
-impl Credentials {
+/// Regenerates many credentials.
+pub struct BulkRegenerateCredentials {
+    regenerate: RegenerateCredentials,
+    in_progress: BulkRegenerations,
+}
+
+impl BulkRegenerateCredentials {
+    pub(super) fn new(regenerate: RegenerateCredentials) -> Self {
+        Self {
+            regenerate,
+            in_progress: BulkRegenerations::default(),
+        }
+    }
+
     /// Regenerates many credentials.
     ///
     /// Each is generated from the parameters of its newest version. A certificate is signed by the CA that this version
@@ -64,26 +75,36 @@ impl Credentials {
     /// [`Failure::NotAllRegenerated`] with the first credential that failed, unless the options keep going;
     /// [`Failure::TooManySigned`]; [`Failure::TooManyGenerated`]; [`Failure::PluginInUse`]; [`Failure::Contended`] if
     /// concurrent changes continued; [`Failure::TooManyBulkRegenerations`]. Nothing is written then.
-    pub async fn bulk_regenerate(
+    pub async fn credentials(
         &self,
         caller: &Caller,
         of: &BulkRegenerate,
         options: BulkOptions,
     ) -> Result<BulkRegenerated, Failure> {
-        let permissions = self.authorization.permissions_of(caller).await?;
+        let RegenerateCredentials {
+            authorization,
+            store,
+            ..
+        } = &self.regenerate;
+        let permissions = authorization.permissions_of(caller).await?;
+        let selection = Selection {
+            repository: store.repository.as_ref(),
+            permissions: &permissions,
+            of,
+        };
         // Authorizes by name first, so that an unauthorized caller occupies no slot and causes no further reads.
-        self.authorize_names(caller, &permissions, of).await?;
+        selection.authorize_names(caller).await?;
         let _in_progress = self
-            .bulk_regenerations
+            .in_progress
             .begin()
             .ok_or(Failure::TooManyBulkRegenerations)?;
         let mut earlier = HashMap::new();
         for _ in 0..WRITE_ATTEMPTS_MAX {
-            let Selected { bases, signed } = self.selected(&permissions, of).await?;
+            let (bases, signed) = selection.newest_versions().await?;
             let permits = Permits::request(caller, &permissions, &bases)?;
             let mut failures = Failures::new(options.keeps_going);
             let by_type = self.by_type(caller, bases, of.refused_plugin(), &mut failures)?;
-            let mut work = Work::new(self, &permits, failures);
+            let mut work = Work::new(&self.regenerate, &permits, failures);
             let mut checked = Vec::new();
             for of_type in by_type {
                 checked.push(work.check(of_type).await?);
@@ -107,7 +128,7 @@ impl Credentials {
                 unchanged,
                 signed,
             };
-            match self.store.repository.append_all(additions).await? {
+            match store.repository.append_all(additions).await? {
                 AllAppended::Written(written) => {
                     permits.written(&written);
                     return Ok(BulkRegenerated::new(names, failed));
@@ -137,9 +158,10 @@ impl Credentials {
         }
         let mut types = Vec::new();
         for ((_, credential_type), bases) in by_type {
-            let Ok(generator) = self.generator(caller, &credential_type) else {
+            let known = &self.regenerate.generation.types;
+            let Ok(generator) = known.generator(caller, &credential_type) else {
                 for base in bases {
-                    failures.add(base.name, self.type_unknown())?;
+                    failures.add(base.name, known.unknown())?;
                 }
                 continue;
             };
@@ -155,9 +177,8 @@ impl Credentials {
 
 impl BulkRegenerated {
     fn new(mut regenerated: Vec<CredentialName>, mut failed: Vec<NotRegenerated>) -> Self {
-        let folded = |name: &CredentialName| name.lookup().folded().to_owned();
-        regenerated.sort_by_cached_key(folded);
-        failed.sort_by_cached_key(|failed| folded(&failed.name));
+        regenerated.sort_by_cached_key(CredentialName::folded);
+        failed.sort_by_cached_key(|failed| failed.name.folded());
         Self {
             regenerated,
             failed,
@@ -170,15 +191,15 @@ impl BulkRegenerated {
 pub const BULK_REGENERATIONS_MAX: usize = 2;
 
 /// The bulk regenerations in progress.
-#[derive(Clone, Debug, Default)]
-pub struct BulkRegenerations(Arc<AtomicUsize>);
+#[derive(Default)]
+struct BulkRegenerations(Arc<AtomicUsize>);
 
 /// A bulk regeneration in progress, until it is dropped.
-pub(super) struct InProgress(Arc<AtomicUsize>);
+struct InProgress(Arc<AtomicUsize>);
 
 impl BulkRegenerations {
     /// Starts a bulk regeneration, unless the maximum number is in progress.
-    pub(super) fn begin(&self) -> Option<InProgress> {
+    fn begin(&self) -> Option<InProgress> {
         let one_more = |count| (count < BULK_REGENERATIONS_MAX).then_some(count + 1);
         self.0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more)
@@ -203,7 +224,7 @@ mod tests {
         let mut in_progress: Vec<_> = (0..BULK_REGENERATIONS_MAX)
             .map(|_| regenerations.begin().unwrap())
             .collect();
-        assert!(regenerations.clone().begin().is_none());
+        assert!(regenerations.begin().is_none());
         in_progress.pop();
         let last = regenerations.begin();
         assert!(last.is_some());

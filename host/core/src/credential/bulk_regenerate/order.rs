@@ -28,7 +28,7 @@ impl<T: Borrow<StoredVersion>> Order<T> {
     pub(super) fn new(found: Vec<T>) -> Self {
         let names: HashSet<String> = found
             .iter()
-            .map(|version| folded_name(version.borrow()))
+            .map(|version| version.borrow().name.folded())
             .collect();
         let mut order = Self {
             ready: VecDeque::new(),
@@ -73,7 +73,7 @@ impl<T: Borrow<StoredVersion>> Order<T> {
             .waiting
             .iter()
             .flat_map(|(signer, all)| all.iter().map(move |waiting| (signer, waiting)))
-            .filter(|(_, waiting)| cycle.contains(&folded_name(waiting.version.borrow())))
+            .filter(|(_, waiting)| cycle.contains(&waiting.version.borrow().name.folded()))
             .map(|(signer, waiting)| (signer.clone(), waiting.index))
             .min_by_key(|(_, index)| *index)?;
         let all = self.waiting.get_mut(&signer)?;
@@ -92,7 +92,7 @@ impl<T: Borrow<StoredVersion>> Order<T> {
             .iter()
             .flat_map(|(signer, all)| {
                 all.iter()
-                    .map(move |waiting| (folded_name(waiting.version.borrow()), signer))
+                    .map(move |waiting| (waiting.version.borrow().name.folded(), signer))
             })
             .collect();
         let step = |name: &String| signers.get(name).map(|signer| (*signer).clone());
@@ -111,13 +111,9 @@ impl<T: Borrow<StoredVersion>> Order<T> {
     }
 }
 
-pub(super) fn folded_name(version: &StoredVersion) -> String {
-    version.name.lookup().folded().to_owned()
-}
-
 /// Returns the folded name of another credential that signed the version, or `None`.
 pub(super) fn folded_signer(version: &StoredVersion) -> Option<String> {
-    signer_of(version)
+    signer_of(&version.name, &version.attributes)
         .map(CredentialName::lookup)
         .filter(|signer| *signer != version.name.lookup())
         .map(|signer| signer.folded().to_owned())

@@ -9,11 +9,11 @@ use crate::{
     Failure,
     authorization::{Caller, EffectivePermissions, Permit},
     credential::{
-        CredentialName, Credentials, FindNames, GeneratedCredential, LookupName, PluginDigest,
-        StoredVersion,
+        CredentialName, FindNames, GeneratedCredential, LookupName, PluginDigest, StoredVersion,
+        child_versions::{BULK_CERTIFICATES_MAX, too_many_signed},
     },
     permission::Operation,
-    ports::{ReadSigned, SignedName, SignedTypes},
+    ports::{CredentialRepository, ReadSigned, SignedName, SignedTypes},
 };
 
 /// The selection of credentials to regenerate.
@@ -42,89 +42,98 @@ impl BulkRegenerate {
     }
 }
 
-/// The credentials to regenerate.
-pub(super) struct Selected {
-    /// The newest version of each credential.
-    pub(super) bases: Vec<StoredVersion>,
-    /// The query results that must be unchanged when the new versions are written.
-    pub(super) signed: Vec<ReadSigned>,
+/// The selection for one caller.
+#[derive(Clone, Copy)]
+pub(super) struct Selection<'a> {
+    pub(super) repository: &'a dyn CredentialRepository,
+    pub(super) permissions: &'a EffectivePermissions,
+    pub(super) of: &'a BulkRegenerate,
 }
 
-impl Credentials {
+impl Selection<'_> {
     /// Authorizes the caller to regenerate all credentials, by their names only.
-    pub(super) async fn authorize_names(
-        &self,
-        caller: &Caller,
-        permissions: &EffectivePermissions,
-        of: &BulkRegenerate,
-    ) -> Result<(), Failure> {
-        match of {
+    pub(super) async fn authorize_names(self, caller: &Caller) -> Result<(), Failure> {
+        let permissions = self.permissions;
+        match self.of {
             BulkRegenerate::SignedBy(authority) => {
                 permissions.permit(caller, Operation::Read, authority)?;
-                if let Some(stored) = self.store.repository.stored_name(authority).await? {
+                if let Some(stored) = self.repository.stored_name(authority).await? {
                     permissions.permit(caller, Operation::Read, &stored.lookup())?;
                 }
-                let signed = self.names_signed_by(authority).await?;
-                Permits::request(caller, permissions, &signed)?;
+                let mut walk = ChainWalk::below(authority);
+                while let Some(signers) = walk.next_signers() {
+                    let (types, rows_max) = (SignedTypes::All, ROWS_MAX);
+                    walk.add(
+                        self.repository
+                            .names_signed_by(&signers, types, rows_max)
+                            .await?,
+                    )?;
+                }
+                Permits::request(caller, permissions, &walk.found)?;
             }
             BulkRegenerate::GeneratedBy { digest, names } => {
-                let generated = self.newest_generated_by(permissions, digest, names).await?;
+                let generated = self.newest_generated_by(digest, names).await?;
                 Permits::request(caller, permissions, &generated)?;
             }
         }
         Ok(())
     }
 
-    /// Returns the credentials to regenerate.
-    pub(super) async fn selected(
-        &self,
-        permissions: &EffectivePermissions,
-        of: &BulkRegenerate,
-    ) -> Result<Selected, Failure> {
-        match of {
+    /// Returns the newest version of each credential to regenerate, and the query results that must be unchanged when the new
+    /// versions are written. Sends one query per level below a CA.
+    pub(super) async fn newest_versions(
+        self,
+    ) -> Result<(Vec<StoredVersion>, Vec<ReadSigned>), Failure> {
+        match self.of {
             BulkRegenerate::SignedBy(authority) => {
-                let (bases, signed) = self.all_signed_by(authority).await?;
-                Ok(Selected { bases, signed })
+                let mut walk = ChainWalk::below(authority);
+                let mut read = Vec::new();
+                while let Some(signers) = walk.next_signers() {
+                    let (types, rows_max) = (SignedTypes::All, ROWS_MAX);
+                    let querying = self.repository.newest_signed_by(&signers, types, rows_max);
+                    let level = querying.await?;
+                    read.push(ReadSigned::new(signers, types, &level));
+                    walk.add(level)?;
+                }
+                Ok((walk.found, read))
             }
             BulkRegenerate::GeneratedBy { digest, names } => {
-                let generated = self.newest_generated_by(permissions, digest, names).await?;
+                let generated = self.newest_generated_by(digest, names).await?;
                 let names: Vec<LookupName> = generated.iter().map(Signed::name).collect();
-                let mut bases = self.store.repository.newest_by_names(&names).await?;
+                let mut bases = self.repository.newest_by_names(&names).await?;
                 // They may have been regenerated concurrently.
-                bases.retain(|base| is_generated_by(base, digest));
-                Ok(Selected {
-                    bases,
-                    signed: Vec::new(),
-                })
+                bases.retain(|base| {
+                    let plugin = base.attributes.provenance.as_ref();
+                    plugin.is_some_and(|plugin| plugin.digest == digest.as_str())
+                });
+                Ok((bases, Vec::new()))
             }
         }
     }
 
     async fn newest_generated_by(
-        &self,
-        permissions: &EffectivePermissions,
+        self,
         digest: &PluginDigest,
         names: &FindNames,
     ) -> Result<Vec<GeneratedCredential>, Failure> {
         let mut generated = Vec::new();
-        if !permissions.allow_somewhere(Operation::Read) {
+        if !self.permissions.allow_somewhere(Operation::Read) {
             return Ok(generated);
         }
+        let may_read =
+            |name: &CredentialName| self.permissions.allow(Operation::Read, name.as_str());
         let mut receive = |one: GeneratedCredential| {
-            if one.is_newest && permissions.allow(Operation::Read, one.found.name.as_str()) {
+            if one.is_newest && may_read(&one.found.name) {
                 generated.push(one);
             }
             if generated.len() > BULK_CERTIFICATES_MAX as usize {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
+                return ControlFlow::Break(());
             }
+            ControlFlow::Continue(())
         };
-        let finding = self
-            .store
-            .repository
-            .generated_by(digest, names, &mut receive);
-        finding.await?;
+        self.repository
+            .generated_by(digest, names, &mut receive)
+            .await?;
         if generated.len() > BULK_CERTIFICATES_MAX as usize {
             return Err(Failure::TooManyGenerated {
                 limit: "10,000 credentials",
@@ -132,48 +141,6 @@ impl Credentials {
         }
         Ok(generated)
     }
-
-    /// Returns the newest version of each credential below a CA, each once, and the query results. Sends one query per
-    /// level.
-    pub(super) async fn all_signed_by(
-        &self,
-        signed_by: &LookupName,
-    ) -> Result<(Vec<StoredVersion>, Vec<ReadSigned>), Failure> {
-        let mut walk = ChainWalk::below(signed_by);
-        let mut read = Vec::new();
-        while let Some(signers) = walk.next_signers() {
-            let level = self
-                .store
-                .repository
-                .newest_signed_by(&signers, SignedTypes::All, ROWS_MAX)
-                .await?;
-            read.push(ReadSigned::new(signers, SignedTypes::All, &level));
-            walk.add(level)?;
-        }
-        Ok((walk.found, read))
-    }
-
-    /// Like [`Credentials::all_signed_by`], but returns only the names.
-    pub(super) async fn names_signed_by(
-        &self,
-        signed_by: &LookupName,
-    ) -> Result<Vec<SignedName>, Failure> {
-        let mut walk = ChainWalk::below(signed_by);
-        while let Some(signers) = walk.next_signers() {
-            let level = self
-                .store
-                .repository
-                .names_signed_by(&signers, SignedTypes::All, ROWS_MAX)
-                .await?;
-            walk.add(level)?;
-        }
-        Ok(walk.found)
-    }
-}
-
-fn is_generated_by(version: &StoredVersion, digest: &PluginDigest) -> bool {
-    let plugin = version.attributes.provenance.as_ref();
-    plugin.is_some_and(|plugin| plugin.digest == digest.as_str())
 }
 
 /// A credential on one level of a chain.
@@ -297,7 +264,7 @@ impl<'a> Permits<'a> {
     /// Returns the permit to write one of the credentials.
     pub(super) fn to_write(&self, name: &CredentialName) -> Result<&Permit<'a>, Failure> {
         self.write
-            .get(name.lookup().folded())
+            .get(&name.folded())
             .ok_or(Failure::WriteNotPermitted)
     }
 
@@ -320,14 +287,3 @@ impl<'a> Permits<'a> {
         }
     }
 }
-
-/// Returns the error for more than [`BULK_CERTIFICATES_MAX`] credentials.
-pub(in crate::credential) fn too_many_signed() -> Failure {
-    Failure::TooManySigned {
-        limit: "10,000 credentials",
-    }
-}
-
-/// The maximum number of credentials in one bulk regeneration, and of certificates that get a new version in one step
-/// of their CA's rotation.
-pub const BULK_CERTIFICATES_MAX: u32 = 10_000;

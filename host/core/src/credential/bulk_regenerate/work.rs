@@ -1,14 +1,16 @@
-//! Checking and regenerating each credential of a bulk regeneration, after its signer.
+//! Checking and regenerating each credential of a bulk regeneration, after its signer: a stored CA, or a CA that was just
+//! regenerated.
 
 use std::{
     borrow::Borrow,
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     future::poll_fn,
     pin::pin,
     sync::Arc,
     task::Poll,
 };
 
+use chrono::{DateTime, Utc};
 use futures_util::{
     Stream, StreamExt,
     stream::{FuturesOrdered, FuturesUnordered},
@@ -16,15 +18,18 @@ use futures_util::{
 use uuid::Uuid;
 
 use super::{
-    issuers::{Signer, SignerVersions, Signers},
-    order::{Order, folded_name, folded_signer},
+    order::{Order, folded_signer},
     select::Permits,
 };
 use crate::{
     Failure,
     credential::{
-        CredentialName, Credentials, Parameters, StoredVersion, content::StoredCertificate,
-        guest_constraints::IS_CA, version::is_authority,
+        CredentialName, IssuerVersion, LookupName, Parameters, RegenerateCredentials,
+        StoredVersion,
+        content::StoredCertificate,
+        guest_constraints::IS_CA,
+        regenerate::signer_of,
+        version_store::{Authority, TransitionalParent},
     },
     ports::{AppendCondition, Generator, NewVersion, ReadVersions},
 };
@@ -78,7 +83,7 @@ pub(super) struct Failures {
 
 /// One attempt of a bulk regeneration.
 pub(super) struct Work<'a> {
-    credentials: &'a Credentials,
+    regenerate: &'a RegenerateCredentials,
     permits: &'a Permits<'a>,
     signers: Signers<'a>,
     failures: Failures,
@@ -86,14 +91,14 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     pub(super) fn new(
-        credentials: &'a Credentials,
+        regenerate: &'a RegenerateCredentials,
         permits: &'a Permits<'a>,
         failures: Failures,
     ) -> Self {
         Self {
-            credentials,
+            regenerate,
             permits,
-            signers: Signers::new(credentials, permits),
+            signers: Signers::new(regenerate, permits),
             failures,
         }
     }
@@ -106,15 +111,15 @@ impl<'a> Work<'a> {
         of_type: OfOneType<StoredVersion>,
     ) -> Result<OfOneType<Checked>, Failure> {
         let OfOneType { generator, bases } = of_type;
-        let (credentials, permits) = (self.credentials, self.permits);
+        let (regenerate, permits) = (self.regenerate, self.permits);
         let start = |base: StoredVersion, _| {
             let (name, generator) = (base.name.clone(), generator.as_ref());
-            async move { (name, credentials.check_base(permits, base, generator).await) }
+            async move { (name, regenerate.check_base(permits, base, generator).await) }
         };
         let finish = |signers: &mut Signers<'_>, checked: &Checked| {
             let is_certificate = checked.base.credential_type.is_certificate();
             if is_certificate && checked.parameters.is_true(IS_CA) {
-                signers.plan(folded_name(&checked.base));
+                signers.plan(checked.base.name.folded());
             }
         };
         let in_progress = FuturesOrdered::new();
@@ -131,7 +136,7 @@ impl<'a> Work<'a> {
     ) -> Result<Vec<Regenerated>, Failure> {
         self.signers.end_checks();
         let OfOneType { generator, bases } = of_type;
-        let (credentials, permits) = (self.credentials, self.permits);
+        let (regenerate, permits) = (self.regenerate, self.permits);
         let start = |checked: Checked, signer: Option<Arc<Signer>>| {
             let (name, generator) = (checked.base.name.clone(), generator.as_ref());
             let signed_by = signer.as_ref().map(|signer| signer.versions);
@@ -142,7 +147,7 @@ impl<'a> Work<'a> {
                 let regenerated = match previous {
                     Some(previous) => Ok(previous),
                     None => {
-                        credentials
+                        regenerate
                             .regenerate_checked(permits, checked, signer, generator)
                             .await
                     }
@@ -220,7 +225,7 @@ impl<'a> Work<'a> {
     }
 }
 
-impl Credentials {
+impl RegenerateCredentials {
     /// Checks whether a credential can be regenerated, as far as possible without generating a value.
     async fn check_base(
         &self,
@@ -229,16 +234,11 @@ impl Credentials {
         generator: &dyn Generator,
     ) -> Result<Checked, Failure> {
         let permit = permits.to_write(&base.name)?;
-        let base = self.store.open(permit, base).await?;
-        let parameters = self
-            .effective_parameters_of(&base, generator)
-            .await?
-            .parameters;
+        let version = self.store.open(permit, base.clone()).await?;
+        let effective = self.effective_parameters(&version, generator).await?;
+        let parameters = effective.parameters;
         generator.check_generate(&parameters)?;
-        Ok(Checked {
-            base: base.stored,
-            parameters,
-        })
+        Ok(Checked { base, parameters })
     }
 
     async fn regenerate_checked(
@@ -250,21 +250,16 @@ impl Credentials {
     ) -> Result<Regenerated, Failure> {
         let Checked { base, parameters } = checked;
         let authority = signer.as_ref().map(|signer| &signer.authority);
-        let draft = self
-            .generate_draft(
-                &base.name,
-                &base.credential_type,
-                &parameters,
-                generator,
-                authority,
-            )
-            .await?;
-        let permit = permits.to_write(&base.name)?;
-        let version = self.store.seal(permit, &draft).await?;
-        let authority = if is_authority(
-            &version.credential_type,
-            version.attributes.certificate.as_ref(),
-        ) {
+        let (name, credential_type) = (&base.name, &base.credential_type);
+        let generating =
+            self.generation
+                .draft(name, credential_type, &parameters, generator, authority);
+        let draft = generating.await?;
+        let version = self.store.seal(permits.to_write(name)?, &draft).await?;
+        let facts = draft.attributes.certificate.as_ref();
+        let is_authority = credential_type.is_certificate()
+            && facts.is_some_and(|facts| facts.is_certificate_authority);
+        let authority = if is_authority {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {
             None
@@ -328,8 +323,7 @@ impl Failures {
             let reason = Box::new(reason);
             return Err(Failure::NotAllRegenerated { name, reason });
         }
-        self.names
-            .insert(name.lookup().folded().to_owned(), name.clone());
+        self.names.insert(name.folded(), name.clone());
         self.all.push(NotRegenerated { name, reason });
         Ok(())
     }
@@ -356,6 +350,166 @@ async fn alongside<S: Stream + Unpin, F: Future>(
         future.as_mut().poll(context)
     })
     .await
+}
+
+/// A signing CA.
+pub(super) struct Signer {
+    /// The versions of the CA that affect its signatures.
+    pub(super) versions: SignerVersions,
+    /// The CA, ready to sign.
+    pub(super) authority: Authority,
+}
+
+/// The versions of a CA that affect the certificates that it signs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct SignerVersions {
+    signing_id: Uuid,
+    transitional_id: Option<Uuid>,
+}
+
+/// A regenerated CA version that is not written yet.
+struct RegeneratedAuthority {
+    name: CredentialName,
+    version_id: Uuid,
+    expires_at: Option<DateTime<Utc>>,
+    certificate: Arc<StoredCertificate>,
+}
+
+/// The CAs of a bulk regeneration, by folded name.
+///
+/// While the credentials are checked, the new versions of the CAs among them do not exist yet, so these CAs are only planned.
+pub(super) struct Signers<'a> {
+    regenerate: &'a RegenerateCredentials,
+    permits: &'a Permits<'a>,
+    /// The CAs that can sign; `None` for a planned CA.
+    ready: HashMap<String, Option<Arc<Signer>>>,
+    planned: HashSet<String>,
+    regenerated: HashMap<String, RegeneratedAuthority>,
+    read: Vec<ReadVersions>,
+}
+
+impl<'a> Signers<'a> {
+    pub(super) fn new(regenerate: &'a RegenerateCredentials, permits: &'a Permits<'a>) -> Self {
+        Self {
+            regenerate,
+            permits,
+            ready: HashMap::new(),
+            planned: HashSet::new(),
+            regenerated: HashMap::new(),
+            read: Vec::new(),
+        }
+    }
+
+    /// Expects a new version of a CA, which will sign.
+    pub(super) fn plan(&mut self, folded: String) {
+        self.ready.remove(&folded);
+        self.planned.insert(folded);
+    }
+
+    /// Ends the checks: from now on, a stored CA signs until [`Signers::add`] replaces it.
+    pub(super) fn end_checks(&mut self) {
+        self.planned.clear();
+        self.ready.retain(|_, signer| signer.is_some());
+    }
+
+    /// Uses the new version of a CA for all further signatures.
+    pub(super) fn add(&mut self, version: &NewVersion, certificate: Arc<StoredCertificate>) {
+        let folded = version.name.folded();
+        self.ready.remove(&folded);
+        let regenerated = RegeneratedAuthority {
+            name: version.name.clone(),
+            version_id: version.id,
+            expires_at: version
+                .attributes
+                .certificate
+                .as_ref()
+                .map(|facts| facts.expires_at),
+            certificate,
+        };
+        self.regenerated.insert(folded, regenerated);
+    }
+
+    /// Returns the signer of the new version of a credential: the regenerated CA version if there is one, otherwise the
+    /// active version of the CA, which must be able to sign. `None` for a self-signed version, or if the CA is planned.
+    pub(super) async fn of(
+        &mut self,
+        base: &StoredVersion,
+        generator: &dyn Generator,
+    ) -> Result<Option<Arc<Signer>>, Failure> {
+        let Some(name) = signer_of(&base.name, &base.attributes).map(CredentialName::lookup) else {
+            return Ok(None);
+        };
+        if let Some(signer) = self.ready.get(name.folded()) {
+            return Ok(signer.clone());
+        }
+        let signer = self.look_up(&name, generator).await?.map(Arc::new);
+        self.ready.insert(name.folded().to_owned(), signer.clone());
+        Ok(signer)
+    }
+
+    /// Returns the CA versions that must be unchanged when the new versions are written.
+    pub(super) fn into_read_versions(self) -> Vec<ReadVersions> {
+        self.read
+    }
+
+    async fn look_up(
+        &mut self,
+        name: &LookupName,
+        generator: &dyn Generator,
+    ) -> Result<Option<Signer>, Failure> {
+        let store = &self.regenerate.store;
+        let permit = self.permits.to_sign_with(name)?;
+        let current = store.active_versions(name).await?;
+        let read = current.as_read(name);
+        self.read.push(read.clone());
+        let transitional_id = current.transitional.as_ref().map(|version| version.id);
+        let is_planned = self.planned.contains(name.folded());
+        let regenerated = self.regenerated.get(name.folded());
+        if regenerated.is_none() && !is_planned {
+            let active = current.active.as_ref();
+            let signing_id = active.ok_or(Failure::IssuerNotFound)?.id;
+            let authority = store
+                .authority(&permit, current, TransitionalParent::MayNotSign)
+                .await?;
+            // The rules of the certificates don't matter: this only checks the certificate and the key of the CA.
+            let generation = &self.regenerate.generation;
+            generation
+                .issuer(&authority, &Parameters::default(), generator)
+                .await?;
+            return Ok(Some(Signer {
+                versions: SignerVersions {
+                    signing_id,
+                    transitional_id,
+                },
+                authority,
+            }));
+        }
+        let trusted = match current.transitional {
+            Some(version) => store.certificate_of(&permit, version).await?.certificate,
+            None => None,
+        };
+        let Some(regenerated) = regenerated else {
+            return Ok(None);
+        };
+        let issuer = regenerated.expires_at.map(|expires_at| IssuerVersion {
+            version_id: Some(regenerated.version_id),
+            expires_at,
+        });
+        let certificate = regenerated.certificate.as_ref().clone();
+        Ok(Some(Signer {
+            versions: SignerVersions {
+                signing_id: regenerated.version_id,
+                transitional_id,
+            },
+            authority: Authority::new(
+                regenerated.name.clone(),
+                issuer,
+                certificate,
+                trusted,
+                read,
+            )?,
+        }))
+    }
 }
 
 #[cfg(test)]

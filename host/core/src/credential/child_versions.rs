@@ -1,0 +1,295 @@
+//! The versions that are added to certificates while their CA is being replaced.
+//!
+//! Clients must then trust both certificates of the CA. With `concatenates_authorities`, each step of the rotation therefore
+//! adds a version to every certificate that the CA signed. It has the same certificate and key, and in `ca`, the CA's other
+//! certificate follows the issuing certificate. The step and these versions are written in one transaction.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    authorization::Permit,
+    credential::{
+        CredentialName, CredentialVersion, ListedVersion, LookupName, StoredVersion,
+        VersionAttributes, VersionStore,
+        content::{Content, StoredCertificate},
+        version_store::{Draft, WRITE_ATTEMPTS_MAX},
+    },
+    pace::Pace,
+    permission::Operation,
+    ports::{
+        Additions, AllAppended, AppendCondition, Certificates, NewVersion, ReadSigned,
+        ReadVersions, SignedTypes, TransitionalVersion, VersionSelection,
+    },
+};
+
+/// A change of a CA's versions.
+#[derive(Clone, Copy)]
+pub(super) enum RotationStep<'a> {
+    /// A version is added.
+    Add(&'a Draft),
+    /// A version is deleted.
+    Delete(Uuid),
+    /// The transitional flag is moved.
+    Move(TransitionalVersion),
+}
+
+/// Adds versions to the certificates that a CA signed.
+#[derive(Clone)]
+pub(super) struct ChildVersions {
+    pub(super) store: VersionStore,
+    pub(super) certificates: Arc<dyn Certificates>,
+}
+
+impl ChildVersions {
+    /// Adds a version to the certificate with this id. If it is transitional, also adds versions to the certificates that
+    /// this CA signed. Returns `None` if the data that the draft depends on has changed.
+    pub(super) async fn append_to_certificate(
+        &self,
+        permit: &Permit<'_>,
+        draft: Draft,
+        certificate_id: Uuid,
+    ) -> Result<Option<CredentialVersion>, Failure> {
+        let condition = AppendCondition::CredentialIs(certificate_id);
+        if !self.adds_child_versions(RotationStep::Add(&draft)) {
+            return self.store.append(permit, draft, condition).await;
+        }
+        let version = self.store.seal(permit, &draft).await?;
+        for _ in 0..WRITE_ATTEMPTS_MAX {
+            let step = RotationStep::Add(&draft);
+            let mut additions = self.of_step(permit, certificate_id, step).await?;
+            additions.versions.insert(0, (version.clone(), condition));
+            additions.unchanged.extend(draft.unchanged.iter().cloned());
+            let appended = self.store.repository.append_all(additions).await?;
+            if let AllAppended::Written(written) = appended {
+                let stored = written.into_iter().next();
+                return Ok(stored.map(|stored| {
+                    permit.record_version(stored.credential_id, stored.id);
+                    CredentialVersion::new(stored, draft.content)
+                }));
+            }
+            if !self.store.are_unchanged(&draft.unchanged).await? {
+                return Ok(None);
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    /// Returns the versions to add with a step, and the data that they depend on. Both are empty if the settings don't
+    /// require such versions.
+    pub(super) async fn of_step(
+        &self,
+        permit: &Permit<'_>,
+        certificate_id: Uuid,
+        step: RotationStep<'_>,
+    ) -> Result<Additions, Failure> {
+        if !self.adds_child_versions(step) {
+            return Ok(Additions::default());
+        }
+        // Without the values, because only two of them are needed.
+        let repository = &self.store.repository;
+        let name = repository.name_of_certificate(certificate_id).await?;
+        let name = name.ok_or(Failure::NotFound)?;
+        let types = SignedTypes::Certificates;
+        let listed = repository.certificate(&name.lookup(), types).await?;
+        let listed = listed.filter(|certificate| certificate.id == certificate_id);
+        let versions = listed.ok_or(Failure::NotFound)?.versions;
+        let mut additions = Additions::default();
+        additions.unchanged.push(ReadVersions {
+            name: name.lookup(),
+            selection: VersionSelection::All,
+            ids: versions.iter().map(|version| version.id).collect(),
+        });
+        let Some(after) = self.after(permit, &versions, step).await? else {
+            return Ok(additions);
+        };
+        let mut pace = Pace::default();
+        for child in self.children_of(&name.lookup(), &mut additions).await? {
+            pace.step().await;
+            let condition = AppendCondition::NewestIs(Some(child.id));
+            let Some(active) = self.active_child(child, &name, &mut additions).await? else {
+                continue;
+            };
+            let version = self.child_version(permit, active, &after).await?;
+            additions.versions.push((version, condition));
+        }
+        Ok(additions)
+    }
+
+    fn adds_child_versions(&self, step: RotationStep<'_>) -> bool {
+        let may_add = match step {
+            RotationStep::Add(draft) => draft.attributes.is_transitional,
+            RotationStep::Delete(_) | RotationStep::Move(_) => true,
+        };
+        may_add && self.store.concatenates_authorities
+    }
+
+    /// Returns the CA's certificates after the step, or `None` if the step does not affect the certificates that it signed.
+    async fn after(
+        &self,
+        permit: &Permit<'_>,
+        versions: &[ListedVersion],
+        step: RotationStep<'_>,
+    ) -> Result<Option<AuthorityCertificates>, Failure> {
+        let flagged = versions.iter().find(|version| version.is_transitional);
+        let flagged = flagged.map(|version| version.id);
+        let transitional_id = match step {
+            RotationStep::Add(_) if flagged.is_some() => return Err(Failure::TransitionalExists),
+            RotationStep::Delete(id) if flagged != Some(id) => return Ok(None),
+            RotationStep::Move(TransitionalVersion::Id(id)) => Some(id),
+            RotationStep::Move(TransitionalVersion::Latest) => versions
+                .iter()
+                .find(|version| version.facts.is_some())
+                .map(|version| version.id),
+            RotationStep::Add(_)
+            | RotationStep::Delete(_)
+            | RotationStep::Move(TransitionalVersion::None) => None,
+        };
+        let mut transitional = match step {
+            RotationStep::Add(draft) => StoredCertificate::parse(&draft.content.value)?.certificate,
+            RotationStep::Delete(_) | RotationStep::Move(_) => None,
+        };
+        let mut active = None;
+        for version in versions {
+            let is_deleted = matches!(step, RotationStep::Delete(id) if id == version.id);
+            if transitional_id == Some(version.id) {
+                transitional = self.certificate_by_id(permit, version.id).await?;
+            } else if active.is_none() && !is_deleted {
+                active = Some(self.certificate_by_id(permit, version.id).await?);
+            }
+        }
+        let active = active.flatten();
+        Ok(Some(AuthorityCertificates {
+            active_der: active
+                .as_deref()
+                .and_then(|active| self.certificates.first_certificate(active)),
+            active,
+            transitional,
+        }))
+    }
+
+    /// Returns the certificate of a version, PEM, or `None` if the version was deleted concurrently. The step then fails.
+    async fn certificate_by_id(
+        &self,
+        permit: &Permit<'_>,
+        id: Uuid,
+    ) -> Result<Option<String>, Failure> {
+        match self.store.repository.version_by_id(id).await? {
+            Some(version) => Ok(self
+                .store
+                .certificate_of(permit, version)
+                .await?
+                .certificate),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the newest version of every certificate that a CA has ever signed, except itself.
+    async fn children_of(
+        &self,
+        authority: &LookupName,
+        additions: &mut Additions,
+    ) -> Result<Vec<StoredVersion>, Failure> {
+        let signers = vec![authority.clone()];
+        // In values of other types, `ca` is not necessarily the CA certificate.
+        let types = SignedTypes::Certificates;
+        // The count allows for one certificate past the limit, and for the CA itself.
+        let count_max = BULK_CERTIFICATES_MAX + 2;
+        let signed = self
+            .store
+            .repository
+            .newest_signed_by(&signers, types, count_max);
+        let mut children = signed.await?;
+        let read = ReadSigned::new(signers, types, &children);
+        additions.signed.push(read);
+        children.retain(|child| child.name.lookup() != *authority);
+        if children.len() > BULK_CERTIFICATES_MAX as usize {
+            return Err(too_many_signed());
+        }
+        Ok(children)
+    }
+
+    /// Returns the active version of a child if the CA signed it.
+    async fn active_child(
+        &self,
+        newest: StoredVersion,
+        authority: &CredentialName,
+        additions: &mut Additions,
+    ) -> Result<Option<StoredVersion>, Failure> {
+        let active = if newest.attributes.is_transitional {
+            let name = newest.name.lookup();
+            let current = self.store.active_versions(&name).await?;
+            additions.unchanged.push(current.as_read(&name));
+            current.active
+        } else {
+            Some(newest)
+        };
+        Ok(active.filter(|version| {
+            let signer = version.attributes.signed_by.as_ref();
+            version.attributes.certificate.is_some()
+                && signer.is_some_and(|signer| signer.lookup() == authority.lookup())
+        }))
+    }
+
+    async fn child_version(
+        &self,
+        permit: &Permit<'_>,
+        active: StoredVersion,
+        after: &AuthorityCertificates,
+    ) -> Result<NewVersion, Failure> {
+        // The caller needs no permission on the child: only its `ca` changes, which every step of the CA's rotation requires.
+        let permit = permit.extended_to(Operation::Write, &active.name.lookup());
+        let version = self.store.open(&permit, active).await?;
+        permit.record_resource(version.credential_id);
+        let ca = StoredCertificate::parse(&version.content.value)?.ca;
+        let trusted_ca = ca.and_then(|ca| self.additional_trusted_ca(&ca, after));
+        let child = Draft {
+            name: version.name,
+            credential_type: version.credential_type,
+            attributes: VersionAttributes {
+                is_transitional: false,
+                ..version.attributes
+            },
+            content: Content {
+                metadata: None,
+                trusted_ca,
+                ..version.content
+            },
+            unchanged: Vec::new(),
+        };
+        self.store.seal(&permit, &child).await
+    }
+
+    /// Returns the CA's certificate that is not in `ca`, or `None` if the CA has only one certificate.
+    fn additional_trusted_ca(&self, ca: &str, after: &AuthorityCertificates) -> Option<String> {
+        let (active, transitional) = (after.active.as_ref()?, after.transitional.as_ref()?);
+        let ca = self.certificates.first_certificate(ca);
+        let trusted = if ca.is_some() && ca == after.active_der {
+            transitional
+        } else {
+            active
+        };
+        Some(trusted.clone())
+    }
+}
+
+/// The certificates of a CA's active and transitional versions, PEM.
+struct AuthorityCertificates {
+    active: Option<String>,
+    /// The first certificate of `active`, parsed once for all certificates that the CA signed.
+    active_der: Option<Vec<u8>>,
+    transitional: Option<String>,
+}
+
+/// Returns the error for more than [`BULK_CERTIFICATES_MAX`] credentials.
+pub(super) fn too_many_signed() -> Failure {
+    Failure::TooManySigned {
+        limit: "10,000 credentials",
+    }
+}
+
+/// The maximum number of credentials in one bulk regeneration, and of certificates that get a new version in one step
+/// of their CA's rotation.
+pub const BULK_CERTIFICATES_MAX: u32 = 10_000;

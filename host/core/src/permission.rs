@@ -1,0 +1,526 @@
+//! Permissions: which actor may perform which operations, on one credential name or on all names below a path.
+//!
+//! Permissions are independent of credentials: a permission can exist before the credential does, and remains when the
+//! credential is deleted. Permissions are additive, and only deleting a permission revokes it. Only
+//! [`crate::authorization`] evaluates them. [`crate::permission_management`] has the use cases.
+
+use std::{fmt, sync::Arc};
+
+use uuid::Uuid;
+
+use crate::credential::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError};
+
+/// The operations that an actor may perform on a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permission {
+    /// The id.
+    pub id: Uuid,
+    /// The path.
+    pub path: PermissionPath,
+    /// The actor.
+    pub actor: Actor,
+    /// The allowed operations.
+    pub operations: Operations,
+}
+
+/// A permission to grant, without an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The path.
+    pub path: PermissionPath,
+    /// The actor.
+    pub actor: Actor,
+    /// The operations to allow.
+    pub operations: Operations,
+}
+
+/// An operation on a credential, or on its permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Read, find and reference the credential.
+    Read,
+    /// Set, generate and regenerate the credential.
+    Write,
+    /// Delete the credential or one of its versions.
+    Delete,
+    /// Read the permissions on the credential.
+    ReadAcl,
+    /// Change the permissions on the credential.
+    WriteAcl,
+}
+
+impl Operation {
+    /// All operations, in listing order.
+    pub const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Write,
+        Self::Delete,
+        Self::ReadAcl,
+        Self::WriteAcl,
+    ];
+
+    /// Returns the operation's name in requests and responses.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::ReadAcl => "read_acl",
+            Self::WriteAcl => "write_acl",
+        }
+    }
+
+    /// Parses an operation's name. Case-sensitive.
+    pub fn parse(name: &str) -> Result<Self, UnknownOperationError> {
+        Self::ALL
+            .into_iter()
+            .find(|operation| operation.as_str() == name)
+            .ok_or_else(|| {
+                UnknownOperationError(name.chars().take(REPORTED_CHARACTERS_MAX).collect())
+            })
+    }
+
+    fn bit(self) -> u8 {
+        match self {
+            Self::Read => 1,
+            Self::Write => 2,
+            Self::Delete => 4,
+            Self::ReadAcl => 8,
+            Self::WriteAcl => 16,
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// An unknown operation name, truncated if it is long.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown operation {0}; it must be one of read, write, delete, read_acl, write_acl")]
+pub struct UnknownOperationError(pub String);
+
+/// A non-empty set of operations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Operations(u8);
+
+impl Operations {
+    /// Returns the set of these operations, or `None` if there are none.
+    #[must_use]
+    pub fn of(operations: impl IntoIterator<Item = Operation>) -> Option<Self> {
+        let bits = operations
+            .into_iter()
+            .fold(0, |bits, operation| bits | operation.bit());
+        Self::from_bits(bits)
+    }
+
+    /// Returns the set from its stored form: the sum of 1 `read`, 2 `write`, 4 `delete`, 8 `read_acl`, 16 `write_acl`.
+    /// `None` if the sum is 0 or contains other bits.
+    #[must_use]
+    pub fn from_bits(bits: u8) -> Option<Self> {
+        (1..=ALL_BITS).contains(&bits).then_some(Self(bits))
+    }
+
+    /// Returns the stored form of the set.
+    #[must_use]
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Returns whether the set contains the operation.
+    #[must_use]
+    pub fn contain(self, operation: Operation) -> bool {
+        self.0 & operation.bit() != 0
+    }
+
+    /// Returns the union of both sets.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the operations in listing order.
+    pub fn iter(self) -> impl Iterator<Item = Operation> {
+        Operation::ALL
+            .into_iter()
+            .filter(move |operation| self.contain(*operation))
+    }
+}
+
+impl fmt::Debug for Operations {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
+    }
+}
+
+const ALL_BITS: u8 = 31;
+
+/// The maximum length of an unknown name in an error message, in characters.
+const REPORTED_CHARACTERS_MAX: usize = 100;
+
+/// The maximum length of an actor, in characters.
+pub const ACTOR_CHARACTERS_MAX: usize = 255;
+
+/// The prefixes of actors that can authenticate. An id follows the prefix.
+pub const ACTOR_KINDS: [&str; 3] = [CLIENT, USER, APPLICATION];
+
+const CLIENT: &str = "uaa-client:";
+const USER: &str = "uaa-user:";
+const APPLICATION: &str = "mtls-app:";
+
+/// The actor of a request or a permission: `uaa-client:<client id>`, `uaa-user:<user id>`, `mtls-app:<application id>`, or
+/// any other text that a permission names. Clones share the text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Actor(Arc<str>);
+
+impl Actor {
+    /// Returns the actor for a client of the identity provider that acts for itself.
+    pub fn client(client_id: &str) -> Result<Self, ActorError> {
+        Self::of_kind(CLIENT, client_id)
+    }
+
+    /// Returns the actor for a user of the identity provider, by its immutable id.
+    pub fn user(user_id: &str) -> Result<Self, ActorError> {
+        Self::of_kind(USER, user_id)
+    }
+
+    /// Returns the actor for an application that authenticates with a certificate.
+    #[must_use]
+    pub fn application(application_id: Uuid) -> Self {
+        Self(format!("{APPLICATION}{application_id}").into())
+    }
+
+    /// Parses the actor of a permission. It need not be able to authenticate.
+    pub fn parse(text: &str) -> Result<Self, ActorError> {
+        if text.is_empty() {
+            return Err(ActorError::Missing);
+        }
+        if text.chars().count() > ACTOR_CHARACTERS_MAX {
+            return Err(ActorError::TooLong);
+        }
+        if text.contains('\0') {
+            return Err(ActorError::Character);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// Wraps a stored actor without checking it.
+    #[must_use]
+    pub fn from_stored(text: String) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the actor for a lookup, without checking it. A malformed actor matches no permission.
+    #[must_use]
+    pub fn of_lookup(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the actor's name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether a caller can log in as this actor: it must be one of [`ACTOR_KINDS`] followed by an id. Permissions of
+    /// other actors have no effect.
+    #[must_use]
+    pub fn can_log_in(&self) -> bool {
+        ACTOR_KINDS
+            .iter()
+            .filter_map(|kind| self.0.strip_prefix(kind))
+            .any(|id| !id.trim().is_empty())
+    }
+
+    fn of_kind(kind: &str, id: &str) -> Result<Self, ActorError> {
+        if id.is_empty() {
+            return Err(ActorError::Missing);
+        }
+        Self::parse(&format!("{kind}{id}"))
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The rule for actors that a text breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
+pub enum ActorError {
+    /// The actor contains U+0000, which PostgreSQL can't store in text columns.
+    #[error("an actor must not contain the character U+0000")]
+    Character,
+    #[error("an actor is required")]
+    Missing,
+    #[error("an actor may have at most {ACTOR_CHARACTERS_MAX} characters")]
+    TooLong,
+}
+
+/// The maximum length of a permission's path, in characters, including its slash and asterisk.
+pub const PERMISSION_PATH_CHARACTERS_MAX: usize = NAME_CHARACTERS_MAX;
+
+/// The full name of one credential, or a path that ends in `/*` and covers all names below it, at any depth. Case-sensitive.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PermissionPath(String);
+
+impl PermissionPath {
+    /// Parses a path. Prepends a missing leading slash.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        let with_slash = if text.starts_with('/') {
+            text.to_owned()
+        } else {
+            format!("/{text}")
+        };
+        if with_slash.chars().count() > PERMISSION_PATH_CHARACTERS_MAX {
+            return Err(PathError::TooLong);
+        }
+        if with_slash == EVERYTHING {
+            return Ok(Self(with_slash));
+        }
+        let name = with_slash.strip_suffix(BELOW).unwrap_or(&with_slash);
+        CredentialName::parse(name).map_err(PathError::of)?;
+        Ok(Self(with_slash))
+    }
+
+    /// Wraps a stored path without checking it.
+    #[must_use]
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// Returns the path for a lookup, without checking it. A malformed path matches no permission.
+    #[must_use]
+    pub fn of_lookup(name: &LookupName) -> Self {
+        Self(name.requested().to_owned())
+    }
+
+    /// Returns the form in which permissions are evaluated.
+    #[must_use]
+    pub fn lookup(&self) -> LookupName {
+        LookupName::new(&self.0)
+    }
+
+    /// Returns the path.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the paths of all permissions that can cover a name or a path: itself and each enclosing path, nearest first.
+    /// Paths longer than [`PERMISSION_PATH_CHARACTERS_MAX`] are omitted, which bounds the number of paths for any name.
+    #[must_use]
+    pub fn covering(name: &str) -> Vec<Self> {
+        let enclosing = Self::enclosing_each(name)
+            .map(|path| format!("{path}{BELOW}"))
+            .filter(|path| path != name);
+        let itself = (name.len() <= PERMISSION_PATH_CHARACTERS_MAX).then(|| name.to_owned());
+        itself.into_iter().chain(enclosing).map(Self).collect()
+    }
+
+    /// Returns the path without its slash and asterisk, or `None` if it is a name.
+    pub(crate) fn enclosing(&self) -> Option<&str> {
+        self.0.strip_suffix(BELOW)
+    }
+
+    /// Returns the enclosing paths of a name without their slash and asterisk, as [`PermissionPath::enclosing`] does, nearest
+    /// first. Paths longer than [`PERMISSION_PATH_CHARACTERS_MAX`] are omitted.
+    pub(crate) fn enclosing_each(name: &str) -> impl Iterator<Item = &str> {
+        name.rmatch_indices('/')
+            .filter(|(slash, _)| slash + BELOW.len() <= PERMISSION_PATH_CHARACTERS_MAX)
+            .filter_map(|(slash, _)| name.get(..slash))
+    }
+}
+
+impl fmt::Display for PermissionPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The rule that a path breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
+pub enum PathError {
+    /// The path has a character outside the allowed set, or an asterisk that is not the last segment.
+    #[error(
+        "a path may contain only letters, digits, the characters _ - / . : ( ) [ ], and an asterisk as its last segment"
+    )]
+    Character,
+    #[error("a path is required")]
+    Missing,
+    #[error("a path must not end with a slash or contain two in a row")]
+    Slashes,
+    #[error(
+        "a path may have at most {PERMISSION_PATH_CHARACTERS_MAX} characters, including its leading slash"
+    )]
+    TooLong,
+}
+
+impl PathError {
+    fn of(name: NameError) -> Self {
+        match name {
+            NameError::Character => Self::Character,
+            NameError::Missing => Self::Missing,
+            NameError::Slashes => Self::Slashes,
+            NameError::TooLong => Self::TooLong,
+        }
+    }
+}
+
+const BELOW: &str = "/*";
+
+const EVERYTHING: &str = BELOW;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_listed_once_and_in_listing_order() {
+        let given = [Operation::WriteAcl, Operation::Read, Operation::Read];
+        let operations = Operations::of(given).unwrap();
+        let listed: Vec<_> = operations.iter().collect();
+        assert_eq!(listed, [Operation::Read, Operation::WriteAcl]);
+    }
+
+    #[test]
+    fn a_set_is_stored_as_a_sum_and_never_empty() {
+        let all = Operations::of(Operation::ALL).unwrap();
+        assert_eq!(all.bits(), 31);
+        assert_eq!(Operations::from_bits(31), Some(all));
+        assert_eq!(Operations::of([]), None);
+        assert_eq!(Operations::from_bits(0), None);
+        assert_eq!(Operations::from_bits(32), None);
+    }
+
+    #[test]
+    fn unknown_operation_names_are_rejected() {
+        for operation in Operation::ALL {
+            assert_eq!(Operation::parse(operation.as_str()), Ok(operation));
+        }
+        for name in ["", "Read", "read-acl", "execute"] {
+            assert!(Operation::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_long_unknown_name_is_truncated_in_the_error() {
+        let beginning = "ä".repeat(REPORTED_CHARACTERS_MAX);
+        let refused = Operation::parse(&format!("{beginning}ä")).unwrap_err();
+        assert_eq!(refused, UnknownOperationError(beginning));
+    }
+
+    #[test]
+    fn each_kind_of_actor_has_its_prefix() {
+        assert_eq!(Actor::client("app").unwrap().as_str(), "uaa-client:app");
+        assert_eq!(Actor::user("7").unwrap().as_str(), "uaa-user:7");
+        assert_eq!(
+            Actor::application(Uuid::nil()).as_str(),
+            "mtls-app:00000000-0000-0000-0000-000000000000"
+        );
+    }
+
+    #[test]
+    fn an_actor_is_any_text_without_the_null_character() {
+        for text in ["a", "uaa-client:app", "\u{1}", "ä b"] {
+            assert_eq!(Actor::parse(text).unwrap().as_str(), text);
+        }
+        assert_eq!(Actor::parse("a\0b"), Err(ActorError::Character));
+        assert_eq!(Actor::client("\0"), Err(ActorError::Character));
+    }
+
+    #[test]
+    fn actors_with_a_known_prefix_and_an_id_can_log_in() {
+        for actor in ["uaa-client:a", "uaa-user:7", "mtls-app:a", "uaa-client:a:b"] {
+            assert!(Actor::of_lookup(actor).can_log_in(), "{actor}");
+        }
+        for actor in [
+            "",
+            "a",
+            "uaa-client",
+            "uaa-client:",
+            "uaa-user: ",
+            "UAA-USER:7",
+            "mtls:a",
+        ] {
+            assert!(!Actor::of_lookup(actor).can_log_in(), "{actor}");
+        }
+    }
+
+    #[test]
+    fn an_actor_has_1_to_255_characters() {
+        assert_eq!(Actor::parse(""), Err(ActorError::Missing));
+        assert_eq!(Actor::client(""), Err(ActorError::Missing));
+        assert!(Actor::parse(&"ä".repeat(255)).is_ok());
+        assert_eq!(Actor::parse(&"ä".repeat(256)), Err(ActorError::TooLong));
+    }
+
+    #[test]
+    fn an_asterisk_is_only_allowed_as_the_last_segment() {
+        for (text, path) in [
+            ("*", "/*"),
+            ("/*", "/*"),
+            ("a/*", "/a/*"),
+            ("/a/b/*", "/a/b/*"),
+            ("a", "/a"),
+            ("/A/b", "/A/b"),
+        ] {
+            assert_eq!(PermissionPath::parse(text).unwrap().as_str(), path);
+        }
+        for (text, rule) in [
+            ("", PathError::Missing),
+            ("/", PathError::Missing),
+            ("/a*", PathError::Character),
+            ("/a/*/b", PathError::Character),
+            ("/a/**", PathError::Character),
+            ("/*/*", PathError::Character),
+            ("/a b", PathError::Character),
+            ("/a/", PathError::Slashes),
+            ("//", PathError::Slashes),
+            ("//*", PathError::Missing),
+            ("/a//*", PathError::Slashes),
+        ] {
+            assert_eq!(PermissionPath::parse(text), Err(rule), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_at_most_255_characters() {
+        let longest = format!("/{}/*", "a".repeat(252));
+        assert!(PermissionPath::parse(&longest).is_ok());
+        let longer = format!("/{}/*", "a".repeat(253));
+        assert_eq!(PermissionPath::parse(&longer), Err(PathError::TooLong));
+    }
+
+    #[test]
+    fn covering_paths_are_the_name_and_each_enclosing_path() {
+        for (name, paths) in [
+            ("/a/b/c", &["/a/b/c", "/a/b/*", "/a/*", "/*"][..]),
+            ("/a", &["/a", "/*"]),
+            ("/a/*", &["/a/*", "/*"]),
+            ("/*", &["/*"]),
+        ] {
+            let covering = PermissionPath::covering(name);
+            let covering: Vec<_> = covering.iter().map(PermissionPath::as_str).collect();
+            assert_eq!(covering, paths);
+        }
+    }
+
+    #[test]
+    fn covering_paths_are_bounded_for_names_with_many_slashes() {
+        let covering = PermissionPath::covering(&"/".repeat(60_000));
+        assert_eq!(covering.len(), PERMISSION_PATH_CHARACTERS_MAX - 1);
+        let longest = format!("/a/{}", "b".repeat(PERMISSION_PATH_CHARACTERS_MAX - 3));
+        assert_eq!(PermissionPath::covering(&longest).len(), 3);
+        let longer = format!("{longest}b");
+        let covering = PermissionPath::covering(&longer);
+        let covering: Vec<_> = covering.iter().map(PermissionPath::as_str).collect();
+        assert_eq!(covering, ["/a/*", "/*"]);
+    }
+}
