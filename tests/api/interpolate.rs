@@ -1,6 +1,6 @@
 //! Interpolating service bindings: `POST /api/v1/interpolate`.
 
-use keywright_harness::{Response, Server};
+use keywright_harness::{Response, ReusedServer, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ fn one_binding(credentials: &Value) -> Value {
 }
 
 /// Starts a server with the credential `/secret` of type json. Returns it with the credential's value.
-async fn with_secret() -> (Server, Value) {
-    let server = Server::start().await;
+async fn with_secret() -> (ReusedServer, Value) {
+    let server = Server::reused().await;
     let value = json!({"password": "p", "nested": {"list": [1, null, "ä"]}});
     given::set(&server, "/secret", "json", value.clone()).await;
     (server, value)
@@ -120,7 +120,7 @@ async fn documents_of_any_other_shape_are_returned_unchanged() {
 
 #[tokio::test]
 async fn the_order_of_fields_is_kept() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = r#"{"z":1,"a":{"y":[],"b":2},"m":null}"#;
     let set = format!(r#"{{"name":"/secret","type":"json","value":{value}}}"#);
     let request = server.authorized(Method::PUT, "/api/v1/data").body(set);
@@ -139,7 +139,7 @@ async fn the_order_of_fields_is_kept() {
 
 #[tokio::test]
 async fn numbers_keep_all_digits_in_the_document_and_in_values() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = r#"{"large":123456789012345678901234567890,"exact":0.10000000000000000000001}"#;
     let body = format!(r#"{{"name": "/exact", "type": "json", "value": {value}}}"#);
     let set = server.authorized(Method::PUT, "/api/v1/data").body(body);
@@ -193,7 +193,7 @@ async fn all_references_to_one_credential_are_resolved() {
 
 #[tokio::test]
 async fn a_value_that_looks_like_a_reference_is_not_resolved() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = json!({"store-ref": "/secret", "credentials": {"credhub-ref": "/nowhere"}});
     given::set(&server, "/secret", "json", value.clone()).await;
     let document = one_binding(&json!({"store-ref": "/secret"}));
@@ -319,7 +319,7 @@ async fn a_document_that_is_not_a_json_object_is_400() {
 
 #[tokio::test]
 async fn repeated_references_count_toward_the_size_limit() {
-    let server = keywright_harness::Server::start().await;
+    let server = Server::reused().await;
     // With the other data that is encrypted with it, a little more than 64,000 bytes.
     let value = json!({"text": "x".repeat(64_000 - r#"{"text":""}"#.len())});
     for name in ["/one", "/other"] {

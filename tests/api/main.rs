@@ -60,6 +60,7 @@ mod generate {
 
 /// Behavior common to all requests.
 mod http {
+    mod access_log;
     mod bodies;
     mod clients;
     mod mistakes;
@@ -79,7 +80,7 @@ mod regenerate {
 /// section 20 of the behaviour reference.
 mod rulings {
     mod certificates;
-    mod requests;
+    pub(crate) mod requests;
     mod responses;
     mod scalars;
 }

@@ -10,7 +10,7 @@ use crate::{external_certificates::another_private_key, given};
 
 #[tokio::test]
 async fn a_name_has_at_most_255_characters_with_its_slash() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let longest = format!("/{}", "n".repeat(254));
     let longest_in_parts = format!("/{}/{}", "a".repeat(100), "b".repeat(153));
     for name in [&longest, &longest[1..], &longest_in_parts] {
@@ -43,7 +43,7 @@ async fn a_name_has_at_most_255_characters_with_its_slash() {
 
 #[tokio::test]
 async fn every_allowed_character_is_accepted_in_a_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let letters_and_digits: String = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
     for name in [
         format!("/{letters_and_digits}"),
@@ -62,7 +62,7 @@ async fn every_allowed_character_is_accepted_in_a_name() {
 
 #[tokio::test]
 async fn every_other_character_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let other_ascii = (0_u8..128).map(char::from).filter(|character| {
         !character.is_ascii_alphanumeric() && !"_-/.:()[]".contains(*character)
     });
@@ -81,7 +81,7 @@ async fn every_other_character_is_400() {
 
 #[tokio::test]
 async fn a_malformed_name_is_400_in_every_body_of_a_write() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in [
         "a b", "/a*", "a\\b", "a,b", "a+b", "a//b", "//a", "//", "/a/", "a/", "a%2Fb", "ä",
     ] {
@@ -94,7 +94,7 @@ async fn a_malformed_name_is_400_in_every_body_of_a_write() {
 
 #[tokio::test]
 async fn a_name_is_required() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in [json!(""), json!("/"), Value::Null] {
         for response in responses_of_each_body(&server, &name).await {
             assert_eq!(response.status, 400, "{name}: {response:?}");
@@ -125,7 +125,7 @@ async fn a_name_is_required() {
 
 #[tokio::test]
 async fn looking_up_a_malformed_name_finds_nothing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     let too_long = "n".repeat(1_024);
     for name in [
@@ -178,7 +178,7 @@ async fn responses_of_each_body(server: &Server, name: &Value) -> [Response; 3] 
 
 #[tokio::test]
 async fn a_leading_slash_is_prepended_in_every_request() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let version = given::set(&server, "a/json", "json", json!({"k": 1})).await;
     assert_eq!(version["name"], "/a/json");
     let version = given::generate(&server, "a/password", "password", json!({})).await;
@@ -233,7 +233,7 @@ async fn a_leading_slash_is_prepended_in_every_request() {
 
 #[tokio::test]
 async fn a_name_is_found_in_any_casing_and_returned_as_first_set() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let version = given::generate(&server, "/Team/Password", "password", json!({})).await;
     for name in [
         "/Team/Password",
@@ -258,7 +258,7 @@ async fn a_name_is_found_in_any_casing_and_returned_as_first_set() {
 
 #[tokio::test]
 async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate(&server, "/Team/Password", "password", json!({})).await;
     let set = given::set(&server, "/TEAM/password", "password", json!("p")).await;
     assert_eq!(set["name"], "/Team/Password");
@@ -284,7 +284,7 @@ async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
 
 #[tokio::test]
 async fn a_delete_in_another_casing_succeeds() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/Team/Value", "v").await;
     let response = server.delete("/api/v1/data?name=/TEAM/vALUE").await;
     response.expect(204);
@@ -294,7 +294,7 @@ async fn a_delete_in_another_casing_succeeds() {
 
 #[tokio::test]
 async fn the_first_writer_after_deletion_chooses_the_casing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/Team/Value", "v").await;
     let response = server.delete("/api/v1/data?name=/team/value").await;
     response.expect(204);
@@ -308,7 +308,7 @@ async fn the_first_writer_after_deletion_chooses_the_casing() {
 
 #[tokio::test]
 async fn a_set_with_another_type_is_400_and_changes_nothing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (stored, value) in settable() {
         let name = format!("/{stored}");
         let version = given::set(&server, &name, stored, value).await;
@@ -326,7 +326,7 @@ async fn a_set_with_another_type_is_400_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_generate_with_another_type_is_400_in_every_mode() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let version = given::set_value(&server, "/a", "v").await;
     for credential_type in ["password", "user", "rsa", "ssh", "certificate"] {
         let parameters = match credential_type {
@@ -358,7 +358,7 @@ async fn a_generate_with_another_type_is_400_in_every_mode() {
 
 #[tokio::test]
 async fn a_deleted_name_is_free_for_another_type() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     server.delete("/api/v1/data?name=/a").await.expect(204);
     let version = given::generate(&server, "/a", "password", json!({})).await;
@@ -367,7 +367,7 @@ async fn a_deleted_name_is_free_for_another_type() {
 
 #[tokio::test]
 async fn a_name_may_be_the_path_of_others() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "outer").await;
     given::set(&server, "/a/b", "password", json!("inner")).await;
     assert_eq!(given::versions(&server, "/a").await[0]["value"], "outer");

@@ -13,7 +13,7 @@ use crate::{
 
 #[tokio::test]
 async fn a_healthy_server_reports_up_without_a_token() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for request in [
         server.request(Method::GET, "/health"),
         server.request(Method::GET, "/health").bearer_auth("x"),
@@ -28,7 +28,7 @@ async fn a_healthy_server_reports_up_without_a_token() {
 
 #[tokio::test]
 async fn info_has_provider_and_application_without_a_token() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let url = format!("{}/identity", server.base_url());
     let expected = json!({"auth-server": {"url": url}, "app": {"name": "Keywright"}});
     let without_a_token = server.send(server.request(Method::GET, "/info")).await;
@@ -49,7 +49,7 @@ async fn the_application_name_is_configurable() {
 
 #[tokio::test]
 async fn the_version_is_the_api_level_and_needs_a_token() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let response = server.get("/version").await.expect(200);
     assert_eq!(response.json(), json!({"version": "2.15.0"}));
     let response = server.send(server.request(Method::GET, "/version")).await;
@@ -68,7 +68,7 @@ async fn the_api_level_is_configurable() {
 
 #[tokio::test]
 async fn an_empty_store_uses_no_key() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let response = server.get("/api/v1/key-usage").await.expect(200);
     assert_eq!(
         response.body,
@@ -78,7 +78,7 @@ async fn an_empty_store_uses_no_key() {
 
 #[tokio::test]
 async fn versions_of_every_type_are_counted_until_deleted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/v", "1").await;
     given::set_value(&server, "/v", "2").await;
     given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
@@ -152,7 +152,7 @@ async fn set_only_types_come_first_then_configured_ones() {
 
 #[tokio::test]
 async fn types_without_a_plugin_have_no_parameters() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let types = types(&server).await;
     for (name, kind) in [("value", "string"), ("json", "object")] {
         let listed = named(&types, name);
@@ -166,7 +166,7 @@ async fn types_without_a_plugin_have_no_parameters() {
 
 #[tokio::test]
 async fn a_type_has_the_schemas_of_its_plugin() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let types = types(&server).await;
     let password = named(&types, "password");
     let fields: Vec<_> = password.as_object().unwrap().keys().collect();
@@ -203,7 +203,7 @@ async fn a_type_names_the_digest_of_its_plugin() {
 
 #[tokio::test]
 async fn exactly_types_with_parameters_can_be_generated() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for listed in types(&server).await {
         let name = listed["name"].as_str().unwrap();
         let parameters = match name {
@@ -221,7 +221,7 @@ async fn exactly_types_with_parameters_can_be_generated() {
 
 #[tokio::test]
 async fn types_and_key_usage_need_a_token_and_have_no_other_method() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for path in [TYPES, "/api/v1/key-usage"] {
         let response = server.send(server.request(Method::GET, path)).await;
         assert_eq!(response.expect(401).error(), "access_denied");

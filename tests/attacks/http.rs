@@ -232,32 +232,6 @@ async fn a_wildcard_in_different_letter_case_matches_no_stored_name() {
 }
 
 #[tokio::test]
-async fn only_configured_actors_switch_the_read_only_mode() {
-    for named in ["[]", r#"["uaa-client:operator"]"#] {
-        let options = Options::default().environment("KEYWRIGHT_MANAGEMENT__ACTORS", named);
-        let server = Server::start_with(&options).await;
-        let stranger = server.as_client("stranger").await;
-        for body in [
-            json!({"read_only_mode": true}),
-            json!({"read_only_mode": "true"}),
-            json!({}),
-        ] {
-            stranger.post("/management", body.clone()).await.expect(403);
-            server.post("/management/", body.clone()).await.expect(403);
-            server.post("//%6danagement", body).await.expect(403);
-        }
-        for caller in ["stranger", "operator"] {
-            let mode = server.as_client(caller).await.get("/management").await;
-            assert_eq!(mode.expect(200).json(), json!({"read_only_mode": false}));
-        }
-        let operator = server.as_client("operator").await;
-        let on = json!({"read_only_mode": true});
-        let status = if named == "[]" { 403 } else { 200 };
-        operator.post("/management", on).await.expect(status);
-    }
-}
-
-#[tokio::test]
 async fn signals_of_failing_writes_do_not_kill_the_server() {
     let server = Server::start().await;
     for name in ["XFSZ", "PIPE"] {

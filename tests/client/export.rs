@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Program, Reply, Server, Shell, Stub, python_program};
+use keywright_harness::{Program, Reply, ReusedServer, Server, Shell, Stub, python_program};
 use serde_json::{Value, json};
 
 use crate::{
@@ -134,8 +134,8 @@ const AMBIGUOUS_TEXTS: [&str; 28] = [
     "ä\u{85}\u{2028}\u{feff}\t\u{7f}😀",
 ];
 
-async fn server_with_unusual_values() -> Server {
-    let server = Server::start().await;
+async fn server_with_unusual_values() -> ReusedServer {
+    let server = Server::reused().await;
     for (name, credential_type, value) in [
         ("/b", "password", json!("first line\nsecond line\n\n")),
         ("/a/number", "value", json!("old")),
@@ -212,8 +212,8 @@ async fn a_terminal_shows_a_progress_bar_and_a_summary() {
     assert!(!screen.contains("secret"), "{screen}");
 }
 
-async fn server_with_passwords() -> Server {
-    let server = Server::start().await;
+async fn server_with_passwords() -> ReusedServer {
+    let server = Server::reused().await;
     for name in ["/a", "/b", "/c"] {
         let set = server.set(name, "password", json!("secret"));
         set.await.expect(200);
@@ -300,8 +300,8 @@ fn exported(server: &Server) -> Value {
         .collect()
 }
 
-async fn server_with_chain() -> Server {
-    let server = Server::start().await;
+async fn server_with_chain() -> ReusedServer {
+    let server = Server::reused().await;
     for (name, parameters) in [
         ("/ca", json!({"is_ca": true})),
         ("/leaf", json!({"ca": "/ca"})),

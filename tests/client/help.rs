@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs};
 
 use clap::{Command, Subcommand};
-use keywright_client::commands::{self, Example};
+use keywright_client::commands;
 use keywright_harness::{Application, Server, Shell, is_available};
 use serde_json::json;
 
@@ -13,18 +13,19 @@ fn the_help_of_each_command_shows_its_tested_examples() {
     let mut existing = Vec::new();
     gather(&program, "", &mut existing);
     let tested = commands::examples();
-    let names: BTreeSet<&str> = tested.iter().map(|command| command.name).collect();
+    let names: BTreeSet<&str> = tested.iter().map(|(name, _)| *name).collect();
     let existing: BTreeSet<&str> = existing.iter().map(String::as_str).collect();
     assert_eq!(names, existing);
     let shell = Shell::new();
-    for command in tested {
-        assert!(!command.examples.is_empty(), "{}", command.name);
-        let mut arguments: Vec<&str> = command.name.split(' ').collect();
+    for (name, text) in tested {
+        let mut arguments: Vec<&str> = name.split(' ').collect();
         arguments.push("--help");
         let help = shell.run(&arguments).expect(0).output;
-        for example in command.examples {
-            assert!(help.contains(example.does), "{}: {help}", command.name);
-            assert!(help.contains(example.line), "{}: {help}", command.name);
+        let examples = examples(text);
+        assert!(!examples.is_empty(), "{name}");
+        for example in examples {
+            let shown = format!("\n  # {}\n  {}\n", example.does, example.line);
+            assert!(help.contains(&shown), "{name}: {help}");
         }
     }
 }
@@ -64,10 +65,10 @@ fn gather(command: &Command, above: &str, names: &mut Vec<String>) {
 async fn every_example_of_every_command_succeeds() {
     let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
-    for command in commands::examples() {
-        for example in command.examples {
+    for (_, text) in commands::examples() {
+        for example in examples(text) {
             prepare(&server).await;
-            let shell = shell(&server, &application, example);
+            let shell = shell(&server, &application, &example);
             let line = line(&server, example.line);
             let run = shell.bash(&line);
             assert_eq!(run.status, Some(0), "{line}: {run:#?}");
@@ -79,8 +80,8 @@ async fn every_example_of_every_command_succeeds() {
 async fn first_examples_print_no_json_on_a_terminal() {
     let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
-    for command in commands::examples() {
-        let example = &command.examples[0];
+    for (_, text) in commands::examples() {
+        let example = &examples(text)[0];
         prepare(&server).await;
         let shell = shell(&server, &application, example).variable("NO_COLOR", "1");
         let line = line(&server, example.line);
@@ -90,6 +91,27 @@ async fn first_examples_print_no_json_on_a_terminal() {
         let is_json = |line: &str| line.starts_with(['{', '[']);
         assert!(!screen.lines().any(is_json), "{line}: {screen}");
     }
+}
+
+/// An example of a command.
+struct Example {
+    does: &'static str,
+    before: Vec<&'static str>,
+    line: &'static str,
+}
+
+/// Parses the examples of a command: see `help` in `host/client/src/commands/run.rs`.
+fn examples(text: &'static str) -> Vec<Example> {
+    let mut parts = text.split("# ").map(str::lines);
+    let before_all = parts.next().unwrap();
+    let before = |line: &'static str| line.strip_prefix("$ ").unwrap();
+    let examples = parts.map(|mut lines| {
+        let does = lines.next().unwrap();
+        let line = lines.next_back().unwrap();
+        let before = before_all.clone().chain(lines).map(before).collect();
+        Example { does, before, line }
+    });
+    examples.collect()
 }
 
 /// Deletes the credentials of other examples, and stores the credentials below `/demo` that examples require.
@@ -122,7 +144,7 @@ async fn prepare(server: &Server) {
 fn shell(server: &Server, application: &Application, example: &Example) -> Shell {
     let shell = Shell::of(server);
     application.equip(&shell);
-    for before in example.before {
+    for before in &example.before {
         shell.bash(&line(server, before)).expect(0);
     }
     shell

@@ -9,7 +9,7 @@ use crate::fixtures;
 
 #[tokio::test]
 async fn a_file_of_another_client_is_imported() {
-    let source = Server::start().await;
+    let source = Server::reused().await;
     fixtures::certificate(&source, "/ca", json!({"is_ca": true})).await;
     fixtures::certificate(&source, "/leaf", json!({"ca": "/ca"})).await;
     let made = fixtures::stored(&source, "").await;
@@ -19,7 +19,7 @@ async fn a_file_of_another_client_is_imported() {
         .replace("@leaf", &block(&leaf["certificate"]))
         .replace("@ca-key", &block(&ca["private_key"]))
         .replace("@ca", &block(&ca["certificate"]));
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     fixtures::file(&shell, "export.yml", &file);
     shell.run(&["import", "export.yml"]).expect(0);
@@ -118,7 +118,7 @@ credentials:
 
 #[tokio::test]
 async fn an_import_may_list_certificates_before_their_ca() {
-    let source = Server::start().await;
+    let source = Server::reused().await;
     fixtures::certificate(&source, "/0", json!({"is_ca": true})).await;
     for depth in 1..DEPTH {
         let parameters = json!({"is_ca": true, "ca": format!("/{}", depth - 1)});
@@ -133,7 +133,7 @@ async fn an_import_may_list_certificates_before_their_ca() {
         entries[0]["value"]["ca_name"],
         json!(format!("/{}", DEPTH - 2))
     );
-    let target = Server::start().await;
+    let target = Server::reused().await;
     import(&target, &entries, &[]);
     assert_eq!(
         fixtures::stored(&target, "").await,
@@ -143,7 +143,7 @@ async fn an_import_may_list_certificates_before_their_ca() {
 
 #[tokio::test]
 async fn an_imported_certificate_may_refer_to_a_ca_on_the_server() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     fixtures::certificate(&server, "/ca", json!({"is_ca": true})).await;
     fixtures::certificate(&server, "/leaf", json!({"ca": "/ca"})).await;
     let before = fixtures::stored(&server, "").await;
@@ -162,7 +162,7 @@ async fn an_imported_certificate_may_refer_to_a_ca_on_the_server() {
 
 #[tokio::test]
 async fn the_last_of_several_entries_with_one_name_is_active() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let entries: Vec<Value> = (0..60)
         .map(|index| json!({"name": format!("/{}", index % 3), "type": "value", "value": index.to_string()}))
         .collect();
@@ -195,7 +195,7 @@ const DEPTH: usize = 12;
 
 #[tokio::test]
 async fn failed_entries_are_reported_and_the_rest_is_set() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server
         .set("/many/500", "user", json!({"password": "p"}))
         .await
@@ -253,7 +253,7 @@ async fn failed_entries_are_reported_and_the_rest_is_set() {
 
 #[tokio::test]
 async fn no_entry_of_a_truncated_file_is_set() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     for (file, message) in [
         (
@@ -282,7 +282,7 @@ async fn no_entry_of_a_truncated_file_is_set() {
 
 #[tokio::test]
 async fn an_import_without_access_stops_and_counts_the_rest() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
     let away = Shell::of(&server)
         .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
@@ -304,7 +304,7 @@ async fn an_import_without_access_stops_and_counts_the_rest() {
 
 #[tokio::test]
 async fn a_terminal_shows_failures_above_the_progress_bar() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let listing = "credentials:\n\
         - {name: /a, type: value, value: s3cret}\n\
@@ -322,7 +322,7 @@ async fn a_terminal_shows_failures_above_the_progress_bar() {
 
 #[tokio::test]
 async fn a_dry_run_checks_each_entry_and_sets_nothing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/there", "value", json!("v")).await.expect(200);
     fixtures::certificate(&server, "/ca", json!({"is_ca": true})).await;
     let before = fixtures::stored(&server, "").await;
@@ -349,7 +349,7 @@ async fn a_dry_run_checks_each_entry_and_sets_nothing() {
 
 #[tokio::test]
 async fn a_dry_run_without_findings_succeeds() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     fixtures::file(
         &shell,

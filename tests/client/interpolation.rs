@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Server, Shell};
+use keywright_harness::{ReusedServer, Server, Shell};
 use serde_json::json;
 
 use crate::json_of;
@@ -12,8 +12,8 @@ const DOCUMENT: &str = r#"{"services":[{"label":"db","big":123456789012345678901
 
 const RESOLVED: &str = r#"{"services":[{"label":"db","big":123456789012345678901,"credentials":{"port":5432,"host":"db.example"}}]}"#;
 
-async fn server() -> Server {
-    let server = Server::start().await;
+async fn server() -> ReusedServer {
+    let server = Server::reused().await;
     let value = json!({"port": 5432, "host": "db.example"});
     server.set("/database", "json", value).await.expect(200);
     server

@@ -160,7 +160,7 @@ fn an_untrusted_server_is_not_retried() {
 
 #[tokio::test]
 async fn requests_use_the_proxy_in_the_environment() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let proxy = Proxy::start();
     let shell = || Shell::of(&server).variable("HTTPS_PROXY", &proxy.url());
@@ -181,7 +181,7 @@ async fn requests_use_the_proxy_in_the_environment() {
 
 #[tokio::test]
 async fn an_unreachable_proxy_makes_the_server_unreachable() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server)
         .variable("HTTPS_PROXY", "http://127.0.0.1:1")
         .variable("KEYWRIGHT_CLIENT_RETRIES", "0");

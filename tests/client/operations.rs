@@ -7,7 +7,7 @@ use crate::json_of;
 
 #[tokio::test]
 async fn read_only_mode_is_shown_and_switched() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     for (arguments, is_on) in [
         (&["management"] as &[&str], false),
@@ -40,7 +40,7 @@ async fn read_only_mode_is_shown_and_switched() {
 
 #[tokio::test]
 async fn key_usage_counts_versions_by_kind_of_key() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for _ in 0..3 {
         server.set("/a", "value", json!("x")).await.expect(200);
     }

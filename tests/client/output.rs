@@ -7,7 +7,7 @@ use crate::fixtures::versions;
 
 #[tokio::test]
 async fn pipes_get_json_and_terminals_tables_by_default() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server
         .set("/a", "password", json!("secret"))
         .await
@@ -34,7 +34,7 @@ async fn pipes_get_json_and_terminals_tables_by_default() {
 
 #[tokio::test]
 async fn colors_are_used_only_on_terminals_without_no_color() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     for arguments in [["find", "-o", "table"], ["get", "/absent", "--raw"]] {
         let run = Shell::of(&server).run(&arguments);
@@ -51,7 +51,7 @@ async fn colors_are_used_only_on_terminals_without_no_color() {
 async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
     let control_characters = ['\u{7f}', '\u{85}', '\u{9b}', '\u{202e}', '\u{2066}'];
     let value: String = control_characters.iter().collect();
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "value", json!(value)).await.expect(200);
     let document = json!({"a": value});
     let shell = Shell::of(&server).variable("NO_COLOR", "1");
@@ -109,7 +109,7 @@ fn field_names_with_control_characters_are_escaped() {
 
 #[tokio::test]
 async fn numbers_keep_their_digits() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let value = r#"{"large":123456789012345678901234567890,"small":1.10}"#;
     let arguments = ["set", "/a", "--type", "json", "--value", value];
@@ -129,7 +129,7 @@ async fn numbers_keep_their_digits() {
 
 #[tokio::test]
 async fn each_outcome_has_its_exit_status() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "password", json!("x")).await.expect(200);
     let developer = || Shell::of(&server);
     let stranger = || developer().variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
@@ -214,7 +214,7 @@ async fn each_outcome_has_its_exit_status() {
 
 #[tokio::test]
 async fn missing_write_permission_exits_with_status_5() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let app = server.as_client("app").await;
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
     let run = shell

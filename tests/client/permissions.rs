@@ -22,7 +22,7 @@ const ACTOR: &str = "uaa-client:app";
 
 #[tokio::test]
 async fn add_stores_and_prints_a_permission() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let all = "read,write,delete,read_acl,write_acl";
     for (path, operations) in [("/a/*", "read"), ("/a/b", all)] {
@@ -39,7 +39,7 @@ async fn add_stores_and_prints_a_permission() {
 
 #[tokio::test]
 async fn add_prints_one_field_per_line_on_a_terminal() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let arguments = [
         "permissions",
         "add",
@@ -60,7 +60,7 @@ async fn add_prints_one_field_per_line_on_a_terminal() {
 
 #[tokio::test]
 async fn adding_an_existing_permission_fails_and_suggests_update() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.grant("/a/*", ACTOR, &["read"]).await;
     let arguments = [
         "permissions",
@@ -79,7 +79,7 @@ async fn adding_an_existing_permission_fails_and_suggests_update() {
 
 #[tokio::test]
 async fn invalid_or_refused_permissions_have_their_exit_status() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (developer, stranger) = (Shell::of(&server), stranger(&server).await);
     for (shell, path, operations, status) in [
         (&developer, "/a/*", "fly", 2),
@@ -105,7 +105,7 @@ async fn invalid_or_refused_permissions_have_their_exit_status() {
 
 #[tokio::test]
 async fn get_finds_a_permission_by_path_and_actor_or_by_id() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let id = server.grant("/a/*", ACTOR, &["read", "write"]).await;
     let stored = stored(&server, "/a/*", ACTOR).await.unwrap();
     let shell = Shell::of(&server);
@@ -125,7 +125,7 @@ async fn get_finds_a_permission_by_path_and_actor_or_by_id() {
 
 #[tokio::test]
 async fn a_path_requires_an_actor_and_an_id_excludes_both() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     for arguments in [
         &["permissions", "get"] as &[&str],
@@ -139,7 +139,7 @@ async fn a_path_requires_an_actor_and_an_id_excludes_both() {
 
 #[tokio::test]
 async fn update_replaces_only_the_operations() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let id = server.grant("/a/*", ACTOR, &["read", "write"]).await;
     let shell = Shell::of(&server);
     for (which, operations) in [
@@ -173,7 +173,7 @@ async fn update_replaces_only_the_operations() {
 
 #[tokio::test]
 async fn missing_and_unreadable_permissions_exit_with_status_4() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let id = server.grant("/a/*", ACTOR, &["read"]).await;
     let (developer, stranger) = (Shell::of(&server), stranger(&server).await);
     let write = ["--operations", "write"];
@@ -194,7 +194,7 @@ async fn missing_and_unreadable_permissions_exit_with_status_4() {
 
 #[tokio::test]
 async fn delete_prints_the_deleted_permission() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     for by_id in [false, true] {
         let id = server.grant("/a/*", ACTOR, &["read"]).await;

@@ -83,7 +83,7 @@ async fn imported_credentials_keep_plugin_and_parameters() {
 
 #[tokio::test]
 async fn a_value_whose_parameters_are_refused_is_imported_with_a_warning() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let file = format!(
         "credentials:\n- {{name: /good, type: password, value: a, generated_by: {DIGEST}, parameters: {{length: 4}}}}\n\
@@ -131,7 +131,7 @@ async fn a_server_without_provenance_gets_the_value() {
 
 #[tokio::test]
 async fn an_entry_with_half_of_the_provenance_fails() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     for fields in [
         "parameters: {}",

@@ -19,14 +19,14 @@ use crate::fixtures::{self, Blocker, gate};
 
 #[tokio::test]
 async fn all_types_of_credentials_survive_a_round_trip() {
-    let source = Server::start().await;
+    let source = Server::reused().await;
     fill(&source).await;
     let expected = fixtures::stored(&source, "").await;
     assert_eq!(expected.as_object().unwrap().len(), STORED);
     for file in ["export.yml", "export.json"] {
         let shell = Shell::of(&source);
         shell.run(&["export", "--file", file]).expect(0);
-        let target = Server::start().await;
+        let target = Server::reused().await;
         let path = shell.file(file);
         let run = Shell::of(&target).run(&["import", path.to_str().unwrap()]);
         let summary = run.expect(0).json();
@@ -39,9 +39,9 @@ async fn all_types_of_credentials_survive_a_round_trip() {
 
 #[tokio::test]
 async fn an_export_can_be_piped_into_an_import() {
-    let source = Server::start().await;
+    let source = Server::reused().await;
     fill(&source).await;
-    let target = Server::start().await;
+    let target = Server::reused().await;
     let exported = Shell::of(&source).run(&["export"]).expect(0).output;
     let run = Shell::of(&target).run_with(&["import", "-", "--output", "json"], &exported);
     run.expect(0);
@@ -201,7 +201,7 @@ async fn a_killed_import_that_runs_again_reaches_the_same_state() {
 
 #[tokio::test]
 async fn skip_unchanged_sets_entries_that_differ_in_any_part() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let mut versions = 0;
     for (entry, is_set) in [
@@ -278,7 +278,7 @@ async fn memory_does_not_grow_with_imports_and_exports() {
         (wanted.parse().unwrap(), SMALLER_VALUE_BYTES)
     });
     let growth_max = GROWTH_KIBIBYTES_MAX + entries as u64 * NAME_BYTES_MAX / 1_024;
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     fixtures::file(&shell, "few.yml", &listing(FEW, value_bytes));
     fixtures::file(&shell, "many.yml", &listing(entries, value_bytes));

@@ -15,7 +15,7 @@ async fn responses_sent_before_the_body_was_read_reach_curl() {
     if !is_available("curl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let bodies = Bodies::new();
     let stranger = server.as_client("stranger").await;
     let (token, stranger) = (Some(server.token()), Some(stranger.token()));
@@ -69,7 +69,7 @@ async fn the_413_for_a_body_beyond_the_limit_reaches_curl() {
     if !is_available("curl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let bodies = Bodies::new();
     let upload = Upload {
         method: "PUT",

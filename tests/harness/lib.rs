@@ -1,13 +1,14 @@
 //! The harness of all tests: it starts the real server in its own process, and sends requests over HTTPS.
 //!
 //! ```ignore
-//! let server = Server::start().await;
+//! let server = Server::reused().await;
 //! let response = server.put("/api/v1/data", json!({"name": "/a", "type": "value", "value": "v"})).await;
 //! assert_eq!(response.status, 200);
 //! ```
 //!
-//! Each test starts its own server, so tests share no stored data. They share one cache of compiled plugins, so that a
-//! start takes a fraction of a second.
+//! Each test has its own server with an empty store. Tests that only send requests reuse the servers of other tests
+//! ([`Server::reused`]). Tests that stop or configure their server, or read its log, start it. They share one cache of compiled
+//! plugins, so that a start takes a fraction of a second.
 
 #![expect(
     clippy::expect_used,
@@ -30,6 +31,7 @@ mod options;
 mod plugins;
 mod programs;
 mod requests;
+mod reuse;
 mod server;
 mod storage;
 mod stub;
@@ -57,6 +59,7 @@ pub use programs::{
     Node, Program, client_by_toolchain, component_by_toolchain, ended, is_available, node,
     print_message, python_program, signal, toolchain_program, toolchain_python,
 };
+pub use reuse::ReusedServer;
 pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{ReceivedRequest, Reply, Stub};

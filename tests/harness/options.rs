@@ -31,6 +31,7 @@ pub struct Options {
     storage: Option<String>,
     without_plugins: bool,
     program: Option<PathBuf>,
+    pub(crate) is_reused: bool,
 }
 
 impl Options {
@@ -164,6 +165,12 @@ impl Options {
     /// Starts this program instead of the server of this build.
     pub fn program(mut self, program: &Path) -> Self {
         self.program = Some(program.to_owned());
+        self
+    }
+
+    /// Runs the server until it is dropped or the test process exits.
+    pub(crate) fn reused(mut self) -> Self {
+        self.is_reused = true;
         self
     }
 

@@ -12,18 +12,22 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuild
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Caller, Options, ReservedPort, Response, key_file, mint::Mint, programs, workspace};
+use crate::{
+    Caller, Options, ReservedPort, Response, key_file, mint::Mint, programs, reuse, workspace,
+};
 
 /// A server that runs until it is dropped.
 pub struct Server {
     child: Child,
     directory: TempDir,
     base_url: String,
-    client: Client,
-    token: String,
+    pub(crate) client: Client,
+    pub(crate) token: String,
     started_in: Duration,
     options: Options,
     port: ReservedPort,
+    /// The size of the audit trail when the current test got the server.
+    pub(crate) earlier_trail_bytes: usize,
 }
 
 impl Server {
@@ -66,6 +70,7 @@ impl Server {
             started_in: begun.elapsed(),
             options: options.clone(),
             port,
+            earlier_trail_bytes: 0,
         };
         if options.has_own_identity_provider() {
             server.token = server.log_in().await;
@@ -151,9 +156,10 @@ impl Server {
         read_log(self.directory.path())
     }
 
-    /// Returns the contents of the audit trail's file.
+    /// Returns the contents of the audit trail's file, without the events of earlier tests.
     pub fn audit_trail(&self) -> String {
-        fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default()
+        let trail = fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default();
+        trail[self.earlier_trail_bytes..].to_owned()
     }
 
     /// Returns a request without a token and a body, for the test to complete.
@@ -286,7 +292,7 @@ impl Server {
         programs::signal(self.child.id(), name);
     }
 
-    async fn log_in(&self) -> String {
+    pub(crate) async fn log_in(&self) -> String {
         let form =
             "grant_type=client_credentials&client_id=developer&client_secret=developer-secret";
         let request = self
@@ -300,7 +306,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Closes the standard input of the shell that runs a reused server. The shell kills the server.
+        if self.child.stdin.take().is_none() {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
 }
@@ -319,11 +328,16 @@ fn configure(directory: &Path, options: &Options, port: &ReservedPort) -> PathBu
 fn spawn(directory: &Path, options: &Options, port: &ReservedPort) -> Child {
     let configuration = configure(directory, options, port);
     let log = File::create(directory.join("log")).unwrap();
-    program(&options.server_program())
+    let (mut command, input) = if options.is_reused {
+        (reuse::command(options, directory), Stdio::piped())
+    } else {
+        (program(&options.server_program()), Stdio::null())
+    };
+    command
         .args(["serve", "--config"])
         .arg(configuration)
         .envs(options.variables())
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(log.try_clone().unwrap())
         .stderr(log)
         .spawn()
@@ -380,7 +394,7 @@ async fn becomes_ready(child: &mut Child, client: &Client, base_url: &str) -> bo
     panic!("the server did not become ready");
 }
 
-fn client() -> Client {
+pub(crate) fn client() -> Client {
     trusting().build().unwrap()
 }
 

@@ -109,7 +109,7 @@ const STORMS_MAX: usize = 20;
 
 #[tokio::test]
 async fn reads_succeed_during_many_key_generations() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/text", "value", json!("v")).await.expect(200);
     server
         .set("/json", "json", json!({"a": 1}))

@@ -7,9 +7,12 @@ use serde_json::{Value, json};
 /// Starts a server whose generator `hostile` misbehaves in this way in a function. Endless behaviors have a deadline of one
 /// second, others the longest deadline.
 async fn server(function: &str, behaviour: &str) -> Server {
+    Server::start_with(&misbehaving(function, behaviour)).await
+}
+
+fn misbehaving(function: &str, behaviour: &str) -> Options {
     let deadline_ms = if behaviour == "loop" { 1_000 } else { LONG_MS };
-    let settings = format!("{function} = \"{behaviour}\"");
-    Server::start_with(&options(deadline_ms, &settings)).await
+    options(deadline_ms, &format!("{function} = \"{behaviour}\""))
 }
 
 fn options(deadline_ms: u32, settings: &str) -> Options {
@@ -46,6 +49,7 @@ const MEMORY_EXCEEDED: &str = "exceeded its memory limit (memory_bytes_max)";
 
 #[tokio::test]
 async fn every_misbehavior_has_its_own_error() {
+    let server = Server::start_with(&options(LONG_MS, "")).await;
     for (behaviour, fault) in [
         ("loop", "exceeded its deadline"),
         ("allocate", MEMORY_EXCEEDED),
@@ -63,7 +67,9 @@ async fn every_misbehavior_has_its_own_error() {
         ("misconfigured", MISCONFIGURED),
         ("other", REPORTED),
     ] {
-        let server = server("generate", behaviour).await;
+        server
+            .reload_plugins(&misbehaving("generate", behaviour))
+            .await;
         for _ in 0..2 {
             let response = server.generate("/a", "hostile", json!({})).await;
             assert_faulted(&server, &response, fault, behaviour);
@@ -78,6 +84,7 @@ async fn every_misbehavior_has_its_own_error() {
 
 #[tokio::test]
 async fn misbehavior_is_contained_in_every_function() {
+    let server = Server::start_with(&options(LONG_MS, "")).await;
     for function in ["normalize", "accept", "recover"] {
         for (behaviour, fault) in [
             ("panic", TRAPPED),
@@ -85,17 +92,20 @@ async fn misbehavior_is_contained_in_every_function() {
             ("large-output", OUTPUT_TOO_LARGE),
             ("other", REPORTED),
         ] {
-            let server = server(function, behaviour).await;
+            server
+                .reload_plugins(&misbehaving(function, behaviour))
+                .await;
             let what = format!("{function}: {behaviour}");
+            let name = format!("/{behaviour}");
             let response = match function {
                 "normalize" => server.generate("/a", "hostile", json!({})).await,
                 "accept" => server.set("/a", "hostile", json!({"secret": "s"})).await,
                 _ => {
                     server
-                        .generate("/a", "hostile", json!({}))
+                        .generate(&name, "hostile", json!({}))
                         .await
                         .expect(200);
-                    server.regenerate("/a").await
+                    server.regenerate(&name).await
                 }
             };
             assert_faulted(&server, &response, fault, &what);
@@ -109,13 +119,16 @@ async fn misbehavior_is_contained_in_every_function() {
 
 #[tokio::test]
 async fn guest_errors_are_truncated_and_printable() {
+    let server = Server::start_with(&options(LONG_MS, "")).await;
     for (function, behaviour) in [
         ("normalize", "refuse-parameters"),
         ("generate", "refuse-parameters"),
         ("accept", "refuse-value"),
         ("generate", "refuse-value"),
     ] {
-        let server = server(function, behaviour).await;
+        server
+            .reload_plugins(&misbehaving(function, behaviour))
+            .await;
         let response = if function == "accept" {
             server.set("/a", "hostile", json!({"secret": "s"})).await
         } else {
@@ -195,18 +208,23 @@ async fn invalid_field_that_an_acceptor_keeps_is_refused() {
 /// Starts a server whose resolver misbehaves in this way. Endless behaviors have a deadline of one second, others the longest
 /// deadline.
 async fn server_with_resolver(behaviour: &str) -> Server {
+    Server::start_with(&misbehaving_resolver(behaviour)).await
+}
+
+fn misbehaving_resolver(behaviour: &str) -> Options {
     let deadline_ms = if behaviour == "loop" { 1_000 } else { 600_000 };
     let section = format!(
         "[resolver]\ncomponent = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
          limits = {{ deadline_ms = {deadline_ms} }}\nsettings = {{ find-references = \"{behaviour}\" }}",
         component("hostile").display(),
     );
-    Server::start_with(&Options::default().without_resolver().extra(&section)).await
+    Options::default().without_resolver().extra(&section)
 }
 
 #[tokio::test]
 async fn every_misbehavior_of_a_resolver_has_its_own_error() {
     let malformed = "returned output that does not have the declared form";
+    let server = server_with_resolver("other").await;
     for (behaviour, fault) in [
         ("loop", "exceeded its deadline"),
         ("allocate", MEMORY_EXCEEDED),
@@ -216,7 +234,9 @@ async fn every_misbehavior_of_a_resolver_has_its_own_error() {
         ("misconfigured", MISCONFIGURED),
         ("other", REPORTED),
     ] {
-        let server = server_with_resolver(behaviour).await;
+        server
+            .reload_plugins(&misbehaving_resolver(behaviour))
+            .await;
         for name in ["x", "y"] {
             server
                 .set(name, "json", json!({"secret": "hunter2"}))
@@ -238,10 +258,12 @@ async fn every_misbehavior_of_a_resolver_has_its_own_error() {
 
 #[tokio::test]
 async fn pointer_outside_the_document_is_a_plugin_fault() {
+    let server = server_with_resolver("other").await;
     for pointer in [
         "/nowhere", "/a/b/c", "/list/-", "/list/2", "/list/01", "/list/a", "a", "/~", "/~2", "/A",
     ] {
-        let server = server_with_resolver(&format!("at:{pointer}")).await;
+        let resolver = misbehaving_resolver(&format!("at:{pointer}"));
+        server.reload_plugins(&resolver).await;
         server
             .set("/x", "json", json!({"secret": "hunter2"}))
             .await
@@ -368,13 +390,15 @@ async fn references_of_a_resolver_are_checked_one_by_one() {
 
 #[tokio::test]
 async fn any_value_in_the_document_can_be_replaced() {
+    let server = server_with_resolver("other").await;
     for (pointer, expected) in [
         ("/a/b", json!({"a": {"b": "filled"}, "list": [1, 2]})),
         ("/list/1", json!({"a": {"b": 1}, "list": [1, "filled"]})),
         ("/a", json!({"a": "filled", "list": [1, 2]})),
         ("", json!("filled")),
     ] {
-        let server = server_with_resolver(&format!("at:{pointer}")).await;
+        let resolver = misbehaving_resolver(&format!("at:{pointer}"));
+        server.reload_plugins(&resolver).await;
         let value = json!({"secret": "s"});
         server.set("/x", "json", value.clone()).await.expect(200);
         let document = json!({"a": {"b": 1}, "list": [1, 2]});
@@ -388,8 +412,11 @@ async fn any_value_in_the_document_can_be_replaced() {
 
 #[tokio::test]
 async fn too_many_or_too_long_references_are_400() {
+    let server = server_with_resolver("other").await;
     for behaviour in ["many-references", "amplify", "long-name", "long-field"] {
-        let server = server_with_resolver(behaviour).await;
+        server
+            .reload_plugins(&misbehaving_resolver(behaviour))
+            .await;
         let response = server.post("/api/v1/interpolate", json!({})).await;
         assert!(
             response.expect(400).error().contains("references"),

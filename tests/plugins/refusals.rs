@@ -85,6 +85,8 @@ fn plugin_with_an_unavailable_import_is_rejected() {
         r#"(import "wasi:filesystem/preopens@0.2.0" (instance (export "get-directories" (func))))"#;
     let what = "it imports wasi:filesystem/preopens@0.2.0, which this server does not provide";
     assert_refused(&importing(&files, import), &["the plugin plain", what]);
+    let function = r#"(import "dial" (func))"#;
+    assert_refused(&importing(&files, function), &["it imports dial, "]);
 }
 
 #[test]

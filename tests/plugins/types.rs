@@ -346,35 +346,6 @@ async fn wireguard_keys_are_generated_and_converge() {
 }
 
 #[tokio::test]
-async fn wireguard_value_is_regenerated_with_its_parameters() {
-    let server = server_with_wireguard().await;
-    let first = generated_wireguard(&server, json!({"preshared_key": true})).await;
-    let second = server.regenerate("/a").await.expect(200).json();
-    for field in ["private_key", "public_key", "preshared_key"] {
-        assert_ne!(key(&second, field), key(&first, field), "{field}");
-    }
-    let body = json!({"name": "a", "regenerate": true});
-    server.post("/api/v1/data", body).await.expect(200);
-    assert_eq!(server.versions("/a").await.len(), 3);
-}
-
-#[tokio::test]
-async fn invalid_wireguard_parameters_are_400_and_named() {
-    let server = server_with_wireguard().await;
-    for (parameters, named) in [
-        (json!({"length": 5}), "length"),
-        (json!({"preshared_key": "maybe"}), "preshared_key"),
-    ] {
-        let error = server
-            .generate("/a", "wireguard", parameters)
-            .await
-            .expect(400)
-            .error();
-        assert!(error.contains(named), "{error}");
-    }
-}
-
-#[tokio::test]
 async fn set_wireguard_values_are_validated_against_the_schema() {
     let server = server_with_wireguard().await;
     let value = generated_wireguard(&server, json!({})).await["value"].clone();
@@ -399,48 +370,4 @@ async fn set_wireguard_values_are_validated_against_the_schema() {
         .expect(422)
         .error();
     assert!(error.contains("endpoint"), "{error}");
-}
-
-#[tokio::test]
-async fn wireguard_value_is_read_found_and_deleted() {
-    let server = server_with_wireguard().await;
-    let version = generated_wireguard(&server, json!({})).await;
-    let id = version["id"].as_str().unwrap();
-    assert_eq!(
-        server
-            .get(&format!("/api/v1/data/{id}"))
-            .await
-            .expect(200)
-            .json(),
-        version
-    );
-    let current = server
-        .get("/api/v1/data?name=/a&current=true")
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(current["data"], json!([version]));
-    let found = server.get("/api/v1/data?path=/").await.expect(200).json();
-    assert_eq!(found["credentials"][0]["name"], "/a");
-    server
-        .generate("/a", "password", json!({}))
-        .await
-        .expect(400)
-        .error();
-    server.delete("/api/v1/data?name=/a").await.expect(204);
-    assert!(server.versions("/a").await.is_empty());
-}
-
-#[tokio::test]
-async fn errors_for_an_unknown_type_list_the_wireguard_type() {
-    let server = server_with_wireguard().await;
-    for (response, status) in [
-        (server.set("/a", "nonsense", json!("v")).await, 422),
-        (server.generate("/a", "nonsense", json!({})).await, 400),
-    ] {
-        assert_eq!(response.status, status);
-        for known in ["wireguard", "certificate", "value"] {
-            assert!(response.error().contains(known), "{}", response.body);
-        }
-    }
 }

@@ -13,7 +13,7 @@ async fn openssl_verifies_the_chain_in_strict_mode() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let chain = chain(&server).await;
     assert!(openssl_verifies(&chain, &["-x509_strict"]));
     assert!(openssl_verifies(
@@ -47,7 +47,7 @@ async fn openssl_and_webpki_verify_chains_of_every_key_type_and_mixed() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for key_types in KEY_TYPES_OF_CHAINS {
         let generated = chain_of(&server, key_types).await;
         let mut regenerated = Vec::new();
@@ -74,7 +74,7 @@ async fn openssl_verifies_a_chain_without_any_usages() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut chain = Vec::new();
     for (name, parameters) in [
         ("/root", json!({"common_name": "root", "is_ca": true})),
@@ -94,7 +94,7 @@ async fn openssl_verifies_a_chain_without_any_usages() {
 
 #[tokio::test]
 async fn webpki_verifies_the_chain_for_its_names_and_its_usage() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let chain = chain(&server).await;
     webpki_verifies(&chain, "leaf.example.org", KeyUsage::server_auth()).unwrap();
     webpki_verifies(&chain, "10.0.0.1", KeyUsage::server_auth()).unwrap();
@@ -157,7 +157,7 @@ async fn a_certificate_is_valid_for_exactly_its_duration_from_now() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     certificate(
         &server,
         "/root",
@@ -187,7 +187,7 @@ async fn serial_numbers_are_positive_and_of_at_most_159_bits() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut serials = std::collections::BTreeSet::new();
     for _ in 0..5 {
         let parameters = json!({"common_name": "own", "self_sign": true});

@@ -93,29 +93,32 @@ async fn generated_and_regenerated_extensions_match_the_request() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (key_type, key_bytes, usages, printed_usages) in KEY_TYPES {
         let full = json!({
             "common_name": "full",
             "ca": "/root",
             "alternative_names": [
                 "z.example.org", "10.0.0.1", "*.a.example.org", "2001:db8::1",
-                "spiffe://example.org/a", "ada@example.org",
+                "under_score.org", "spiffe://example.org/a", "ada@example.org",
             ],
             "key_usage": usages,
-            "extended_key_usage": ["timestamping", "server_auth", "email_protection"],
+            "extended_key_usage": [
+                "timestamping", "server_auth", "email_protection", "client_auth", "code_signing",
+            ],
             "key_type": key_type,
         });
         let full_extensions = [
             pair(
                 "X509v3 Extended Key Usage:",
-                "Time Stamping, TLS Web Server Authentication, E-mail Protection",
+                "Time Stamping, TLS Web Server Authentication, E-mail Protection, \
+                 TLS Web Client Authentication, Code Signing",
             ),
             pair("X509v3 Key Usage: critical", printed_usages),
             pair(
                 "X509v3 Subject Alternative Name:",
                 "DNS:z.example.org, IP Address:10.0.0.1, DNS:*.a.example.org, \
-                 IP Address:2001:DB8:0:0:0:0:0:1, URI:spiffe://example.org/a, email:ada@example.org",
+                 IP Address:2001:DB8:0:0:0:0:0:1, DNS:under_score.org, URI:spiffe://example.org/a, email:ada@example.org",
             ),
         ];
         let root = json!({"common_name": "root", "is_ca": true, "key_type": key_type});
@@ -163,7 +166,7 @@ async fn regenerating_a_set_certificate_keeps_its_extensions() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let set = include_str!("../../plugins/certificate/tests/keys/kept.pem");
     let value = json!({"certificate": set});
     let set = server
@@ -194,7 +197,7 @@ async fn version_signature_algorithm_and_key_are_as_specified() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     certificate(
         &server,
         "/root",
@@ -227,7 +230,7 @@ async fn leaves_of_a_ca_without_key_id_have_no_authority_key_id() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let files = Files::new();
     let settings = "[req]\ndistinguished_name=name\n[name]\n[x]\nbasicConstraints=critical,CA:TRUE\n\
                     subjectKeyIdentifier=none\nauthorityKeyIdentifier=none\n";
@@ -309,7 +312,7 @@ async fn subject_attributes_are_in_the_specified_order() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({
         "locality": "Graz",
         "organization": "Example",
@@ -345,7 +348,7 @@ async fn special_characters_in_subjects_are_kept_and_inject_nothing() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let longest = "x".repeat(64);
     let longest_non_ascii = "ß".repeat(64);
     for text in [
@@ -354,7 +357,10 @@ async fn special_characters_in_subjects_are_kept_and_inject_nothing() {
         "semicolon; O=Injected",
         "#0403020101",
         "\"quoted\"",
-        "back\\slash",
+        "back\\slash \\2C",
+        " spaces around ",
+        "100% *.example.org",
+        "a'b`c",
         "equals = sign",
         "<angle>",
         "CN=nested,OU=nested+C=AT",
@@ -382,7 +388,7 @@ async fn regenerating_a_set_certificate_keeps_its_whole_subject() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let files = Files::new();
     let longest = "ß".repeat(64);
     for subject in [

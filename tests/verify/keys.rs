@@ -20,7 +20,7 @@ async fn openssl_checks_rsa_keys_alone_and_in_certificates() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for key_length in [2048, 3072, 4096] {
         let name = format!("/{key_length}");
         let parameters = json!({"key_length": key_length});
@@ -58,7 +58,7 @@ async fn openssh_derives_the_same_public_key_and_fingerprint() {
     if !is_available("ssh-keygen") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (parameters, bits) in [
         (json!({}), "2048"),
         (json!({"ssh_comment": "ada on host"}), "2048"),
@@ -93,7 +93,7 @@ async fn openssh_loads_a_regenerated_key() {
     if !is_available("ssh-keygen") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server
         .generate("/a", "ssh", json!({"ssh_comment": "ada"}))
         .await
@@ -111,7 +111,7 @@ async fn openssl_finds_the_key_of_each_type_in_its_certificate() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (key_type, words) in [
         ("rsa", "Private-Key: (2048 bit"),
         ("ecdsa-p256", "ASN1 OID: prime256v1"),
@@ -290,7 +290,7 @@ async fn openssl_computes_the_same_hash_for_set_and_generated_users() {
     if !is_available("openssl") {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let long = "x".repeat(200);
     for password in [
         "p",

@@ -28,12 +28,12 @@ use governor::{
     state::keyed::HashMapStateStore,
 };
 use http_body::Body as _;
-use keywright_core::response_memory::ResponseReservation;
+use keywright_core::{Failure, response_memory::ResponseReservation};
 
 use crate::{
-    measure::{RefusedFor, request_refused},
+    measure::{ACTOR_RATE, ACTOR_REQUESTS, REQUESTS_IN_TOTAL, request_refused},
     request::OriginalTarget,
-    response::{ApiError, Endpoint, Held, HeldBody},
+    response::{ApiError, Held, HeldBody},
 };
 
 /// Limits on requests.
@@ -66,21 +66,20 @@ impl Admission {
         }
     }
 
-    /// Takes a slot for a request of an actor.
     pub(crate) fn admit(&self, actor: &str) -> Result<RequestPermit, ApiError> {
         if let Some(rates) = &self.rates
             && let Err(retry_after) = rates.count(actor)
         {
-            request_refused(RefusedFor::ActorRate);
+            request_refused(ACTOR_RATE);
             return Err(ApiError::too_many_requests(retry_after));
         }
         self.slots.take(actor).map_err(|exceeded| match exceeded {
             LimitExceeded::PerActor => {
-                request_refused(RefusedFor::RequestsPerActor);
+                request_refused(ACTOR_REQUESTS);
                 ApiError::too_many_requests(FULL_RETRY_AFTER)
             }
             LimitExceeded::Total => {
-                request_refused(RefusedFor::Requests);
+                request_refused(REQUESTS_IN_TOTAL);
                 let error = "too many requests are in progress; try again later";
                 ApiError::unavailable(error, FULL_RETRY_AFTER)
             }
@@ -112,9 +111,7 @@ impl Admitted {
             .complete(usize::try_from(bytes).unwrap_or(usize::MAX));
         match counted {
             // The request changed nothing, and its response is dropped before the failure is sent.
-            Err(refused) if is_read => {
-                ApiError::of(refused.into(), Endpoint::Other).into_response()
-            }
+            Err(refused) if is_read => ApiError::from(Failure::from(refused)).into_response(),
             _ => response.map(|body| Body::new(HeldBody::new(body, self))),
         }
     }
@@ -122,7 +119,6 @@ impl Admitted {
 
 impl Held for Admitted {}
 
-/// The slots for requests.
 struct RequestSlots {
     count: usize,
     per_actor_max: usize,
@@ -160,7 +156,6 @@ impl RequestSlots {
         }
     }
 
-    /// Takes a slot for a request of this actor.
     fn take(&self, actor: &str) -> Result<RequestPermit, LimitExceeded> {
         let mut used = lock(&self.used);
         let known = used.by_actor.get_key_value(actor);
@@ -281,19 +276,16 @@ pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Some(ApiError::new(status, error).into_response());
     }
-    if let Some(rule) = broken_rule(request) {
-        let mut refused = ApiError::new(StatusCode::BAD_REQUEST, rule).into_response();
-        if request.version() < Version::HTTP_2 {
-            // The next bytes on the connection may be this request's body or another request.
-            let close = HeaderValue::from_static("close");
-            refused.headers_mut().insert(CONNECTION, close);
-        }
-        return Some(refused);
+    let rule = broken_rule(request)?;
+    let mut refused = ApiError::new(StatusCode::BAD_REQUEST, rule).into_response();
+    if request.version() < Version::HTTP_2 {
+        // The next bytes on the connection may be this request's body or another request.
+        let close = HeaderValue::from_static("close");
+        refused.headers_mut().insert(CONNECTION, close);
     }
-    None
+    Some(refused)
 }
 
-/// Returns the rule of HTTP that a head violates, if any.
 fn broken_rule(request: &Request) -> Option<&'static str> {
     let headers = request.headers();
     if let Some(encoding) = headers.get(TRANSFER_ENCODING) {
@@ -331,7 +323,6 @@ fn broken_rule_of_host(request: &Request, headers: &HeaderMap) -> Option<&'stati
     is_other.then_some("the host field and :authority must be the same")
 }
 
-/// Parses a host with an optional port.
 fn authority(host: &HeaderValue) -> Option<Authority> {
     let authority = Authority::try_from(host.as_bytes()).ok()?;
     let has_user = authority.as_str().contains('@');

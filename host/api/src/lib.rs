@@ -1,9 +1,8 @@
 //! The HTTP API: it parses requests, calls one use case of `keywright-core` for each, and renders the results.
 //!
 //! [`Pipeline`] creates the service from an [`Api`]; `pipeline.rs` handles a request from start to end.
-//! [`management_router`] creates the service for monitoring. Each endpoint is declared in one file below `routes/`, in this
-//! order: its route (method, path, access, audit action), the request, the response, the description, the handler. Other
-//! modules:
+//! [`management_router`] creates the service for monitoring. Each endpoint is declared in one file below `routes/`: its
+//! route (method, path, access, audit action, description), its request and response, and its handler. Other modules:
 //!
 //! - `request/` parses bodies and queries, so that unknown, missing and malformed fields each get the status that clients
 //!   expect;

@@ -35,12 +35,8 @@ pub fn describe_metrics() {
         REQUESTS_REFUSED,
         "Authenticated requests that exceeded a limit, by reason."
     );
-    for reason in [
-        RefusedFor::RequestsPerActor,
-        RefusedFor::ActorRate,
-        RefusedFor::Requests,
-    ] {
-        counter!(REQUESTS_REFUSED, "reason" => reason.label()).increment(0);
+    for reason in [ACTOR_REQUESTS, ACTOR_RATE, REQUESTS_IN_TOTAL] {
+        counter!(REQUESTS_REFUSED, "reason" => reason).increment(0);
     }
     describe_counter!(
         AUTHENTICATION_FAILURES,
@@ -54,30 +50,16 @@ pub(crate) fn authentication_failed(mechanism: &'static str, reason: &'static st
     counter!(AUTHENTICATION_FAILURES, "mechanism" => mechanism, "reason" => reason).increment(1);
 }
 
-/// The reason why a request of an authenticated actor is refused before it is handled.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum RefusedFor {
-    /// The actor has reached its limit of requests in progress.
-    RequestsPerActor,
-    /// The actor exceeds its request rate.
-    ActorRate,
-    /// The server has reached its limit of requests in progress.
-    Requests,
-}
+/// The actor has reached its limit of requests in progress.
+pub(crate) const ACTOR_REQUESTS: &str = "actor_requests";
+/// The actor exceeds its request rate.
+pub(crate) const ACTOR_RATE: &str = "actor_rate";
+/// The server has reached its limit of requests in progress.
+pub(crate) const REQUESTS_IN_TOTAL: &str = "requests";
 
-impl RefusedFor {
-    fn label(self) -> &'static str {
-        match self {
-            Self::RequestsPerActor => "actor_requests",
-            Self::ActorRate => "actor_rate",
-            Self::Requests => "requests",
-        }
-    }
-}
-
-/// Counts a refused request.
-pub(crate) fn request_refused(reason: RefusedFor) {
-    counter!(REQUESTS_REFUSED, "reason" => reason.label()).increment(1);
+/// Counts an authenticated request that is refused before it is handled.
+pub(crate) fn request_refused(reason: &'static str) {
+    counter!(REQUESTS_REFUSED, "reason" => reason).increment(1);
 }
 
 /// The metrics of one path. A series is created by its first request; later requests don't look up labels again.
@@ -93,17 +75,12 @@ struct MethodMeasurements {
 }
 
 impl RouteMeasurements {
-    /// Creates the metrics of a path of the service.
-    pub(crate) fn new(route: &str) -> Self {
+    /// Creates the metrics of a path of the service, or of all other paths.
+    pub(crate) fn new(route: Option<&str>) -> Self {
         Self {
-            route: route.to_owned(),
+            route: route.unwrap_or(UNMATCHED).to_owned(),
             methods: <[_; METHODS.len()]>::default(),
         }
-    }
-
-    /// Creates the metrics of requests for unknown paths.
-    pub(crate) fn unmatched() -> Self {
-        Self::new(UNMATCHED)
     }
 
     /// Counts a response. A request is not counted if its client disconnects before the response.
@@ -144,7 +121,6 @@ impl MethodMeasurements {
     }
 }
 
-/// The number of requests in progress.
 pub(crate) struct RequestsInProgress(Gauge);
 
 /// A request in progress, until dropped.

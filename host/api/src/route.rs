@@ -8,10 +8,13 @@ use axum::{
     http::{HeaderValue, Method, request::Parts},
     response::Response,
 };
-use keywright_core::permission::Operation;
+use keywright_core::{authorization::Caller, permission::Operation};
 use uuid::Uuid;
 
-use crate::{Api, Connection, description::Description, measure::RouteMeasurements};
+use crate::{
+    Api, Connection, authentication::TokenError, description::Description,
+    measure::RouteMeasurements, response::ApiError,
+};
 
 /// One method on one path, with its handler, required access and description.
 pub struct Route {
@@ -20,7 +23,7 @@ pub struct Route {
     access: Access,
     action: Option<&'static str>,
     bind: Box<dyn FnOnce(Arc<Api>) -> BoundHandler>,
-    describe: fn() -> Description,
+    pub(crate) description: Description,
 }
 
 /// The access that a route requires.
@@ -38,16 +41,25 @@ pub enum Access {
 /// The action of routes that are not audited: they access no stored credentials, and are called frequently.
 pub(crate) const NOT_AUDITED: Option<&str> = None;
 
-/// Creates a route from its method, path, required access, action in the audit trail, handler and description function.
+/// Creates a route: method, path, required access, action in the audit trail and handler; the id, the tag and the summary of its
+/// description; and the conditions of its error responses.
 macro_rules! route {
-    ($method:ident $path:expr, $access:expr, $action:expr, $handler:ident, $describe:ident) => {
+    (
+        $method:ident $path:expr, $access:expr, $action:expr, $handler:ident,
+        $id:literal, $tag:ident, $summary:literal $(, $status:literal => $when:expr)*
+    ) => {
         $crate::route::Route::new(
             axum::http::Method::$method,
             $path,
             $access,
             $action,
             $handler,
-            $describe,
+            $crate::description::Description::new(
+                $id,
+                $crate::description::Tag::$tag,
+                $summary,
+                &[$(($status, $when)),*],
+            ),
         )
     };
 }
@@ -67,7 +79,6 @@ pub(crate) type BoundHandler = Box<dyn Fn(Request) -> ResponseFuture + Send + Sy
 /// The future that handlers return.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Binds a handler to its state.
 pub(crate) fn bound<H, T, S>(handler: H, state: S) -> BoundHandler
 where
     H: Handler<T, S, Future = ResponseFuture> + Sync,
@@ -84,7 +95,7 @@ impl Route {
         access: Access,
         action: impl Into<Option<&'static str>>,
         handler: H,
-        describe: fn() -> Description,
+        description: Description,
     ) -> Self
     where
         H: Handler<T, Arc<Api>, Future = ResponseFuture> + Sync,
@@ -95,7 +106,7 @@ impl Route {
             access,
             action: action.into(),
             bind: Box::new(|api| bound(handler, api)),
-            describe,
+            description,
         }
     }
 
@@ -115,11 +126,6 @@ impl Route {
     #[must_use]
     pub fn access(&self) -> Access {
         self.access
-    }
-
-    /// Returns the route's part of the API description.
-    pub(crate) fn description(&self) -> Description {
-        (self.describe)()
     }
 }
 
@@ -164,7 +170,6 @@ pub(crate) struct Mounted {
 }
 
 impl Route {
-    /// Binds the route to its state.
     pub(crate) fn mounted(self, api: Arc<Api>) -> Mounted {
         Mounted {
             path: self.path.to_owned(),
@@ -188,7 +193,7 @@ impl RouteTable {
             match known {
                 Some(known) => known.handlers.push(route.handler),
                 None => paths.push(RoutePath {
-                    measurements: RouteMeasurements::new(&route.path),
+                    measurements: RouteMeasurements::new(Some(&route.path)),
                     path: route.path,
                     is_open: route.is_open,
                     follows_mode: route.follows_mode,
@@ -202,7 +207,7 @@ impl RouteTable {
         }
         Self {
             paths,
-            unmatched: RouteMeasurements::unmatched(),
+            unmatched: RouteMeasurements::new(None),
         }
     }
 
@@ -217,7 +222,6 @@ impl RouteTable {
         paths.find_map(|known| Some((known, segments(&known.path, path)?)))
     }
 
-    /// Returns the metrics of requests for unknown paths.
     pub(crate) fn unmatched(&self) -> &RouteMeasurements {
         &self.unmatched
     }
@@ -265,7 +269,6 @@ fn segments(pattern: &str, path: &str) -> Option<PathSegments> {
 pub(crate) struct PathSegments(Vec<String>);
 
 impl PathSegments {
-    /// Returns whether the path has no variable segments.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -290,6 +293,25 @@ impl<S: Sync, const COUNT: usize> FromRequestParts<S> for PathIds<COUNT> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let segments = parts.extensions.get::<PathSegments>();
         Ok(Self(segments.and_then(PathSegments::ids)))
+    }
+}
+
+/// The services, and the authenticated caller of a request.
+pub(crate) struct Call {
+    pub(crate) api: Arc<Api>,
+    pub(crate) caller: Arc<Caller>,
+}
+
+impl FromRequestParts<Arc<Api>> for Call {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let caller = parts.extensions.get::<Arc<Caller>>();
+        let caller = caller.ok_or_else(|| ApiError::from(TokenError::Absent))?;
+        Ok(Self {
+            api: Arc::clone(api),
+            caller: Arc::clone(caller),
+        })
     }
 }
 

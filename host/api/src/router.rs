@@ -5,9 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::{
     Router,
-    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    http::{StatusCode, header::CONTENT_TYPE},
     middleware::{Next, from_fn},
-    response::{IntoResponse, Response},
     routing::get,
 };
 
@@ -39,26 +38,26 @@ pub fn routes() -> Vec<Route> {
         types::route(),
         operations::version_route(),
         credentials::get::get_route(),
-        credentials::set::route(),
+        credentials::set::set_route(),
         credentials::generate::generate_route(),
-        credentials::delete::route(),
+        credentials::set::delete_route(),
         credentials::get::get_by_id_route(),
         credentials::generate::regenerate_route(),
         credentials::bulk_regenerate::route(),
         interpolation::route(),
         certificates::list::route(),
         certificates::regenerate::route(),
-        certificates::update_transitional_version::route(),
+        certificates::versions::update_transitional_route(),
         certificates::versions::list_route(),
         certificates::versions::add_route(),
         certificates::versions::delete_route(),
-        permissions::read::get_route(),
-        permissions::change::add_route(),
+        permissions::get_route(),
+        permissions::add_route(),
         permissions::explain::route(),
-        permissions::read::get_by_id_route(),
-        permissions::change::replace_route(),
-        permissions::change::amend_route(),
-        permissions::change::delete_route(),
+        permissions::get_by_id_route(),
+        permissions::replace_route(),
+        permissions::amend_route(),
+        permissions::delete_route(),
         permissions::by_credential::list_route(),
         permissions::by_credential::add_route(),
         permissions::by_credential::delete_route(),
@@ -74,7 +73,6 @@ pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
     RouteTable::new(routes.chain(identity.flat_map(DevelopmentIdentity::routes)))
 }
 
-/// Returns the failure for an unknown path.
 pub(crate) fn no_such_path() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "unknown path")
 }
@@ -93,21 +91,13 @@ pub fn management_router(health: Arc<HealthCheck>, measurements: Arc<dyn Measure
         .route("/health", get(async move || health.response().await))
         .route(
             "/metrics",
-            get(async move || metrics(measurements.text().await)),
+            get(async move || ([(CONTENT_TYPE, MEDIA_TYPE)], measurements.text().await)),
         )
         .fallback(async || no_such_path())
         .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
         .layer(from_fn(async |request, next: Next| {
             or_panicked(next.run(request)).await
         }))
-}
-
-fn metrics(text: String) -> Response {
-    let mut response = text.into_response();
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-    response
 }
 
 /// The media type of the Prometheus text format.

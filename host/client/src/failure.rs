@@ -22,7 +22,6 @@ pub(crate) enum Failure {
     /// The login succeeded, but the server refuses its access token.
     #[error("logged in, but the server refuses the token: {0}; check the audience and the scopes")]
     TokenRefused(Error),
-    /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// A file can't be read or written.
@@ -40,7 +39,6 @@ pub(crate) enum Failure {
     /// The output can't be serialized as JSON.
     #[error("writing JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// Any other failure.
     #[error("{0}")]
     Other(String),
 }

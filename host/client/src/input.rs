@@ -30,7 +30,6 @@ pub(crate) fn metadata(argument: &str) -> Result<SecretJson, String> {
     keywright_json::read(argument).map_err(|_| NOT_AN_OBJECT.to_owned())
 }
 
-/// Parses a JSON object from an argument.
 pub(crate) fn object(argument: &str) -> Result<Map<String, Value>, String> {
     match keywright_json::read(argument) {
         Ok(Value::Object(fields)) => Ok(fields),

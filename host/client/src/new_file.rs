@@ -35,7 +35,6 @@ pub(crate) enum Readers {
 /// Why a file was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
-    /// The file exists.
     #[error("{} already exists; use --force to overwrite it", .0.display())]
     Exists(PathBuf),
     /// The path is a symbolic link.
@@ -94,9 +93,6 @@ pub(crate) fn write_whole(
 
 impl NewFile {
     /// Starts writing a file that only its owner may read.
-    ///
-    /// # Errors
-    /// When the file exists and may not be replaced, or its folder is not writable.
     pub(crate) fn begin(target: &Path, may_replace: bool) -> Result<Self, WriteError> {
         let refused = |cause| write_error(target, cause);
         if !may_replace && is_link(target).map_err(refused)? {

@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Secret {
 }
 
 /// The value of a credential: verbatim JSON text, so that numbers keep all digits. Zeroed when dropped, redacted in `Debug`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct SecretJson(Zeroizing<String>);
 
 impl SecretJson {

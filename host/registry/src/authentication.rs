@@ -108,7 +108,6 @@ impl DockerConfig {
     }
 }
 
-/// An authentication challenge.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
     /// The registry requires a user and a password.
@@ -117,7 +116,6 @@ pub(crate) enum Challenge {
     Bearer(Url),
 }
 
-/// The response of a token server.
 #[derive(Deserialize)]
 pub(crate) struct TokenResponse {
     #[serde(default)]

@@ -14,8 +14,8 @@ use std::{
 
 use crate::Digest;
 
-/// The cache of pulled files.
-#[derive(Clone, Debug)]
+/// The cache of pulled files. By default, it is always empty.
+#[derive(Clone, Debug, Default)]
 pub struct Cache {
     /// The folder of the cache, or `None` for a cache that is always empty.
     folder: Option<PathBuf>,
@@ -52,16 +52,6 @@ impl Cache {
     #[must_use]
     pub fn folder(cache_directory: &Path) -> PathBuf {
         cache_directory.join(FOLDER)
-    }
-
-    /// Returns a cache that is always empty.
-    #[must_use]
-    pub fn none() -> Self {
-        Self {
-            folder: None,
-            is_writable: false,
-            used: Arc::default(),
-        }
     }
 
     /// Returns the cache in the folder for compiled components, for reading only.
@@ -210,7 +200,7 @@ mod tests {
         let above = folder.path().join("deep").join("cache");
         let (cache, digest) = (Cache::new(&above), Digest::of(b"bytes"));
         let read = |bytes_max| cache.read_verified(CacheEntry::Component, &digest, bytes_max);
-        Cache::none().write(CacheEntry::Component, &digest, b"bytes");
+        Cache::default().write(CacheEntry::Component, &digest, b"bytes");
         assert_eq!(read(5), None);
         Cache::read_only(&above).write(CacheEntry::Component, &digest, b"bytes");
         assert_eq!(read(5), None);

@@ -32,7 +32,6 @@ pub(crate) struct Descriptor {
 }
 
 impl Manifest {
-    /// Parses a manifest.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Fault> {
         let manifest: Self = keywright_json::read_bytes(bytes).map_err(|_| {
             Fault::ManifestMalformed("is not an image manifest (image indexes are not supported)")
@@ -46,7 +45,6 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Returns the descriptor of the component.
     pub(crate) fn component(&self) -> Result<&Descriptor, Fault> {
         if self.config.media_type != CONFIG_MEDIA_TYPE {
             return Err(Fault::ManifestMalformed(
@@ -64,7 +62,6 @@ impl Manifest {
         }
     }
 
-    /// Builds the manifest of a component with this configuration.
     pub(crate) fn of_component(config: &[u8], component: &[u8]) -> Self {
         Self {
             schema_version: 2,
@@ -75,7 +72,6 @@ impl Manifest {
         }
     }
 
-    /// Builds the manifest of a minisign signature.
     pub(crate) fn of_minisign_signature(signature: &[u8]) -> Self {
         Self {
             schema_version: 2,
@@ -102,7 +98,6 @@ impl Descriptor {
         u64::try_from(bytes.len()).is_ok_and(|size| size == self.size)
     }
 
-    /// Parses the digest.
     pub(crate) fn digest(&self) -> Result<Digest, Fault> {
         let malformed = |_| Fault::ManifestMalformed("contains a digest other than SHA-256");
         self.digest.parse().map_err(malformed)
@@ -137,7 +132,6 @@ pub(crate) async fn blob(
     })
 }
 
-/// Returns the bytes if they have this digest.
 pub(crate) fn verified(
     bytes: Vec<u8>,
     resource: &'static str,
@@ -171,17 +165,13 @@ pub(crate) fn component_config(
     config.to_string().into_bytes()
 }
 
-/// The media type of an image manifest.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// The media type of a component's configuration (CNCF, "Wasm OCI Artifact layout").
 const CONFIG_MEDIA_TYPE: &str = "application/vnd.wasm.config.v0+json";
-/// The media type of a component.
 const COMPONENT_MEDIA_TYPE: &str = "application/wasm";
-/// The media type of a minisign signature.
 pub(crate) const MINISIGN_MEDIA_TYPE: &str = "application/vnd.keywright.minisign.signature.v1";
 /// The media type of an empty configuration (OCI image specification 1.1, "Guidance for an empty descriptor").
 const EMPTY_MEDIA_TYPE: &str = "application/vnd.oci.empty.v1+json";
-/// An empty configuration.
 pub(crate) const EMPTY: &[u8] = b"{}";
 /// The largest manifest, in bytes. A component's manifest has some hundred bytes.
 pub(crate) const MANIFEST_BYTES_MAX: u64 = 256 * 1024;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use aws_lc_rs::digest::{SHA256, digest};
+use serde::Deserialize;
 
 /// Returns whether the text starts like a reference. It may be malformed.
 #[must_use]
@@ -29,7 +30,6 @@ pub struct PushTarget {
     pub(crate) tag: String,
 }
 
-/// A repository in a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Repository {
     pub(crate) host: RegistryHost,
@@ -37,7 +37,8 @@ pub(crate) struct Repository {
 }
 
 /// The host of a registry, in lower case, with its port unless it is the default one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct RegistryHost(String);
 
 /// A malformed reference.
@@ -163,6 +164,14 @@ impl FromStr for RegistryHost {
     }
 }
 
+impl TryFrom<String> for RegistryHost {
+    type Error = ReferenceError;
+
+    fn try_from(text: String) -> Result<Self, ReferenceError> {
+        text.parse()
+    }
+}
+
 impl fmt::Display for PinnedReference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.repository)?;
@@ -185,7 +194,6 @@ impl fmt::Display for RegistryHost {
     }
 }
 
-/// Parses a reference into repository, tag and digest.
 fn parts(text: &str) -> Result<(Repository, Option<String>, Option<Digest>), ReferenceError> {
     let rest = text.strip_prefix(SCHEME).ok_or(ReferenceError::Scheme)?;
     let (host, rest) = rest.split_once('/').ok_or(ReferenceError::Repository)?;
@@ -253,13 +261,10 @@ fn is_tag(text: &str) -> bool {
         && text.bytes().all(is_allowed)
 }
 
-/// The scheme of references.
 const SCHEME: &str = "oci://";
 /// The longest host name, in bytes (RFC 1035).
 const HOST_BYTES_MAX: usize = 253;
-/// The longest repository name, in bytes.
 const REPOSITORY_BYTES_MAX: usize = 255;
-/// The longest tag, in bytes.
 const TAG_BYTES_MAX: usize = 128;
 
 /// A SHA-256 digest, written as `sha256:` and 64 lower-case hexadecimal digits (OCI image specification, "Digests").

@@ -7,8 +7,8 @@ use std::{
 
 use keywright_core::Secret;
 use reqwest::{
-    Body, Certificate, Client, Method, Request, Response, StatusCode, Url,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+    Certificate, Client, Method, Request, RequestBuilder, Response, StatusCode, Url,
+    header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue},
     redirect::{Attempt, Policy},
 };
 
@@ -55,15 +55,6 @@ pub struct Registry {
     is_plain: bool,
     /// The value of the `Authorization` header for the registry's last challenge. All later requests to the registry include it.
     authorization: Mutex<Option<Secret>>,
-}
-
-/// A request to a registry.
-pub(crate) struct OutgoingRequest {
-    pub(crate) method: Method,
-    pub(crate) url: Url,
-    pub(crate) accept: Option<&'static str>,
-    pub(crate) content_type: Option<&'static str>,
-    pub(crate) body: Option<Vec<u8>>,
 }
 
 impl Registry {
@@ -129,13 +120,18 @@ impl Registry {
         accept: Option<&'static str>,
         bytes_max: u64,
     ) -> Result<Vec<u8>, Fault> {
-        let response = self.request(OutgoingRequest {
-            accept,
-            ..OutgoingRequest::new(Method::GET, url)
-        });
-        let response = response.await?;
-        let response = self.expect(response, resource, &[StatusCode::OK]).await?;
+        let mut request = self.start(Method::GET, url);
+        if let Some(accept) = accept {
+            request = request.header(ACCEPT, accept);
+        }
+        let response = self.request(request).await?;
+        let response = self.expect(response, resource, StatusCode::OK).await?;
         whole(response, resource, bytes_max).await
+    }
+
+    /// Starts to build a request.
+    pub(crate) fn start(&self, method: Method, url: Url) -> RequestBuilder {
+        self.client.request(method, url)
     }
 
     /// Sends a request. If the registry requires authentication, authenticates and sends it once more.
@@ -143,8 +139,8 @@ impl Registry {
     /// # Errors
     /// If the request fails; or if the challenge comes from another origin, such as the target of a redirect or an
     /// upload: responding to it could disclose the password to that origin (as in CVE-2020-15157).
-    pub(crate) async fn request(&self, request: OutgoingRequest) -> Result<Response, Fault> {
-        let request = request.build();
+    pub(crate) async fn request(&self, request: RequestBuilder) -> Result<Response, Fault> {
+        let request = request.build()?;
         let again = request.try_clone();
         let first = self.send(request).await?;
         let (StatusCode::UNAUTHORIZED, Some(again)) = (first.status(), again) else {
@@ -162,7 +158,7 @@ impl Registry {
         self.send(again).await
     }
 
-    /// Checks that a response has one of these statuses.
+    /// Checks that a response has this status.
     ///
     /// # Errors
     /// If it has another status. The error includes the registry's message.
@@ -170,10 +166,10 @@ impl Registry {
         &self,
         response: Response,
         resource: &'static str,
-        expected: &[StatusCode],
+        expected: StatusCode,
     ) -> Result<Response, Fault> {
         let status = response.status();
-        if expected.contains(&status) {
+        if status == expected {
             return Ok(response);
         }
         let body = whole(response, resource, ERROR_BYTES_MAX).await;
@@ -212,12 +208,12 @@ impl Registry {
         };
         self.check_token_server(&url)?;
         let resource = "a token";
-        let mut request = OutgoingRequest::new(Method::GET, url).build();
+        let mut request = Request::new(Method::GET, url);
         if let Some(basic) = &basic {
             authorize(&mut request, basic);
         }
         let response = self.client.execute(request).await?;
-        let response = self.expect(response, resource, &[StatusCode::OK]).await?;
+        let response = self.expect(response, resource, StatusCode::OK).await?;
         let body = whole(response, resource, TOKEN_BYTES_MAX).await?;
         TokenResponse::bearer(&body).map(Some)
     }
@@ -245,31 +241,6 @@ impl Registry {
     fn known_authorization(&self) -> std::sync::MutexGuard<'_, Option<Secret>> {
         let locked = self.authorization.lock();
         locked.unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl OutgoingRequest {
-    pub(crate) fn new(method: Method, url: Url) -> Self {
-        Self {
-            method,
-            url,
-            accept: None,
-            content_type: None,
-            body: None,
-        }
-    }
-
-    fn build(self) -> Request {
-        let mut request = Request::new(self.method, self.url);
-        for (name, value) in [(ACCEPT, self.accept), (CONTENT_TYPE, self.content_type)] {
-            if let Some(value) = value {
-                request
-                    .headers_mut()
-                    .insert(name, HeaderValue::from_static(value));
-            }
-        }
-        *request.body_mut() = self.body.map(Body::from);
-        request
     }
 }
 
@@ -320,7 +291,6 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     attempt.follow()
 }
 
-/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of redirects for one request.
 const REDIRECTS_MAX: usize = 5;

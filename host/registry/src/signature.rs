@@ -119,7 +119,6 @@ fn signature_path(file: &Path) -> PathBuf {
     path
 }
 
-/// Returns the tag for the signature of a manifest.
 pub(crate) fn tag(manifest: &Digest, end: &str) -> String {
     format!("sha256-{}{end}", manifest.hexadecimal())
 }
@@ -140,7 +139,6 @@ struct CosignSignature {
     signature: String,
 }
 
-/// The signed payload.
 #[derive(Deserialize)]
 struct Payload {
     critical: Critical,
@@ -204,12 +202,8 @@ async fn fetch_cosign_signatures(
     reference: &PinnedReference,
 ) -> Result<Vec<u8>, Fault> {
     let repository = &reference.repository.name;
-    let tag = tag(reference.digest(), COSIGN_TAG_SUFFIX);
-    let url = registry.url(repository, &format!("manifests/{tag}"));
     let resource = "the manifest of the signatures";
-    let manifest = registry.get(url, resource, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
-    let manifest = manifest.await.map_err(|fault| missing(fault, &tag))?;
-    let manifest = Manifest::read(&manifest)?;
+    let manifest = signature_manifest(registry, reference, COSIGN_TAG_SUFFIX, resource).await?;
     let mut signatures = Vec::new();
     for layer in &manifest.layers {
         let Some(signature) = layer.annotations.get(COSIGN_ANNOTATION) else {
@@ -218,15 +212,8 @@ async fn fetch_cosign_signatures(
         if signatures.len() == COSIGN_SIGNATURES_MAX {
             break;
         }
-        let resource = "the signed payload";
-        let payload = blob(
-            registry,
-            repository,
-            layer,
-            resource,
-            COSIGN_PAYLOAD_BYTES_MAX,
-        )
-        .await?;
+        let bytes_max = COSIGN_PAYLOAD_BYTES_MAX;
+        let payload = blob(registry, repository, layer, "the signed payload", bytes_max).await?;
         signatures.push(CosignSignature {
             payload: BASE64_STANDARD.encode(payload),
             signature: signature.clone(),
@@ -261,7 +248,6 @@ impl MinisignKey {
     }
 }
 
-/// Parses a minisign signature file.
 fn parse_minisign(file: &[u8]) -> Result<Signature, SignatureError> {
     let text = std::str::from_utf8(file).map_err(|_| SignatureError::Malformed)?;
     Signature::decode(text).map_err(|_| SignatureError::Malformed)
@@ -273,44 +259,39 @@ async fn fetch_minisign_signature(
     reference: &PinnedReference,
 ) -> Result<Vec<u8>, Fault> {
     let repository = &reference.repository.name;
-    let tag = tag(reference.digest(), SIGNATURE_EXTENSION);
-    let url = registry.url(repository, &format!("manifests/{tag}"));
     let resource = "the manifest of the signature";
-    let manifest = registry.get(url, resource, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
-    let manifest = manifest.await.map_err(|fault| missing(fault, &tag))?;
-    let manifest = Manifest::read(&manifest)?;
+    let manifest = signature_manifest(registry, reference, SIGNATURE_EXTENSION, resource).await?;
     let mut layers = manifest.layers.iter();
     let layer = layers.find(|layer| layer.media_type == MINISIGN_MEDIA_TYPE);
     let layer = layer.ok_or(SignatureError::Malformed)?;
-    blob(
-        registry,
-        repository,
-        layer,
-        "the signature",
-        MINISIGN_BYTES_MAX,
-    )
-    .await
+    let bytes_max = MINISIGN_BYTES_MAX;
+    blob(registry, repository, layer, "the signature", bytes_max).await
 }
 
-/// Reports a missing tag as a missing signature.
-fn missing(fault: Fault, tag: &str) -> Fault {
-    match fault {
-        Fault::NotFound { .. } => {
-            SignatureError::Missing(format!("{tag} in its repository")).into()
+/// Pulls the manifest of signatures. Reports a missing tag as a missing signature.
+async fn signature_manifest(
+    registry: &Registry,
+    reference: &PinnedReference,
+    tag_suffix: &str,
+    resource: &'static str,
+) -> Result<Manifest, Fault> {
+    let tag = tag(reference.digest(), tag_suffix);
+    let url = registry.url(&reference.repository.name, &format!("manifests/{tag}"));
+    let manifest = registry.get(url, resource, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
+    match manifest.await {
+        Ok(manifest) => Manifest::read(&manifest),
+        Err(Fault::NotFound { .. }) => {
+            Err(SignatureError::Missing(format!("{tag} in its repository")).into())
         }
-        other => other,
+        Err(other) => Err(other),
     }
 }
 
-/// The suffix of the tag for the signatures.
 const COSIGN_TAG_SUFFIX: &str = ".sig";
-/// The annotation with the signature of a layer.
 const COSIGN_ANNOTATION: &str = "dev.cosignproject.cosign/signature";
-/// The `type` of a payload.
 const COSIGN_PAYLOAD_TYPE: &str = "cosign container image signature";
 /// The maximum number of signatures to check for one manifest.
 const COSIGN_SIGNATURES_MAX: usize = 16;
-/// The largest payload, in bytes.
 const COSIGN_PAYLOAD_BYTES_MAX: u64 = 16 * 1024;
 /// An upper bound for a cached file: all payloads in base64, and the annotations of one manifest.
 const COSIGN_CACHED_BYTES_MAX: u64 = 16 * COSIGN_PAYLOAD_BYTES_MAX * 2 + MANIFEST_BYTES_MAX;

@@ -2,7 +2,10 @@
 
 use std::{path::Path, time::Duration};
 
-use reqwest::{Method, StatusCode, header::LOCATION};
+use reqwest::{
+    Method, StatusCode, Url,
+    header::{CONTENT_TYPE, LOCATION},
+};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -11,7 +14,6 @@ use crate::{
     SignatureError, SignatureKey,
     cache::CacheEntry,
     manifest::{EMPTY, MANIFEST_BYTES_MAX, MEDIA_TYPE, Manifest, blob, component_config, verified},
-    registry::OutgoingRequest,
     signature::{signature_of_file, tag},
 };
 
@@ -182,33 +184,28 @@ async fn push_without_deadline(
 async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result<(), Fault> {
     let digest = Digest::of(blob).to_string();
     let url = registry.url(repository, &format!("blobs/{digest}"));
-    let found = registry
-        .request(OutgoingRequest::new(Method::HEAD, url))
-        .await?;
+    let found = registry.request(registry.start(Method::HEAD, url)).await?;
     if found.status() == StatusCode::OK {
         return Ok(());
     }
     let resource = "an upload";
     let url = registry.url(repository, "blobs/uploads/");
+    let opening = registry.start(Method::POST, url.clone());
+    let opened = registry.request(opening).await?;
     let opened = registry
-        .request(OutgoingRequest::new(Method::POST, url.clone()))
-        .await?;
-    let opened = registry
-        .expect(opened, resource, &[StatusCode::ACCEPTED])
+        .expect(opened, resource, StatusCode::ACCEPTED)
         .await?;
     let location = opened.headers().get(LOCATION).ok_or(Fault::UploadAddress)?;
     let mut url = registry.upload_url(&url, location)?;
     url.query_pairs_mut().append_pair("digest", &digest);
-    let upload = OutgoingRequest {
-        content_type: Some("application/octet-stream"),
-        body: Some(blob.to_vec()),
-        ..OutgoingRequest::new(Method::PUT, url)
-    };
-    let response = registry.request(upload).await?;
-    registry
-        .expect(response, resource, &[StatusCode::CREATED])
-        .await?;
-    Ok(())
+    put(
+        registry,
+        url,
+        "application/octet-stream",
+        blob.to_vec(),
+        resource,
+    )
+    .await
 }
 
 async fn push_manifest(
@@ -218,15 +215,29 @@ async fn push_manifest(
     manifest: Vec<u8>,
 ) -> Result<(), Fault> {
     let url = registry.url(repository, &format!("manifests/{tag}"));
-    let upload = OutgoingRequest {
-        content_type: Some(MEDIA_TYPE),
-        body: Some(manifest),
-        ..OutgoingRequest::new(Method::PUT, url)
-    };
-    let response = registry.request(upload).await?;
-    let resource = "the upload of the manifest";
+    put(
+        registry,
+        url,
+        MEDIA_TYPE,
+        manifest,
+        "the upload of the manifest",
+    )
+    .await
+}
+
+async fn put(
+    registry: &Registry,
+    url: Url,
+    content_type: &'static str,
+    body: Vec<u8>,
+    resource: &'static str,
+) -> Result<(), Fault> {
+    let upload = registry
+        .start(Method::PUT, url)
+        .header(CONTENT_TYPE, content_type);
+    let response = registry.request(upload.body(body)).await?;
     registry
-        .expect(response, resource, &[StatusCode::CREATED])
+        .expect(response, resource, StatusCode::CREATED)
         .await?;
     Ok(())
 }

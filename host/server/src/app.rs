@@ -38,7 +38,6 @@ use crate::{
 
 /// A server that is assembled, but does not listen yet.
 pub(crate) struct App {
-    /// The TLS configuration.
     pub(crate) tls: Arc<Tls>,
     /// Responds to requests.
     pub(crate) pipeline: Arc<Pipeline>,
@@ -58,7 +57,6 @@ pub(crate) struct App {
 
 /// The active key, recorded at start-up.
 pub(crate) struct Activation {
-    /// The repository that records the key.
     pub(crate) repository: SqlKeyRotationRepository,
     /// The id of this server's active key.
     pub(crate) key_id: Uuid,
@@ -177,7 +175,6 @@ fn encryption_keys(database: &Database, key_ring: SharedKeyRing) -> EncryptionKe
     }
 }
 
-/// Returns the background tasks.
 fn background(
     config: &Config,
     database: &Database,
@@ -215,7 +212,6 @@ fn information(config: &Config) -> Information {
     }
 }
 
-/// Opens the configured database.
 pub(crate) async fn open_database(
     config: &Config,
     identifiers: Arc<dyn Identifiers>,

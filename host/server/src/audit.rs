@@ -22,7 +22,6 @@ use crate::{
     started::StartupError,
 };
 
-/// Starts the audit trail, unless it is off.
 pub(crate) fn start(
     config: &AuditConfig,
     clock: Arc<dyn Clock>,

@@ -30,10 +30,8 @@ use crate::{
     test_authority::test_issuers,
 };
 
-/// The extent of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// Whether plugins are loaded.
     pub(crate) loads_plugins: bool,
     /// Whether to connect to the database. Nothing is changed there.
     pub(crate) connects: bool,
@@ -61,7 +59,6 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
 }
 
 /// The valid sections. An absent optional section has its default.
-#[derive(Debug)]
 struct Sections {
     server: Option<ServerSection>,
     storage: Option<StorageConfig>,
@@ -180,7 +177,6 @@ impl Reader<'_> {
         self.section_of(name, section)
     }
 
-    /// Reads a section from its value, if it is valid.
     fn section_of<T: Section + DeserializeOwned>(
         &mut self,
         name: &str,
@@ -234,7 +230,6 @@ impl Reader<'_> {
     }
 }
 
-/// Removes a setting from a section.
 fn remove_setting(section: &mut Value, setting: &str) {
     let (first, rest) = match setting.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),

@@ -35,9 +35,6 @@ pub(crate) struct Listeners {
 
 impl BoundAddresses {
     /// Binds all addresses of a host name that belong to this machine.
-    ///
-    /// # Errors
-    /// If the name can't be resolved, an address is in use, or no address belongs to this machine.
     pub(crate) fn bind(
         configured: &ListenAddress,
         setting: &'static str,
@@ -85,7 +82,6 @@ impl BoundAddresses {
         &self.addresses
     }
 
-    /// Starts to listen.
     pub(crate) fn listen(self) -> Result<Listeners, StartupError> {
         let sockets = self.sockets.into_iter().zip(&self.addresses);
         let listeners = sockets.map(|(socket, address)| {

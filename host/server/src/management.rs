@@ -52,7 +52,6 @@ struct OpenConnection {
 }
 
 impl ManagementListener {
-    /// Listens on the bound addresses.
     pub(crate) fn listen(bound: BoundAddresses, router: Router) -> Result<Self, StartupError> {
         let listeners = bound.listen()?;
         for address in listeners.addresses() {

@@ -136,7 +136,6 @@ async fn load_configured(
         .unwrap_or_else(|join_error| Err(vec![describe(join_error)]))
 }
 
-/// Loads the collected plugins, or returns all errors, including `reasons`.
 fn load_or_reasons(
     config: &RuntimeConfig,
     mut reasons: Vec<String>,
@@ -160,7 +159,6 @@ fn load_or_reasons(
     })
 }
 
-/// Loads the plugins, and removes expired files from the cache.
 fn load_runtime(
     config: &RuntimeConfig,
     pulled: &Cache,
@@ -206,7 +204,6 @@ pub(crate) struct Components<'a> {
 pub(crate) struct ConfiguredPlugins<'a> {
     /// The generators, by credential type.
     pub(crate) generators: &'a BTreeMap<String, PluginConfig>,
-    /// The resolver.
     pub(crate) resolver: Option<&'a PluginConfig>,
 }
 

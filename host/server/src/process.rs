@@ -39,7 +39,6 @@ pub(crate) fn on_threads<T>(
     outcome
 }
 
-/// Returns the system clock.
 pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
@@ -57,7 +56,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// Random identifiers.
 pub(crate) struct RandomIdentifiers;
 
 impl Identifiers for RandomIdentifiers {
@@ -68,8 +66,12 @@ impl Identifiers for RandomIdentifiers {
 
 /// Returns the stream of SIGHUP signals.
 pub(crate) fn hangup_signal() -> Result<SignalStream, StartupError> {
-    signal(SignalKind::hangup())
-        .map_err(|cause| StartupError::while_doing("listening for SIGHUP", cause))
+    signals(SignalKind::hangup())
+}
+
+/// Returns the stream of signals of a kind.
+pub(crate) fn signals(kind: SignalKind) -> Result<SignalStream, StartupError> {
+    signal(kind).map_err(|cause| StartupError::while_doing("listening for signals", cause))
 }
 
 /// Prevents signals from killing the process when a file reaches its size limit or a pipe is closed. The write fails
@@ -77,8 +79,7 @@ pub(crate) fn hangup_signal() -> Result<SignalStream, StartupError> {
 pub(crate) fn survive_failing_writes() -> Result<(), StartupError> {
     for signal_number in [Signal::XFSZ, Signal::PIPE] {
         // A handler stays installed even if its stream is dropped.
-        let handled = signal(SignalKind::from_raw(signal_number.as_raw()));
-        drop(handled.map_err(|cause| StartupError::while_doing("handling signals", cause))?);
+        drop(signals(SignalKind::from_raw(signal_number.as_raw()))?);
     }
     Ok(())
 }
@@ -106,7 +107,6 @@ pub(crate) fn raise_open_file_limit(connections_max: usize, database_connections
     }
 }
 
-/// Returns the maximum number of open files.
 fn open_files_max(connections_max: usize, database_connections_max: usize) -> u64 {
     let files = database_connections_max
         .saturating_mul(DESCRIPTORS_PER_DATABASE_CONNECTION)

@@ -88,7 +88,6 @@ struct LogWriter {
 /// Writes the remaining lines on drop.
 pub(crate) struct LogGuard(Arc<Shared>);
 
-/// Writes one line.
 struct LineWriter<'a> {
     writer: &'a LogWriter,
     is_urgent: bool,

@@ -95,7 +95,7 @@ pub async fn back_up(
     may_replace: bool,
     progressed: impl FnMut(u64, u64),
 ) -> Result<BackedUp, BackupError> {
-    let reader = sqlite::open_file(source)?;
+    let reader = sqlite::open_file(source).await?;
     let applied = migrations::applied(&reader);
     let applied = applied.await.map_err(BackupError::NotCopied)?;
     if applied.is_empty() {
@@ -277,7 +277,7 @@ async fn verify(
         path: copy.to_owned(),
         ..source.clone()
     };
-    let reader = sqlite::open_file(&options)?;
+    let reader = sqlite::open_file(&options).await?;
     let read = verify_open(&reader, applied).await;
     reader.close().await;
     read

@@ -60,6 +60,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseOpenE
         .await
         .map_err(not_opened)?,
         reader: SqliteReaders::open(readers, options.readers_max, options.wait_max)
+            .await
             .map(Connections::Sqlite)
             .map_err(not_opened)?,
         watch: Some(Arc::clone(&watch)),
@@ -78,7 +79,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseOpenE
 /// Reads the schema of the file once, or checks that a server can create an absent file.
 pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     require_creatable(options)?;
-    match open_file(options) {
+    match open_file(options).await {
         Ok(reader) => {
             let read = reader.fetch_all(statement(READ)).await;
             reader.close().await;
@@ -94,14 +95,14 @@ pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseOpenErr
 pub(crate) async fn open_to_read(
     options: &SqliteOptions,
 ) -> Result<Connections, DatabaseOpenError> {
-    let reader = open_file(options)?;
+    let reader = open_file(options).await?;
     let database = options.path.display().to_string();
     require_current(&database, &reader, &migrations()).await?;
     Ok(reader)
 }
 
 /// Opens an existing file with any schema, without changing it.
-pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseOpenError> {
+pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseOpenError> {
     let path = &options.path;
     let exists = path.try_exists();
     if !exists.map_err(|source| not_opened(path, source))? {
@@ -113,7 +114,7 @@ pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, Database
         ..read_only(options)
     };
     let file = SqliteFile::unwatched(settings);
-    let reader = SqliteReaders::open(file, options.readers_max, options.wait_max);
+    let reader = SqliteReaders::open(file, options.readers_max, options.wait_max).await;
     reader
         .map(Connections::Sqlite)
         .map_err(|source| not_opened(path, source))

@@ -43,7 +43,6 @@ const SOURCES: &str = "tests/clients";
 const OUTPUTS: &str = "target/clients";
 const RECIPES: &str = "host/xtask/src/clients.rs";
 
-/// Builds a program from a Go module.
 fn build_go(folder: &Path, output: &Path) -> Result<(), NotBuilt> {
     let go = |arguments: &[&str]| {
         let mut go = toolchains::command("go");

@@ -20,30 +20,19 @@ pub(crate) struct NpmEnvironment {
 impl NpmEnvironment {
     /// Installs the packages, unless they are already installed in these versions.
     pub(crate) fn ensure(self) -> Result<(), StepError> {
-        let (pinned, folder) = (step::workspace().join(self.pinned), self.path());
-        let wanted = read(&pinned.join(LOCK))?;
-        let installed = folder.join(NPM_INSTALLED);
-        if fs::read_to_string(&installed)
-            .is_ok_and(|versions_installed| versions_installed == wanted)
-        {
-            return Ok(());
-        }
-        eprintln!(
-            "xtask: installing the packages in {}/{LOCK} to {}",
-            self.pinned, self.folder
-        );
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).map_err(|cause| StepError::new(self.folder, cause))?;
-        for file in [MANIFEST, LOCK] {
-            fs::copy(pinned.join(file), folder.join(file))
-                .map_err(|cause| StepError::new(file, cause))?;
-        }
-        let mut npm = Command::new("npm");
-        // Not `npm ci`, which requires the packages for all other systems, too.
-        npm.args(["install", "--no-save", "--ignore-scripts"]);
-        npm.args(["--no-audit", "--no-fund", "--loglevel", "error"]);
-        step::run_over_network(npm.current_dir(&folder))?;
-        fs::write(&installed, wanted).map_err(|cause| StepError::new(NPM_INSTALLED, cause))
+        let pinned = step::workspace().join(self.pinned);
+        install_unless_current(&self.path(), &pinned.join(LOCK), NPM_INSTALLED, |folder| {
+            fs::create_dir_all(folder).map_err(|cause| StepError::new(self.folder, cause))?;
+            for file in [MANIFEST, LOCK] {
+                fs::copy(pinned.join(file), folder.join(file))
+                    .map_err(|cause| StepError::new(file, cause))?;
+            }
+            let mut npm = Command::new("npm");
+            // Not `npm ci`, which requires the packages for all other systems, too.
+            npm.args(["install", "--no-save", "--ignore-scripts"]);
+            npm.args(["--no-audit", "--no-fund", "--loglevel", "error"]);
+            step::run_over_network(npm.current_dir(folder))
+        })
     }
 
     /// Returns the folder of the installation.
@@ -52,8 +41,24 @@ impl NpmEnvironment {
     }
 }
 
-fn read(path: &Path) -> Result<String, StepError> {
-    fs::read_to_string(path).map_err(|cause| StepError::new(path.display(), cause))
+/// Installs packages into a folder, unless its marker contains the same text as the file that lists their versions.
+fn install_unless_current(
+    folder: &Path,
+    versions: &Path,
+    marker: &str,
+    install: impl FnOnce(&Path) -> Result<(), StepError>,
+) -> Result<(), StepError> {
+    let wanted = fs::read_to_string(versions);
+    let wanted = wanted.map_err(|cause| StepError::new(versions.display(), cause))?;
+    let marker = folder.join(marker);
+    if fs::read_to_string(&marker).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    let (shown, target) = (versions.display(), folder.display());
+    eprintln!("xtask: installing the packages in {shown} to {target}");
+    let _ = fs::remove_dir_all(folder);
+    install(folder)?;
+    fs::write(&marker, wanted).map_err(|cause| StepError::new(marker.display(), cause))
 }
 
 pub(crate) const MANIFEST: &str = "package.json";
@@ -62,7 +67,6 @@ const LOCK: &str = "package-lock.json";
 /// The file that marks a complete installation.
 const NPM_INSTALLED: &str = "installed.json";
 
-/// An environment.
 #[derive(Clone, Copy)]
 pub(crate) struct PythonEnvironment {
     /// Its folder, from the workspace's root.
@@ -99,25 +103,13 @@ impl PythonEnvironment {
         self,
         make: impl FnOnce() -> Result<Command, StepError>,
     ) -> Result<(), StepError> {
-        let wanted = step::workspace().join(self.requirements);
-        let versions = fs::read_to_string(&wanted)
-            .map_err(|cause| StepError::new(self.requirements, cause))?;
-        let installed = self.path().join(PYTHON_INSTALLED);
-        if fs::read_to_string(&installed)
-            .is_ok_and(|versions_installed| versions_installed == versions)
-        {
-            return Ok(());
-        }
-        eprintln!(
-            "xtask: installing the packages in {} to {}",
-            self.requirements, self.folder
-        );
-        let _ = fs::remove_dir_all(self.path());
-        let mut python = make()?;
-        python.args(["-m", "pip", "install", "--quiet"]);
-        python.args(["--disable-pip-version-check", "--requirement"]);
-        step::run_over_network(python.arg(wanted))?;
-        fs::write(&installed, versions).map_err(|cause| StepError::new(PYTHON_INSTALLED, cause))
+        let requirements = step::workspace().join(self.requirements);
+        install_unless_current(&self.path(), &requirements, PYTHON_INSTALLED, |_| {
+            let mut python = make()?;
+            python.args(["-m", "pip", "install", "--quiet"]);
+            python.args(["--disable-pip-version-check", "--requirement"]);
+            step::run_over_network(python.arg(&requirements))
+        })
     }
 
     fn path(self) -> PathBuf {
@@ -132,14 +124,7 @@ fn make(environment: &Path) -> Result<(), StepError> {
     };
     make().or_else(|_| {
         let _ = fs::remove_dir_all(environment);
-        let mut install = Command::new("apt-get");
-        install.args([
-            "install",
-            "--yes",
-            "--no-install-recommends",
-            "python3-venv",
-        ]);
-        step::run_over_network(&mut install).and_then(|()| make())
+        step::install_package("python3-venv").and_then(|()| make())
     })
 }
 

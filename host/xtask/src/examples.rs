@@ -70,7 +70,6 @@ fn inputs(folder: &Path) -> [PathBuf; 3] {
     ]
 }
 
-/// Formats an error with its causes.
 fn with_causes(error: &dyn Error) -> String {
     let causes = iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

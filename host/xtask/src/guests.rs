@@ -81,7 +81,6 @@ pub(crate) fn shipped_components() -> Result<Vec<String>, StepError> {
     Ok(names.collect())
 }
 
-/// Returns the packages of the shipped plugins.
 pub(crate) fn shipped_packages() -> Result<Vec<String>, StepError> {
     let mut packages = crates(&step::workspace().join("plugins"), PLUGIN_PREFIX)?;
     packages.retain(|package| package != SUPPORT);
@@ -97,7 +96,6 @@ fn component_file(package: &str) -> String {
 
 /// The library that the plugins share.
 const SUPPORT: &str = "keywright-plugin-support";
-/// The prefix of the names of plugin packages.
 const PLUGIN_PREFIX: &str = "keywright-plugin-";
 const TEST_GUEST_PREFIX: &str = "keywright-guest-";
 
@@ -145,7 +143,6 @@ fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepError> {
     Ok(packages)
 }
 
-/// The target triple of every guest.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
 /// Installs the target if the toolchain lacks it.

@@ -1,6 +1,6 @@
 //! External programs for tests.
 
-use std::{path::PathBuf, process::Command};
+use std::path::PathBuf;
 
 use crate::{
     environments::{NpmEnvironment, PythonEnvironment},
@@ -31,9 +31,7 @@ fn ensure_packages() {
             continue;
         }
         eprintln!("xtask: installing {package} for {program}");
-        let mut install = Command::new("apt-get");
-        install.args(["install", "--yes", "--no-install-recommends", package]);
-        if let Err(StepError(reason)) = step::run_over_network(&mut install) {
+        if let Err(StepError(reason)) = step::install_package(package) {
             eprintln!(
                 "xtask: {program} is missing and can't be installed; tests that need it are skipped: {reason}"
             );
@@ -85,7 +83,6 @@ fn ensure_schemathesis() {
     }
 }
 
-/// The environment of schemathesis.
 const SCHEMATHESIS: PythonEnvironment = PythonEnvironment {
     folder: "target/schemathesis",
     requirements: "tests/api/description/requirements.txt",

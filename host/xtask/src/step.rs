@@ -48,6 +48,11 @@ pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepError> {
     run(command)
 }
 
+pub(crate) fn install_package(name: &str) -> Result<(), StepError> {
+    let mut install = Command::new("apt-get");
+    run_over_network(install.args(["install", "--yes", "--no-install-recommends", name]))
+}
+
 /// Runs a program in the workspace's root, and returns its standard output. Shows its errors.
 pub(crate) fn output(command: &mut Command) -> Result<String, StepError> {
     let shown = format!("{command:?}");

@@ -64,7 +64,6 @@ fn tested(program: &Path, components: &Path) -> Result<String, StepError> {
 /// The variable that the server's `plugins.rs` reads when it is compiled.
 const VARIABLE: &str = "KEYWRIGHT_TESTED_COMPONENTS";
 
-/// The file of the list, next to the components.
 const LIST_FILE: &str = "tested.txt";
 
 #[cfg(test)]

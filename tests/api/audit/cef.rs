@@ -208,7 +208,7 @@ async fn send_in_each_input(server: &Server, text: &str) -> Vec<Response> {
 
 #[tokio::test]
 async fn a_json_event_is_one_line_with_the_escaped_input() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for text in ODD_TEXTS {
         let responses = send_in_each_input(&server, text).await;
         let trail = server.audit_trail();

@@ -12,7 +12,7 @@ use crate::given;
 
 #[tokio::test]
 async fn an_event_names_actor_action_resource_source_and_status() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let before = Utc::now().timestamp_millis();
     let version = given::set_value(&server, "/a", "v").await;
     let response = server
@@ -59,7 +59,7 @@ async fn an_event_names_actor_action_resource_source_and_status() {
 
 #[tokio::test]
 async fn the_event_of_a_search_contains_its_terms() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (query, details) in [
         ("path=/a", json!({"path": "/a"})),
         ("path=", json!({"path": ""})),
@@ -83,10 +83,20 @@ async fn the_event_of_a_search_contains_its_terms() {
 
 #[tokio::test]
 async fn unknown_parameters_are_omitted_and_long_texts_truncated() {
-    let server = Server::start().await;
-    let unknown = "/api/v1/data?name=/a&access_token=secret&secret";
-    let event = events_of(&server, &server.get(unknown).await).remove(0);
-    assert_eq!(event["request"], "/api/v1/data?name=/a&not-shown&not-shown");
+    let server = Server::reused().await;
+    for (target, request) in [
+        (
+            "/api/v1/data?name=/a&access_token=secret&secret",
+            "/api/v1/data?name=/a&not-shown&not-shown",
+        ),
+        ("/api/v1/data;x", "/api/v1/data;x"),
+        ("/info%2f..%2fapi%00", "/info%2f..%2fapi%00"),
+        ("/a%zz?name=/a&token=t", "/a%zz?name=/a&not-shown"),
+    ] {
+        let response = server.get(target).await.expect(404);
+        let event = events_of(&server, &response).remove(0);
+        assert_eq!(event["request"], request);
+    }
     let name = "n".repeat(5_000);
     let path = format!("/api/v1/data?name={name}");
     let response = server.get(&path).await.expect(404);
@@ -97,7 +107,7 @@ async fn unknown_parameters_are_omitted_and_long_texts_truncated() {
 
 #[tokio::test]
 async fn the_user_of_a_token_is_audited_by_id() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
     let user = server.as_user(id).await;
     let response = user.get("/api/v1/data?name=/a").await.expect(404);
@@ -157,7 +167,7 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 
 #[tokio::test]
 async fn a_read_has_one_event_per_returned_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for text in ["1", "2", "3"] {
         given::set_value(&server, "/a", text).await;
     }
@@ -172,7 +182,7 @@ async fn a_read_has_one_event_per_returned_version() {
 
 #[tokio::test]
 async fn interpolation_has_one_event_per_reference_and_at_least_one() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut ids = Vec::new();
     for name in ["/x", "/y", "/z"] {
         ids.push(given::id(
@@ -194,7 +204,7 @@ async fn interpolation_has_one_event_per_reference_and_at_least_one() {
 
 #[tokio::test]
 async fn bulk_regeneration_audits_the_id_of_each_new_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     for name in ["/a", "/b", "/c"] {
         given::generate_certificate(&server, name, json!({"ca": "/root"})).await;
@@ -212,7 +222,7 @@ async fn bulk_regeneration_audits_the_id_of_each_new_version() {
 
 #[tokio::test]
 async fn signing_a_certificate_is_audited_for_leaf_and_signer() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let response = server
         .generate(
@@ -232,7 +242,7 @@ async fn signing_a_certificate_is_audited_for_leaf_and_signer() {
 
 #[tokio::test]
 async fn a_deleted_credential_is_audited_by_id() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     let set = super::events(&server).remove(0);
     let response = server.delete("/api/v1/data?name=/a").await.expect(204);
@@ -245,7 +255,7 @@ async fn a_deleted_credential_is_audited_by_id() {
 
 #[tokio::test]
 async fn a_refused_caller_is_audited_with_operation_and_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let version = given::set_value(&server, "/a", "v").await;
     let stranger = server.as_client("stranger").await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
@@ -279,7 +289,7 @@ async fn a_refused_caller_is_audited_with_operation_and_name() {
 
 #[tokio::test]
 async fn a_failed_interpolation_audits_references_up_to_the_failure() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set(&server, "/json", "json", json!({"a": 1})).await;
     let reference = |name: &str| json!({"credentials": {"credhub-ref": name}});
     let document = json!({"s": [reference("/json"), reference("/absent")]});
@@ -294,7 +304,7 @@ async fn a_failed_interpolation_audits_references_up_to_the_failure() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_audited() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = json!({"name": "/a", "type": "value", "value": "v".repeat(2 * 1024 * 1024)});
     let response = server.put("/api/v1/data", body).await.expect(413);
     let events = events_of(&server, &response);
@@ -304,7 +314,7 @@ async fn a_body_over_the_limit_is_audited() {
 
 #[tokio::test]
 async fn read_only_mode_changes_and_refusals_are_audited() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mode = json!({"read_only_mode": true});
     let switched = server.post("/management", mode.clone()).await.expect(200);
     let refused = server.set("/a", "value", json!("v")).await.expect(503);
@@ -327,7 +337,7 @@ async fn read_only_mode_changes_and_refusals_are_audited() {
 
 #[tokio::test]
 async fn open_and_unauthenticated_requests_are_not_audited() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for path in [
         "/info",
         "/health",

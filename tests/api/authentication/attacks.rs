@@ -19,7 +19,7 @@ use crate::given;
 
 #[tokio::test]
 async fn a_token_with_a_wrong_signature_is_invalid_even_if_expired() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     let by_another_key =
         |claims: &Value| sign(&mint.header(), claims, Algorithm::RS256, &other_key());
@@ -34,7 +34,7 @@ async fn a_token_with_a_wrong_signature_is_invalid_even_if_expired() {
 
 #[tokio::test]
 async fn an_unsigned_token_is_invalid_with_any_algorithm() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     for algorithm in ["none", "None", "NONE", "", "RS256", "HS256"] {
         let mut header = mint.header();
@@ -48,7 +48,7 @@ async fn an_unsigned_token_is_invalid_with_any_algorithm() {
 
 #[tokio::test]
 async fn a_token_of_the_trusted_key_with_another_algorithm_is_invalid() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     for (name, algorithm) in [
         ("RS384", Algorithm::RS384),
@@ -66,7 +66,7 @@ async fn a_token_of_the_trusted_key_with_another_algorithm_is_invalid() {
 
 #[tokio::test]
 async fn a_key_in_the_header_is_not_trusted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     let base_url = server.base_url();
     let other_modulus = "sXchDaQebHnPiGvyDOAT4saGEUetSyo9MKLOoWFsueri23bOdgWp4Dy1WlUzewbgBHod5pcM9H95GQRV3JDXboIRROSBigeC5yjU1hGzHHyXss8UDprecbAYxknTcQkhslANGRUZmdTOQ5qTRsLAt6BTYuyvVRdhS8exSZEy_c4gs_7svlJJQ4H9_NxsiIoLwAEk7-Q3UXERGYw_75IDrGA84-lA_-Ct4eTlXHBIY2EaV7t7LjJaynVJCpkv4LKjTTAumiGUIuQhrNhZLuF_RJLqHpM2kgWFLU7-VTdL1VbC2tejvcI2BlMkEpk1BzBZI0KQB0GaDWFLN-aEAw3vRw";
@@ -94,7 +94,7 @@ async fn a_key_in_the_header_is_not_trusted() {
 
 #[tokio::test]
 async fn a_key_id_does_not_make_another_key_trusted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     for key_id in [
         json!(""),
@@ -133,7 +133,7 @@ const BEYOND_SKEW_SECONDS: i64 = 120;
 
 #[tokio::test]
 async fn invalid_past_and_future_times_are_refused() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     let now = seconds_since_epoch();
     let (invalid, expired) = ("invalid_token", "access_token_expired");
@@ -171,7 +171,7 @@ async fn invalid_past_and_future_times_are_refused() {
 
 #[tokio::test]
 async fn a_duplicate_claim_is_refused_in_either_order() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     let claims = mint.claims();
     let now = seconds_since_epoch();
@@ -204,7 +204,7 @@ async fn a_duplicate_claim_is_refused_in_either_order() {
 
 #[tokio::test]
 async fn duplicate_and_critical_header_fields_are_refused() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     let key_id = mint.header()["kid"].as_str().unwrap().to_owned();
     for header in [
@@ -246,7 +246,7 @@ async fn duplicate_and_critical_header_fields_are_refused() {
 
 #[tokio::test]
 async fn a_token_within_a_token_is_refused() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     for header in [
         mint.header().to_string(),
@@ -265,7 +265,7 @@ async fn a_token_within_a_token_is_refused() {
 
 #[tokio::test]
 async fn a_token_in_another_encoding_is_refused() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let token = server.token();
     let parts: Vec<&str> = token.split('.').collect();
     let [header, payload, signature] = parts.as_slice() else {
@@ -309,7 +309,7 @@ async fn a_token_in_another_encoding_is_refused() {
 
 #[tokio::test]
 async fn a_token_has_at_most_16_kibibytes() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     let sized = |characters: usize| {
         let token = mint.token(&mint.claims_with("padding", json!("x".repeat(characters))));
@@ -337,7 +337,7 @@ async fn a_token_has_at_most_16_kibibytes() {
 
 #[tokio::test]
 async fn a_token_with_the_public_key_as_hmac_secret_is_invalid() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     let keys = server
         .send(server.request(Method::GET, "/identity/token_keys"))
@@ -375,7 +375,7 @@ async fn a_token_with_the_public_key_as_hmac_secret_is_invalid() {
 
 #[tokio::test]
 async fn a_name_in_a_token_has_at_most_255_characters() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mint = Mint::of(&server).await;
     for (claim, form) in [
         ("sub", json!(1)),

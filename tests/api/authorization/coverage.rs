@@ -1,9 +1,8 @@
 //! The names, ids and list entries that a permission covers.
 
-use keywright_harness::{Caller, Options, Server};
+use keywright_harness::{Caller, ReusedServer, Server};
 use serde_json::{Value, json};
 
-use super::permission;
 use crate::given::{self, generate_certificate, set_value};
 
 // Permissions are independent of credentials. Their paths are case-sensitive, unlike the names of credentials.
@@ -94,14 +93,12 @@ async fn certificate_requests_by_id_need_permission_on_stored_casing() {
     }
 }
 
-async fn server_with(permissions: &[(&str, &[&str])]) -> (Server, Caller) {
-    let actor = ["uaa-client:caller".to_owned()];
-    let sections: String = permissions
-        .iter()
-        .map(|(path, operations)| permission(path, &actor, operations))
-        .collect();
-    let server = Server::start_with(&Options::default().extra(&sections)).await;
+async fn server_with(permissions: &[(&str, &[&str])]) -> (ReusedServer, Caller) {
+    let server = Server::reused().await;
     let caller = server.as_client("caller").await;
+    for (path, operations) in permissions {
+        server.grant(path, caller.actor(), operations).await;
+    }
     (server, caller)
 }
 
@@ -185,13 +182,9 @@ async fn an_unreadable_expiring_link_has_no_name_or_version() {
 
 /// Starts a server with a chain of certificates. `/ca` expires first. It signed `/a/nested` and `/hidden/other`;
 /// `/a/nested` signed `/a/b/leaf`, the newest certificate. The returned client may read `paths`.
-async fn server_with_chain(paths: &[&str]) -> (Server, Caller) {
-    let actor = ["uaa-client:reader".to_owned()];
-    let sections: String = paths
-        .iter()
-        .map(|path| permission(path, &actor, &["read"]))
-        .collect();
-    let server = Server::start_with(&Options::default().extra(&sections)).await;
+async fn server_with_chain(paths: &[&str]) -> (ReusedServer, Caller) {
+    let permissions: Vec<_> = paths.iter().map(|path| (*path, &["read"][..])).collect();
+    let (server, reader) = server_with(&permissions).await;
     for (name, parameters) in [
         ("/ca", json!({"is_ca": true, "duration": 20})),
         (
@@ -203,7 +196,6 @@ async fn server_with_chain(paths: &[&str]) -> (Server, Caller) {
     ] {
         generate_certificate(&server, name, parameters).await;
     }
-    let reader = server.as_client("reader").await;
     (server, reader)
 }
 

@@ -49,7 +49,7 @@ const BAD_REQUESTS: &str = r#"
 
 #[tokio::test]
 async fn a_bad_body_is_reported_before_a_missing_permission() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/it", "v").await;
     let stranger = server.as_client("stranger").await;
     let certificate = "/api/v1/certificates/7c3b2d1e-0000-4000-8000-000000000000";

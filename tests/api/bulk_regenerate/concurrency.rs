@@ -43,7 +43,7 @@ async fn a_kill_during_bulk_regeneration_changes_nothing() {
 
 #[tokio::test]
 async fn a_failing_certificate_is_named_and_nothing_is_written() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
     for name in ["/a", "/stuck", "/z"] {

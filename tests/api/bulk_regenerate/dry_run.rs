@@ -31,7 +31,7 @@ fn below_root() -> Value {
 
 #[tokio::test]
 async fn a_dry_run_lists_signed_certificates_and_changes_nothing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/inner", Some("/root")).await;
     leaf(&server, "/leaf", "/inner").await;
@@ -67,7 +67,7 @@ async fn a_dry_run_lists_credentials_of_a_replaced_plugin() {
 /// The stored version of `/inner` has no private key, but its new version will have one.
 #[tokio::test]
 async fn a_dry_run_accepts_a_ca_whose_stored_version_cannot_sign() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = external_certificates::authority("root");
     let inner = root.sign_authority("inner");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -86,7 +86,7 @@ async fn a_dry_run_accepts_a_ca_whose_stored_version_cannot_sign() {
 
 #[tokio::test]
 async fn missing_permissions_are_403_and_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/inner", Some("/root")).await;
     leaf(&server, "/leaf", "/inner").await;
@@ -113,7 +113,7 @@ async fn missing_permissions_are_403_and_404() {
 
 #[tokio::test]
 async fn an_unreadable_ca_of_another_chain_is_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/other", None).await;
     leaf(&server, "/moved", "/root").await;
@@ -156,7 +156,7 @@ async fn a_type_without_a_plugin_is_400() {
 
 #[tokio::test]
 async fn a_ca_that_cannot_sign_is_400_or_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     let root = external_certificates::authority("root");
@@ -181,7 +181,7 @@ async fn a_ca_that_cannot_sign_is_400_or_404() {
 
 #[tokio::test]
 async fn a_ca_with_only_a_transitional_version_is_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     let root = Certificate::named(&server, "/root").await;
@@ -195,7 +195,7 @@ async fn a_ca_with_only_a_transitional_version_is_404() {
 
 #[tokio::test]
 async fn a_value_that_cannot_be_recovered_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     let p521 = include_str!("../../../plugins/certificate/tests/keys/p521.pem");
@@ -216,7 +216,7 @@ async fn a_value_that_cannot_be_recovered_is_400() {
 
 #[tokio::test]
 async fn dry_and_real_runs_report_the_same_of_several_failures() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     let elsewhere = external_certificates::authority("elsewhere");
     for number in 0..6 {

@@ -126,7 +126,7 @@ async fn a_credential_without_write_permission_prevents_all_changes() {
 
 #[tokio::test]
 async fn invalid_requests_are_400_and_name_the_field() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let digest = "0".repeat(64);
     for (body, named) in [
         (json!({"generated_by": ""}), "generated_by"),

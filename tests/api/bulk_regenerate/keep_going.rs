@@ -104,7 +104,7 @@ async fn a_type_without_a_plugin_fails_and_others_are_regenerated() {
 
 #[tokio::test]
 async fn without_failures_the_list_is_empty() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     for (signed_by, regenerated) in [("/root", json!(["/leaf"])), ("/nowhere", json!([]))] {
@@ -116,7 +116,7 @@ async fn without_failures_the_list_is_empty() {
 
 #[tokio::test]
 async fn nothing_is_written_if_all_credentials_fail() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     set_with_unknown_signer(&server, "/leaf").await;
@@ -128,7 +128,7 @@ async fn nothing_is_written_if_all_credentials_fail() {
 
 #[tokio::test]
 async fn the_audit_trail_identifies_only_written_versions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     for name in ["/leaf", "/stuck"] {
         leaf(&server, name, "/root").await;
@@ -154,7 +154,7 @@ async fn the_audit_trail_identifies_only_written_versions() {
 
 #[tokio::test]
 async fn missing_permissions_refuse_the_whole_request() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     for name in ["/mine", "/theirs"] {
         leaf(&server, name, "/root").await;
@@ -181,7 +181,7 @@ async fn a_plugin_still_in_use_refuses_the_whole_request() {
 
 #[tokio::test]
 async fn keep_going_must_be_a_boolean() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = json!({"signed_by": "/root", "keep_going": "maybe"});
     let error = server.post(BULK_REGENERATE, body).await.expect(400).error();
     assert!(error.contains("keep_going"), "{error}");

@@ -14,7 +14,7 @@ use crate::{
 
 #[tokio::test]
 async fn exactly_the_certificates_below_the_ca_are_regenerated_once() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/Middle", Some("/root")).await;
     authority(&server, "/lower", Some("/middle")).await;
@@ -44,7 +44,7 @@ async fn exactly_the_certificates_below_the_ca_are_regenerated_once() {
 
 #[tokio::test]
 async fn formerly_signed_certificates_regenerate_from_newest_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     let other = authority(&server, "/other", None).await;
     leaf(&server, "/moved", "/root").await;
@@ -62,7 +62,7 @@ async fn formerly_signed_certificates_regenerate_from_newest_version() {
 
 #[tokio::test]
 async fn the_newest_version_is_regenerated_even_if_transitional() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 17});
     let leaf = Certificate::generate(&server, "/leaf", leaf).await;
@@ -81,7 +81,7 @@ async fn the_newest_version_is_regenerated_even_if_transitional() {
 
 #[tokio::test]
 async fn new_versions_keep_parameters_and_drop_metadata() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     let body = json!({
         "name": "/leaf", "type": "certificate", "metadata": {"kept": false},
@@ -108,7 +108,7 @@ async fn new_versions_keep_parameters_and_drop_metadata() {
 
 #[tokio::test]
 async fn a_set_certificate_is_regenerated_from_its_own_contents() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = external_certificates::authority("root");
     let leaf = root.sign_leaf("leaf of another tool");
     for (name, value) in [
@@ -152,7 +152,7 @@ fn subject_and_names(version: &Value) -> (String, String) {
 
 #[tokio::test]
 async fn a_regenerated_ca_signs_with_its_new_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority(&server, "/root", None).await;
     for (name, ca) in [("/a", "/root"), ("/b", "/a"), ("/c", "/b")] {
         authority(&server, name, Some(ca)).await;
@@ -172,7 +172,7 @@ async fn a_regenerated_ca_signs_with_its_new_version() {
 
 #[tokio::test]
 async fn the_active_version_of_the_ca_signs() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     let renewed = server.regenerate("/root").await.expect(200).json();
@@ -184,7 +184,7 @@ async fn the_active_version_of_the_ca_signs() {
 /// below.
 #[tokio::test]
 async fn each_certificate_is_regenerated_after_its_signer() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     authority(&server, "/a", Some("/root")).await;
@@ -202,7 +202,7 @@ async fn each_certificate_is_regenerated_after_its_signer() {
 
 #[tokio::test]
 async fn cas_that_signed_each_other_are_regenerated_once() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/x", Some("/root")).await;
     let old_y = authority(&server, "/y", Some("/x")).await;
@@ -221,7 +221,7 @@ async fn cas_that_signed_each_other_are_regenerated_once() {
 
 #[tokio::test]
 async fn a_transitional_version_signs_only_after_promotion() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let active = authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     let root = Certificate::named(&server, "/root").await;
@@ -237,7 +237,7 @@ async fn a_transitional_version_signs_only_after_promotion() {
 
 #[tokio::test]
 async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/a", Some("/root")).await;
     let active = authority(&server, "/a", Some("/a")).await;
@@ -252,7 +252,7 @@ async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
 
 #[tokio::test]
 async fn a_ca_that_names_itself_as_ca_is_signed_by_its_active_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/a", Some("/root")).await;
     let old = external_certificates::authority("a");

@@ -349,7 +349,7 @@ async fn unchanged_trust_or_a_disabled_setting_adds_no_version() {
     on.regenerate("/root").await.expect(200);
     assert_eq!(given::versions(&on, "/leaf").await.len(), 1);
 
-    let off = Server::start().await;
+    let off = Server::reused().await;
     let (root, old) = root_and_leaf(&off).await;
     make_transitional(&root).await;
     for version in [old["id"].clone(), Value::Null] {

@@ -195,7 +195,7 @@ async fn regenerating_by_id_raises_inherited_and_requested_durations() {
 
 #[tokio::test]
 async fn without_minimums_nothing_is_raised() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"self_sign": true, "duration": 1});
     let version = generate_certificate(&server, "/own", parameters).await;
     assert_used(&version, 1, false);

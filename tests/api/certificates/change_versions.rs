@@ -19,7 +19,7 @@ async fn given_certificate(server: &Server) -> Certificate<'_> {
 
 #[tokio::test]
 async fn an_added_version_is_stored_unchanged_as_the_newest() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
     let value = json!({
@@ -42,7 +42,7 @@ async fn an_added_version_is_stored_unchanged_as_the_newest() {
 
 #[tokio::test]
 async fn flags_derive_from_the_certificate_and_generated_is_omitted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -77,7 +77,7 @@ async fn flags_derive_from_the_certificate_and_generated_is_omitted() {
 
 #[tokio::test]
 async fn ca_name_is_resolved_and_checked_as_on_set() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
     Certificate::set(&server, "/Root", json!({"certificate": root.certificate})).await;
@@ -112,7 +112,7 @@ async fn ca_name_is_resolved_and_checked_as_on_set() {
 
 #[tokio::test]
 async fn only_one_version_may_be_added_as_transitional() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = given_certificate(&server).await;
     let value = json!({"certificate": authority("next").certificate});
     for flag in [json!(true), json!("true")] {
@@ -134,7 +134,7 @@ async fn only_one_version_may_be_added_as_transitional() {
 
 #[tokio::test]
 async fn invalid_bodies_are_refused_and_add_no_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
     let pem = &root.certificate;
@@ -193,7 +193,7 @@ async fn invalid_bodies_are_refused_and_add_no_version() {
 
 #[tokio::test]
 async fn an_added_version_is_regenerated_like_a_set_one() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = given_certificate(&server).await;
     let root = authority("next");
     let body = json!({"value": {"certificate": root.certificate}});
@@ -208,7 +208,7 @@ async fn an_added_version_is_regenerated_like_a_set_one() {
 
 #[tokio::test]
 async fn a_value_over_64_kib_is_413() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
     let private_key = format!("{}{}", root.private_key, "\n".repeat(65_536));
@@ -222,7 +222,7 @@ async fn a_value_over_64_kib_is_413() {
 
 #[tokio::test]
 async fn deleting_a_version_returns_and_removes_it() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::set_times(&server, "/a", 3).await;
     let [newest, middle, oldest] = certificate.versions().await.try_into().unwrap();
     let deleted = certificate.delete_version(&given::id(&middle)).await;
@@ -241,7 +241,7 @@ async fn deleting_a_version_returns_and_removes_it() {
 
 #[tokio::test]
 async fn the_last_version_cannot_be_deleted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::set_times(&server, "/a", 1).await;
     let only = certificate.versions().await;
     for flag in [Value::Null, json!("latest")] {
@@ -255,7 +255,7 @@ async fn the_last_version_cannot_be_deleted() {
 
 #[tokio::test]
 async fn an_absent_version_or_one_of_another_credential_is_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::set_times(&server, "/a", 3).await;
     let other = Certificate::set_times(&server, "/other", 2).await;
     let value = given::set_value(&server, "/value", "text").await;
@@ -282,7 +282,7 @@ async fn an_absent_version_or_one_of_another_credential_is_404() {
 
 #[tokio::test]
 async fn deleting_the_transitional_version_allows_another() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::set_times(&server, "/a", 1).await;
     let body = json!({
         "value": {"certificate": authority("next").certificate}, "transitional": true,
@@ -314,7 +314,7 @@ async fn with_versions<'a>(
 
 #[tokio::test]
 async fn the_flag_moves_from_one_version_to_another() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (certificate, versions) = with_versions(&server, "/a", 3).await;
     for (moved, responded) in [
         (json!(versions[0]), vec![&versions[2], &versions[0]]),
@@ -354,7 +354,7 @@ async fn the_flag_moves_from_one_version_to_another() {
 
 #[tokio::test]
 async fn the_only_version_can_be_flagged_and_is_still_returned() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (certificate, versions) = with_versions(&server, "/a", 1).await;
     let response = certificate.move_transitional(json!(versions[0])).await;
     let current = array(&response.expect(200));
@@ -364,7 +364,7 @@ async fn the_only_version_can_be_flagged_and_is_still_returned() {
 
 #[tokio::test]
 async fn latest_is_the_newest_version_that_has_a_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let without = json!({"private_key": authority("x").private_key});
     let newest = given::set(&server, "/a", "certificate", without.clone()).await;
@@ -385,7 +385,7 @@ async fn latest_is_the_newest_version_that_has_a_certificate() {
 
 #[tokio::test]
 async fn a_version_of_another_certificate_cannot_be_transitional() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let response = certificate.move_transitional(json!(versions[0])).await;
     response.expect(200);
@@ -415,7 +415,7 @@ async fn a_version_of_another_certificate_cannot_be_transitional() {
 
 #[tokio::test]
 async fn invalid_bodies_are_refused_and_do_not_move_the_flag() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let response = certificate.move_transitional(json!(versions[0])).await;
     response.expect(200);

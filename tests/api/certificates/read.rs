@@ -23,7 +23,7 @@ fn names(summaries: &[Value]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_summary_lists_the_versions_newest_first_with_their_fields() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = Certificate::generate_root(&server, "/Root").await;
     let body = json!({"set_as_transitional": true});
     root.regenerate(body).await.expect(200);
@@ -54,7 +54,7 @@ async fn a_summary_lists_the_versions_newest_first_with_their_fields() {
 
 #[tokio::test]
 async fn a_name_is_found_in_any_casing_with_or_without_its_slash() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     Certificate::set(
         &server,
         "/a/Root",
@@ -72,7 +72,7 @@ async fn a_name_is_found_in_any_casing_with_or_without_its_slash() {
 
 #[tokio::test]
 async fn a_name_not_found_is_404_and_an_empty_or_repeated_one_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/v", "text").await;
     for name in ["/v", "/absent", "/a%20b", "/"] {
         let response = server.get(&format!("{CERTIFICATES}?name={name}")).await;
@@ -86,7 +86,7 @@ async fn a_name_not_found_is_404_and_an_empty_or_repeated_one_400() {
 
 #[tokio::test]
 async fn certificates_are_ordered_by_their_newest_versions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     assert_eq!(all(&server).await, [] as [Value; 0]);
     let value = json!({"certificate": authority("x").certificate});
     for name in ["/b", "/a", "/c", "/b"] {
@@ -106,7 +106,7 @@ async fn certificates_are_ordered_by_their_newest_versions() {
 
 #[tokio::test]
 async fn signed_by_is_the_name_of_a_known_signer() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -138,7 +138,7 @@ async fn signed_by_is_the_name_of_a_known_signer() {
 
 #[tokio::test]
 async fn the_signs_field_covers_older_versions_only_in_lists_by_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let first = authority("first");
     let second = authority("second");
     for (name, root) in [("/first", &first), ("/second", &second)] {
@@ -169,7 +169,7 @@ async fn the_signs_field_covers_older_versions_only_in_lists_by_name() {
 
 #[tokio::test]
 async fn an_unknown_expiry_is_empty_and_an_unknown_origin_omitted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let value = json!({"private_key": root.private_key});
     let certificate = Certificate::set(&server, "/a", value).await;
@@ -190,7 +190,7 @@ async fn an_unknown_expiry_is_empty_and_an_unknown_origin_omitted() {
 
 #[tokio::test]
 async fn all_versions_are_listed_as_when_read_by_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = Certificate::generate_root(&server, "/a").await;
     let body = json!({"set_as_transitional": true, "metadata": {"a": 1}});
     root.regenerate(body).await.expect(200);
@@ -205,7 +205,7 @@ async fn all_versions_are_listed_as_when_read_by_name() {
 
 #[tokio::test]
 async fn current_returns_the_active_and_then_the_transitional_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = Certificate::generate_root(&server, "/a").await;
     let body = json!({"set_as_transitional": true});
     root.regenerate(body).await.expect(200);
@@ -228,7 +228,7 @@ async fn current_returns_the_active_and_then_the_transitional_version() {
 
 #[tokio::test]
 async fn current_returns_a_lone_transitional_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
     let root = Certificate::generate(&server, "/a", parameters).await;
     root.move_transitional(json!("latest")).await.expect(200);
@@ -241,7 +241,7 @@ async fn current_returns_a_lone_transitional_version() {
 
 #[tokio::test]
 async fn an_invalid_current_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = Certificate::generate_root(&server, "/a").await;
     for query in ["current=maybe", "current=2", "current=true&current=true"] {
         let response = server.get(&root.path(&format!("versions?{query}"))).await;
@@ -256,7 +256,7 @@ const SEARCHES: [&str; 2] = ["path=", "name-like="];
 
 #[tokio::test]
 async fn a_certificate_with_only_a_transitional_version_is_not_found() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;
     for (flag, found) in [
@@ -288,7 +288,7 @@ async fn a_certificate_with_only_a_transitional_version_is_not_found() {
 
 #[tokio::test]
 async fn after_deleting_active_versions_a_certificate_is_not_found() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;
     let body = json!({"value": value, "transitional": true});
@@ -305,7 +305,7 @@ async fn after_deleting_active_versions_a_certificate_is_not_found() {
 
 #[tokio::test]
 async fn certificates_are_found_in_the_order_of_active_versions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = json!({"certificate": authority("root").certificate});
     let a = Certificate::set(&server, "/a", value.clone()).await;
     Certificate::set(&server, "/b", value.clone()).await;
@@ -322,7 +322,7 @@ async fn certificates_are_found_in_the_order_of_active_versions() {
 
 #[tokio::test]
 async fn expiry_searches_use_the_newest_version_of_any_kind() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"self_sign": true, "duration": 400});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
     let soon = "path=&expires-within-days=20";

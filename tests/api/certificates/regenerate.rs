@@ -15,7 +15,7 @@ use crate::{
 
 #[tokio::test]
 async fn the_body_and_all_its_fields_are_optional() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"key_type": "rsa", "self_sign": true, "duration": 17});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
     let path = certificate.path("regenerate");
@@ -41,7 +41,7 @@ async fn the_body_and_all_its_fields_are_optional() {
 
 #[tokio::test]
 async fn the_new_version_is_transitional_on_request() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     for (flag, is_transitional) in [
         (json!(true), true),
@@ -60,7 +60,7 @@ async fn the_new_version_is_transitional_on_request() {
 
 #[tokio::test]
 async fn a_second_transitional_version_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let body = json!({"set_as_transitional": true});
     certificate.regenerate(body.clone()).await.expect(200);
@@ -81,7 +81,7 @@ async fn a_second_transitional_version_is_400() {
 
 #[tokio::test]
 async fn a_certificate_with_only_a_transitional_version_is_refused() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let only = ids(&certificate.versions().await);
     let response = certificate.move_transitional(json!(only[0])).await;
@@ -98,7 +98,7 @@ async fn a_certificate_with_only_a_transitional_version_is_refused() {
 
 #[tokio::test]
 async fn the_newest_non_transitional_version_is_regenerated() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"self_sign": true, "duration": 17});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
     let newer = json!({"set_as_transitional": true, "duration": 30});
@@ -113,7 +113,7 @@ async fn the_newest_non_transitional_version_is_regenerated() {
 
 #[tokio::test]
 async fn metadata_is_kept_with_the_version_and_not_inherited() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let metadata = json!({"z": [1, null], "a": "b"});
     let body = json!({"metadata": metadata});
@@ -130,7 +130,7 @@ async fn metadata_is_kept_with_the_version_and_not_inherited() {
 
 #[tokio::test]
 async fn invalid_bodies_are_refused_and_add_no_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     for (body, status, named) in [
         (json!({"unknown": 1}), 422, "unknown"),
@@ -173,7 +173,7 @@ async fn invalid_bodies_are_refused_and_add_no_version() {
 
 #[tokio::test]
 async fn regenerating_a_set_certificate_needs_a_named_ca() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -218,7 +218,7 @@ async fn rsa_root(server: &Server) -> Certificate<'_> {
 
 #[tokio::test]
 async fn changes_of_key_length_and_duration_persist() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = rsa_root(&server).await;
     for (body, bits, days) in [
         (json!({"duration": 17}), 2048, 17),
@@ -244,7 +244,7 @@ async fn changes_of_key_length_and_duration_persist() {
 
 #[tokio::test]
 async fn values_refused_on_generate_are_refused_on_regenerate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = rsa_root(&server).await;
     for (field, values) in [
         (
@@ -282,7 +282,7 @@ async fn values_refused_on_generate_are_refused_on_regenerate() {
 
 #[tokio::test]
 async fn a_set_certificate_keeps_a_duration_above_the_limit() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let days = 4_000;
     let root = authority_for_days("root", days);
     let certificate =
@@ -308,7 +308,7 @@ fn allowed() -> Value {
 
 #[tokio::test]
 async fn a_newer_transitional_version_does_not_sign() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = Certificate::generate_root(&server, "/root").await;
     let body = json!({"set_as_transitional": true});
     root.regenerate(body).await.expect(200);
@@ -332,7 +332,7 @@ async fn a_newer_transitional_version_does_not_sign() {
 
 #[tokio::test]
 async fn a_newer_transitional_version_signs_if_allowed() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = Certificate::generate_root(&server, "/root").await;
     let leaf = Certificate::generate(&server, "/leaf", leaf()).await;
     let active = root.versions().await[0].clone();
@@ -352,7 +352,7 @@ async fn a_newer_transitional_version_signs_if_allowed() {
 
 #[tokio::test]
 async fn an_older_transitional_version_never_signs() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = Certificate::generate_root(&server, "/root").await;
     let leaf = Certificate::generate(&server, "/leaf", leaf()).await;
     let newer = root.regenerate(json!({})).await.expect(200).json();
@@ -365,7 +365,7 @@ async fn an_older_transitional_version_never_signs() {
 
 #[tokio::test]
 async fn a_ca_with_only_a_transitional_version_is_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = Certificate::generate_root(&server, "/root").await;
     let signed = Certificate::generate(&server, "/leaf", leaf()).await;
     let only = ids(&root.versions().await)[0].clone();

@@ -9,7 +9,7 @@ use crate::given;
 
 #[tokio::test]
 async fn clients_trusting_both_ca_versions_connect_at_every_step() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (root, leaf) = root_and_leaf(&server).await;
     let old = newest(&root).await;
 
@@ -41,7 +41,7 @@ async fn clients_trusting_both_ca_versions_connect_at_every_step() {
 
 #[tokio::test]
 async fn renewing_leaves_before_promotion_breaks_new_only_trust() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (root, leaf) = root_and_leaf(&server).await;
     let body = json!({"set_as_transitional": true});
     let new = root.regenerate(body).await.expect(200).json();

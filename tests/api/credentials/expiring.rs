@@ -13,7 +13,7 @@ use crate::{
 
 #[tokio::test]
 async fn certificates_that_expire_within_the_days_are_found() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for duration_days in [1, 10, 100] {
         generate_for_days(&server, &format!("/path/c{duration_days}"), duration_days).await;
     }
@@ -46,7 +46,7 @@ async fn certificates_that_expire_within_the_days_are_found() {
 
 #[tokio::test]
 async fn each_item_has_its_expiry() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let version = generate_for_days(&server, "/c", 10).await;
     let response = server
         .get("/api/v1/data?path=&expires-within-days=30")
@@ -62,7 +62,7 @@ async fn each_item_has_its_expiry() {
 
 #[tokio::test]
 async fn expired_certificates_are_found() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let expired = json!({"certificate": external_certificates::expired_certificate()});
     let version = given::set(&server, "/expired", "certificate", expired).await;
     assert_eq!(version["expiry_date"], "2002-01-01T00:00:00Z");
@@ -80,7 +80,7 @@ async fn expired_certificates_are_found() {
 
 #[tokio::test]
 async fn only_the_expiry_of_the_newest_version_is_compared() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     generate_for_days(&server, "/renewed", 5).await;
     let long_lived = json!({
         "name": "/renewed", "type": "certificate", "mode": "overwrite",
@@ -107,7 +107,7 @@ async fn generate_for_days(server: &Server, name: &str, duration_days: u32) -> V
 
 #[tokio::test]
 async fn a_leaf_that_outlives_its_ca_expires_with_it() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     let leaf =
         generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
@@ -123,7 +123,7 @@ async fn a_leaf_that_outlives_its_ca_expires_with_it() {
 
 #[tokio::test]
 async fn a_newer_transitional_version_does_not_hide_the_active_one() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let active =
         generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     let root = Certificate::named(&server, "/root").await;
@@ -146,7 +146,7 @@ async fn a_newer_transitional_version_does_not_hide_the_active_one() {
 
 #[tokio::test]
 async fn a_leaf_expires_with_the_ca_version_that_signed_it() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let old = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
     let renewed = json!({"duration": 900});
@@ -164,7 +164,7 @@ async fn a_leaf_expires_with_the_ca_version_that_signed_it() {
 
 #[tokio::test]
 async fn the_first_expiring_link_is_returned_at_any_depth() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 30})).await;
     let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 300});
     generate_certificate(&server, "/intermediate", intermediate).await;
@@ -216,7 +216,7 @@ async fn the_first_expiring_link_is_returned_at_any_depth() {
 
 #[tokio::test]
 async fn after_a_bulk_regeneration_leaves_expire_with_the_new_cas() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 900})).await;
     let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 20});
     generate_certificate(&server, "/intermediate", intermediate).await;
@@ -230,7 +230,7 @@ async fn after_a_bulk_regeneration_leaves_expire_with_the_new_cas() {
 
 #[tokio::test]
 async fn a_leaf_expires_with_a_deleted_or_never_stored_issuer() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     let leaf =
         generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
@@ -265,7 +265,7 @@ async fn a_leaf_expires_with_a_deleted_or_never_stored_issuer() {
 
 #[tokio::test]
 async fn certificates_without_an_active_version_are_omitted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     generate_certificate(&server, "/only", json!({"self_sign": true, "duration": 5})).await;
     given::set_value(&server, "/value", "v").await;
     let only = Certificate::named(&server, "/only").await;
@@ -278,7 +278,7 @@ async fn certificates_without_an_active_version_are_omitted() {
 
 #[tokio::test]
 async fn effective_must_be_a_boolean_and_needs_expires_within_days() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (query, named) in [
         ("path=&effective=true", "expires-within-days"),
         ("path=&expires-within-days=1&effective=maybe", "effective"),

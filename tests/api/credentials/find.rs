@@ -9,7 +9,7 @@ use crate::{certificates::Certificate, given};
 
 #[tokio::test]
 async fn a_path_finds_only_credentials_below_it() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let names = [
         "/a", "/a/b", "/a/bc", "/a/b/c", "/a/b/c/d", "/a-b/c", "/A/B/e", "/b/a/b/c", "/ab",
     ];
@@ -40,7 +40,7 @@ async fn a_path_finds_only_credentials_below_it() {
 
 #[tokio::test]
 async fn an_empty_path_or_text_finds_everything() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in ["/a", "/b/c", "/d/e/f"] {
         given::set_value(&server, name, "v").await;
     }
@@ -63,7 +63,7 @@ async fn an_empty_path_or_text_finds_everything() {
 
 #[tokio::test]
 async fn a_text_finds_names_that_contain_it_in_any_casing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in [
         "/deploy/Database",
         "/deploy/data",
@@ -97,7 +97,7 @@ async fn a_text_finds_names_that_contain_it_in_any_casing() {
 
 #[tokio::test]
 async fn every_character_of_a_search_is_literal() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in ["/p_q/a_b", "/pxq/axb", "/p.q/a.b", "/p(q)/a[b]", "/p-q/a:b"] {
         given::set_value(&server, name, "v").await;
     }
@@ -141,7 +141,7 @@ async fn every_character_of_a_search_is_literal() {
 
 #[tokio::test]
 async fn an_item_has_a_name_and_the_time_of_its_newest_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/Team/a", "old").await;
     let newest = given::set_value(&server, "/team/A", "new").await;
     for query in ["path=/TEAM", "name-like=TEAM"] {
@@ -156,7 +156,7 @@ async fn an_item_has_a_name_and_the_time_of_its_newest_version() {
 
 #[tokio::test]
 async fn the_last_written_credential_comes_first() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in ["/c", "/a", "/b", "/d"] {
         given::set_value(&server, name, "v").await;
     }
@@ -180,7 +180,7 @@ async fn the_last_written_credential_comes_first() {
 
 #[tokio::test]
 async fn no_match_is_an_empty_list() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for query in [
         "path=",
         "path=/a",
@@ -197,7 +197,7 @@ async fn no_match_is_an_empty_list() {
 
 #[tokio::test]
 async fn a_deleted_credential_is_not_found() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/path/kept", "v").await;
     given::set_value(&server, "/path/deleted", "v").await;
     let response = server.delete("/api/v1/data?name=/path/deleted").await;
@@ -221,7 +221,7 @@ async fn a_deleted_credential_is_not_found() {
 
 #[tokio::test]
 async fn credentials_of_every_type_are_found() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
     given::set_value(&server, "/t/value", "v").await;
     given::set(&server, "/t/json", "json", json!({})).await;
@@ -255,7 +255,7 @@ async fn credentials_of_every_type_are_found() {
 
 #[tokio::test]
 async fn a_long_list_is_complete() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for number in 0..250 {
         given::set_value(&server, &format!("/many/{number:03}"), "v").await;
     }
@@ -386,7 +386,7 @@ async fn only_readable_credentials_are_found() {
 
 #[tokio::test]
 async fn an_invalid_digest_or_conflicting_parameter_is_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let digits = "0".repeat(64);
     for (query, named) in [
         ("generated_by=".to_owned(), "generated_by"),

@@ -10,7 +10,7 @@ use crate::given;
 
 #[tokio::test]
 async fn all_versions_are_returned_newest_first() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut expected = Vec::new();
     for number in 0..12 {
         expected.insert(
@@ -24,7 +24,7 @@ async fn all_versions_are_returned_newest_first() {
 
 #[tokio::test]
 async fn generated_regenerated_and_set_versions_share_one_history() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let generated = given::generate(&server, "/p", "password", json!({})).await;
     let body = json!({"name": "/p"});
     let response = server.post("/api/v1/regenerate", body).await;
@@ -36,7 +36,7 @@ async fn generated_regenerated_and_set_versions_share_one_history() {
 
 #[tokio::test]
 async fn the_versions_parameter_limits_the_number_of_versions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for number in 0..5 {
         given::set_value(&server, "/a", &number.to_string()).await;
     }
@@ -63,7 +63,7 @@ async fn the_versions_parameter_limits_the_number_of_versions() {
 
 #[tokio::test]
 async fn the_current_version_is_the_newest_for_every_type() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = json!({"common_name": "c", "self_sign": true, "duration": 10});
     for (credential_type, parameters) in [
         ("password", json!({})),
@@ -88,7 +88,7 @@ async fn the_current_version_is_the_newest_for_every_type() {
 
 #[tokio::test]
 async fn an_absent_name_is_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a/b", "v").await;
     for name in ["/a", "/a/b/c", "/b", "/a/bb", "/a_b", "a%25", "a/_"] {
         for suffix in ["", "&current=true", "&versions=1"] {
@@ -103,7 +103,7 @@ async fn an_absent_name_is_404() {
 
 #[tokio::test]
 async fn a_value_is_returned_as_set() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, value) in [
         (
             "value",
@@ -136,7 +136,7 @@ async fn a_value_is_returned_as_set() {
 
 #[tokio::test]
 async fn a_json_value_keeps_the_order_of_its_fields_and_every_digit() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":1E2,"b":0.1234567890123456789}"#;
     let body = format!(r#"{{"name":"/j","type":"json","value":{value}}}"#);
     let set = server.authorized(Method::PUT, "/api/v1/data").body(body);
@@ -151,7 +151,7 @@ async fn a_json_value_keeps_the_order_of_its_fields_and_every_digit() {
 
 #[tokio::test]
 async fn reading_changes_nothing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate(&server, "/u", "user", json!({})).await;
     let first = given::versions(&server, "/u").await;
     for _ in 0..3 {
@@ -165,7 +165,7 @@ async fn reading_changes_nothing() {
 
 #[tokio::test]
 async fn replaced_versions_are_still_read_by_id() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut versions = Vec::new();
     for text in ["one", "two", "three"] {
         versions.push(given::set_value(&server, "/a", text).await);
@@ -180,7 +180,7 @@ async fn replaced_versions_are_still_read_by_id() {
 
 #[tokio::test]
 async fn a_version_reads_the_same_by_id_and_by_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
     for (credential_type, parameters) in [
         ("password", json!({})),
@@ -206,7 +206,7 @@ async fn a_version_reads_the_same_by_id_and_by_name() {
 
 #[tokio::test]
 async fn an_unknown_or_malformed_id_is_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let version = given::set_value(&server, "/a", "v").await;
     let id = given::id(&version);
     for unknown in [
@@ -229,7 +229,7 @@ async fn an_unknown_or_malformed_id_is_404() {
 
 #[tokio::test]
 async fn an_id_is_404_once_its_credential_is_deleted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let old = given::set_value(&server, "/a", "old").await;
     server.delete("/api/v1/data?name=/a").await.expect(204);
     let new = given::set_value(&server, "/a", "new").await;
@@ -247,7 +247,7 @@ async fn an_id_is_404_once_its_credential_is_deleted() {
 
 #[tokio::test]
 async fn deleting_removes_all_versions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut ids = Vec::new();
     for text in ["one", "two", "three"] {
         ids.push(given::id(&given::set_value(&server, "/a", text).await));
@@ -264,7 +264,7 @@ async fn deleting_removes_all_versions() {
 
 #[tokio::test]
 async fn deleting_an_absent_credential_is_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a/b", "v").await;
     for name in ["/absent", "/a", "/a/", "/a/b/c", "/a/_", "/a/%25", "%2A"] {
         let response = server.delete(&format!("/api/v1/data?name={name}")).await;
@@ -277,7 +277,7 @@ async fn deleting_an_absent_credential_is_404() {
 
 #[tokio::test]
 async fn no_other_credential_is_deleted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in ["/a", "/a/b", "/ab", "/b/a"] {
         given::set_value(&server, name, "v").await;
     }
@@ -288,7 +288,7 @@ async fn no_other_credential_is_deleted() {
 
 #[tokio::test]
 async fn an_issuer_can_be_deleted_and_its_certificates_stay() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true});
     given::generate(&server, "/root", "certificate", root).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root"});
@@ -306,7 +306,7 @@ async fn an_issuer_can_be_deleted_and_its_certificates_stay() {
 
 #[tokio::test]
 async fn a_delete_by_path_or_name_like_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a/b", "v").await;
     for query in ["path=/a", "name-like=a", "path="] {
         let response = server.delete(&format!("/api/v1/data?{query}")).await;

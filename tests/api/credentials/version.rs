@@ -10,7 +10,7 @@ use crate::{external_certificates, given};
 
 #[tokio::test]
 async fn every_version_begins_with_the_same_fields_in_order() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
     let authority = external_certificates::authority("root").certificate;
     let mut versions = vec![
@@ -52,7 +52,7 @@ async fn every_version_begins_with_the_same_fields_in_order() {
 
 #[tokio::test]
 async fn the_value_of_each_type_has_its_own_fields() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
     for (credential_type, parameters, expected) in [
         (
@@ -94,7 +94,7 @@ async fn the_value_of_each_type_has_its_own_fields() {
 
 #[tokio::test]
 async fn fields_that_were_not_set_are_null() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let authority = external_certificates::authority("root").certificate;
     for (credential_type, value, null) in [
         ("user", json!({"password": "p"}), &["username"][..]),
@@ -132,7 +132,7 @@ async fn fields_that_were_not_set_are_null() {
 
 #[tokio::test]
 async fn metadata_is_always_present_and_null_by_default() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/none", "v").await;
     given::generate(&server, "/generated", "password", json!({})).await;
     for name in ["/none", "/generated"] {
@@ -158,7 +158,7 @@ async fn metadata_is_always_present_and_null_by_default() {
 
 #[tokio::test]
 async fn metadata_is_not_inherited_by_later_versions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = json!({"name": "/a", "type": "password", "metadata": {"of": "the first"}});
     let response = server.post("/api/v1/data", body.clone()).await;
     let first = response.expect(200).json();
@@ -182,7 +182,7 @@ async fn metadata_is_not_inherited_by_later_versions() {
 
 #[tokio::test]
 async fn every_timestamp_is_utc_in_whole_seconds() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let before = chrono::Utc::now();
     let certificate = json!({"common_name": "c", "self_sign": true});
     let certificate = given::generate(&server, "/c", "certificate", certificate).await;
@@ -213,7 +213,7 @@ async fn every_timestamp_is_utc_in_whole_seconds() {
 
 #[tokio::test]
 async fn every_version_has_a_distinct_random_id_in_lower_case() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut ids = HashSet::new();
     for number in 0..20 {
         let version = given::set_value(&server, &format!("/{}", number % 3), "same").await;
@@ -229,7 +229,7 @@ async fn every_version_has_a_distinct_random_id_in_lower_case() {
 
 #[tokio::test]
 async fn certificate_fields_are_next_to_the_value() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"common_name": "c", "is_ca": true, "key_length": 2048, "duration": 9});
     let generated = given::generate(&server, "/g", "certificate", parameters).await;
     for (field, expected) in [
@@ -267,7 +267,7 @@ async fn certificate_fields_are_next_to_the_value() {
 
 #[tokio::test]
 async fn a_certificate_set_with_only_a_ca_name_has_no_expiry() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true});
     given::generate(&server, "/root", "certificate", root).await;
     let set = given::set(&server, "/c", "certificate", json!({"ca_name": "/root"})).await;

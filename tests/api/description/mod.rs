@@ -14,7 +14,7 @@ const PATHS: [&str; 2] = ["/openapi.json", "/docs"];
 
 #[tokio::test]
 async fn the_description_needs_no_token_and_equals_the_golden_file() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let golden = fs::read_to_string(workspace().join("host/api/openapi.json")).unwrap();
     let response = server
         .send(server.request(Method::GET, "/openapi.json"))
@@ -41,7 +41,7 @@ async fn the_documents_do_not_depend_on_the_configuration() {
 
 #[tokio::test]
 async fn the_page_loads_no_scripts_or_external_resources() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let response = server
         .send(server.request(Method::GET, "/docs/"))
         .await
@@ -74,7 +74,7 @@ async fn the_page_loads_no_scripts_or_external_resources() {
 
 #[tokio::test]
 async fn documents_are_served_in_read_only_mode_and_not_audited() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let on = json!({"read_only_mode": true});
     server.post("/management", on).await.expect(200);
     let before = server.audit_trail();
@@ -86,7 +86,7 @@ async fn documents_are_served_in_read_only_mode_and_not_audited() {
 
 #[tokio::test]
 async fn documents_support_get_and_head_only() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for path in PATHS {
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
             let response = server.send(server.authorized(method, path)).await;
@@ -99,7 +99,7 @@ async fn documents_support_get_and_head_only() {
 
 #[tokio::test]
 async fn described_types_have_the_schemas_of_their_plugins() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let description = server.get("/openapi.json").await.expect(200).json();
     let types = server.get("/api/v1/types").await.expect(200).json();
     for listed in types["types"].as_array().unwrap() {
@@ -140,7 +140,7 @@ fn sha256(text: &str) -> String {
 
 #[tokio::test]
 async fn permission_paths_are_accepted_up_to_the_described_length() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let document = server.get("/openapi.json").await.expect(200).json();
     let schema = document
         .pointer("/components/schemas/PermissionPath")
@@ -184,7 +184,7 @@ const ORDER: [(&str, &str); 13] = [
 
 #[tokio::test]
 async fn every_example_request_succeeds() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let description = server.get("/openapi.json").await.expect(200).json();
     let mut sent = 0;
     for (method, path) in ORDER {

@@ -56,7 +56,7 @@ pub(super) fn with(base: &Value, others: &Value) -> Value {
 
 #[tokio::test]
 async fn the_newest_version_is_compared() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (short, long) = (json!({"length": 10}), json!({"length": 50}));
     let became = converge(&server, "password", &short, &long).await;
     assert_eq!(became, Outcome::Written);
@@ -72,7 +72,7 @@ async fn the_newest_version_is_compared() {
 
 #[tokio::test]
 async fn every_parameter_is_compared_and_defaults_equal_absence() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let defaults = json!({
         "length": 30,
         "exclude_upper": false,
@@ -131,7 +131,7 @@ async fn every_parameter_is_compared_and_defaults_equal_absence() {
 
 #[tokio::test]
 async fn a_set_password_always_differs() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let thirty_letters = "abcdefghijABCDEFGHIJ0123456789";
     let set = given::set(&server, "/a", "password", json!(thirty_letters)).await;
     let became = converge_from(&server, &set, "password", &json!({})).await;
@@ -143,7 +143,7 @@ async fn a_set_password_always_differs() {
 
 #[tokio::test]
 async fn a_regenerated_password_still_has_its_parameters() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"length": 12, "include_special": true});
     given::generate(&server, "/a", "password", parameters.clone()).await;
     let regenerated = server.regenerate("/a").await.expect(200).json();
@@ -155,7 +155,7 @@ async fn a_regenerated_password_still_has_its_parameters() {
 
 #[tokio::test]
 async fn the_requested_username_is_compared() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (ada, grace) = (json!({"username": "ada"}), json!({"username": "grace"}));
     for (first, then, outcome) in [
         (&ada, &ada, Outcome::Kept),
@@ -176,7 +176,7 @@ async fn the_requested_username_is_compared() {
 
 #[tokio::test]
 async fn requesting_the_generated_username_adds_a_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let made = given::generate(&server, "/a", "user", json!({})).await;
     let requested = json!({"username": made["value"]["username"]});
     let became = converge_from(&server, &made, "user", &requested).await;
@@ -185,7 +185,7 @@ async fn requesting_the_generated_username_adds_a_version() {
 
 #[tokio::test]
 async fn the_deprecated_username_field_is_compared_too() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = json!({"name": "/a", "type": "user", "value": {"username": "ada"}});
     let response = server.post("/api/v1/data", body.clone()).await;
     let made = response.expect(200).json();
@@ -197,7 +197,7 @@ async fn the_deprecated_username_field_is_compared_too() {
 
 #[tokio::test]
 async fn a_set_user_always_differs() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = json!({"username": "ada", "password": "abcdefghijABCDEFGHIJ0123456789"});
     let set = server.set("/a", "user", value).await.expect(200).json();
     let same_name = json!({"username": "ada"});
@@ -207,7 +207,7 @@ async fn a_set_user_always_differs() {
 
 #[tokio::test]
 async fn after_a_regeneration_converge_compares_the_username() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.generate("/a", "user", json!({})).await.expect(200);
     let regenerated = server.regenerate("/a").await.expect(200).json();
     let with_name = json!({"username": regenerated["value"]["username"]});
@@ -221,7 +221,7 @@ async fn after_a_regeneration_converge_compares_the_username() {
 
 #[tokio::test]
 async fn the_key_length_is_compared() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for credential_type in ["rsa", "ssh"] {
         server.delete("/api/v1/data?name=/a").await;
         for (first, then, outcome) in [
@@ -243,7 +243,7 @@ async fn the_key_length_is_compared() {
 
 #[tokio::test]
 async fn the_ssh_comment_is_compared_and_empty_equals_absent() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (ada, grace) = (
         json!({"ssh_comment": "ada"}),
         json!({"ssh_comment": "grace"}),
@@ -268,7 +268,7 @@ async fn the_ssh_comment_is_compared_and_empty_equals_absent() {
 
 #[tokio::test]
 async fn a_set_key_is_kept_if_it_matches_the_parameters() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, parameters, other) in [
         ("rsa", json!({}), json!({"key_length": 3072})),
         ("rsa", json!({"key_length": 3072}), json!({})),
@@ -303,7 +303,7 @@ async fn a_set_key_is_kept_if_it_matches_the_parameters() {
 
 #[tokio::test]
 async fn a_key_whose_public_part_is_absent_or_unreadable_differs() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for credential_type in ["rsa", "ssh"] {
         server.delete("/api/v1/data?name=/a").await;
         let values: [Value; 3] = [

@@ -30,7 +30,7 @@ fn full() -> Value {
 
 #[tokio::test]
 async fn the_same_parameters_keep_the_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for parameters in [
         json!({"common_name": "leaf", "self_sign": true}),
         json!({"common_name": "root", "is_ca": true}),
@@ -43,7 +43,7 @@ async fn the_same_parameters_keep_the_certificate() {
 
 #[tokio::test]
 async fn equivalent_parameters_keep_the_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true});
     for (first, then) in [
         (
@@ -81,7 +81,7 @@ async fn equivalent_parameters_keep_the_certificate() {
 
 #[tokio::test]
 async fn a_change_of_any_parameter_adds_a_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for change in [
         json!({"common_name": "other"}),
         json!({"organization": "Other"}),
@@ -108,7 +108,7 @@ async fn a_change_of_any_parameter_adds_a_version() {
 
 #[tokio::test]
 async fn a_set_certificate_is_compared_by_its_contents() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let leaf = self_signed_leaf("leaf");
     let root = authority("root");
     let of_leaf = json!({"common_name": "leaf", "self_sign": true, "duration": DURATION_DAYS});
@@ -145,7 +145,7 @@ async fn a_set_certificate_is_compared_by_its_contents() {
 
 #[tokio::test]
 async fn a_credential_without_a_certificate_differs() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = json!({"ca": authority("root").certificate});
     let set = given::set(&server, "/a", "certificate", value).await;
     let parameters = json!({"common_name": "root", "is_ca": true});
@@ -155,7 +155,7 @@ async fn a_credential_without_a_certificate_differs() {
 
 #[tokio::test]
 async fn the_response_for_a_kept_certificate_has_duration_used_0() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"common_name": "root", "is_ca": true, "key_length": 3072});
     let made = given::generate(&server, "/a", "certificate", parameters.clone()).await;
     assert_eq!(made["duration_used"], 365);
@@ -168,7 +168,7 @@ async fn the_response_for_a_kept_certificate_has_duration_used_0() {
 
 #[tokio::test]
 async fn the_active_version_is_compared_not_a_newer_transitional_one() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = |days: u32| json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": days});
     let certificate = Certificate::generate(&server, "/a", parameters(30)).await;
     let active = certificate.versions().await[0].clone();
@@ -183,7 +183,7 @@ async fn the_active_version_is_compared_not_a_newer_transitional_one() {
 
 #[tokio::test]
 async fn a_lone_transitional_version_is_compared() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
     let certificate = Certificate::generate(&server, "/a", parameters.clone()).await;
     let only = certificate.versions().await[0].clone();
@@ -210,7 +210,7 @@ async fn with_root(name: &str, server: &Server) -> Value {
 
 #[tokio::test]
 async fn another_ca_adds_a_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     with_root("/root", &server).await;
     with_root("/other", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
@@ -224,7 +224,7 @@ async fn another_ca_adds_a_version() {
 
 #[tokio::test]
 async fn a_new_version_of_the_ca_adds_one_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     with_root("/root", &server).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root"});
     let made = given::generate(&server, "/a", "certificate", parameters.clone()).await;
@@ -238,7 +238,7 @@ async fn a_new_version_of_the_ca_adds_one_version() {
 
 #[tokio::test]
 async fn switching_between_ca_and_self_signed_adds_a_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     with_root("/root", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
     let by_itself = json!({"common_name": "leaf", "self_sign": true});
@@ -252,7 +252,7 @@ async fn switching_between_ca_and_self_signed_adds_a_version() {
 
 #[tokio::test]
 async fn a_leaf_set_with_ca_name_is_compared_by_its_ca() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
     given::set(&server, "/root", "certificate", stored.clone()).await;
@@ -277,7 +277,7 @@ async fn a_leaf_set_with_ca_name_is_compared_by_its_ca() {
 
 #[tokio::test]
 async fn a_leaf_set_with_a_ca_certificate_matches_any_ca_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
     server.set("/root", "certificate", stored).await.expect(200);
@@ -291,7 +291,7 @@ async fn a_leaf_set_with_a_ca_certificate_matches_any_ca_name() {
 
 #[tokio::test]
 async fn a_transitional_ca_version_adds_a_version_once_promoted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ecdsa-p256"});
     let root = Certificate::generate(&server, "/root", root).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});

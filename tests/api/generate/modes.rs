@@ -10,7 +10,7 @@ use crate::given;
 
 #[tokio::test]
 async fn overwrite_always_adds_a_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, parameters) in generatable() {
         let name = format!("/{credential_type}");
         let mut ids = BTreeSet::new();
@@ -28,7 +28,7 @@ async fn overwrite_always_adds_a_version() {
 
 #[tokio::test]
 async fn no_overwrite_creates_absent_and_keeps_existing_credentials() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let made = server
         .generate_in_mode("no-overwrite", "/a", "password", json!({}))
         .await
@@ -46,7 +46,7 @@ async fn no_overwrite_creates_absent_and_keeps_existing_credentials() {
 
 #[tokio::test]
 async fn no_overwrite_keeps_set_values() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let set = given::set(&server, "/a", "password", json!("mine")).await;
     let kept = server
         .generate_in_mode("no-overwrite", "/a", "password", json!({}))
@@ -56,7 +56,7 @@ async fn no_overwrite_keeps_set_values() {
 
 #[tokio::test]
 async fn no_overwrite_validates_parameters_of_existing_credentials() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate(&server, "/a", "password", json!({})).await;
     let parameters = json!({"length": 3});
     server
@@ -67,7 +67,7 @@ async fn no_overwrite_validates_parameters_of_existing_credentials() {
 
 #[tokio::test]
 async fn converge_is_the_default() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let made = given::generate(&server, "/a", "password", json!({})).await;
     let kept = given::generate(&server, "/a", "password", json!({})).await;
     assert_eq!(kept, made);
@@ -81,7 +81,7 @@ async fn converge_is_the_default() {
 
 #[tokio::test]
 async fn a_mode_other_than_the_three_exact_names_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for mode in [
         "Overwrite",
         "CONVERGE",
@@ -106,7 +106,7 @@ async fn a_mode_other_than_the_three_exact_names_is_400() {
 
 #[tokio::test]
 async fn the_legacy_overwrite_flag_selects_a_mode() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let made = given::generate(&server, "/a", "password", json!({})).await;
     for (overwrite, parameters, adds) in [
         (json!(false), json!({"length": 99}), false),
@@ -127,7 +127,7 @@ async fn the_legacy_overwrite_flag_selects_a_mode() {
 
 #[tokio::test]
 async fn the_mode_overrides_the_legacy_flag() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (mode, overwrite, adds) in [
         ("converge", false, true),
         ("converge", true, true),
@@ -145,7 +145,7 @@ async fn the_mode_overrides_the_legacy_flag() {
 
 #[tokio::test]
 async fn converge_finds_a_credential_in_any_casing_of_its_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let made = given::generate(&server, "/Path/Name", "password", json!({})).await;
     let kept = given::generate(&server, "path/name", "password", json!({})).await;
     assert_eq!(kept, made);
@@ -160,7 +160,7 @@ async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Response
 
 #[tokio::test]
 async fn metadata_is_not_inherited_by_a_generated_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let metadata = json!({"owner": "ops", "list": [1, null]});
     let response = generate_with(&server, "overwrite", metadata.clone()).await;
     let made = response.expect(200).json();
@@ -174,7 +174,7 @@ async fn metadata_is_not_inherited_by_a_generated_version() {
 
 #[tokio::test]
 async fn a_generate_that_keeps_the_version_keeps_its_metadata() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let response = generate_with(&server, "converge", json!({"n": 1})).await;
     let made = response.expect(200).json();
     for mode in ["converge", "no-overwrite"] {
@@ -187,7 +187,7 @@ async fn a_generate_that_keeps_the_version_keeps_its_metadata() {
 
 #[tokio::test]
 async fn metadata_over_7000_characters_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(7_000 - frame_characters);
     let response = generate_with(&server, "overwrite", json!({"a": longest})).await;

@@ -24,7 +24,7 @@ async fn refused(server: &Server, body: Value) -> String {
 
 #[tokio::test]
 async fn the_response_equals_a_later_get_without_issuance_fields() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, parameters) in generatable() {
         let name = format!("/{credential_type}");
         let mut made = given::generate(&server, &name, credential_type, parameters).await;
@@ -44,7 +44,7 @@ async fn the_response_equals_a_later_get_without_issuance_fields() {
 
 #[tokio::test]
 async fn parameters_are_optional_for_every_type_but_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, _) in generatable() {
         for body in [
             json!({"name": "/a", "type": credential_type}),
@@ -63,7 +63,7 @@ async fn parameters_are_optional_for_every_type_but_certificate() {
 
 #[tokio::test]
 async fn a_missing_or_unknown_type_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for body in [
         json!({"name": "/a"}),
         json!({"name": "/a", "type": null}),
@@ -77,7 +77,7 @@ async fn a_missing_or_unknown_type_is_400() {
 
 #[tokio::test]
 async fn value_and_json_cannot_be_generated() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for credential_type in ["value", "json", "JSON"] {
         for body in [
             json!({"name": "/a", "type": credential_type}),
@@ -90,7 +90,7 @@ async fn value_and_json_cannot_be_generated() {
 
 #[tokio::test]
 async fn an_unknown_field_is_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (field, value) in [
         ("additional_permissions", json!([])),
         ("colour", json!("red")),
@@ -106,7 +106,7 @@ async fn an_unknown_field_is_400_and_named() {
 
 #[tokio::test]
 async fn a_parameter_of_another_type_is_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, mut parameters) in generatable() {
         for (parameter, value, known_to) in [
             ("length", json!(20), &["password", "user"][..]),
@@ -131,7 +131,7 @@ async fn a_parameter_of_another_type_is_400_and_named() {
 
 #[tokio::test]
 async fn a_value_is_accepted_for_users_only() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, parameters) in generatable() {
         let body = json!({
             "name": "/a",
@@ -154,7 +154,7 @@ async fn a_value_is_accepted_for_users_only() {
 
 #[tokio::test]
 async fn parameters_of_another_json_type_are_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, _) in generatable() {
         for parameters in [json!([]), json!("length"), json!(30), json!(true)] {
             let body = json!({"name": "/a", "type": credential_type, "parameters": parameters});
@@ -165,7 +165,7 @@ async fn parameters_of_another_json_type_are_400() {
 
 #[tokio::test]
 async fn name_mode_type_and_parameters_are_checked_in_this_order() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut body = json!({
         "name": "",
         "mode": "sometimes",
@@ -189,7 +189,7 @@ async fn name_mode_type_and_parameters_are_checked_in_this_order() {
 
 #[tokio::test]
 async fn regenerate_true_works_like_the_regenerate_endpoint() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"length": 12, "include_special": true});
     let made = given::generate(&server, "/Path/A", "password", parameters).await;
     for name in ["/Path/A", "path/a"] {
@@ -207,7 +207,7 @@ async fn regenerate_true_works_like_the_regenerate_endpoint() {
 
 #[tokio::test]
 async fn metadata_comes_from_the_request_only() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = json!({"name": "/a", "type": "password", "metadata": {"n": 1}});
     server.post("/api/v1/data", body).await.expect(200);
     let body = json!({"name": "/a", "regenerate": true});
@@ -220,7 +220,7 @@ async fn metadata_comes_from_the_request_only() {
 
 #[tokio::test]
 async fn a_type_next_to_regenerate_is_ignored() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate(&server, "/a", "password", json!({})).await;
     for credential_type in ["password", "certificate", "nonsense"] {
         let body = json!({"name": "/a", "regenerate": true, "type": credential_type});
@@ -231,7 +231,7 @@ async fn a_type_next_to_regenerate_is_ignored() {
 
 #[tokio::test]
 async fn fields_next_to_regenerate_are_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate(&server, "/a", "password", json!({})).await;
     for field in ["mode", "overwrite", "parameters", "value", "colour"] {
         let mut body = json!({"name": "/a", "regenerate": true});
@@ -243,7 +243,7 @@ async fn fields_next_to_regenerate_are_400_and_named() {
 
 #[tokio::test]
 async fn an_unknown_name_is_404_and_a_malformed_one_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = json!({"name": "/nowhere", "regenerate": true});
     server.post("/api/v1/data", body).await.expect(404).error();
     for name in [

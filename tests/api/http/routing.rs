@@ -10,7 +10,7 @@ use crate::given;
 
 #[tokio::test]
 async fn a_trailing_slash_changes_nothing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let version = given::set(&server, "/a", "json", json!({"k": 1})).await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
     for path in ["/info", "/health", "/version", &by_id] {
@@ -40,7 +40,7 @@ async fn a_trailing_slash_changes_nothing() {
 
 #[tokio::test]
 async fn a_wrong_method_is_404_and_needs_a_token_like_its_path() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (method, path) in wrong_methods() {
         let response = server.send(server.authorized(method.clone(), path)).await;
         assert_eq!(
@@ -57,7 +57,7 @@ async fn a_wrong_method_is_404_and_needs_a_token_like_its_path() {
 
 #[tokio::test]
 async fn an_unknown_path_is_404_with_a_token_and_401_without() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for path in [
         "/",
         "/api",
@@ -66,6 +66,9 @@ async fn an_unknown_path_is_404_with_a_token_and_401_without() {
         "/api/v1/datas",
         "/api/v1/data/a/b",
         "/API/V1/DATA?name=/a",
+        "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
+        "/api/v1/certificates//versions",
+        "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/unknown",
         "/information",
     ] {
         let response = server.get(path).await;
@@ -79,7 +82,7 @@ async fn an_unknown_path_is_404_with_a_token_and_401_without() {
 
 #[tokio::test]
 async fn an_invalid_token_is_reported_before_all_other_errors() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (method, path, body) in [
         (Method::PUT, "/api/v1/data", "not json"),
         (Method::POST, "/api/v1/data", r#"{"unknown": 1}"#),
@@ -103,7 +106,7 @@ async fn an_invalid_token_is_reported_before_all_other_errors() {
 
 #[tokio::test]
 async fn the_content_type_is_checked_before_the_body() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let request = server
         .request(Method::PUT, "/api/v1/data")
         .bearer_auth(server.token())
@@ -118,7 +121,7 @@ async fn the_content_type_is_checked_before_the_body() {
 
 #[tokio::test]
 async fn a_bad_request_is_reported_before_an_absent_credential() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = json!({"name": "/absent", "unknown": 1});
     server.post("/api/v1/regenerate", body).await.expect(422);
     let response = server.get("/api/v1/data?name=/absent&versions=-1").await;
@@ -129,7 +132,7 @@ async fn a_bad_request_is_reported_before_an_absent_credential() {
 
 #[tokio::test]
 async fn a_bad_request_is_reported_before_conflicts_with_stored_data() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     let other_type_and_unknown: Value =
         json!({"name": "/a", "type": "password", "value": "v", "unknown": 1});
@@ -144,9 +147,23 @@ async fn a_bad_request_is_reported_before_conflicts_with_stored_data() {
     assert_eq!(given::versions(&server, "/a").await.len(), 1);
 }
 
-fn wrong_methods() -> [(Method, &'static str); 19] {
+fn wrong_methods() -> [(Method, &'static str); 31] {
     let by_id = "/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
+    let versions = "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/versions";
+    let version = "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/versions/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
     [
+        (Method::POST, "/api/v1/certificates"),
+        (Method::PUT, versions),
+        (Method::PATCH, versions),
+        (Method::DELETE, versions),
+        (Method::GET, version),
+        (Method::POST, version),
+        (Method::OPTIONS, "/info"),
+        (Method::OPTIONS, "/version"),
+        (Method::OPTIONS, "/management"),
+        (Method::OPTIONS, "/api/v1/interpolate"),
+        (Method::GET, "/api/v1/bulk-regenerate"),
+        (Method::PUT, "/api/v1/bulk-regenerate"),
         (Method::PATCH, "/api/v1/data"),
         (Method::GET, "/api/v1/regenerate"),
         (Method::PUT, "/api/v1/regenerate"),
@@ -169,11 +186,11 @@ fn wrong_methods() -> [(Method, &'static str); 19] {
     ]
 }
 
-// HEAD, which is supported wherever GET is, and OPTIONS, which no path supports.
+// HEAD, which is supported wherever GET is.
 
 #[tokio::test]
 async fn head_responds_like_get_without_a_body() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     for path in [
         "/info",
@@ -210,30 +227,11 @@ async fn head_responds_like_get_without_a_body() {
     }
 }
 
-#[tokio::test]
-async fn options_is_a_wrong_method_everywhere() {
-    let server = Server::start().await;
-    for path in [
-        "/info",
-        "/version",
-        "/management",
-        "/api/v1/data",
-        "/api/v1/interpolate",
-    ] {
-        let response = server.send(server.authorized(Method::OPTIONS, path)).await;
-        assert_eq!(
-            (response.status, response.body.as_str()),
-            (404, ""),
-            "{path}"
-        );
-    }
-}
-
 // Query parameters.
 
 #[tokio::test]
 async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for query in [
         "",
         "?",
@@ -255,7 +253,7 @@ async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
 
 #[tokio::test]
 async fn a_duplicate_parameter_is_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     for (query, parameter) in [
         ("name=/a&name=/a", "name"),
@@ -283,7 +281,7 @@ async fn a_duplicate_parameter_is_400_and_named() {
 
 #[tokio::test]
 async fn an_unparsable_scalar_is_400_and_names_the_parameter() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     for (query, parameter) in [
         ("name=/a&versions=abc", "versions"),
@@ -313,7 +311,7 @@ async fn an_unparsable_scalar_is_400_and_names_the_parameter() {
 
 #[tokio::test]
 async fn current_and_versions_exclude_each_other() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for text in ["one", "two", "three"] {
         given::set_value(&server, "/a", text).await;
     }
@@ -331,7 +329,7 @@ async fn current_and_versions_exclude_each_other() {
 
 #[tokio::test]
 async fn path_and_name_like_override_name_and_exclude_each_other() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/p/a", "v").await;
     given::set_value(&server, "/q/b", "v").await;
     assert_eq!(
@@ -349,7 +347,7 @@ async fn path_and_name_like_override_name_and_exclude_each_other() {
 
 #[tokio::test]
 async fn query_values_are_percent_decoded() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a/b:(c)[1]", "v").await;
     for query in [
         "name=/a/b:(c)[1]",

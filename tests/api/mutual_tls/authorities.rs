@@ -101,7 +101,7 @@ fn early(parameters: &mut CertificateParams) {
 
 #[tokio::test]
 async fn without_client_cas_no_client_certificate_is_requested() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let holder = Authority::root("clients").issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
         // The client would present its certificate if the server requested it.
@@ -117,7 +117,7 @@ async fn without_client_cas_no_client_certificate_is_requested() {
 
 #[tokio::test]
 async fn without_client_cas_sessions_are_resumed() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for version in VERSIONS {
         let caller = Caller::new(None, version);
         for is_resumed in [false, true] {

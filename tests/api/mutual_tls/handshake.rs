@@ -387,7 +387,7 @@ async fn the_trusted_cas_are_named_to_clients() {
         let names: Vec<_> = names.lines().skip(1).take(2).collect();
         assert_eq!(names, ["CN = clients", "CN = other clients"], "{reported}");
     }
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for version in OPENSSL_VERSIONS {
         let reported = connect(&server, version, None);
         assert!(

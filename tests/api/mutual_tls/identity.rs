@@ -360,7 +360,7 @@ async fn without_a_provider_or_key_only_certificates_are_accepted() {
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     assert_result(&server, "a certificate", &holder, Expected::Actor(ACTOR));
 
-    let other = Server::start().await;
+    let other = Server::reused().await;
     for token in [other.token(), "x"] {
         let request = server.request(Method::GET, "/version").bearer_auth(token);
         let response = server.send(request).await.expect(401);
@@ -379,7 +379,7 @@ async fn certificates_are_accepted_while_the_provider_is_unreachable() {
     let server = server_trusting_with(&[&authority], unreachable).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     assert_result(&server, "a certificate", &holder, Expected::Actor(ACTOR));
-    let another = Server::start().await;
+    let another = Server::reused().await;
     let request = server.request(Method::GET, "/version");
     let response = server.send(request.bearer_auth(another.token())).await;
     response.expect(503);

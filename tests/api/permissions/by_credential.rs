@@ -10,7 +10,7 @@ use crate::given::set_value;
 
 #[tokio::test]
 async fn adding_responds_with_an_empty_body() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = on_credential("a/b", "someone", &["write", "read", "read"]);
     let response = server.post(BY_CREDENTIAL, body).await.expect(201);
     assert_eq!(response.body, "");
@@ -20,7 +20,7 @@ async fn adding_responds_with_an_empty_body() {
 
 #[tokio::test]
 async fn operations_are_added_to_existing_ones() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let id = server.grant("/a", "someone", &["delete"]).await;
     for (given, actual) in [
         (&["read"][..], json!(["read", "delete"])),
@@ -39,7 +39,7 @@ async fn operations_are_added_to_existing_ones() {
 
 #[tokio::test]
 async fn a_name_may_end_in_an_asterisk_or_have_no_credential() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (name, path, actor) in [
         ("*", "/*", "one"),
         ("/a/*", "/a/*", "two"),
@@ -54,7 +54,7 @@ async fn a_name_may_end_in_an_asterisk_or_have_no_credential() {
 
 #[tokio::test]
 async fn an_already_granted_operation_is_refused() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/a/b", "x").await;
     server.grant("/a/b", "someone", &["read"]).await;
     server.grant("/a/*", "someone", &["write"]).await;
@@ -85,7 +85,7 @@ async fn an_already_granted_operation_is_refused() {
 
 #[tokio::test]
 async fn several_permissions_are_added_atomically() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let entries = |entries: &[(&str, &[&str])]| {
         let permissions = entries
             .iter()
@@ -118,7 +118,7 @@ async fn several_permissions_are_added_atomically() {
 
 #[tokio::test]
 async fn an_invalid_body_is_refused() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let entry = |field: &str, value: Value| {
         let mut entry = permission("/a", "someone", &["read"]);
         entry[field] = value;
@@ -167,7 +167,7 @@ async fn an_invalid_body_is_refused() {
 
 #[tokio::test]
 async fn more_than_100_entries_are_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (count, status) in [(101, 400), (100, 201)] {
         let entries = (0..count).map(|number| permission("/a", &format!("x{number}"), &["read"]));
         let entries: Vec<_> = entries.collect();
@@ -180,7 +180,7 @@ async fn more_than_100_entries_are_400() {
 
 #[tokio::test]
 async fn write_acl_is_needed_on_the_name_as_requested() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/Some/name", "x").await;
     let writer = client_with(&server, "/some/*", &["write_acl"]).await;
     for (name, status) in [("/some/name", 201), ("/Some/name", 404), ("/some", 404)] {
@@ -195,7 +195,7 @@ async fn write_acl_is_needed_on_the_name_as_requested() {
 
 #[tokio::test]
 async fn the_permissions_on_exactly_the_credentials_name_are_listed() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/Some/name", "x").await;
     for (path, actor, operations) in [
         ("/Some/name", "one", &["write", "read"][..]),
@@ -223,7 +223,7 @@ async fn the_permissions_on_exactly_the_credentials_name_are_listed() {
 
 #[tokio::test]
 async fn a_credential_without_permissions_has_an_empty_list() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/a", "x").await;
     let expected = json!({"credential_name": "/a", "permissions": []});
     assert_eq!(list(&server, "/a").await, expected);
@@ -231,7 +231,7 @@ async fn a_credential_without_permissions_has_an_empty_list() {
 
 #[tokio::test]
 async fn a_name_with_permissions_but_no_credential_is_not_found() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.grant("/a", "one", &["read"]).await;
     server.grant("/a/*", "one", &["read"]).await;
     for name in ["/a", "/a/*", "/*", "*", "/", "//a", "/a%20b", "/%00"] {
@@ -246,7 +246,7 @@ async fn a_name_with_permissions_but_no_credential_is_not_found() {
 
 #[tokio::test]
 async fn exactly_one_name_is_required() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for requested in [
         "",
         "?credential_name=",
@@ -263,7 +263,7 @@ async fn exactly_one_name_is_required() {
 
 #[tokio::test]
 async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/Some/name", "x").await;
     for (path, as_stored, in_lower_case) in [
         ("/Some/name", true, false),
@@ -291,7 +291,7 @@ async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
 
 #[tokio::test]
 async fn without_read_acl_a_name_looks_absent() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/a", "x").await;
     let stranger = client_with(&server, "/*", &["read", "write", "delete", "write_acl"]).await;
     let address = |name| format!("{BY_CREDENTIAL}?credential_name={name}");
@@ -311,7 +311,7 @@ async fn list(server: &Server, name: &str) -> Value {
 
 #[tokio::test]
 async fn deleting_removes_all_operations_and_has_an_empty_body() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/a/b", "x").await;
     for (name, requested, actor, requested_actor) in [
         ("/a/b", "/a/b", "someone", "someone"),
@@ -339,7 +339,7 @@ async fn deleting_removes_all_operations_and_has_an_empty_body() {
 
 #[tokio::test]
 async fn a_delete_needs_the_exact_path_and_actor() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/Some/name", "x").await;
     server.grant("/Some/name", "someone", &["read"]).await;
     server.grant("/Some/*", "someone", &["read"]).await;
@@ -364,7 +364,7 @@ async fn a_delete_needs_the_exact_path_and_actor() {
 
 #[tokio::test]
 async fn exactly_one_name_and_actor_are_required() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (requested, named) in [
         ("", "credential_name"),
         ("?credential_name=/a", "actor"),
@@ -386,7 +386,7 @@ async fn exactly_one_name_and_actor_are_required() {
 
 #[tokio::test]
 async fn without_write_acl_a_permission_looks_absent() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.grant("/a", "other", &["read"]).await;
     let writer = client_with(&server, "/b", &["write_acl"]).await;
     let address = |name| format!("{BY_CREDENTIAL}?credential_name={name}&actor=other");

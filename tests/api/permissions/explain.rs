@@ -8,7 +8,7 @@ use crate::given::set_value;
 
 #[tokio::test]
 async fn an_explanation_lists_considered_rules_nearest_first() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let everything = server.grant("/*", "other", &["read", "delete"]).await;
     let below = server.grant("/a/*", "other", &["delete", "write"]).await;
     server.grant("/a", "other", &["read"]).await;
@@ -37,7 +37,7 @@ async fn an_explanation_lists_considered_rules_nearest_first() {
 
 #[tokio::test]
 async fn a_denial_names_the_permission_that_would_allow_it() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.grant("/a/*", "other", &["write"]).await;
     let explained = explain(&server, "a/b", "other", "read_acl").await;
     assert_eq!(explained["allowed"], false);
@@ -55,7 +55,7 @@ async fn a_denial_names_the_permission_that_would_allow_it() {
 
 #[tokio::test]
 async fn the_explanation_matches_enforcement() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in ["/a", "/a/b", "/A/b", "/a/b/c"] {
         set_value(&server, name, "x").await;
     }
@@ -103,7 +103,7 @@ async fn the_explanation_matches_enforcement() {
 
 #[tokio::test]
 async fn a_wildcard_path_is_explained_by_rules_for_its_permissions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.grant("/a/*", "other", &["write_acl"]).await;
     for (path, is_allowed) in [
         ("/a/*", true),
@@ -118,7 +118,7 @@ async fn a_wildcard_path_is_explained_by_rules_for_its_permissions() {
 
 #[tokio::test]
 async fn read_acl_on_the_path_is_required_and_sufficient() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let reader = client_with(&server, "/a/*", &["read_acl"]).await;
     let everything = server.grant("/*", "other", &["read"]).await;
     let response = request_explanation(&reader, "/a/b", "other", "read").await;
@@ -147,7 +147,7 @@ async fn read_acl_on_the_path_is_required_and_sufficient() {
 
 #[tokio::test]
 async fn an_incomplete_query_is_refused() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let long = "x".repeat(256);
     for (requested, status) in [
         (String::new(), 400),
@@ -179,7 +179,7 @@ async fn an_incomplete_query_is_refused() {
 
 #[tokio::test]
 async fn explaining_changes_nothing_and_is_get_only() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let caller = server.as_client("developer").await;
     let body = permission("/a", "other", &["read"]);
     let address = super::address("explain");

@@ -14,7 +14,7 @@ use crate::given::{found_names, set_value};
 
 #[tokio::test]
 async fn a_permission_exists_independently_of_its_credential() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let reader = client_with(&server, "/a", &["read"]).await;
     assert_eq!(read(&reader, "/a").await, 404);
     for _ in 0..2 {
@@ -39,7 +39,7 @@ async fn a_permission_survives_a_restart() {
 
 #[tokio::test]
 async fn permissions_on_all_enclosing_paths_add_up() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/a/b", "x").await;
     let caller = server.as_client("someone").await;
     assert_eq!(read(&caller, "/a/b").await, 404);
@@ -56,7 +56,7 @@ async fn permissions_on_all_enclosing_paths_add_up() {
 
 #[tokio::test]
 async fn permission_changes_apply_from_the_next_request() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/a", "x").await;
     let caller = server.as_client("someone").await;
     let developer = server.as_client("developer").await;
@@ -74,7 +74,7 @@ async fn permission_changes_apply_from_the_next_request() {
 
 #[tokio::test]
 async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let id = set_value(&server, "/Mixed/Name", "x").await["id"].clone();
     let by_id = format!("/api/v1/data/{}", id.as_str().unwrap());
     for (path, requested, is_read, is_read_by_id) in [
@@ -105,7 +105,7 @@ async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
 
 #[tokio::test]
 async fn an_asterisk_covers_all_levels_below_its_path() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in ["/a", "/ab", "/a/b", "/a/b/c", "/a/b/c/d", "/A/b", "/b/a"] {
         set_value(&server, name, "x").await;
     }
@@ -128,52 +128,6 @@ async fn an_asterisk_covers_all_levels_below_its_path() {
             assert_eq!(read(&caller, &name).await, status, "{path} {name}");
         }
         server.revoke(&granted).await;
-    }
-}
-
-#[tokio::test]
-async fn each_operation_permits_one_kind_of_request() {
-    let server = Server::start().await;
-    for granted in ALL {
-        set_value(&server, "/a", "x").await;
-        let id = server.grant("/a", "other", &["read"]).await;
-        let caller = server.as_client("someone").await;
-        let own = server.grant("/a", caller.actor(), &[granted]).await;
-        let body = json!({"name": "/a", "type": "value", "value": "y"});
-        let written = caller.put("/api/v1/data", body).await.status;
-        let amended = json!({"operations": ["write"]});
-        let done = [
-            (ALL[0], read(&caller, "/a").await, 200, 404),
-            (ALL[1], written, 200, 403),
-            (
-                ALL[3],
-                caller.get(&super::address(&id)).await.status,
-                200,
-                404,
-            ),
-            (
-                ALL[4],
-                caller.patch(&super::address(&id), amended).await.status,
-                200,
-                404,
-            ),
-            (
-                ALL[2],
-                caller.delete("/api/v1/data?name=/a").await.status,
-                204,
-                404,
-            ),
-        ];
-        for (operation, status, allowed, refused) in done {
-            let expected = if operation == granted {
-                allowed
-            } else {
-                refused
-            };
-            assert_eq!(status, expected, "{granted} {operation}");
-        }
-        server.revoke(&own).await;
-        server.revoke(&id).await;
     }
 }
 
@@ -350,12 +304,12 @@ async fn simultaneously_added_operations_are_all_kept() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     let mut requests = JoinSet::new();
-    for operation in super::ALL {
+    for operation in ALL {
         let caller = caller.clone();
         let body = on_credential("/a", "someone", &[operation]);
         requests.spawn(async move { caller.post(BY_CREDENTIAL, body).await.status });
     }
     assert_eq!(requests.join_all().await, [201; 5]);
     let actual = operations(&server, "/a", "someone").await;
-    assert_eq!(actual, json!(super::ALL));
+    assert_eq!(actual, json!(ALL));
 }

@@ -32,7 +32,7 @@ const COVERED: [(&str, &str, bool); 16] = [
 
 #[tokio::test]
 async fn read_acl_on_a_path_covers_permissions_on_it_and_below() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (granted, path, is_covered) in COVERED {
         let reader = client_with(&server, granted, &["read_acl"]).await;
         let id = server.grant(path, "other", &["read"]).await;
@@ -62,7 +62,7 @@ async fn read_acl_on_a_path_covers_permissions_on_it_and_below() {
 
 #[tokio::test]
 async fn write_acl_on_a_path_covers_permissions_on_it_and_below() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (granted, path, is_covered) in COVERED {
         let writer = client_with(&server, granted, &["write_acl"]).await;
         let id = server.grant(path, "other", &["read"]).await;
@@ -84,7 +84,7 @@ async fn write_acl_on_a_path_covers_permissions_on_it_and_below() {
 
 #[tokio::test]
 async fn only_acl_operations_allow_reading_or_changing_permissions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let stranger = client_with(&server, "/*", &["read", "write", "delete"]).await;
     set_value(&server, "/a", "x").await;
     let id = server.grant("/a", "other", &["read"]).await;
@@ -96,7 +96,7 @@ async fn only_acl_operations_allow_reading_or_changing_permissions() {
 
 #[tokio::test]
 async fn a_hidden_permission_looks_like_an_absent_one() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/there/a", "x").await;
     let id = server.grant("/there/a", "other", &["read"]).await;
     let stranger = server.as_client("stranger").await;
@@ -120,7 +120,7 @@ async fn a_hidden_permission_looks_like_an_absent_one() {
 
 #[tokio::test]
 async fn no_caller_adds_changes_or_deletes_its_own_permission() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let user = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b11";
     for caller in [
         server.as_client("someone").await,
@@ -146,7 +146,7 @@ async fn no_caller_adds_changes_or_deletes_its_own_permission() {
 
 #[tokio::test]
 async fn own_permissions_can_be_read() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let reader = client_with(&server, "/a", &["read_acl"]).await;
     let found = reader.get(&query("/a", reader.actor())).await.expect(200);
     let id = found.json()["uuid"].as_str().unwrap().to_owned();
@@ -155,7 +155,7 @@ async fn own_permissions_can_be_read() {
 
 #[tokio::test]
 async fn actors_differ_by_kind_and_casing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set_value(&server, "/a", "x").await;
     server.grant("/a", "uaa-client:one", &["read"]).await;
     let read = "/api/v1/data?name=/a";
@@ -266,7 +266,7 @@ const MALFORMED_REQUESTS: &str = r#"
 
 #[tokio::test]
 async fn a_malformed_request_is_400_without_any_permission() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let id = server.grant("/a", "other", &["read"]).await;
     let stranger = server.as_client("stranger").await;
     for (status, method, path, body) in given::requests(&MALFORMED_REQUESTS.replace("{id}", &id)) {
@@ -280,7 +280,7 @@ async fn a_malformed_request_is_400_without_any_permission() {
 
 #[tokio::test]
 async fn without_write_acl_a_path_discloses_no_permissions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let stranger = server.as_client("stranger").await;
     let own = server.grant("/a", stranger.actor(), &["read"]).await;
     for (method, path, body) in [
@@ -319,7 +319,7 @@ async fn without_write_acl_a_path_discloses_no_permissions() {
 
 #[tokio::test]
 async fn adding_an_existing_permission_is_409_but_an_own_one_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let writer = client_with(&server, "/*", &["write_acl"]).await;
     for (path, body) in [
         (PERMISSIONS, permission("/*", writer.actor(), &["read"])),

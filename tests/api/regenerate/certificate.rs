@@ -44,7 +44,7 @@ fn kept_parts(version: &Value) -> KeptParts {
 
 #[tokio::test]
 async fn everything_but_key_serial_and_dates_is_kept() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = json!({
         "common_name": "Wurzel, +O=x", "country": "AT", "is_ca": true, "duration": 30,
         "key_usage": ["key_cert_sign"],
@@ -82,7 +82,7 @@ async fn everything_but_key_serial_and_dates_is_kept() {
 
 #[tokio::test]
 async fn the_response_has_the_duration_and_key_length_used() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters =
         json!({"common_name": "own", "self_sign": true, "duration": 17, "key_length": 3072});
     given::generate(&server, "/own", "certificate", parameters).await;
@@ -94,7 +94,7 @@ async fn the_response_has_the_duration_and_key_length_used() {
 
 #[tokio::test]
 async fn the_newest_version_of_the_ca_signs() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let before = generate_certificate(&server, "/leaf", json!({"ca": "root"})).await;
     let renewed_root = server.regenerate("/root").await.expect(200).json();
@@ -105,7 +105,7 @@ async fn the_newest_version_of_the_ca_signs() {
 
 #[tokio::test]
 async fn a_certificate_whose_ca_is_deleted_is_404() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
@@ -115,7 +115,7 @@ async fn a_certificate_whose_ca_is_deleted_is_404() {
 
 #[tokio::test]
 async fn the_newest_version_is_regenerated_even_if_transitional() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters =
         json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": 17});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
@@ -158,7 +158,7 @@ fn assert_regenerated_from(version: &Value, original: &ExternalCertificate) {
 
 #[tokio::test]
 async fn a_self_signed_certificate_is_regenerated_from_its_contents() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (root, leaf) = (authority("root"), self_signed_leaf("leaf"));
     for (name, original) in [("/root", &root), ("/leaf", &leaf)] {
         set(&server, name, json!({"certificate": original.certificate})).await;
@@ -174,7 +174,7 @@ async fn a_self_signed_certificate_is_regenerated_from_its_contents() {
 
 #[tokio::test]
 async fn a_certificate_with_a_ca_name_is_signed_by_that_ca() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
     set(&server, "/root", stored).await;
@@ -192,7 +192,7 @@ async fn a_certificate_with_a_ca_name_is_signed_by_that_ca() {
 
 #[tokio::test]
 async fn a_regenerated_certificate_can_be_regenerated_again() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
     set(&server, "/root", stored).await;
@@ -206,7 +206,7 @@ async fn a_regenerated_certificate_can_be_regenerated_again() {
 
 #[tokio::test]
 async fn a_certificate_whose_ca_has_no_known_name_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
     for value in [
@@ -221,7 +221,7 @@ async fn a_certificate_whose_ca_has_no_known_name_is_400() {
 
 #[tokio::test]
 async fn a_credential_without_a_certificate_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     for value in [
         json!({"ca": root.certificate}),
@@ -234,7 +234,7 @@ async fn a_credential_without_a_certificate_is_400() {
 
 #[tokio::test]
 async fn a_certificate_whose_ca_has_no_private_key_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     set(&server, "/root", json!({"certificate": root.certificate})).await;
     let value = json!({"certificate": root.sign_leaf("leaf").certificate, "ca_name": "/root"});
@@ -244,7 +244,7 @@ async fn a_certificate_whose_ca_has_no_private_key_is_400() {
 
 #[tokio::test]
 async fn the_duration_is_the_whole_days_of_validity() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (hours, days) in [(47, 1), (48, 2), (71, 2), (24 * 400 + 23, 400)] {
         let root = authority_for_hours("root", hours);
         set(&server, "/a", json!({"certificate": root.certificate})).await;
@@ -260,7 +260,7 @@ async fn the_duration_is_the_whole_days_of_validity() {
 
 #[tokio::test]
 async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let old = authority("root");
     let stored = json!({"certificate": old.certificate, "private_key": old.private_key});
     set(&server, "/root", stored).await;

@@ -79,7 +79,7 @@ fn assert_kept(version: &Value, original: &str) {
 
 #[tokio::test]
 async fn a_self_signed_certificate_keeps_its_contents() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (original, duration_days) in [
         (KEPT, 5_000),
         (EXPRESSIBLE, 7_300),
@@ -98,7 +98,7 @@ async fn a_self_signed_certificate_keeps_its_contents() {
 
 #[tokio::test]
 async fn a_certificate_with_a_ca_name_keeps_its_contents() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
     set(&server, "/root", stored).await;
@@ -141,7 +141,7 @@ async fn a_certificate_with_a_ca_name_keeps_its_contents() {
 
 #[tokio::test]
 async fn a_leaf_with_its_cas_name_is_not_treated_as_self_signed() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority_with("same", &PKCS_ECDSA_P384_SHA384);
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
     set(&server, "/root", stored).await;
@@ -155,7 +155,7 @@ async fn a_leaf_with_its_cas_name_is_not_treated_as_self_signed() {
 
 #[tokio::test]
 async fn an_unusual_rsa_key_length_is_rounded_up() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (original, bits) in [(RSA_1024, 2048), (RSA_2560, 3072)] {
         set(&server, "/a", json!({"certificate": original})).await;
         let version = server.regenerate("/a").await.expect(200).json();
@@ -165,7 +165,7 @@ async fn an_unusual_rsa_key_length_is_rounded_up() {
 
 #[tokio::test]
 async fn an_unsupported_key_type_is_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (original, part) in [
         (P521, "ecdsa-p521"),
         (SECP256K1, "1.3.132.0.10"),
@@ -180,7 +180,7 @@ async fn an_unsupported_key_type_is_400_and_named() {
 
 #[tokio::test]
 async fn the_kept_parameter_is_refused_from_callers() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for kept in [json!({}), json!({"subject": "MAA="}), json!("x")] {
         let parameters = json!({"common_name": "a", "self_sign": true, "kept": kept});
         let response = server.generate("/a", "certificate", parameters).await;
@@ -191,7 +191,7 @@ async fn the_kept_parameter_is_refused_from_callers() {
 
 #[tokio::test]
 async fn converge_detects_other_contents_but_ignores_their_order() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     // All parameters that describe each certificate.
     let of_foreign = json!({
         "common_name": "foreign", "organization_unit": "one", "duration": 30, "is_ca": true,
@@ -257,7 +257,7 @@ fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool, Vec<u8>)>
 
 #[tokio::test]
 async fn extensions_without_a_parameter_are_preserved() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for original in [LIMITED, ECDSA_SHA512, ENCIPHERING] {
         set(&server, "/a", json!({"certificate": original})).await;
         for _ in 0..2 {
@@ -272,7 +272,7 @@ async fn extensions_without_a_parameter_are_preserved() {
 
 #[tokio::test]
 async fn a_leaf_of_a_namesake_ca_with_another_key_type_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     set(&server, "/a", json!({"certificate": OTHER_TYPE})).await;
     let error = server.regenerate("/a").await.expect(400).error();
     assert!(error.contains("that signed it is unknown"), "{error}");
@@ -280,7 +280,7 @@ async fn a_leaf_of_a_namesake_ca_with_another_key_type_is_400() {
 
 #[tokio::test]
 async fn names_that_cannot_be_requested_are_preserved() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
     set(&server, "/root", stored).await;
@@ -312,7 +312,7 @@ async fn names_that_cannot_be_requested_are_preserved() {
 
 #[tokio::test]
 async fn intermediates_keep_path_lengths_but_not_name_constraints() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
     set(&server, "/root", stored).await;
@@ -351,7 +351,7 @@ async fn intermediates_keep_path_lengths_but_not_name_constraints() {
 
 #[tokio::test]
 async fn changing_the_key_length_preserves_unrequestable_contents() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = Certificate::set(&server, "/a", json!({"certificate": EXPRESSIBLE})).await;
     let subject = |certificate: &X509Certificate<'_>| certificate.subject().as_raw().to_vec();
     for key_length in [2048, 3072] {

@@ -1,9 +1,6 @@
-//! Rulings, rows 10, 17 and 21: headers, existing values and error texts in responses.
+//! Rulings, rows 10 and 17: headers and existing values in responses.
 
-use keywright_harness::{
-    Options, Server,
-    mint::{Mint, seconds_since_epoch},
-};
+use keywright_harness::{Options, Server};
 use reqwest::{ClientBuilder, Method, Version};
 use serde_json::{Value, json};
 
@@ -48,7 +45,7 @@ async fn expect_headers(server: &Server, method: Method, path: &str, token: &str
 
 #[tokio::test]
 async fn row_10_every_response_has_the_security_headers() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     let stranger = server.as_client("stranger").await;
     let get = Method::GET;
@@ -109,7 +106,7 @@ async fn row_10_early_refusals_have_the_security_headers() {
 
 #[tokio::test]
 async fn row_17_a_write_only_caller_gets_the_existing_value() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let writer = server.as_client("writer").await;
     server.grant("/*", writer.actor(), &["write"]).await;
     let made = given::generate(&server, "/a", "password", json!({"length": 40})).await;
@@ -136,7 +133,7 @@ async fn row_17_a_write_only_caller_gets_the_existing_value() {
 
 #[tokio::test]
 async fn row_17_only_existing_values_are_recorded_as_disclosed() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let parameters = json!({"common_name": "l", "ca": "/root", "key_type": given::QUICK_KEY});
     let leaf = |mode| server.generate_in_mode(mode, "/leaf", "certificate", parameters.clone());
@@ -176,7 +173,7 @@ async fn row_17_only_existing_values_are_recorded_as_disclosed() {
 
 #[tokio::test]
 async fn row_17_all_writes_returning_existing_values_are_recorded() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let first = given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
     let parameters = json!({"common_name": "c", "self_sign": true, "key_type": given::QUICK_KEY});
     let second = server.generate_in_mode("overwrite", "/c", "certificate", parameters);
@@ -200,45 +197,4 @@ async fn row_17_all_writes_returning_existing_values_are_recorded() {
     let events = events_of(&server, &server.delete(&deleted).await.expect(200));
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["request_details"], details);
-}
-
-#[tokio::test]
-async fn row_21_errors_for_absent_credentials_contain_does_not_exist() {
-    let server = Server::start().await;
-    for path in [
-        "/api/v1/data?name=/absent",
-        "/api/v1/data?name=/absent&current=true",
-        "/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
-        "/api/v1/certificates?name=/absent",
-    ] {
-        let error = server.get(path).await.expect(404).error();
-        assert!(error.contains("does not exist"), "{path}: {error}");
-    }
-    let document = json!({"s": [{"credentials": {"credhub-ref": "/absent"}}]});
-    for response in [
-        server.delete("/api/v1/data?name=/absent").await,
-        server.regenerate("/absent").await,
-        server.post("/api/v1/interpolate", document).await,
-    ] {
-        assert!(response.expect(404).error().contains("does not exist"));
-    }
-}
-
-#[tokio::test]
-async fn row_21_refusing_a_token_returns_the_code_clients_search_for() {
-    let server = Server::start().await;
-    let mint = Mint::of(&server).await;
-    let past = json!(seconds_since_epoch() - 3_600);
-    let expired = mint.token(&mint.claims_with("exp", past));
-    let other_issuer = mint.token(&mint.claims_with("iss", json!("https://other.example")));
-    for (token, code) in [
-        (expired.as_str(), "access_token_expired"),
-        (other_issuer.as_str(), "invalid_token"),
-        ("x", "invalid_token"),
-    ] {
-        let request = server.request(Method::GET, "/api/v1/data?name=/a");
-        let response = server.send(request.bearer_auth(token)).await.expect(401);
-        assert_eq!(response.error(), code);
-        assert!(response.body.contains(&format!(r#""{code}""#)));
-    }
 }

@@ -53,7 +53,7 @@ fn plain() -> Options {
 
 #[tokio::test]
 async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = r#"{
         "common_name": 5, "organization": 1.50, "organization_unit": 1e3, "state": true,
         "locality": 12345678901234567890123, "country": 42, "alternative_names": [false, "a.example"],
@@ -82,7 +82,7 @@ async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
 
 #[tokio::test]
 async fn row_03_a_number_is_accepted_as_the_name_of_a_ca() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate_certificate(&server, "/2024", json!({"is_ca": true})).await;
     let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;
     let response = generate(&server, "/a", "certificate", parameters).await;
@@ -119,7 +119,7 @@ async fn row_03_numbers_and_booleans_become_text_in_other_types() {
 
 #[tokio::test]
 async fn row_03_a_deprecated_username_becomes_text() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (written, text) in [("1.50", "1.50"), ("false", "false"), (r#""ada""#, "ada")] {
         let body = format!(r#"{{"name":"/u","type":"user","value":{{"username": {written} }}}}"#);
         let version = send(&server, Method::POST, "/api/v1/data", body).await;
@@ -151,7 +151,7 @@ async fn row_03_conversion_follows_the_schema_of_any_plugin() {
 
 #[tokio::test]
 async fn row_03_setting_a_user_converts_its_password_to_text() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (written, text) in [
         ("1234", "1234"),
         ("1.50", "1.50"),
@@ -172,7 +172,7 @@ async fn row_03_setting_a_user_converts_its_password_to_text() {
 
 #[tokio::test]
 async fn row_03_other_set_values_are_not_converted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, value) in [
         ("value", "5"),
         ("value", "true"),
@@ -200,7 +200,7 @@ async fn row_03_other_set_values_are_not_converted() {
 
 #[tokio::test]
 async fn row_04_booleans_are_accepted_as_words_and_digits() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (no_letters, letters) in [
         (r#""True""#, r#""False""#),
         (r#""TRUE""#, r#""FALSE""#),
@@ -233,7 +233,7 @@ async fn row_04_booleans_are_accepted_as_words_and_digits() {
 
 #[tokio::test]
 async fn row_04_booleans_in_bodies_are_accepted_as_words_and_digits() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
     let certificates = server.get("/api/v1/certificates?name=/c").await;
     let id = given::id(&certificates.expect(200).json()["certificates"][0]);
@@ -285,7 +285,7 @@ async fn row_04_booleans_in_bodies_are_accepted_as_words_and_digits() {
 
 #[tokio::test]
 async fn row_04_integers_may_have_a_fraction_of_zero() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for length in ["20.0", "20", r#""20""#, "2e1"] {
         let parameters = format!(r#"{{"length":{length}}}"#);
         let version = generate(&server, "/p", "password", &parameters).await;
@@ -316,7 +316,7 @@ async fn row_04_integers_may_have_a_fraction_of_zero() {
 
 #[tokio::test]
 async fn row_05_a_null_overwrite_is_treated_as_absent() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let body = json!({"name": "/p", "type": "password", "overwrite": null});
     let first = server.post("/api/v1/data", body.clone()).await;
     let again = server.post("/api/v1/data", body.clone()).await;
@@ -334,7 +334,7 @@ async fn row_05_a_null_overwrite_is_treated_as_absent() {
 
 #[tokio::test]
 async fn row_05_empty_query_parameters_are_treated_as_absent() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for text in ["1", "2"] {
         given::set_value(&server, "/a", text).await;
     }

@@ -48,7 +48,7 @@ async fn found(server: &Server) -> Value {
 
 #[tokio::test]
 async fn an_imported_password_is_found_kept_and_regenerated() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"length": 17, "exclude_upper": true});
     let response = import(&server, "/a", "password", &json!("mine"), &parameters).await;
     let set = response.expect(200).json();
@@ -83,7 +83,7 @@ async fn an_imported_password_is_found_kept_and_regenerated() {
 
 #[tokio::test]
 async fn provenance_is_only_returned_if_requested_and_known() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate(&server, "/made", "password", json!({})).await;
     given::set(&server, "/set", "password", json!("mine")).await;
     for version in [
@@ -102,7 +102,7 @@ async fn provenance_is_only_returned_if_requested_and_known() {
 /// Another server's parameters may be canonical for another release.
 #[tokio::test]
 async fn a_returned_provenance_can_be_imported_for_every_type() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     for (credential_type, parameters) in [
         ("password", json!({})),
@@ -137,7 +137,7 @@ async fn a_returned_provenance_can_be_imported_for_every_type() {
 
 #[tokio::test]
 async fn refused_provenance_is_400_and_stores_nothing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let without = |field: &str| {
         let mut body = imported("/a", "password", &json!("v"), &json!({}));
         body.as_object_mut().unwrap().remove(field);
@@ -184,7 +184,7 @@ async fn refused_provenance_is_400_and_stores_nothing() {
 
 #[tokio::test]
 async fn parameters_must_name_the_ca_that_signed_the_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in ["/root", "/other"] {
         given::generate_certificate(&server, name, json!({"is_ca": true})).await;
     }
@@ -294,7 +294,7 @@ async fn parameters_are_normalized_again_by_the_plugin_that_they_name() {
 
 #[tokio::test]
 async fn the_audit_trail_names_the_imported_plugin() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let response = import(&server, "/a", "password", &json!("mine"), &json!({})).await;
     response.expect(200);
     let trail = server.audit_trail();

@@ -10,7 +10,7 @@ use crate::given;
 
 #[tokio::test]
 async fn any_text_is_kept_unchanged() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for text in [
         " ",
         "\n",
@@ -34,7 +34,7 @@ async fn any_text_is_kept_unchanged() {
 
 #[tokio::test]
 async fn the_empty_text_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for credential_type in ["value", "password"] {
         let response = server.set("/a", credential_type, json!("")).await;
         response.expect(400).error();
@@ -45,7 +45,7 @@ async fn the_empty_text_is_400() {
 
 #[tokio::test]
 async fn any_object_is_kept_unchanged() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for value in [
         json!({}),
         json!({"": null}),
@@ -61,7 +61,7 @@ async fn any_object_is_kept_unchanged() {
 
 #[tokio::test]
 async fn numbers_and_field_order_are_kept_as_written() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":-0}"#;
     let body = format!(r#"{{"name":"/a","type":"json","value":{value}}}"#);
     let request = server.authorized(Method::PUT, "/api/v1/data").body(body);
@@ -73,7 +73,7 @@ async fn numbers_and_field_order_are_kept_as_written() {
 
 #[tokio::test]
 async fn a_value_that_is_not_an_object_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for value in [
         json!([]),
         json!([{"a": 1}]),
@@ -89,7 +89,7 @@ async fn a_value_that_is_not_an_object_is_400() {
 
 #[tokio::test]
 async fn a_user_gets_the_hash_of_its_password() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = json!({"username": "ada", "password": "pässword"});
     let user = server.set("/a", "user", value).await.expect(200).json()["value"].clone();
     assert_eq!(user["username"], "ada");
@@ -103,7 +103,7 @@ async fn a_user_gets_the_hash_of_its_password() {
 
 #[tokio::test]
 async fn the_hash_is_stable_across_reads_and_differs_by_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = json!({"username": "ada", "password": "p"});
     let first = given::set(&server, "/a", "user", value.clone()).await;
     let second = server.set("/a", "user", value).await.expect(200).json();
@@ -120,7 +120,7 @@ async fn the_hash_is_stable_across_reads_and_differs_by_version() {
 
 #[tokio::test]
 async fn a_user_without_a_username_has_a_null_username() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for value in [
         json!({"password": "p"}),
         json!({"password": "p", "username": null}),
@@ -133,7 +133,7 @@ async fn a_user_without_a_username_has_a_null_username() {
 
 #[tokio::test]
 async fn a_sent_hash_is_ignored() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for sent in [json!("$6$saltsalt$forged"), json!(""), json!(null)] {
         let value = json!({"username": "ada", "password": "p", "password_hash": sent});
         let response = server.set("/a", "user", value).await.expect(200).json();
@@ -147,7 +147,7 @@ async fn a_sent_hash_is_ignored() {
 
 #[tokio::test]
 async fn a_missing_or_empty_password_is_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for value in [
         json!({}),
         json!({"username": "ada"}),
@@ -161,7 +161,7 @@ async fn a_missing_or_empty_password_is_400_and_named() {
 
 #[tokio::test]
 async fn a_username_that_is_not_a_string_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for username in [json!(1), json!(["ada"]), json!({"first": "ada"})] {
         let value = json!({"username": username, "password": "p"});
         let error = server.set("/a", "user", value).await.expect(400).error();
@@ -175,7 +175,7 @@ const TYPES: [&str; 2] = ["rsa", "ssh"];
 
 #[tokio::test]
 async fn one_field_is_enough_and_the_other_is_null() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for credential_type in TYPES {
         for (given, absent) in [("public_key", "private_key"), ("private_key", "public_key")] {
             for empty in [None, Some(json!("")), Some(Value::Null)] {
@@ -194,7 +194,7 @@ async fn one_field_is_enough_and_the_other_is_null() {
 
 #[tokio::test]
 async fn a_value_without_any_key_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for credential_type in TYPES {
         for value in [
             json!({}),
@@ -210,7 +210,7 @@ async fn a_value_without_any_key_is_400() {
 
 #[tokio::test]
 async fn keys_are_kept_without_validation() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let value = json!({"public_key": "not a key", "private_key": "-----BEGIN NOTHING-----\n"});
     for credential_type in TYPES {
         let name = format!("/{credential_type}");
@@ -223,7 +223,7 @@ async fn keys_are_kept_without_validation() {
 
 #[tokio::test]
 async fn the_fingerprint_of_a_set_key_is_null() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let key = given::generate(&server, "/made", "ssh", json!({})).await["value"].clone();
     for fingerprint in [
         json!("forged"),
@@ -254,7 +254,7 @@ const LONG_FIELD_CHARACTERS_MAX: usize = 7_000;
 
 #[tokio::test]
 async fn a_text_over_64_kib_is_413() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for credential_type in ["value", "password"] {
         let name = format!("/{credential_type}");
         let longest = "x".repeat(VALUE_BYTES_MAX);
@@ -276,7 +276,7 @@ async fn a_text_over_64_kib_is_413() {
 
 #[tokio::test]
 async fn an_object_over_64_kib_is_413() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let frame_bytes = json!({"a": ""}).to_string().len();
     let object = |bytes: usize| json!({"a": "x".repeat(bytes - frame_bytes)});
     given::set(&server, "/a", "json", object(VALUE_BYTES_MAX)).await;
@@ -286,7 +286,7 @@ async fn an_object_over_64_kib_is_413() {
 
 #[tokio::test]
 async fn a_private_key_larger_than_a_value_is_413() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for credential_type in ["rsa", "ssh"] {
         for bytes in [VALUE_BYTES_MAX, 3 * VALUE_BYTES_MAX] {
             let value = json!({"private_key": "x".repeat(bytes)});
@@ -298,7 +298,7 @@ async fn a_private_key_larger_than_a_value_is_413() {
 
 #[tokio::test]
 async fn a_public_key_or_username_over_7000_characters_is_413() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let longest = "ä".repeat(LONG_FIELD_CHARACTERS_MAX);
     let too_long = format!("{longest}x");
     for (credential_type, field) in [
@@ -320,7 +320,7 @@ async fn a_public_key_or_username_over_7000_characters_is_413() {
 
 #[tokio::test]
 async fn a_users_password_over_4096_bytes_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let longest = "ä".repeat(USER_PASSWORD_BYTES_MAX / 2);
     let user = given::set(&server, "/a", "user", json!({"password": longest})).await;
     assert_eq!(user["value"]["password"], longest);

@@ -14,7 +14,7 @@ use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::json;
 
 use crate::{assert_alive, assert_no_fault};
-use corpus::{DEPTH_MAX, Fault, Input, inputs, nested};
+use corpus::{Fault, Input, inputs, nested};
 
 /// The method, the path, a body in which a hostile text replaces `@`, and the number of levels around `@`.
 type Body = (&'static str, &'static str, &'static str, usize);
@@ -186,27 +186,6 @@ async fn no_json_in_a_body_crashes_the_server() {
         assert!(is_refused, "{}: {whole:?}", input.what);
         assert_alive(&server, &input.what).await;
     }
-}
-
-#[tokio::test]
-async fn a_value_of_the_maximum_depth_is_stored_and_read() {
-    let server = Server::start().await;
-    let deepest = format!(r#"{{"a":{}}}"#, nested("[", "]", DEPTH_MAX - 2));
-    let body =
-        format!(r#"{{"name":"/deep","type":"json","value":{deepest},"metadata":{deepest}}}"#);
-    send(&server, "PUT", DATA, body.into_bytes())
-        .await
-        .expect(200);
-    let read = server.get("/api/v1/data?name=/deep").await.expect(200);
-    assert_eq!(read.body.matches(&deepest).count(), 2);
-    server.regenerate("/deep").await.expect(400);
-    let document = r#"{"a":[{"credentials":{"credhub-ref":"/deep"}}]}"#;
-    let interpolated = send(&server, "POST", "/api/v1/interpolate", document.into()).await;
-    assert_eq!(
-        interpolated.expect(200).body,
-        format!(r#"{{"a":[{{"credentials":{deepest}}}]}}"#)
-    );
-    assert_alive(&server, "the deepest value").await;
 }
 
 #[tokio::test]

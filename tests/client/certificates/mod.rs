@@ -48,7 +48,7 @@ const QUICK_KEY: &str = "ecdsa-p256";
 
 #[tokio::test]
 async fn list_prints_json_in_a_pipe_and_fails_for_an_absent_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     let all = server.get("/api/v1/certificates").await.expect(200).json();
@@ -64,7 +64,7 @@ async fn list_prints_json_in_a_pipe_and_fails_for_an_absent_name() {
 
 #[tokio::test]
 async fn list_prints_a_row_per_certificate_on_a_terminal() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     server.regenerate_as_transitional("/root").await.expect(200);
@@ -126,7 +126,7 @@ fn ids(versions: &[Value]) -> Vec<&str> {
 
 #[tokio::test]
 async fn versions_prints_all_or_only_current_versions_in_order() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     server.regenerate("/root").await.expect(200);
     server.regenerate_as_transitional("/root").await.expect(200);
@@ -144,7 +144,7 @@ async fn versions_prints_all_or_only_current_versions_in_order() {
 
 #[tokio::test]
 async fn versions_prints_no_private_keys() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
     for form in ["json", "yaml", "table"] {
@@ -170,7 +170,7 @@ async fn versions_prints_no_private_keys() {
 
 #[tokio::test]
 async fn versions_prints_a_row_with_flags_on_a_terminal() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     server.regenerate_as_transitional("/root").await.expect(200);
     let shell = Shell::of(&server);
@@ -197,7 +197,7 @@ async fn flagged(server: &Server) -> Vec<Value> {
 
 #[tokio::test]
 async fn transitional_moves_or_clears_the_flag() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let old = authority(&server, "/root", None).await["id"].clone();
     let new = server.regenerate("/root").await.expect(200).json()["id"].clone();
     let shell = Shell::of(&server);
@@ -228,7 +228,7 @@ async fn transitional_moves_or_clears_the_flag() {
 
 #[tokio::test]
 async fn transitional_requires_exactly_one_valid_target() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
     for (arguments, status) in [
@@ -249,7 +249,7 @@ async fn transitional_requires_exactly_one_valid_target() {
 
 #[tokio::test]
 async fn regenerate_prints_the_new_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
     let made = json_of(shell.run(&["certificates", "regenerate", "root"]));
@@ -267,7 +267,7 @@ async fn regenerate_prints_the_new_version() {
 
 #[tokio::test]
 async fn regenerate_options_change_key_length_and_duration() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"common_name": "root", "is_ca": true});
     server
         .generate("/root", "certificate", parameters)
@@ -289,7 +289,7 @@ async fn regenerate_options_change_key_length_and_duration() {
 
 #[tokio::test]
 async fn a_transitional_ca_version_signs_only_if_allowed() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     server.regenerate_as_transitional("/root").await.expect(200);
@@ -314,7 +314,7 @@ async fn a_transitional_ca_version_signs_only_if_allowed() {
 
 #[tokio::test]
 async fn bulk_regenerate_lists_all_certificates_below_a_ca() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/inner", Some("/root")).await;
     leaf(&server, "/leaf", "/inner").await;
@@ -340,7 +340,7 @@ async fn bulk_regenerate_lists_all_certificates_below_a_ca() {
 
 #[tokio::test]
 async fn bulk_regenerate_changes_nothing_if_a_permission_is_missing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     server
@@ -354,7 +354,7 @@ async fn bulk_regenerate_changes_nothing_if_a_permission_is_missing() {
 
 #[tokio::test]
 async fn bulk_regenerate_keeps_going_and_exits_with_3() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     authority(&server, "/stuck", Some("/root")).await;
@@ -394,7 +394,7 @@ async fn bulk_regenerate_keeps_going_and_exits_with_3() {
 
 #[tokio::test]
 async fn values_of_the_current_plugin_are_found_but_not_regenerated() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in ["/a/one", "/a/two", "/b"] {
         server
             .generate(name, "password", json!({}))

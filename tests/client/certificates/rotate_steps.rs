@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use keywright_harness::{Options, Server, Shell};
+use keywright_harness::{Options, ReusedServer, Server, Shell};
 use serde_json::json;
 
 use super::{
@@ -15,8 +15,8 @@ use super::{
 };
 
 /// Starts a server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.
-async fn server_with_tree() -> Server {
-    let server = Server::start().await;
+async fn server_with_tree() -> ReusedServer {
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/inner", Some("/root")).await;
     leaf(&server, "/leaf", "/inner").await;
@@ -186,7 +186,7 @@ async fn leaf_certificates_and_missing_names_are_refused() {
 
 #[tokio::test]
 async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
     shell
@@ -201,7 +201,7 @@ async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
 
 #[tokio::test]
 async fn a_ca_that_signed_nothing_skips_the_regeneration() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     authority(&server, "/root", None).await;
     let reported = rotate(&Shell::of(&server), "/root", &["--yes"]);
     assert_eq!(

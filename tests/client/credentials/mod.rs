@@ -4,7 +4,7 @@ mod write;
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Reply, Server, Shell, Stub};
+use keywright_harness::{Reply, ReusedServer, Server, Shell, Stub};
 use serde_json::json;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 
 #[tokio::test]
 async fn get_prints_the_active_version_its_raw_value_or_a_field() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "password", json!("old")).await.expect(200);
     let set = server.set("/a", "password", json!("new")).await.expect(200);
     let run = Shell::of(&server).run(&["get", "/a"]);
@@ -52,7 +52,7 @@ async fn get_prints_the_active_version_its_raw_value_or_a_field() {
 
 #[tokio::test]
 async fn get_prints_all_fields_of_a_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"common_name": "root", "is_ca": true});
     let made = server.generate("/ca", "certificate", parameters).await;
     made.expect(200);
@@ -72,7 +72,7 @@ async fn get_prints_all_fields_of_a_certificate() {
 
 #[tokio::test]
 async fn get_reads_a_version_by_id_or_several_versions() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut ids = Vec::new();
     for value in ["one", "two", "three"] {
         let set = server.set("/a", "value", json!(value)).await.expect(200);
@@ -105,7 +105,7 @@ async fn get_reads_a_version_by_id_or_several_versions() {
 
 #[tokio::test]
 async fn get_writes_only_the_value_to_a_file_pipe_or_link_target() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server
         .set("/a", "password", json!("s3cret"))
         .await
@@ -159,7 +159,7 @@ async fn get_writes_only_the_value_to_a_file_pipe_or_link_target() {
 
 #[tokio::test]
 async fn find_lists_credentials_below_a_path_by_name_or_all() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for name in ["/a/one", "/a/two", "/b/ONE"] {
         server.set(name, "value", json!("v")).await.expect(200);
     }
@@ -194,7 +194,7 @@ async fn find_lists_credentials_below_a_path_by_name_or_all() {
 
 #[tokio::test]
 async fn find_lists_certificates_by_their_own_or_their_cas_expiry() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let authority = json!({"common_name": "ca", "is_ca": true, "duration": 30});
     server
         .generate("/ca", "certificate", authority)
@@ -226,8 +226,8 @@ async fn find_lists_certificates_by_their_own_or_their_cas_expiry() {
 }
 
 /// Starts a server with two credentials below `/a`, and one outside.
-async fn server() -> Server {
-    let server = Server::start().await;
+async fn server() -> ReusedServer {
+    let server = Server::reused().await;
     for name in ["/a/one", "/a/two", "/ab"] {
         server.set(name, "value", json!("v")).await.expect(200);
     }

@@ -9,7 +9,7 @@ use crate::{fixtures::VERSION, json_of};
 
 #[tokio::test]
 async fn prompts_echo_only_user_names_even_if_interrupted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["set", "/a", "--type", "password", "-o", "json"]);
     terminal.expect("Value: ");
@@ -47,7 +47,7 @@ async fn prompts_echo_only_user_names_even_if_interrupted() {
 
 #[tokio::test]
 async fn a_pipe_provides_the_value_without_its_trailing_newline() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let cases = [
         ("password", "s3cret\n", json!("s3cret")),
@@ -73,7 +73,7 @@ async fn a_pipe_provides_the_value_without_its_trailing_newline() {
 
 #[tokio::test]
 async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let user = ["set", "/user", "-t", "user", "--username", "admin"];
     let set = json_of(shell.run_with(&user, "s3cret\n"));
@@ -123,7 +123,7 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
 
 #[tokio::test]
 async fn standard_input_is_accepted_for_one_field_only() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     for (fields, named) in [
         (
@@ -173,7 +173,7 @@ fn options_for_fields_of_other_types_are_refused() {
 
 #[tokio::test]
 async fn each_command_that_writes_stores_metadata_verbatim() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let metadata = r#"{"z":123456789012345678901234567890,"a":1.10}"#;
     let assert_stored_verbatim = |arguments: &[&str]| {
@@ -192,7 +192,7 @@ async fn each_command_that_writes_stores_metadata_verbatim() {
 
 #[tokio::test]
 async fn values_are_read_from_files_and_arguments() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     fs::write(shell.file("value"), "from a file\n").unwrap();
     let metadata = r#"{"owner": "ops"}"#;
@@ -232,7 +232,7 @@ async fn values_are_read_from_files_and_arguments() {
 
 #[tokio::test]
 async fn the_mode_determines_whether_generate_adds_a_version() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let id = |more: &[&str]| {
         let generate = [&["generate", "/a", "--type", "password"][..], more].concat();
@@ -249,7 +249,7 @@ async fn the_mode_determines_whether_generate_adds_a_version() {
 
 #[tokio::test]
 async fn each_type_has_options_for_its_parameters() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::of(&server);
     let letters = ["--length", "20", "--exclude-upper", "--exclude-number"];
     let password = [&["generate", "/password", "-t", "password"][..], &letters].concat();
@@ -311,7 +311,7 @@ async fn each_type_has_options_for_its_parameters() {
 
 #[tokio::test]
 async fn generate_prints_a_table_on_a_terminal() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let arguments = ["generate", "/a", "-t", "password", "--length", "20"];
     let shell = Shell::of(&server).variable("NO_COLOR", "1");
     let (status, screen) = shell.on_terminal(&arguments).end();
@@ -421,7 +421,7 @@ fn parameters_are_sent_unchecked_if_the_server_lists_no_types() {
 
 #[tokio::test]
 async fn regenerate_adds_a_version_with_the_same_parameters() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"length": 12});
     server
         .generate("/a", "password", parameters)
@@ -440,7 +440,7 @@ async fn regenerate_adds_a_version_with_the_same_parameters() {
 
 #[tokio::test]
 async fn a_credential_that_was_set_is_not_regenerated() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "password", json!("x")).await.expect(200);
     Shell::of(&server).run(&["regenerate", "/a"]).expect(1);
     assert_eq!(server.versions("/a").await.len(), 1);

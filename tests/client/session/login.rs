@@ -17,7 +17,7 @@ use super::{
 
 #[tokio::test]
 async fn a_client_logs_in_with_a_secret_from_standard_input() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::new();
     let login = [
@@ -43,7 +43,7 @@ async fn a_client_logs_in_with_a_secret_from_standard_input() {
 
 #[tokio::test]
 async fn session_files_are_private_and_their_links_are_followed() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
     let folder = shell.file(".config/keywright");
@@ -86,7 +86,7 @@ async fn session_files_are_private_and_their_links_are_followed() {
 
 #[tokio::test]
 async fn a_user_logs_in_with_a_password_without_echo() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::at(&server);
     let mut terminal = shell.on_terminal(&["login"]);
     terminal.expect("Username: ").type_line("developer");
@@ -113,7 +113,7 @@ async fn a_user_logs_in_with_a_password_without_echo() {
 
 #[tokio::test]
 async fn a_refused_login_keeps_the_previous_session() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::at(&server);
     let as_client = ["login", "--client-id", "developer"];
     shell.run_with(&as_client, "developer-secret").expect(0);
@@ -180,7 +180,7 @@ async fn a_server_without_an_identity_provider_is_reported() {
 
 #[tokio::test]
 async fn a_server_with_an_untrusted_ca_is_refused() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::at(&server);
     fs::write(shell.file("other.pem"), other_authority()).unwrap();
     let arguments = [
@@ -226,7 +226,7 @@ async fn an_application_logs_in_with_a_certificate_without_a_token() {
 #[tokio::test]
 async fn a_certificate_of_an_untrusted_ca_is_refused() {
     let application = Application::issued();
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::at(&server);
     application.equip(&shell);
@@ -243,7 +243,7 @@ async fn a_certificate_of_an_untrusted_ca_is_refused() {
 
 #[tokio::test]
 async fn a_logout_revokes_the_login_and_reports_the_server() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
     shell.run_with(&login, "developer-password").expect(0);
@@ -353,7 +353,7 @@ fn an_expired_token_is_renewed_once_for_the_logout() {
 
 #[tokio::test]
 async fn a_malformed_session_prevents_neither_logout_nor_login() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for text in [
         &b""[..],
         b"{",

@@ -12,7 +12,7 @@ use crate::fixtures::{self, VERSION, listing, password_for, versions};
 
 #[tokio::test]
 async fn a_renewed_access_token_is_stored_in_the_session() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];

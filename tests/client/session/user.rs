@@ -98,7 +98,7 @@ fn a_code_that_is_refused_or_expires_ends_with_status_5() {
 
 #[tokio::test]
 async fn a_provider_without_the_endpoint_is_reported() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (option, endpoint) in [
         ("--device", "device_authorization_endpoint"),
         ("--browser", "authorization_endpoint"),

@@ -4,7 +4,11 @@
 pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ("0.0.0.0:8844", "0.0.0.0", "server.listen: "),
     ("listen = \"0.0.0.0:8844\"", "", "server.listen: is missing"),
-    ("4096", "0", "server.connections_max: must be at least 1"),
+    (
+        "4096",
+        "0",
+        "server.connections_max: must be from 1 to 1000000, not 0",
+    ),
     (
         "#: connections_per_address_max = 4096",
         "connections_per_address_max = 4097",
@@ -159,17 +163,17 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[storage]",
         "[storage]\nreaders_max = 1001",
-        "storage.readers_max: must be at most 1000",
+        "storage.readers_max: must be from 1 to 1000, not 1001",
     ),
     (
         "[storage]",
         "[storage]\nwriters_max = 1001",
-        "storage.writers_max: must be at most 1000",
+        "storage.writers_max: must be from 1 to 1000, not 1001",
     ),
     (
         "[storage]",
         "[storage]\nwait_seconds_max = 3601",
-        "storage.wait_seconds_max: must be at most 3600",
+        "storage.wait_seconds_max: must be from 1 to 3600, not 3601",
     ),
     (
         "[[encryption.keys]]",
@@ -229,12 +233,12 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[registry]\ncomponent_bytes_max = 67108865\n[plugins]",
-        "registry.component_bytes_max: must be at most 67108864",
+        "registry.component_bytes_max: must be from 1 to 67108864, not 67108865",
     ),
     (
         "[plugins]",
         "[registry]\nfetch_seconds_max = 3601\n[plugins]",
-        "registry.fetch_seconds_max: must be at most 3600",
+        "registry.fetch_seconds_max: must be from 1 to 3600, not 3601",
     ),
     (
         "[plugins]",
@@ -264,12 +268,12 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[retention]\ninterval_seconds = 86401\n[plugins]",
-        "retention.interval_seconds: must be at most 86400",
+        "retention.interval_seconds: must be from 1 to 86400, not 86401",
     ),
     (
         "[plugins]",
         "[[retention.policies]]\npath = \"/*\"\nversions_max = 10001\n[plugins]",
-        "retention.policies[0].versions_max: must be at most 10000",
+        "retention.policies[0].versions_max: must be from 1 to 10000, not 10001",
     ),
     (
         "[plugins]",

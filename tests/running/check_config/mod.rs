@@ -82,7 +82,7 @@ grants = ["random"]
         "generators.pem.component: the plugin pem",
         "generators.password.grants: the plugin password",
         "generators.ssh.sha256: the plugin ssh",
-        "generators.wide.limits.deadline_ms: must be at least 10",
+        "generators.wide.limits.deadline_ms: must be from 10 to 600000, not 9",
         "resolver.component: the plugin resolver",
     ] {
         assert!(

@@ -43,7 +43,7 @@ pub(super) async fn provoke(text: &str) -> Response {
 }
 
 async fn provoke_on_a_default_server(text: &str) -> Response {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     server.set("/a", "password", json!("p")).await.expect(200);
     let app = server.as_client("app").await;
     match text {

@@ -52,7 +52,6 @@ pub(crate) mod actions {
 /// A request whose events are written to the audit trail, unless its route is not audited.
 pub(crate) struct AuditedRequest(Option<Pending>);
 
-/// An audited request.
 struct Pending {
     trail: Arc<AuditTrail>,
     caller: Arc<Caller>,
@@ -72,14 +71,17 @@ impl AuditedRequest {
         caller: &Arc<Caller>,
         request: &Request,
     ) -> impl Future<Output = Result<Self, Response>> + Send + use<> {
-        let pending = trail.and_then(|trail| Pending::new(trail, context, caller, request));
+        let mut pending = trail.and_then(|trail| Pending::new(trail, context, caller, request));
         async move {
-            if let Some(pending) = &pending
-                && pending.trail.ready().await.is_err()
-            {
-                return Err(refused());
+            if let Some(pending) = &mut pending {
+                pending.trail.ready().await.map_err(|UnwrittenError| {
+                    let error =
+                        "the audit trail can't be written at present; the request was not handled";
+                    ApiError::unavailable(error, RETRY_AFTER).into_response()
+                })?;
+                pending.is_open = true;
             }
-            Ok(Self(pending.map(Pending::begun)))
+            Ok(Self(pending))
         }
     }
 
@@ -103,8 +105,7 @@ impl AuditedRequest {
     pub(crate) fn finish_later(self, status: StatusCode) {
         if let Some(mut pending) = self.0 {
             pending.is_open = false;
-            let (lines, count) = pending.lines(status.as_u16());
-            pending.trail.write_later(&lines, count);
+            pending.write_later(status.as_u16());
         }
     }
 }
@@ -142,12 +143,6 @@ impl Pending {
         })
     }
 
-    /// Records that the request may access something from now on.
-    fn begun(mut self) -> Self {
-        self.is_open = true;
-        self
-    }
-
     async fn finish(mut self, status: StatusCode) -> Result<(), UnwrittenError> {
         self.is_open = false;
         let continues = self.trail.settings.on_failure == OnAuditFailure::Continue;
@@ -170,14 +165,12 @@ impl Pending {
     }
 
     fn lines(&self, status: u16) -> (Vec<u8>, u64) {
-        let settings = &self.trail.settings;
-        lines(
-            &self.facts,
-            &self.caller,
-            status,
-            &settings.host,
-            settings.format,
-        )
+        lines(&self.facts, &self.caller, status, &self.trail.settings)
+    }
+
+    fn write_later(&self, status: u16) {
+        let (lines, count) = self.lines(status);
+        self.trail.write_later(&lines, count);
     }
 }
 
@@ -186,19 +179,9 @@ impl Drop for Pending {
     /// something.
     fn drop(&mut self) {
         if self.is_open {
-            let (lines, count) = self.lines(STATUS_ABANDONED);
-            self.trail.write_later(&lines, count);
+            self.write_later(STATUS_ABANDONED);
         }
     }
-}
-
-/// Returns the response to a request that is not handled because events can't be written.
-fn refused() -> Response {
-    ApiError::unavailable(
-        "the audit trail can't be written at present; the request was not handled",
-        RETRY_AFTER,
-    )
-    .into_response()
 }
 
 /// The status of a request whose client disconnected before the response. HTTP does not define it, but it is widely used.

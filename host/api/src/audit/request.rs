@@ -15,7 +15,10 @@ use keywright_core::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::event::{AuditFormat, Event, push_line};
+use super::{
+    event::{Event, push_line},
+    trail::AuditSettings,
+};
 
 /// The properties of a request before it is handled.
 pub(super) struct RequestFacts {
@@ -35,8 +38,7 @@ pub(super) fn lines(
     facts: &RequestFacts,
     caller: &Caller,
     status: u16,
-    destination: &str,
-    format: AuditFormat,
+    settings: &AuditSettings,
 ) -> (Vec<u8>, u64) {
     let Account { action, details } = caller.trail().account();
     let (authentication, subject) = match caller.authentication() {
@@ -62,7 +64,7 @@ pub(super) fn lines(
             status,
             source: facts.source,
             peer: facts.peer,
-            destination,
+            destination: &settings.host,
             action: action.unwrap_or(facts.action),
             operation: accessed.map(|accessed| accessed.operation.as_str()),
             resource_name: name.as_deref(),
@@ -70,7 +72,7 @@ pub(super) fn lines(
             version_id: accessed.and_then(|accessed| accessed.version_id),
             details: of_resource.as_ref().or(details.as_ref()),
         };
-        push_line(&mut lines, &event, format);
+        push_line(&mut lines, &event, settings.format);
     };
     let accessed = caller.trail().accessed();
     if accessed.is_empty() {
@@ -231,7 +233,10 @@ const LINE_BYTES: usize = 768;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::router::routes;
+    use crate::{
+        audit::{AuditFormat, OnAuditFailure},
+        router::routes,
+    };
 
     fn facts() -> RequestFacts {
         RequestFacts {
@@ -274,7 +279,15 @@ mod tests {
         );
         caller.trail().set_action("FIND");
         caller.trail().set_details(json!({"path": "/a"}));
-        let (text, count) = lines(&facts(), &caller, 200, "here", AuditFormat::Json);
+        let settings = AuditSettings {
+            format: AuditFormat::Json,
+            on_failure: OnAuditFailure::Refuse,
+            host: "here".to_owned(),
+            trusted_proxies: Vec::new(),
+            write_time_max: AuditSettings::WRITE_TIME_MAX,
+            unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
+        };
+        let (text, count) = lines(&facts(), &caller, 200, &settings);
         let event: Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(count, 1);
         assert_eq!(event["action"], "FIND");
@@ -290,26 +303,9 @@ mod tests {
     fn every_documented_query_parameter_is_audited() {
         for parameter in routes()
             .iter()
-            .flat_map(|route| route.description().parameters)
+            .flat_map(|route| &route.description.parameters)
         {
             assert!(PARAMETERS.contains(&parameter.name), "{}", parameter.name);
-        }
-    }
-
-    #[test]
-    fn only_known_query_parameters_are_audited() {
-        for (uri, expected) in [
-            ("/a", "/a"),
-            ("/a?", "/a"),
-            ("/a?name=%2Fb&current=true", "/a?name=%2Fb&current=true"),
-            ("/a?na%6De=b", "/a?na%6De=b"),
-            ("/a?path=", "/a?path="),
-            ("/a?name=b&value=secret", "/a?name=b&not-shown"),
-            ("/a?secret", "/a?not-shown"),
-            ("/a?secret&&name=b", "/a?not-shown&name=b"),
-            ("/a?Name=secret", "/a?not-shown"),
-        ] {
-            assert_eq!(logged_target(&uri.parse().unwrap()), expected);
         }
     }
 

@@ -44,7 +44,6 @@ impl RetentionTrail for AuditTrail {
 }
 
 impl AuditTrail {
-    /// Returns one line per version, and their number.
     fn lines_of(
         &self,
         deletion: &RetentionDeletion<'_>,
@@ -86,7 +85,6 @@ impl From<UnwrittenError> for AuditTrailError {
     }
 }
 
-/// Returns the policy, and the reason if the version was not deleted.
 fn details_of(deletion: &RetentionDeletion<'_>, not_deleted: Option<&str>) -> Value {
     let mut details = Map::new();
     details.insert("policy".to_owned(), Value::from(deletion.policy_path));

@@ -4,7 +4,7 @@
 //! call (group commit):
 //!
 //! - Usually, the request itself is the writer, on the thread that serves it. It first yields to all other ready requests on
-//!   this thread, so that the same call writes their events. If no other request is ready, it continues at once.
+//!   this thread, so that the same call writes their events. If the last requests yielded in vain, it usually writes at once.
 //! - The trail's own thread is the writer if appends may be slow ([`AuditSink::is_prompt`]), if the runtime has only one
 //!   thread, if another request is writing, if no request waits for the events, and after failures.
 //!
@@ -113,7 +113,6 @@ impl AuditTrail {
         !self.is_failing()
     }
 
-    /// Returns whether requests are refused because events can't be written.
     pub(crate) fn stops_requests(&self) -> bool {
         self.settings.on_failure == OnAuditFailure::Refuse && self.is_failing()
     }
@@ -138,7 +137,6 @@ impl AuditTrail {
         self.probe().await
     }
 
-    /// Retries the sink if it is failing.
     pub(super) async fn probe(&self) -> Result<(), UnwrittenError> {
         if !self.is_failing() {
             return Ok(());
@@ -159,7 +157,6 @@ impl AuditTrail {
             .await
     }
 
-    /// Queues events without waiting for them to be written.
     pub(super) fn write_later(&self, lines: &[u8], event_count: u64) {
         drop(self.enqueue(lines, event_count));
         self.shared.leave_to_thread();
@@ -198,8 +195,10 @@ impl AuditTrail {
     ) -> Result<(), UnwrittenError> {
         let mut left = LeftToThread(Some(&self.shared));
         if self.shared.runtime.is_some() {
-            // Let all other ready requests on this thread queue their events first.
-            yield_now().await;
+            if self.shared.expects_others() {
+                // Let all other ready requests on this thread queue their events first.
+                yield_now().await;
+            }
             left.0 = None;
             self.shared.write_on_request();
         }

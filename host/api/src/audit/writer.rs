@@ -9,7 +9,7 @@ use std::{
     io, mem,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -56,6 +56,8 @@ pub(super) struct Shared {
     pub(super) wake: Condvar,
     is_failing: AtomicBool,
     pub(super) events_lost: AtomicU64,
+    /// The number of consecutive writes for one request each, during which no other request wanted to write.
+    lone_writes: AtomicU32,
     /// The runtime of the requests, if they may write.
     pub(super) runtime: Option<Handle>,
 }
@@ -86,7 +88,6 @@ impl Queue {
         bytes == 0 || unwritten == 0 || unwritten + bytes <= bytes_max
     }
 
-    /// Returns whether the thread has work to do.
     fn is_for_thread(&self) -> bool {
         self.is_left_to_thread || self.must_reopen || self.is_closed
     }
@@ -102,6 +103,7 @@ impl Shared {
             wake: Condvar::new(),
             is_failing: AtomicBool::new(false),
             events_lost: AtomicU64::new(0),
+            lone_writes: AtomicU32::new(0),
             runtime,
         }
     }
@@ -113,6 +115,13 @@ impl Shared {
     pub(super) fn leave_to_thread(&self) {
         self.queue().is_left_to_thread = true;
         self.wake.notify_one();
+    }
+
+    /// Returns whether a request should let others queue their events before it writes. If the last writes were for one request
+    /// each, only every [`LONE_WRITES_PER_YIELD`]th request should: yielding with no other request ready wakes a second thread.
+    pub(super) fn expects_others(&self) -> bool {
+        let lone_writes = self.lone_writes.load(Ordering::Relaxed);
+        lone_writes < LONE_WRITES_MAX || lone_writes.is_multiple_of(LONE_WRITES_PER_YIELD)
     }
 
     /// Writes the queue, unless another write has emptied it.
@@ -131,6 +140,7 @@ impl Shared {
     /// Writes the whole queue with one call, or leaves it to the thread if another write is in progress.
     fn write(&self, mut queue: MutexGuard<'_, Queue>) {
         let Some(mut sink) = queue.sink.take() else {
+            self.lone_writes.store(0, Ordering::Relaxed);
             queue.is_left_to_thread = true;
             return;
         };
@@ -141,6 +151,11 @@ impl Shared {
         queue.bytes_taken = lines.len();
         queue.append_started = Some(Instant::now());
         drop(queue);
+        if waiting.len() > 1 {
+            self.lone_writes.store(0, Ordering::Relaxed);
+        } else {
+            self.lone_writes.fetch_add(1, Ordering::Relaxed);
+        }
 
         if must_reopen {
             match sink.reopen() {
@@ -281,6 +296,12 @@ fn check_blocked_append(shared: &Shared, queue: &mut Queue, write_time_max: Dura
     }
 }
 
+/// The number of consecutive writes for one request each, after which requests usually write without waiting for others.
+const LONE_WRITES_MAX: u32 = 4;
+
+/// After that, one of this many requests waits for others.
+const LONE_WRITES_PER_YIELD: u32 = 16;
+
 /// Interval between retries of a failing sink, if no request retries it earlier.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -312,6 +333,40 @@ mod tests {
         fn is_prompt(&self) -> bool {
             true
         }
+    }
+
+    #[test]
+    fn lone_requests_seldom_wait_for_others() {
+        let (begun, appends) = mpsc::channel();
+        let (outcome, outcomes) = mpsc::channel();
+        let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);
+        let write = |requests: usize| {
+            let senders = std::iter::repeat_with(|| oneshot::channel().0);
+            shared.queue().waiting.extend(senders.take(requests));
+            outcome.send(Ok(())).unwrap();
+            shared.write(shared.queue());
+            appends.recv().unwrap();
+        };
+        let waiting_of = |writes: usize| {
+            let waits = (0..writes).filter(|_| {
+                let waits = shared.expects_others();
+                write(1);
+                waits
+            });
+            waits.count()
+        };
+        assert_eq!(waiting_of(16), 4);
+        assert_eq!(waiting_of(160), 10);
+        write(2);
+        assert_eq!(waiting_of(16), 4);
+        thread::scope(|scope| {
+            let writing = scope.spawn(|| shared.write(shared.queue()));
+            appends.recv().unwrap();
+            shared.write(shared.queue());
+            outcome.send(Ok(())).unwrap();
+            writing.join().unwrap();
+        });
+        assert_eq!(waiting_of(16), 4);
     }
 
     #[test]

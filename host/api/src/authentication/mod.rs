@@ -6,12 +6,10 @@
 //! module that returns an [`Identity`], and a step in `identify`.
 
 mod identity;
-mod identity_provider;
-mod provider_keys;
+mod keys;
+mod provider;
 mod token;
 mod token_rules;
-mod trusted_keys;
-mod verification_key;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,23 +20,22 @@ use axum::{
 use chrono::DateTime;
 use keywright_core::{authorization::Caller, ports::Clock, response_memory::ResponseReservation};
 
-pub use identity_provider::{
-    HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError,
+pub use keys::VerificationKeyError;
+pub use provider::{
+    HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError, KeyPace,
 };
-pub use provider_keys::KeyPace;
 pub use token_rules::{
     ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesError, WhenAbsent,
 };
-pub use verification_key::VerificationKeyError;
 
+pub(crate) use keys::VerificationKey;
 pub(crate) use token::TokenError;
-pub(crate) use verification_key::VerificationKey;
 
 use crate::{Api, Connection, measure::authentication_failed, response::ApiError};
 use identity::{Identity, identity_in};
-use provider_keys::ProviderKeys;
+use keys::{TrustedKeys, token_digest};
+use provider::ProviderKeys;
 use token::SignedToken;
-use trusted_keys::{TokenDigest, TrustedKeys};
 
 /// Authenticates the caller of a request.
 pub(crate) async fn authenticate(
@@ -68,21 +65,15 @@ async fn identify(
         .map(|certificate| identity_in(certificate, api.credentials.store.clock.now()))
         .transpose()
         .map_err(IntoResponse::into_response)?;
-    let bearer = match bearer_token(headers) {
-        Ok(token) => verify(api, token).await,
-        Err(refused) => Err(refused),
+    let bearer = match (bearer_token(headers), &api.token_verifier) {
+        (Ok(token), Some(verifier)) => verifier.verify(token).await,
+        (Ok(_), None) => Err(TokenError::NotAccepted),
+        (Err(refused), _) => Err(refused),
     };
     match (bearer, holder) {
         (Ok(identity), _) => Ok(identity),
         (Err(TokenError::Absent), Some(holder)) => Ok(holder),
         (Err(refused), _) => Err(refused.into_response()),
-    }
-}
-
-async fn verify(api: &Api, token: &str) -> Result<Identity, TokenError> {
-    match &api.token_verifier {
-        Some(verifier) => verifier.verify(token).await,
-        None => Err(TokenError::NotAccepted),
     }
 }
 
@@ -139,7 +130,6 @@ impl TokenVerifier {
         }
     }
 
-    /// Creates a verifier with one parsed key.
     pub(crate) fn with_key(
         key: VerificationKey,
         issuer: &str,
@@ -153,13 +143,12 @@ impl TokenVerifier {
         }
     }
 
-    /// Verifies a token and returns its identity.
     async fn verify(&self, token: &str) -> Result<Identity, TokenError> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenError::Invalid("too long"));
         }
         let (now, rules) = (self.clock.now(), &self.rules);
-        let digest = TokenDigest::of(token);
+        let digest = token_digest(token);
         let keys = self.current();
         if let Some(result) = keys.and_then(|keys| keys.cached_result(&digest, rules, now)) {
             return result;
@@ -204,42 +193,40 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenError> {
 
 impl From<TokenError> for ApiError {
     fn from(refused: TokenError) -> Self {
-        match refused {
-            TokenError::Absent => Self::unauthenticated(
-                StatusCode::UNAUTHORIZED,
-                "access_denied",
-                "the request requires an access token, or a client certificate if the server accepts one",
-                "Bearer",
-            ),
-            TokenError::Expired => Self::unauthenticated(
-                StatusCode::UNAUTHORIZED,
-                "access_token_expired",
-                "the access token has expired",
-                r#"Bearer error="invalid_token""#,
-            ),
-            TokenError::Invalid(_) => Self::unauthenticated(
-                StatusCode::UNAUTHORIZED,
+        let (code, description) = match refused {
+            TokenError::Absent => {
+                return Self::unauthenticated(
+                    StatusCode::UNAUTHORIZED,
+                    "access_denied",
+                    "the request requires an access token, or a client certificate if the server accepts one",
+                    "Bearer",
+                );
+            }
+            TokenError::ScopesMissing(required) => {
+                return Self::unauthenticated(
+                    StatusCode::FORBIDDEN,
+                    "insufficient_scope",
+                    "the access token lacks a required scope",
+                    format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
+                );
+            }
+            TokenError::Unverifiable => {
+                let error =
+                    "the access token can't be verified: the identity provider has not responded";
+                return Self::unavailable(error, UNVERIFIABLE_RETRY_AFTER);
+            }
+            TokenError::Expired => ("access_token_expired", "the access token has expired"),
+            TokenError::Invalid(_) => (
                 "invalid_token",
                 "the access token is invalid for this server",
-                r#"Bearer error="invalid_token""#,
             ),
-            TokenError::NotAccepted => Self::unauthenticated(
-                StatusCode::UNAUTHORIZED,
+            TokenError::NotAccepted => (
                 "invalid_token",
                 "the server does not accept access tokens; use a client certificate without a token",
-                r#"Bearer error="invalid_token""#,
             ),
-            TokenError::ScopesMissing(required) => Self::unauthenticated(
-                StatusCode::FORBIDDEN,
-                "insufficient_scope",
-                "the access token lacks a required scope",
-                format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
-            ),
-            TokenError::Unverifiable => Self::unavailable(
-                "the access token can't be verified: the identity provider has not responded",
-                UNVERIFIABLE_RETRY_AFTER,
-            ),
-        }
+        };
+        let challenge = r#"Bearer error="invalid_token""#;
+        Self::unauthenticated(StatusCode::UNAUTHORIZED, code, description, challenge)
     }
 }
 
@@ -254,7 +241,6 @@ impl IntoResponse for TokenError {
 }
 
 impl TokenError {
-    /// Returns the value for metrics.
     fn label(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -280,36 +266,12 @@ const TOKEN_BYTES_MAX: usize = 16 * 1024;
 mod tests {
     use super::*;
 
-    fn headers(values: &[&str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(AUTHORIZATION, value.parse().unwrap());
-        }
-        headers
-    }
-
-    #[test]
-    fn the_scheme_is_not_case_sensitive() {
-        for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c "] {
-            assert_eq!(bearer_token(&headers(&[value])), Ok("a.b.c"), "{value}");
-        }
-    }
-
-    #[test]
-    fn missing_headers_and_other_schemes_count_as_absent() {
-        for values in [&[][..], &["Basic dTpw"], &["Bearers a"], &[""]] {
-            let headers = headers(values);
-            assert_eq!(
-                bearer_token(&headers),
-                Err(TokenError::Absent),
-                "{values:?}"
-            );
-        }
-    }
-
     #[test]
     fn two_headers_are_rejected() {
-        let headers = headers(&["Bearer a.b.c", "Bearer a.b.c"]);
+        let mut headers = HeaderMap::new();
+        headers.append(AUTHORIZATION, "Bearer a.b.c".parse().unwrap());
+        assert_eq!(bearer_token(&headers), Ok("a.b.c"));
+        headers.append(AUTHORIZATION, "Bearer a.b.c".parse().unwrap());
         let refused = bearer_token(&headers);
         assert!(matches!(refused, Err(TokenError::Invalid(_))));
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
+use jsonwebtoken::Algorithm;
 use keywright_core::permission::Actor;
 use serde_json::{Map, Value};
 
 use super::{
     identity::Identity,
     token_rules::{Bearer, ClaimSettings, ScopeForm, TokenRules},
-    verification_key::{SignatureAlgorithm, VerificationKey},
 };
 
 /// The reason to reject a token.
@@ -32,20 +32,14 @@ pub(crate) enum TokenError {
 
 /// A JWS in compact form (RFC 7515, section 7.1), not verified yet.
 pub(super) struct SignedToken<'a> {
-    message: &'a str,
-    payload: &'a str,
-    signature: Vec<u8>,
-    algorithm: SignatureAlgorithm,
-    key_id: Option<String>,
-}
-
-/// The key that a token's header refers to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeyReference<'a> {
+    /// The signed part: header and payload.
+    pub(super) message: &'a str,
+    pub(super) signature: Vec<u8>,
+    /// The algorithm in the header.
+    pub(super) algorithm: Algorithm,
     /// The key's id, if the header has one.
-    pub(super) id: Option<&'a str>,
-    /// The algorithm of the key.
-    pub(super) algorithm: SignatureAlgorithm,
+    pub(super) key_id: Option<String>,
+    payload: &'a str,
 }
 
 impl<'a> SignedToken<'a> {
@@ -60,43 +54,33 @@ impl<'a> SignedToken<'a> {
             .filter(|(_, payload)| !payload.contains('.'))
             .ok_or(malformed.clone())?;
         let header = decode_object(header).ok_or(malformed.clone())?;
-        let algorithm = algorithm(&header)?;
+        let algorithm = match header.get("alg").and_then(Value::as_str) {
+            Some("RS256") => Algorithm::RS256,
+            Some("ES256") => Algorithm::ES256,
+            _ => return Err(TokenError::Invalid("algorithm is neither RS256 nor ES256")),
+        };
         refuse_extensions(&header)?;
         Ok(Self {
             message,
-            payload,
             signature: URL_SAFE_NO_PAD.decode(signature).map_err(|_| malformed)?,
             algorithm,
-            key_id: key_id(&header)?,
+            key_id: match header.get("kid") {
+                None => None,
+                Some(Value::String(key_id)) => Some(key_id.clone()),
+                Some(_) => return Err(TokenError::Invalid("key id is not a string")),
+            },
+            payload,
         })
     }
 
-    pub(super) fn key_reference(&self) -> KeyReference<'_> {
-        KeyReference {
-            id: self.key_id.as_deref(),
-            algorithm: self.algorithm,
-        }
-    }
-
-    /// Returns whether the signature is valid for this key and its algorithm.
-    pub(super) fn is_signed_by(&self, key: &VerificationKey) -> bool {
-        key.algorithm() == self.algorithm && key.has_signed(self.message, &self.signature)
-    }
-
     /// Parses the claims: a JSON object, with the checks of [`keywright_json::check`].
-    pub(super) fn claims(&self) -> Result<Map<String, Value>, TokenError> {
-        decode_object(self.payload).ok_or(TokenError::Invalid(
-            "payload is not an object, or has duplicate claims",
-        ))
+    pub(super) fn claims(&self) -> Result<Claims, TokenError> {
+        decode_object(self.payload)
+            .map(Claims)
+            .ok_or(TokenError::Invalid(
+                "payload is not an object, or has duplicate claims",
+            ))
     }
-}
-
-fn algorithm(header: &Map<String, Value>) -> Result<SignatureAlgorithm, TokenError> {
-    header
-        .get("alg")
-        .and_then(Value::as_str)
-        .and_then(SignatureAlgorithm::named)
-        .ok_or(TokenError::Invalid("algorithm is neither RS256 nor ES256"))
 }
 
 /// Rejects headers that change the meaning of the token: critical extensions (`crit`), nested tokens (`cty`), and token types for
@@ -123,14 +107,6 @@ fn refuse_extensions(header: &Map<String, Value>) -> Result<(), TokenError> {
     }
 }
 
-fn key_id(header: &Map<String, Value>) -> Result<Option<String>, TokenError> {
-    match header.get("kid") {
-        None => Ok(None),
-        Some(Value::String(key_id)) => Ok(Some(key_id.clone())),
-        Some(_) => Err(TokenError::Invalid("key id is not a string")),
-    }
-}
-
 fn decode_object(part: &str) -> Option<Map<String, Value>> {
     keywright_json::read_bytes(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
@@ -151,10 +127,6 @@ pub(super) struct CheckedToken {
 }
 
 impl Claims {
-    pub(super) fn new(payload: Map<String, Value>) -> Self {
-        Self(payload)
-    }
-
     /// Checks the claims, but does not compare times with the clock.
     pub(super) fn check(
         &self,
@@ -274,7 +246,6 @@ impl Claims {
 }
 
 impl CheckedToken {
-    /// Returns the identity, if the token is valid at this time.
     pub(super) fn identity_at(
         &self,
         now: DateTime<Utc>,

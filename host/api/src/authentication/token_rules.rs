@@ -76,7 +76,6 @@ pub enum WhenAbsent {
     User,
 }
 
-/// The owner of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bearer {
     /// A client that acts for itself.
@@ -214,7 +213,6 @@ impl Default for GrantTypeSettings {
 }
 
 impl GrantTypeSettings {
-    /// Returns the owner of a token with this grant type, or without one.
     pub(super) fn bearer(&self, grant_type: Option<&str>) -> Option<Bearer> {
         let Some(grant_type) = grant_type else {
             return match self.when_absent {
@@ -320,64 +318,6 @@ mod tests {
                 bearer,
                 "{settings:?} {grant_type:?}"
             );
-        }
-    }
-
-    #[test]
-    fn invalid_rules_are_rejected() {
-        let rules = |scopes: &[&str], audience: Option<&str>, claims| {
-            let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
-            TokenRules::new(scopes, audience.map(str::to_owned), claims).err()
-        };
-        let defaults = ClaimSettings::default;
-        assert_eq!(rules(&["a"], None, defaults()), None);
-        assert_eq!(rules(&[], Some("a"), defaults()), None);
-        assert_eq!(
-            rules(&[], None, defaults()),
-            Some(TokenRulesError::NothingRequired)
-        );
-        assert_eq!(
-            rules(&["a"], Some(""), defaults()),
-            Some(TokenRulesError::AudienceEmpty)
-        );
-        for scope in ["", "a b", "a\"", "a\\", "ä", "a\n"] {
-            let refused = TokenRulesError::ScopeMalformed(scope.to_owned());
-            assert_eq!(rules(&["a", scope], None, defaults()), Some(refused));
-        }
-        let both = ClaimSettings {
-            client_subjects: vec!["a".to_owned()],
-            grant_type: grant_types(&["a"], &[], WhenAbsent::Refused),
-            ..defaults()
-        };
-        let refused = Some(TokenRulesError::GrantTypeUnused);
-        assert_eq!(rules(&["a"], None, both), refused);
-        let unnamed = ClaimSettings {
-            user_id: String::new(),
-            ..defaults()
-        };
-        assert_eq!(
-            rules(&["a"], None, unnamed),
-            Some(TokenRulesError::ClaimUnnamed("user_id"))
-        );
-        for (of_clients, of_users, refused) in [
-            (
-                &["*"][..],
-                &["*"][..],
-                TokenRulesError::GrantTypeAmbiguous("*".to_owned()),
-            ),
-            (
-                &["a"],
-                &["b", "a"],
-                TokenRulesError::GrantTypeAmbiguous("a".to_owned()),
-            ),
-            (&[], &[], TokenRulesError::GrantTypesMissing),
-        ] {
-            let grant_type = grant_types(of_clients, of_users, WhenAbsent::Refused);
-            let claims = ClaimSettings {
-                grant_type,
-                ..defaults()
-            };
-            assert_eq!(rules(&["a"], None, claims), Some(refused));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Schemas of bodies that depend on the credential type, and example versions.
 
 #![expect(clippy::indexing_slicing, reason = "indexing creates missing keys")]
-use super::schemas::{LenientBoolean, Metadata, Name, specified_types};
-use crate::response::VersionBody;
+use super::schemas::{LenientBoolean, Name, SetCertificate, specified_types};
+use crate::{request::Metadata, response::VersionBody};
 use keywright_core::credential::CredentialType;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -100,35 +100,6 @@ fn set_form(
             json!({"generated_by": ["parameters"], "parameters": ["generated_by"]});
     }
     form
-}
-
-/// The value for setting a certificate.
-pub(crate) struct SetCertificate;
-
-impl JsonSchema for SetCertificate {
-    fn schema_name() -> Cow<'static, str> {
-        "SetCertificateValue".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let text = |text: &str| json!({"type": ["string", "null"], "description": text});
-        let ignored = json!({"description": "Ignored."});
-        json_schema!({
-            "type": "object",
-            "description": "At least one of `ca`, `ca_name`, `certificate` and `private_key` is required; `ca` and `ca_name` are mutually exclusive. Empty strings count as absent.",
-            "properties": {
-                "ca": text("The certificate of the signing CA, PEM."),
-                "ca_name": text("The name of the stored CA that signed the certificate."),
-                "certificate": text("The certificate, PEM."),
-                "private_key": text("The private key, PEM: PKCS#1, SEC1 or PKCS#8, not encrypted."),
-                "transitional": ignored,
-                "certificate_authority": ignored,
-                "self_signed": ignored,
-                "generated": ignored,
-            },
-            "additionalProperties": false,
-        })
-    }
 }
 
 /// The body to generate or regenerate a credential.
@@ -243,7 +214,6 @@ fn form<'a>(
     })
 }
 
-/// Returns the schema of the field `type` for all types that the specification does not list.
 fn other_type() -> Value {
     json!({
         "type": "string",
@@ -253,7 +223,6 @@ fn other_type() -> Value {
     })
 }
 
-/// Returns the schema of the parameters of all types that the specification does not list.
 fn parameters_of_another_type() -> Value {
     json!({
         "type": ["object", "null"],
@@ -314,7 +283,6 @@ fn set_value(name: &str) -> Option<Value> {
 pub(crate) mod example {
     use serde_json::{Value, json};
 
-    /// A version of type json.
     pub(crate) fn json_version() -> Value {
         json!({
             "type": "json",
@@ -326,7 +294,6 @@ pub(crate) mod example {
         })
     }
 
-    /// A version of type user.
     pub(crate) fn user_version() -> Value {
         json!({
             "type": "user",
@@ -342,7 +309,6 @@ pub(crate) mod example {
         })
     }
 
-    /// A version of type password.
     pub(crate) fn password_version() -> Value {
         json!({
             "type": "password",

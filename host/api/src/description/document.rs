@@ -5,9 +5,7 @@
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::operation::{
-    Body, Content, Description, ErrorResponse, Example, JSON, Parameter, Response, Tag,
-};
+use super::operation::{Body, Description, Example, JSON, Parameter, Response, Tag};
 use crate::{Access, Information, Route, response::FailureBody, routes};
 
 pub(super) fn document() -> Value {
@@ -77,7 +75,7 @@ impl Schemas {
 }
 
 fn operation(route: &Route, schemas: &mut Schemas) -> Value {
-    let description = route.description();
+    let description = &route.description;
     let mut operation = json!({
         "operationId": description.id,
         "tags": [description.tag.name()],
@@ -101,7 +99,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     if let Some(body) = &description.body {
         operation["requestBody"] = request_body(body, schemas);
     }
-    operation["responses"] = responses(&description, route.access(), schemas);
+    operation["responses"] = responses(description, route.access(), schemas);
     operation
 }
 
@@ -122,14 +120,9 @@ fn describe(response: &Response, schemas: &mut Schemas) -> Value {
         "description": response.text,
         "headers": {"X-Request-Id": request_id()},
     });
-    if let Some(content) = &response.content {
-        let schema = (content.schema)(&mut schemas.of_responses);
-        let Content {
-            media_type,
-            examples,
-            ..
-        } = content;
-        described["content"] = json!({*media_type: media(&schema, examples)});
+    if let Some(schema) = response.schema {
+        let schema = schema(&mut schemas.of_responses);
+        described["content"] = json!({response.media_type: media(&schema, &response.examples)});
     }
     described
 }
@@ -145,10 +138,9 @@ fn request_body(body: &Body, schemas: &mut Schemas) -> Value {
 fn media(schema: &Schema, examples: &[Example]) -> Value {
     let mut media = json!({"schema": schema});
     if !examples.is_empty() {
-        let examples = examples.iter().map(|example| {
-            let value = json!({"value": example.value});
-            (example.name.to_owned(), value)
-        });
+        let examples = examples
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), json!({"value": value})));
         media["examples"] = Value::Object(examples.collect());
     }
     media
@@ -168,7 +160,6 @@ fn query_parameter(parameter: &Parameter) -> Value {
     description
 }
 
-/// Returns the names of a path's variable segments.
 fn variables(path: &str) -> impl Iterator<Item = &str> {
     path.split('/')
         .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
@@ -210,24 +201,22 @@ fn security_schemes() -> Value {
 /// Returns the error responses of an operation by status: the shared responses that apply to it, and its own. A shared response
 /// is a reference, unless the operation has a condition of its own for this status.
 fn failures(description: &Description, access: Access) -> Vec<(u16, Value)> {
-    let is_shared = |failure: &&Shared| match failure.applies_to {
-        AppliesTo::AllRoutes => true,
-        AppliesTo::AuthenticatedRoutes => access != Access::Open,
-        AppliesTo::Bodies => description.body.is_some(),
+    let is_shared = |(_, _, applies_to, _): &&Shared| match applies_to {
+        Routes::All => true,
+        Routes::Authenticated => access != Access::Open,
+        Routes::WithBody => description.body.is_some(),
     };
     let shared: Vec<_> = SHARED.iter().filter(is_shared).collect();
-    let mut statuses: Vec<_> = shared.iter().map(|failure| failure.status).collect();
-    statuses.extend(description.failures.iter().map(|failure| failure.status));
+    let mut statuses: Vec<_> = shared.iter().map(|(_, status, ..)| *status).collect();
+    statuses.extend(description.errors.iter().map(|(status, _)| *status));
     statuses.sort_unstable();
     statuses.dedup();
     let response_of = |status: u16| {
-        let shared = shared.iter().find(|failure| failure.status == status);
-        let own = description.failures.iter();
-        let own: Vec<_> = own.filter(|failure| failure.status == status).collect();
+        let shared = shared.iter().find(|(_, of, ..)| *of == status);
+        let own = description.errors.iter().filter(|(of, _)| *of == status);
+        let own: Vec<_> = own.map(|(_, when)| *when).collect();
         match (shared, own.as_slice()) {
-            (Some(shared), []) => {
-                json!({"$ref": format!("#/components/responses/{}", shared.name)})
-            }
+            (Some((name, ..)), []) => json!({"$ref": format!("#/components/responses/{name}")}),
             (shared, own) => error_response(status, shared.copied(), own),
         }
     };
@@ -237,18 +226,14 @@ fn failures(description: &Description, access: Access) -> Vec<(u16, Value)> {
         .collect()
 }
 
-/// Returns the shared responses by name.
 fn shared_responses() -> Map<String, Value> {
-    let response = |failure: &Shared| {
-        (
-            failure.name.to_owned(),
-            error_response(failure.status, Some(failure), &[]),
-        )
-    };
-    SHARED.iter().map(response).collect()
+    let responses = SHARED.iter().map(|shared| {
+        let (name, status, ..) = *shared;
+        (name.to_owned(), error_response(status, Some(shared), &[]))
+    });
+    responses.collect()
 }
 
-/// Returns the shared headers by name.
 fn shared_headers() -> Value {
     json!({
         "RequestId": {
@@ -267,14 +252,13 @@ fn shared_headers() -> Value {
     })
 }
 
-/// Returns a reference to the header that every response has.
 fn request_id() -> Value {
     json!({"$ref": "#/components/headers/RequestId"})
 }
 
-fn error_response(status: u16, shared: Option<&Shared>, own: &[&ErrorResponse]) -> Value {
-    let own = own.iter().map(|failure| failure.when);
-    let texts: Vec<_> = own.chain(shared.map(|failure| failure.when)).collect();
+fn error_response(status: u16, shared: Option<&Shared>, own: &[&str]) -> Value {
+    let own = own.iter().copied();
+    let texts: Vec<_> = own.chain(shared.map(|(.., when)| *when)).collect();
     let mut headers = json!({"X-Request-Id": request_id()});
     match status {
         401 => {
@@ -283,20 +267,9 @@ fn error_response(status: u16, shared: Option<&Shared>, own: &[&ErrorResponse]) 
         429 | 503 => headers["Retry-After"] = json!({"$ref": "#/components/headers/RetryAfter"}),
         _ => {}
     }
-    let examples: Map<_, _> = EXAMPLES
-        .iter()
-        .filter(|(of, ..)| *of == status)
-        .map(|(_, name, error, description)| {
-            let mut value = json!({"error": error});
-            if let Some(description) = description {
-                value["error_description"] = json!(description);
-            }
-            ((*name).to_owned(), json!({"value": value}))
-        })
-        .collect();
     let mut content = json!({"schema": {"$ref": "#/components/schemas/Failure"}});
-    if !examples.is_empty() {
-        content["examples"] = Value::Object(examples);
+    if let Some(examples) = error_examples().get(status.to_string()) {
+        content["examples"] = examples.clone();
     }
     json!({
         "description": texts.join(" "),
@@ -317,163 +290,57 @@ is, except in read-only mode. Unknown query parameters are ignored; repeated one
 duplicate fields are rejected. A boolean or a whole number in a body may also be sent as a string, and a string parameter of a \
 credential also as a number or a boolean. Times are UTC, in whole seconds.";
 
-/// An error response of several routes.
-struct Shared {
-    name: &'static str,
-    status: u16,
-    applies_to: AppliesTo,
-    when: &'static str,
+/// An error response of several routes: its name, its status, the routes, and its condition.
+type Shared = (&'static str, u16, Routes, &'static str);
+
+/// The routes with a shared error response.
+#[derive(Clone, Copy)]
+enum Routes {
+    All,
+    Authenticated,
+    WithBody,
 }
 
-/// The routes with an error response.
-enum AppliesTo {
-    AllRoutes,
-    AuthenticatedRoutes,
-    /// Routes with a request body.
-    Bodies,
+macro_rules! shared {
+    ($($name:ident $status:literal $routes:ident => $when:literal,)*) => {
+        const SHARED: &[Shared] = &[$((stringify!($name), $status, Routes::$routes, $when)),*];
+    };
 }
 
-const SHARED: [Shared; 10] = [
-    Shared {
-        name: "BodyRefused",
-        status: 400,
-        applies_to: AppliesTo::Bodies,
-        when: "The body is malformed or does not match the schema, or its media type is not JSON.",
-    },
-    Shared {
-        name: "Unauthenticated",
-        status: 401,
-        applies_to: AppliesTo::AuthenticatedRoutes,
-        when: "The request has neither a valid access token nor a valid client certificate. The error for an expired token is `access_token_expired`.",
-    },
-    Shared {
-        name: "Forbidden",
-        status: 403,
-        applies_to: AppliesTo::AuthenticatedRoutes,
-        when: "The access token lacks a required scope.",
-    },
-    Shared {
-        name: "BodyTooSlow",
-        status: 408,
-        applies_to: AppliesTo::Bodies,
-        when: "The body took too long to arrive.",
-    },
-    Shared {
-        name: "TooLarge",
-        status: 413,
-        applies_to: AppliesTo::Bodies,
-        when: "The body is too large.",
-    },
-    Shared {
-        name: "UriTooLong",
-        status: 414,
-        applies_to: AppliesTo::AllRoutes,
-        when: "The path and query are too long.",
-    },
-    Shared {
-        name: "TooManyRequests",
-        status: 429,
-        applies_to: AppliesTo::AuthenticatedRoutes,
-        when: "The caller has too many requests in progress, or exceeds its request rate.",
-    },
-    Shared {
-        name: "HeadTooLarge",
-        status: 431,
-        applies_to: AppliesTo::AllRoutes,
-        when: "The request has too many header fields, or they are too large.",
-    },
-    Shared {
-        name: "InternalError",
-        status: 500,
-        applies_to: AppliesTo::AllRoutes,
-        when: "Internal error. The server logs the cause with the request's id.",
-    },
-    Shared {
-        name: "Unavailable",
-        status: 503,
-        applies_to: AppliesTo::AuthenticatedRoutes,
-        when: "The database or another dependency is unavailable, the server has too many requests in progress, or it is in read-only mode and the request could write.",
-    },
-];
+shared! {
+    BodyRefused 400 WithBody => "The body is malformed or does not match the schema, or its media type is not JSON.",
+    Unauthenticated 401 Authenticated => "The request has neither a valid access token nor a valid client certificate. The error for an expired token is `access_token_expired`.",
+    Forbidden 403 Authenticated => "The access token lacks a required scope.",
+    BodyTooSlow 408 WithBody => "The body took too long to arrive.",
+    TooLarge 413 WithBody => "The body is too large.",
+    UriTooLong 414 All => "The path and query are too long.",
+    TooManyRequests 429 Authenticated => "The caller has too many requests in progress, or exceeds its request rate.",
+    HeadTooLarge 431 All => "The request has too many header fields, or they are too large.",
+    InternalError 500 All => "Internal error. The server logs the cause with the request's id.",
+    Unavailable 503 Authenticated => "The database or another dependency is unavailable, the server has too many requests in progress, or it is in read-only mode and the request could write.",
+}
 
-/// Bodies of real error responses: status, name, error and error description.
-const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
-    (
-        400,
-        "malformed",
-        "the request body is malformed; it must be a JSON object in UTF-8",
-        None,
-    ),
-    (
-        401,
-        "absent",
-        "access_denied",
-        Some(
-            "the request requires an access token, or a client certificate if the server accepts one",
-        ),
-    ),
-    (
-        401,
-        "expired",
-        "access_token_expired",
-        Some("the access token has expired"),
-    ),
-    (
-        403,
-        "scope",
-        "insufficient_scope",
-        Some("the access token lacks a required scope"),
-    ),
-    (
-        404,
-        "absent",
-        "the credential does not exist or the caller may not access it",
-        None,
-    ),
-    (
-        408,
-        "too-slow",
-        "the request body took too long to arrive",
-        None,
-    ),
-    (409, "exists", "the actor already has this permission", None),
-    (
-        413,
-        "too-large",
-        "the value of a credential may have at most 65,536 bytes",
-        None,
-    ),
-    (
-        414,
-        "too-long",
-        "the path and the query of a request may have at most 8192 bytes",
-        None,
-    ),
-    (
-        422,
-        "unknown-field",
-        "the request has the unknown field lenght",
-        None,
-    ),
-    (429, "too-many", "the caller makes too many requests", None),
-    (
-        431,
-        "too-many-fields",
-        "a request may have at most 100 header fields",
-        None,
-    ),
-    (500, "storage", "the storage failed", None),
-    (
-        503,
-        "read-only",
-        "the server is in read-only mode and rejects writes",
-        None,
-    ),
-    (503, "unavailable", "the storage failed", None),
-    (
-        501,
-        "no-resolver",
-        "this server has no resolver plugin configured and can't interpolate",
-        None,
-    ),
-];
+fn error_examples() -> Value {
+    json!({
+        "400": {"malformed": {"value": {"error": "the request body is malformed; it must be a JSON object in UTF-8"}}},
+        "401": {
+            "absent": {"value": {"error": "access_denied", "error_description": "the request requires an access token, or a client certificate if the server accepts one"}},
+            "expired": {"value": {"error": "access_token_expired", "error_description": "the access token has expired"}},
+        },
+        "403": {"scope": {"value": {"error": "insufficient_scope", "error_description": "the access token lacks a required scope"}}},
+        "404": {"absent": {"value": {"error": "the credential does not exist or the caller may not access it"}}},
+        "408": {"too-slow": {"value": {"error": "the request body took too long to arrive"}}},
+        "409": {"exists": {"value": {"error": "the actor already has this permission"}}},
+        "413": {"too-large": {"value": {"error": "the value of a credential may have at most 65,536 bytes"}}},
+        "414": {"too-long": {"value": {"error": "the path and the query of a request may have at most 8192 bytes"}}},
+        "422": {"unknown-field": {"value": {"error": "the request has the unknown field lenght"}}},
+        "429": {"too-many": {"value": {"error": "the caller makes too many requests"}}},
+        "431": {"too-many-fields": {"value": {"error": "a request may have at most 100 header fields"}}},
+        "500": {"storage": {"value": {"error": "the storage failed"}}},
+        "503": {
+            "read-only": {"value": {"error": "the server is in read-only mode and rejects writes"}},
+            "unavailable": {"value": {"error": "the storage failed"}},
+        },
+        "501": {"no-resolver": {"value": {"error": "this server has no resolver plugin configured and can't interpolate"}}},
+    })
+}

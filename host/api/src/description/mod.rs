@@ -17,18 +17,19 @@ mod tests;
 
 use std::sync::LazyLock;
 
-pub(crate) use bodies::{GenerateBody, SetBody, SetCertificate, Version, example};
+pub(crate) use bodies::{GenerateBody, SetBody, Version, example};
 pub(crate) use operation::{Description, Parameter, Tag};
 pub(crate) use page::content_security_policy;
-pub(crate) use schemas::{GrantedPath, LenientBoolean, LookedUpName, Metadata, Timestamp};
+pub(crate) use schemas::{
+    GrantedPath, LenientBoolean, LookedUpName, OperationName, SetCertificate, Timestamp,
+    VersionToFlag,
+};
 
-/// Returns the description, as JSON text.
 pub(crate) fn document() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| document::document().to_string());
     &TEXT
 }
 
-/// Returns the reference, as HTML.
 pub(crate) fn page() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| page::page(&document::document()));
     &TEXT

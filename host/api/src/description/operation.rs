@@ -3,7 +3,8 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-/// The description of one route.
+use crate::Route;
+
 pub(crate) struct Description {
     /// The operation's id, used by generated clients.
     pub(super) id: &'static str,
@@ -16,7 +17,8 @@ pub(crate) struct Description {
     pub(crate) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
     pub(super) responses: Vec<Response>,
-    pub(super) failures: Vec<ErrorResponse>,
+    /// The statuses of error responses, and their conditions, which are added to the condition of a shared response.
+    pub(super) errors: &'static [(u16, &'static str)],
 }
 
 /// A group of operations in the API description.
@@ -29,7 +31,6 @@ pub(crate) enum Tag {
     Operations,
 }
 
-/// A query parameter.
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(super) is_required: bool,
@@ -38,45 +39,33 @@ pub(crate) struct Parameter {
     pub(super) example: Option<Value>,
 }
 
-/// The body of a request.
 pub(super) struct Body {
     pub(super) is_required: bool,
     pub(super) schema: SchemaOf,
     pub(super) examples: Vec<Example>,
 }
 
-/// A success response.
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) text: &'static str,
-    /// `None` for a response without a body.
-    pub(super) content: Option<Content>,
-}
-
-/// The body of a response.
-pub(super) struct Content {
     pub(super) media_type: &'static str,
-    pub(super) schema: SchemaOf,
+    /// `None` for a response without a body.
+    pub(super) schema: Option<SchemaOf>,
     pub(super) examples: Vec<Example>,
 }
 
-/// The status of an error response, and its condition.
-pub(super) struct ErrorResponse {
-    pub(super) status: u16,
-    pub(super) when: &'static str,
-}
-
-/// A body of a real request or response.
-pub(super) struct Example {
-    pub(super) name: &'static str,
-    pub(super) value: Value,
-}
+pub(super) type Example = (&'static str, Value);
 
 /// Generates a type's schema.
 pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 impl Description {
-    pub(crate) fn new(id: &'static str, tag: Tag, summary: &'static str) -> Self {
+    pub(crate) fn new(
+        id: &'static str,
+        tag: Tag,
+        summary: &'static str,
+        errors: &'static [(u16, &'static str)],
+    ) -> Self {
         Self {
             id,
             tag,
@@ -86,106 +75,92 @@ impl Description {
             parameters: Vec::new(),
             body: None,
             responses: Vec::new(),
-            failures: Vec::new(),
+            errors,
         }
     }
+}
 
-    /// Sets the description.
-    pub(crate) fn text(self, text: &'static str) -> Self {
-        Self { text, ..self }
-    }
-
-    pub(crate) fn deprecated(self) -> Self {
-        Self {
-            is_deprecated: true,
-            ..self
-        }
-    }
-
-    pub(crate) fn parameter(mut self, parameter: Parameter) -> Self {
-        self.parameters.push(parameter);
+impl Route {
+    pub(crate) fn text(mut self, text: &'static str) -> Self {
+        self.description.text = text;
         self
     }
 
-    /// Sets the required request body.
+    pub(crate) fn deprecated(mut self) -> Self {
+        self.description.is_deprecated = true;
+        self
+    }
+
+    pub(crate) fn parameter(mut self, parameter: Parameter) -> Self {
+        self.description.parameters.push(parameter);
+        self
+    }
+
     pub(crate) fn body<T: JsonSchema>(self) -> Self {
         self.body_of::<T>(true)
     }
 
-    /// Sets the optional request body.
     pub(crate) fn optional_body<T: JsonSchema>(self) -> Self {
         self.body_of::<T>(false)
     }
 
-    fn body_of<T: JsonSchema>(self, is_required: bool) -> Self {
-        Self {
-            body: Some(Body {
-                is_required,
-                schema: |schemas| schemas.subschema_for::<T>(),
-                examples: Vec::new(),
-            }),
-            ..self
-        }
+    fn body_of<T: JsonSchema>(mut self, is_required: bool) -> Self {
+        self.description.body = Some(Body {
+            is_required,
+            schema: SchemaGenerator::subschema_for::<T>,
+            examples: Vec::new(),
+        });
+        self
     }
 
     pub(crate) fn request_example(mut self, name: &'static str, value: Value) -> Self {
-        if let Some(body) = &mut self.body {
-            body.examples.push(Example { name, value });
+        if let Some(body) = &mut self.description.body {
+            body.examples.push((name, value));
         }
         self
     }
 
-    /// Adds a response with a JSON body.
     pub(crate) fn response<T: JsonSchema>(self, status: u16, text: &'static str) -> Self {
         self.response_in::<T>(status, text, JSON)
     }
 
-    /// Adds a response with a body of the specified media type.
     pub(crate) fn response_in<T: JsonSchema>(
         mut self,
         status: u16,
         text: &'static str,
         media_type: &'static str,
     ) -> Self {
-        self.responses.push(Response {
+        self.description.responses.push(Response {
             status,
             text,
-            content: Some(Content {
-                media_type,
-                schema: |schemas| schemas.subschema_for::<T>(),
-                examples: Vec::new(),
-            }),
+            media_type,
+            schema: Some(SchemaGenerator::subschema_for::<T>),
+            examples: Vec::new(),
         });
         self
     }
 
     pub(crate) fn empty_response(mut self, status: u16, text: &'static str) -> Self {
-        self.responses.push(Response {
+        self.description.responses.push(Response {
             status,
             text,
-            content: None,
+            media_type: JSON,
+            schema: None,
+            examples: Vec::new(),
         });
         self
     }
 
     /// Adds an example of the last response.
     pub(crate) fn response_example(mut self, name: &'static str, value: Value) -> Self {
-        let last = self.responses.last_mut();
-        if let Some(content) = last.and_then(|response| response.content.as_mut()) {
-            content.examples.push(Example { name, value });
+        if let Some(response) = self.description.responses.last_mut() {
+            response.examples.push((name, value));
         }
-        self
-    }
-
-    /// Adds an error response. If a shared error response has this status, adds the condition to it.
-    pub(crate) fn error(mut self, status: u16, when: &'static str) -> Self {
-        self.failures.push(ErrorResponse { status, when });
         self
     }
 }
 
 impl Parameter {
-    /// Creates an optional parameter.
     pub(crate) fn optional(name: &'static str, text: &'static str, schema: Value) -> Self {
         Self {
             name,
@@ -204,7 +179,6 @@ impl Parameter {
         }
     }
 
-    /// Sets the allowed values.
     pub(crate) fn one_of(self, values: &[&str]) -> Self {
         Self {
             schema: json!({"type": "string", "enum": values}),

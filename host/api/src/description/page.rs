@@ -232,7 +232,6 @@ fn required(is_required: bool) -> Markup {
     html! { @if is_required { " " em { "required" } } }
 }
 
-/// Returns the operations with a tag, with their paths and methods.
 fn operations<'a>(document: &'a Value, tag: &Value) -> Vec<(&'a str, String, &'a Value)> {
     let of_path = |(path, operations): (&'a str, &'a Value)| {
         fields(operations)

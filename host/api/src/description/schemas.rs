@@ -3,39 +3,93 @@
 use std::borrow::Cow;
 
 use keywright_core::{
-    credential::{CredentialType, KnownType, METADATA_CHARACTERS_MAX, NAME_CHARACTERS_MAX},
-    permission::PERMISSION_PATH_CHARACTERS_MAX,
+    credential::{CredentialType, KnownType, NAME_CHARACTERS_MAX},
+    permission::{Operation, PERMISSION_PATH_CHARACTERS_MAX},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-/// The name of a credential in a write request.
-pub(crate) struct Name;
+/// Defines types that only stand for a schema: the type, its name in the description, whether it is inlined, and its schema.
+macro_rules! schemas {
+    ($($(#[$doc:meta])* $type:ident, $name:literal, $is_inline:literal, $schema:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $type;
 
-impl JsonSchema for Name {
-    fn schema_name() -> Cow<'static, str> {
-        "CredentialName".into()
-    }
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let description = "The name of a credential. A missing leading slash is added and counts towards the length. Case is preserved but not significant.";
-        absolute(description, NAME, NAME_CHARACTERS_MAX)
-    }
+            fn inline_schema() -> bool {
+                $is_inline
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    )*};
 }
 
-/// The path of a permission in a write request.
-pub(crate) struct GrantedPath;
+schemas! {
+    /// The name of a credential in a write request.
+    Name, "CredentialName", false, absolute(
+        "The name of a credential. A missing leading slash is added and counts towards the length. Case is preserved but not significant.",
+        NAME,
+        NAME_CHARACTERS_MAX,
+    );
+    /// The path of a permission in a write request.
+    GrantedPath, "PermissionPath", false, absolute(
+        "The full name of one credential, or a path that ends in `/*` for all names below it. A missing leading slash is added and counts towards the length. Case-sensitive.",
+        &format!(r"({NAME}(/\*)?|\*)"),
+        PERMISSION_PATH_CHARACTERS_MAX,
+    );
+    /// The name of a credential in a lookup. Malformed names match no credential.
+    LookedUpName, "LookedUpName", true, json_schema!({"type": "string", "minLength": 1});
+    /// A time in a response.
+    Timestamp, "Timestamp", true, json_schema!({
+        "type": "string",
+        "format": "date-time",
+        "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$",
+    });
+    /// A boolean, or a value that is converted to one.
+    LenientBoolean, "Boolean", true, {
+        let [number, text] = LenientBoolean::converted();
+        json_schema!({"anyOf": [{"type": "boolean"}, number, text]})
+    };
+    /// The name of an operation.
+    OperationName, "Operation", false, json_schema!({
+        "type": "string",
+        "enum": Operation::ALL.map(Operation::as_str),
+        "description": "The name of an operation.",
+    });
+    /// The id of a version, or `latest`.
+    VersionToFlag, "VersionToFlag", true, json_schema!({
+        "anyOf": [{"type": "string", "format": "uuid"}, {"type": "string", "enum": ["latest"]}],
+        "description": "The id of a version, or `latest`.",
+    });
+    /// The value for setting a certificate.
+    SetCertificate, "SetCertificateValue", false, set_certificate();
+}
 
-impl JsonSchema for GrantedPath {
-    fn schema_name() -> Cow<'static, str> {
-        "PermissionPath".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let description = "The full name of one credential, or a path that ends in `/*` for all names below it. A missing leading slash is added and counts towards the length. Case-sensitive.";
-        let path = format!(r"({NAME}(/\*)?|\*)");
-        absolute(description, &path, PERMISSION_PATH_CHARACTERS_MAX)
-    }
+fn set_certificate() -> Schema {
+    let text = |text: &str| json!({"type": ["string", "null"], "description": text});
+    let ignored = json!({"description": "Ignored."});
+    json_schema!({
+        "type": "object",
+        "description": "At least one of `ca`, `ca_name`, `certificate` and `private_key` is required; `ca` and `ca_name` are mutually exclusive. Empty strings count as absent.",
+        "properties": {
+            "ca": text("The certificate of the signing CA, PEM."),
+            "ca_name": text("The name of the stored CA that signed the certificate."),
+            "certificate": text("The certificate, PEM."),
+            "private_key": text("The private key, PEM: PKCS#1, SEC1 or PKCS#8, not encrypted."),
+            "transitional": ignored,
+            "certificate_authority": ignored,
+            "self_signed": ignored,
+            "generated": ignored,
+        },
+        "additionalProperties": false,
+    })
 }
 
 /// Returns the schema of a string with an optional leading slash, which counts towards the length if missing.
@@ -54,80 +108,7 @@ fn absolute(description: &str, form: &str, characters_max: usize) -> Schema {
 /// The name of a credential without its leading slash, as a regular expression.
 const NAME: &str = r"[A-Za-z0-9_.:()\[\]-]+(/[A-Za-z0-9_.:()\[\]-]+)*";
 
-/// The name of a credential in a lookup. Malformed names match no credential.
-pub(crate) struct LookedUpName;
-
-impl JsonSchema for LookedUpName {
-    fn schema_name() -> Cow<'static, str> {
-        "LookedUpName".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "minLength": 1})
-    }
-}
-
-/// A time in a response.
-pub(crate) struct Timestamp;
-
-impl JsonSchema for Timestamp {
-    fn schema_name() -> Cow<'static, str> {
-        "Timestamp".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "format": "date-time",
-            "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$",
-        })
-    }
-}
-
-/// JSON metadata of a version.
-pub(crate) struct Metadata;
-
-impl JsonSchema for Metadata {
-    fn schema_name() -> Cow<'static, str> {
-        "Metadata".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": format!("Any JSON of at most {METADATA_CHARACTERS_MAX} characters, stored with this version only; null for no metadata."),
-        })
-    }
-}
-
-/// A boolean, or a value that is converted to one.
-pub(crate) struct LenientBoolean;
-
-impl JsonSchema for LenientBoolean {
-    fn schema_name() -> Cow<'static, str> {
-        "Boolean".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let mut forms = vec![json!({"type": "boolean"})];
-        forms.extend(Self::converted());
-        json_schema!({"anyOf": forms})
-    }
-}
-
 impl LenientBoolean {
-    /// Returns the schemas of the converted values.
     fn converted() -> [Value; 2] {
         [
             json!({"enum": [0, 1]}),
@@ -144,14 +125,12 @@ pub(super) struct SpecifiedType {
 }
 
 impl SpecifiedType {
-    /// Returns a reference to the schema of the parameters.
     pub(super) fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
         let mut schema = read(self.parameters.as_deref()?);
         accept_converted_scalars(&mut schema);
         Some(named(schemas, &self.name, "Parameters", schema))
     }
 
-    /// Returns a reference to the schema of the values.
     pub(super) fn value(&self, schemas: &mut SchemaGenerator) -> Value {
         named(schemas, &self.name, "Value", read(&self.value))
     }

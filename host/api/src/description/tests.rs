@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::{Access, routes};
 
-/// Returns each operation with its method and path.
 fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
     let paths = document["paths"].as_object().unwrap();
     let of_path = |(path, operations): (&String, &Value)| {
@@ -47,7 +46,6 @@ fn referred_to<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     pointer.map_or(value, |pointer| document.pointer(pointer).unwrap())
 }
 
-/// Returns a validator for a schema of the document.
 fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
     let mut whole = json!({"components": document["components"], "allOf": [schema]});
     whole["$schema"] = document["jsonSchemaDialect"].clone();

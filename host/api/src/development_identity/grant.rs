@@ -16,7 +16,6 @@ use super::tokens::{
 };
 use crate::request::{QueryError, QueryParameters};
 
-/// The state of the identity provider.
 pub(super) struct Provider {
     pub(super) signer: TokenSigner,
     pub(super) path_prefix: String,
@@ -68,13 +67,11 @@ pub enum Grant {
     RefreshToken,
 }
 
-/// The client credentials in a request.
 pub(super) struct ClientCredentials {
     pub(super) id: String,
     pub(super) secret: Secret,
 }
 
-/// A token response.
 #[derive(Serialize)]
 pub(super) struct Granted {
     access_token: String,
@@ -201,7 +198,6 @@ impl Provider {
             .ok_or(TokenGrantError::CredentialsWrong)
     }
 
-    /// Returns the user and the login of a refresh token.
     fn session(
         &self,
         client: &DevelopmentClient,

@@ -105,7 +105,6 @@ impl DevelopmentIdentity {
     }
 }
 
-/// Returns the information that clients request before a login.
 async fn info(State(provider): State<Arc<Provider>>) -> Response {
     json_body(&json!({
         "app": {"name": "keywright development identity", "version": env!("CARGO_PKG_VERSION")},
@@ -117,7 +116,6 @@ async fn info(State(provider): State<Arc<Provider>>) -> Response {
     }))
 }
 
-/// Returns the provider metadata: the issuer and the endpoints.
 async fn discovery(State(provider): State<Arc<Provider>>) -> Response {
     let issuer = provider.signer.issuer();
     json_body(&json!({
@@ -132,7 +130,6 @@ async fn discovery(State(provider): State<Arc<Provider>>) -> Response {
     }))
 }
 
-/// Returns the key that verifies the tokens.
 async fn token_keys(State(provider): State<Arc<Provider>>) -> Response {
     json_body(&provider.signer.published_keys())
 }

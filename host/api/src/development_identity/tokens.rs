@@ -8,7 +8,8 @@ use std::{
 use chrono::{DateTime, Utc};
 use jsonwebtoken::{
     Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode,
-    jwk::{AlgorithmParameters, Jwk, ThumbprintHash},
+    errors::ErrorKind,
+    jwk::{AlgorithmParameters, Jwk, PublicKeyUse, ThumbprintHash},
 };
 use keywright_core::Secret;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -17,12 +18,10 @@ use uuid::Uuid;
 
 use crate::authentication::VerificationKey;
 
-/// Signs tokens of one issuer.
 pub(super) struct TokenSigner {
     issuer: String,
-    key_id: String,
-    modulus: String,
-    exponent: String,
+    /// The public key.
+    jwk: Jwk,
     signing_key: EncodingKey,
     decoding_key: DecodingKey,
     verification_key: VerificationKey,
@@ -33,7 +32,6 @@ pub(super) struct TokenSigner {
 #[error("the signing key must be an RSA private key of at least 2048 bits, in PEM")]
 pub struct SigningKeyError(#[source] jsonwebtoken::errors::Error);
 
-/// The claims of an access token.
 #[derive(Serialize)]
 pub(super) struct AccessClaims<'a> {
     pub(super) jti: String,
@@ -61,7 +59,6 @@ pub(super) struct RefreshClaims {
     pub(super) token_use: String,
 }
 
-/// The claims of a token to revoke.
 #[derive(Deserialize)]
 pub(super) struct SessionClaims {
     pub(super) jti: String,
@@ -79,12 +76,10 @@ struct Signed<'a, T> {
 }
 
 impl Session {
-    /// Creates a login.
     pub(super) fn begin() -> Self {
         Self(Uuid::new_v4())
     }
 
-    /// Returns the login of a token id.
     pub(super) fn of_token_id(token_id: &str) -> Option<Self> {
         token_id
             .get(..UUID_CHARACTERS)
@@ -92,42 +87,34 @@ impl Session {
             .map(Self)
     }
 
-    /// Creates an id for an access token.
     pub(super) fn access_token_id(self) -> String {
         format!("{}-{}", self.0, Uuid::new_v4().simple())
     }
 
-    /// Returns the id of the refresh token.
     pub(super) fn refresh_token_id(self) -> String {
         format!("{}-r", self.0)
     }
 }
 
 impl TokenSigner {
-    /// Parses the key.
     pub(super) fn new(signing_key_pem: &Secret, issuer: String) -> Result<Self, SigningKeyError> {
         let signing_key = EncodingKey::from_rsa_pem(signing_key_pem.expose().as_bytes())
             .map_err(SigningKeyError)?;
-        let jwk =
+        let mut jwk =
             Jwk::from_encoding_key(&signing_key, Algorithm::RS256).map_err(SigningKeyError)?;
-        let key_id = jwk
-            .thumbprint(ThumbprintHash::SHA256)
-            .map_err(SigningKeyError)?;
+        let key_id = jwk.thumbprint(ThumbprintHash::SHA256);
+        jwk.common.key_id = Some(key_id.map_err(SigningKeyError)?);
+        jwk.common.public_key_use = Some(PublicKeyUse::Signature);
+        let invalid = || SigningKeyError(ErrorKind::InvalidKeyFormat.into());
         let AlgorithmParameters::RSA(public) = &jwk.algorithm else {
-            return Err(SigningKeyError(
-                jsonwebtoken::errors::ErrorKind::InvalidKeyFormat.into(),
-            ));
+            return Err(invalid());
         };
         Ok(Self {
             issuer,
-            key_id,
-            decoding_key: DecodingKey::from_rsa_components(&public.n, &public.e)
-                .map_err(SigningKeyError)?,
-            verification_key: VerificationKey::of_rsa_components(&public.n, &public.e).map_err(
-                |_| SigningKeyError(jsonwebtoken::errors::ErrorKind::InvalidKeyFormat.into()),
-            )?,
-            modulus: public.n.clone(),
-            exponent: public.e.clone(),
+            decoding_key: DecodingKey::from_jwk(&jwk).map_err(SigningKeyError)?,
+            verification_key: VerificationKey::of_rsa_components(&public.n, &public.e)
+                .map_err(|_| invalid())?,
+            jwk,
             signing_key,
         })
     }
@@ -140,16 +127,8 @@ impl TokenSigner {
         &self.verification_key
     }
 
-    /// Returns the public key as a JWK set.
     pub(super) fn published_keys(&self) -> Value {
-        json!({"keys": [{
-            "kty": "RSA",
-            "use": "sig",
-            "alg": "RS256",
-            "kid": self.key_id,
-            "n": self.modulus,
-            "e": self.exponent,
-        }]})
+        json!({"keys": [self.jwk]})
     }
 
     pub(super) fn sign<T: Serialize>(
@@ -157,7 +136,7 @@ impl TokenSigner {
         claims: &T,
     ) -> Result<String, jsonwebtoken::errors::Error> {
         let header = Header {
-            kid: Some(self.key_id.clone()),
+            kid: self.jwk.common.key_id.clone(),
             ..Header::new(Algorithm::RS256)
         };
         let signed = Signed {
@@ -167,7 +146,6 @@ impl TokenSigner {
         encode(&header, &signed, &self.signing_key)
     }
 
-    /// Returns the claims of a refresh token of this issuer, if it is valid at this time.
     pub(super) fn read_refresh_token(
         &self,
         token: &str,
@@ -202,7 +180,6 @@ impl RevokedSessions {
         revoked.insert(session, ends_at_seconds);
     }
 
-    /// Returns whether a login was revoked.
     pub(super) fn contains(&self, session: Uuid) -> bool {
         let revoked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         revoked.contains_key(&session)

@@ -11,24 +11,7 @@ use http_body_util::BodyExt;
 use keywright_core::authorization::Caller;
 use zeroize::Zeroizing;
 
-use super::object::{BodyError, RequestObject};
-use crate::{
-    Limits,
-    response::{ApiError, Endpoint},
-};
-
-/// Receives a JSON body and parses its fields. The endpoint determines the status of errors.
-pub(crate) async fn parse_json_body<T>(
-    request: Request,
-    limits: &Limits,
-    endpoint: Endpoint,
-    parse: impl FnOnce(RequestObject<'_>) -> Result<T, BodyError>,
-) -> Result<T, ApiError> {
-    let body = read_json_body(request, limits).await?;
-    RequestObject::parse(&body)
-        .and_then(parse)
-        .map_err(|refused| ApiError::body(&refused, endpoint))
-}
+use crate::{Limits, response::ApiError};
 
 /// Receives a JSON body. Parameters of the media type such as `charset` are ignored, because JSON is UTF-8.
 ///
@@ -40,19 +23,6 @@ pub(crate) async fn read_json_body(
 ) -> Result<Zeroizing<Vec<u8>>, ApiError> {
     check_is_json(request.headers())?;
     read_body(request, limits).await
-}
-
-/// Receives an optional JSON body. An empty body counts as absent, whatever its media type.
-pub(crate) async fn read_optional_json_body(
-    request: Request,
-    limits: &Limits,
-) -> Result<Option<Zeroizing<Vec<u8>>>, ApiError> {
-    let is_json = check_is_json(request.headers());
-    let body = read_body(request, limits).await?;
-    if body.is_empty() {
-        return Ok(None);
-    }
-    is_json.map(|()| Some(body))
 }
 
 /// Receives a body of any media type. Its size counts towards the caller's response memory until the response is
@@ -77,7 +47,6 @@ pub(crate) async fn read_body(
     })
 }
 
-/// Returns whether a request has a body of this media type.
 pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     headers
         .get(CONTENT_TYPE)
@@ -86,7 +55,7 @@ pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
         .is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
 }
 
-fn check_is_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(super) fn check_is_json(headers: &HeaderMap) -> Result<(), ApiError> {
     if has_media_type(headers, "application/json") {
         return Ok(());
     }
@@ -134,82 +103,3 @@ async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>
 /// The number of bytes past the limit that are received and discarded: if the connection is closed while the client is still
 /// sending, the client may not receive the response.
 const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use std::{
-        convert::Infallible,
-        pin::Pin,
-        task::{Context, Poll},
-        time::Duration,
-    };
-
-    use axum::body::{Body, Bytes};
-    use http_body::Frame;
-
-    use super::*;
-
-    /// A body that never arrives.
-    struct Silent;
-
-    impl HttpBody for Silent {
-        type Data = Bytes;
-        type Error = Infallible;
-
-        fn poll_frame(
-            self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-            Poll::Pending
-        }
-    }
-
-    fn limits(body_bytes_max: usize) -> Limits {
-        Limits {
-            body_bytes_max,
-            body_deadline: Duration::from_secs(5),
-        }
-    }
-
-    #[tokio::test]
-    async fn a_body_of_up_to_the_maximum_size_is_received() {
-        let read =
-            async |body: &'static str| read_body(Request::new(body.into()), &limits(8)).await;
-        let received = read("12345678").await.unwrap();
-        assert_eq!(received.as_slice(), b"12345678");
-        let refused = read("123456789").await.unwrap_err();
-        assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
-    }
-
-    #[tokio::test]
-    async fn a_body_that_does_not_arrive_times_out() {
-        let hasty = Limits {
-            body_deadline: Duration::from_millis(20),
-            ..limits(8)
-        };
-        let request = Request::new(Body::new(Silent));
-        let refused = read_body(request, &hasty).await.unwrap_err();
-        assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);
-    }
-
-    #[test]
-    fn the_media_type_is_compared_without_case_and_parameters() {
-        for (content_type, is_json) in [
-            ("application/json", true),
-            ("Application/JSON; charset=UTF-8", true),
-            ("application/json;charset=UTF-8", true),
-            ("application/jsonp", false),
-            ("text/plain", false),
-            ("", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(CONTENT_TYPE, content_type.parse().unwrap());
-            assert_eq!(
-                has_media_type(&headers, "application/json"),
-                is_json,
-                "{content_type}"
-            );
-        }
-        assert!(!has_media_type(&HeaderMap::new(), "application/json"));
-    }
-}

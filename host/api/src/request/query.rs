@@ -1,10 +1,22 @@
 //! Query parameters.
 
-use axum::http::Uri;
+use std::convert::Infallible;
+
+use axum::{extract::FromRequestParts, http::request::Parts};
 
 /// The parameters of a query, percent-decoded.
 pub(crate) struct QueryParameters {
     pairs: Vec<(String, String)>,
+}
+
+impl<S: Sync> FromRequestParts<S> for QueryParameters {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::parse(
+            parts.uri.query().unwrap_or_default().as_bytes(),
+        ))
+    }
 }
 
 /// A query is invalid. Messages are for the caller.
@@ -29,11 +41,6 @@ pub(crate) enum QueryError {
 }
 
 impl QueryParameters {
-    /// Parses the query of a URI.
-    pub(crate) fn of(uri: &Uri) -> Self {
-        Self::parse(uri.query().unwrap_or_default().as_bytes())
-    }
-
     /// Parses the form encoding of queries and form bodies.
     pub(crate) fn parse(encoded: &[u8]) -> Self {
         Self {
@@ -46,7 +53,6 @@ impl QueryParameters {
         self.pairs.iter().any(|(name, _)| name == parameter)
     }
 
-    /// Returns a parameter's value, if it is present.
     pub(crate) fn text(&self, parameter: &'static str) -> Result<Option<&str>, QueryError> {
         let mut found = self
             .pairs
@@ -103,39 +109,6 @@ mod tests {
 
     fn query(text: &str) -> QueryParameters {
         QueryParameters::parse(text.as_bytes())
-    }
-
-    #[test]
-    fn values_are_percent_decoded() {
-        for encoded in [
-            "name=%2Fa%2Fb%5B1%5D",
-            "name=/a/b[1]",
-            "x=1&name=%2fa/b%5b1]",
-        ] {
-            assert_eq!(
-                query(encoded).text("name"),
-                Ok(Some("/a/b[1]")),
-                "{encoded}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_empty_value_is_present_but_missing_if_required() {
-        for encoded in ["path=", "path"] {
-            assert_eq!(query(encoded).text("path"), Ok(Some("")), "{encoded}");
-            assert_eq!(
-                query(encoded).required("path"),
-                Err(QueryError::Missing("path"))
-            );
-        }
-    }
-
-    #[test]
-    fn a_repeated_parameter_is_refused_even_with_equal_values() {
-        let repeated = QueryError::Repeated("name");
-        assert_eq!(query("name=a&name=a").text("name"), Err(repeated));
-        assert_eq!(query("name=a&na%6De=b").required("name"), Err(repeated));
     }
 
     #[test]

@@ -89,7 +89,6 @@ impl ApiError {
         }
     }
 
-    /// Creates the failure for an exceeded request rate.
     pub(crate) fn too_many_requests(retry_after: Duration) -> Self {
         Self {
             retry_after: Some(retry_after),
@@ -100,10 +99,10 @@ impl ApiError {
         }
     }
 
-    /// Creates the failure for a response that can't be serialized.
-    pub(crate) fn unrenderable(cause: serde_json::Error) -> Self {
+    /// Creates the failure for a response that can't be serialized, or whose rendering panicked.
+    pub(crate) fn unrendered(cause: Option<serde_json::Error>) -> Self {
         Self {
-            cause: Some(Box::new(cause)),
+            cause: cause.map(Into::into),
             ..Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "the server failed to render the response",
@@ -111,24 +110,16 @@ impl ApiError {
         }
     }
 
-    /// Creates the failure for a response whose rendering panicked.
-    pub(crate) fn unrendered() -> Self {
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the server failed to render the response",
-        )
-    }
-
     /// Creates the failure for an invalid body, with the status for the endpoint.
     pub(crate) fn body(refused: &BodyError, endpoint: Endpoint) -> Self {
         let status = match refused {
             BodyError::DuplicateKey
             | BodyError::Malformed
+            | BodyError::Mismatched(_)
             | BodyError::FieldMalformed { .. }
             | BodyError::FieldMissing(_)
             | BodyError::ReservedKey
             | BodyError::TooDeep => StatusCode::BAD_REQUEST,
-            BodyError::OperationsMalformed => endpoint.malformed_operations_status(),
             BodyError::UnknownField(_) => endpoint.unknown_field_status(),
         };
         Self::new(status, refused.to_string())
@@ -143,32 +134,18 @@ impl ApiError {
         }
     }
 
-    /// Creates the failure for a failed use case.
     pub(crate) fn of(failure: Failure, endpoint: Endpoint) -> Self {
-        Self {
-            retry_after: retry_after(&failure),
-            is_expected: is_expected(&failure),
-            ..Self::new(status(&failure, endpoint), message(&failure))
-        }
-        .caused_by(failure)
+        let mut error = Self::new(status(&failure, endpoint), message(&failure));
+        error.retry_after = retry_after(&failure);
+        error.is_expected = is_expected(&failure);
+        error.cause = Some(Box::new(failure));
+        error
     }
 
     /// Logs a failure that is part of a successful response, and returns its message.
     pub(crate) fn into_message(self) -> String {
         self.log();
         self.error
-    }
-
-    #[cfg(test)]
-    pub(crate) fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    fn caused_by(self, failure: Failure) -> Self {
-        Self {
-            cause: Some(Box::new(failure)),
-            ..self
-        }
     }
 
     /// Logs failures of the server. Errors of callers are not logged, because their messages may contain request data.
@@ -237,8 +214,6 @@ pub(crate) enum Endpoint {
     Generate,
     /// Any other endpoint.
     Other,
-    /// `POST`, `PUT` and `PATCH` below `/api/v2/permissions`.
-    Permission,
     /// `POST /api/v1/regenerate`.
     Regenerate,
     /// `POST /api/v1/data` for regenerating.
@@ -248,45 +223,24 @@ pub(crate) enum Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the status for an unknown field.
     fn unknown_field_status(self) -> StatusCode {
         match self {
             Self::Generate | Self::RegenerateThroughData => StatusCode::BAD_REQUEST,
-            Self::Other | Self::Permission | Self::Regenerate | Self::Set => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
+            Self::Other | Self::Regenerate | Self::Set => StatusCode::UNPROCESSABLE_ENTITY,
         }
     }
 
-    /// Returns the status for missing operations of a permission, or operations that are not an array of strings.
-    fn malformed_operations_status(self) -> StatusCode {
-        match self {
-            Self::Permission => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Generate
-            | Self::Other
-            | Self::Regenerate
-            | Self::RegenerateThroughData
-            | Self::Set => StatusCode::BAD_REQUEST,
-        }
-    }
-
-    /// Returns the status for an unknown type.
     fn unknown_type_status(self) -> StatusCode {
         match self {
             Self::Set => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Generate
-            | Self::Other
-            | Self::Permission
-            | Self::Regenerate
-            | Self::RegenerateThroughData => StatusCode::BAD_REQUEST,
+            _ => StatusCode::BAD_REQUEST,
         }
     }
 
-    /// Returns the status for metadata beyond its limit.
     fn long_metadata_status(self) -> StatusCode {
         match self {
             Self::Regenerate | Self::RegenerateThroughData => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Generate | Self::Other | Self::Permission | Self::Set => StatusCode::BAD_REQUEST,
+            Self::Generate | Self::Other | Self::Set => StatusCode::BAD_REQUEST,
         }
     }
 }
@@ -450,19 +404,15 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
 }
 
 const CONTENDED_RETRY_AFTER: Duration = Duration::from_secs(1);
-
 const RESPONSE_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
-
 const BULK_REGENERATION_RETRY_AFTER: Duration = Duration::from_secs(10);
-
 const DATABASE_RETRY_AFTER: Duration = Duration::from_secs(5);
-
 const INSTANCE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
     use keywright_core::{
-        credential::{CredentialName, MetadataError, NameError},
+        credential::{CredentialName, NameError},
         permission::UnknownOperationError,
         ports::Violation,
     };
@@ -490,34 +440,6 @@ mod tests {
 
     fn refused(endpoint: Endpoint, failure: Failure) -> u16 {
         ApiError::of(failure, endpoint).status.as_u16()
-    }
-
-    #[test]
-    fn some_statuses_depend_on_the_endpoint() {
-        for (endpoint, unknown_field, credential_type, metadata) in [
-            (Endpoint::Set, 422, 422, 400),
-            (Endpoint::Generate, 400, 400, 400),
-            (Endpoint::Regenerate, 422, 400, 413),
-            (Endpoint::RegenerateThroughData, 400, 400, 413),
-        ] {
-            let field = "length".to_owned();
-            let body = ApiError::body(&BodyError::UnknownField(field.clone()), endpoint);
-            assert_eq!(body.status.as_u16(), unknown_field);
-            assert_eq!(
-                refused(endpoint, Failure::ValueFieldUnknown(field.clone())),
-                unknown_field
-            );
-            assert_eq!(
-                refused(endpoint, PluginCallError::ValueFieldUnknown(field).into()),
-                unknown_field
-            );
-            let known = Vec::new();
-            assert_eq!(
-                refused(endpoint, Failure::TypeUnknown { known }),
-                credential_type
-            );
-            assert_eq!(refused(endpoint, MetadataError.into()), metadata);
-        }
     }
 
     #[test]

@@ -37,7 +37,6 @@ impl<T> HeldBody<T> {
         }
     }
 
-    /// Returns the next frame of the buffered data.
     fn next_frame(&mut self) -> Frame<Bytes> {
         let is_last = self.rest.len() <= FRAME_BYTES_MAX && self.body.is_end_stream();
         let bytes = match self.rest.len() {

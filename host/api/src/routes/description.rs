@@ -9,35 +9,27 @@ use axum::{
 use serde_json::{Map, Value};
 
 use crate::{
-    description::{self, Description, Tag},
+    description,
     response::JSON_MEDIA_TYPE,
     route::{Access::Open, NOT_AUDITED, Route, route},
 };
 
 pub(crate) fn openapi_route() -> Route {
-    route!(GET "/openapi.json", Open, NOT_AUDITED, openapi, describe_openapi)
-}
-
-pub(crate) fn reference_route() -> Route {
-    route!(GET "/docs", Open, NOT_AUDITED, reference, describe_reference)
-}
-
-fn describe_openapi() -> Description {
-    let summary = "Returns the API description, for programs";
-    Description::new("getDescription", Tag::Operations, summary)
+    route!(GET "/openapi.json", Open, NOT_AUDITED, openapi,
+        "getDescription", Operations, "Returns the API description, for programs")
         .text("All servers of a release return the same description. `GET /api/v1/types` returns the types configured on this server.")
         .response::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
 }
 
-async fn openapi() -> impl IntoResponse {
-    ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
+pub(crate) fn reference_route() -> Route {
+    route!(GET "/docs", Open, NOT_AUDITED, reference,
+        "getReference", Operations, "Returns the API reference, for people")
+    .text("The page has no scripts and loads no other resources.")
+    .response_in::<String>(200, "The reference, as HTML.", "text/html")
 }
 
-fn describe_reference() -> Description {
-    let summary = "Returns the API reference, for people";
-    Description::new("getReference", Tag::Operations, summary)
-        .text("The page has no scripts and loads no other resources.")
-        .response_in::<String>(200, "The reference, as HTML.", "text/html")
+async fn openapi() -> impl IntoResponse {
+    ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
 }
 
 async fn reference() -> impl IntoResponse {

@@ -5,57 +5,47 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use keywright_core::ports::CredentialRepository;
 use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
     Api,
     audit::AuditTrail,
-    description::{Description, Tag},
-    response::json,
+    response::rendered_with,
     route::{Access::Open, NOT_AUDITED, Route, route},
 };
 
 pub(crate) fn route() -> Route {
-    route!(GET "/health", Open, NOT_AUDITED, handler, describe)
-}
-
-/// The health of a server.
-#[derive(JsonSchema)]
-#[schemars(rename = "HealthResponse")]
-struct HealthBody {
-    /// UP or DOWN.
-    #[expect(
-        dead_code,
-        reason = "only used for its schema; the responses are constants"
-    )]
-    status: HealthStatus,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "UPPERCASE", inline)]
-#[expect(
-    dead_code,
-    reason = "only used for its schema; the responses are constants"
-)]
-enum HealthStatus {
-    Up,
-    Down,
-}
-
-fn describe() -> Description {
     let down = "The database has not responded for five seconds, or the database or the audit trail can't be written.";
-    Description::new(
-        "getHealth",
-        Tag::Operations,
-        "Returns whether the server is healthy",
-    )
+    route!(GET "/health", Open, NOT_AUDITED, handler,
+        "getHealth", Operations, "Returns whether the server is healthy")
     .response::<HealthBody>(200, "The server is healthy.")
     .response_example("up", serde_json::json!({"status": "UP"}))
     .response::<HealthBody>(503, down)
     .response_example("down", serde_json::json!({"status": "DOWN"}))
+}
+
+/// The health of a server.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "HealthResponse")]
+struct HealthBody {
+    /// UP or DOWN.
+    status: HealthStatus,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[schemars(inline)]
+enum HealthStatus {
+    Up,
+    Down,
 }
 
 async fn handler(State(api): State<Arc<Api>>) -> Response {
@@ -92,13 +82,13 @@ impl HealthCheck {
             .audit
             .as_deref()
             .is_some_and(AuditTrail::stops_requests);
-        if can_begin && timeout(PING_DEADLINE, self.ping()).await == Ok(true) {
-            return json(StatusCode::OK, r#"{"status":"UP"}"#.to_owned());
-        }
-        json(
-            StatusCode::SERVICE_UNAVAILABLE,
-            r#"{"status":"DOWN"}"#.to_owned(),
-        )
+        let is_up = can_begin && timeout(PING_DEADLINE, self.ping()).await == Ok(true);
+        let (code, status) = if is_up {
+            (StatusCode::OK, HealthStatus::Up)
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, HealthStatus::Down)
+        };
+        rendered_with(code, &HealthBody { status }).into_response()
     }
 
     /// Waits for a ping that completes after this call, and returns its result.

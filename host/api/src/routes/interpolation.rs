@@ -1,32 +1,24 @@
 //! `POST /api/v1/interpolate`: resolves the references in a document.
 
-use std::sync::Arc;
-
-use axum::{
-    Extension,
-    extract::{Request, State},
-    http::StatusCode,
-    response::Response,
-};
-use keywright_core::{authorization::Caller, permission::Operation::Read};
+use axum::{extract::Request, http::StatusCode, response::Response};
+use keywright_core::permission::Operation::Read;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Api,
-    description::{Description, Tag},
     request::{parse_document, read_json_body},
     response::{ApiError, json},
-    route::{Access::Permission, Route, route},
+    route::{Access::Permission, Call, Route, route},
     server_mode::INTERPOLATE,
 };
 
 pub(crate) fn route() -> Route {
-    route!(POST INTERPOLATE, Permission(Read), "INTERPOLATE", handler, describe)
-}
-
-fn describe() -> Description {
     let value = json!({"host": "db.example", "port": 5432});
-    Description::new("interpolate", Tag::Interpolation, "Resolves credential references in service bindings")
+    route!(POST INTERPOLATE, Permission(Read), "INTERPOLATE", handler,
+        "interpolate", Interpolation, "Resolves credential references in service bindings",
+        400 => "The document is malformed, or refers to a credential of another type or to an absent field.",
+        404 => "A referenced credential does not exist, or the caller may not read it.",
+        413 => "The referenced values are too large.",
+        501 => "The server has no resolver configured.")
         .text("The document is a JSON object. Its arrays may contain service bindings: objects with a field `credentials`. \
             If `credentials` contains a reference, the whole object is replaced with the value of the referenced credential, which must be of type json. \
             A reference is a string such as `((/demo/database))` in a field `credhub-ref`, `credhub_ref` or `store-ref`. \
@@ -37,18 +29,10 @@ fn describe() -> Description {
         .request_example("binding", json!({"services": [{"label": "db", "credentials": {"credhub-ref": "((/demo/database))"}}]}))
         .response::<Map<String, Value>>(200, "The document with its references resolved, otherwise unchanged.")
         .response_example("binding", json!({"services": [{"label": "db", "credentials": value}]}))
-        .error(400, "The document is malformed, or refers to a credential of another type or to an absent field.")
-        .error(404, "A referenced credential does not exist, or the caller may not read it.")
-        .error(413, "The referenced values are too large.")
-        .error(501, "The server has no resolver configured.")
 }
 
 /// Returns the document with its references resolved. Fields keep their order.
-async fn handler(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+async fn handler(Call { api, caller }: Call, request: Request) -> Result<Response, ApiError> {
     let body = read_json_body(request, &api.limits).await?;
     let document = parse_document(&body)?;
     let interpolated = api.interpolation.interpolate(&caller, &document).await?;

@@ -1,8 +1,8 @@
 //! The endpoints. A file declares one endpoint, or all endpoints of one path.
 //!
-//! Each endpoint starts with its route: method, path, access, and action in the audit trail. Then come the types of its request
-//! and response, its description with all statuses, and its handler. Schemas are derived from the types. A folder's `mod.rs`
-//! contains code that the folder's endpoints share.
+//! Each endpoint starts with its route: method, path, access, action in the audit trail, and description with all statuses. Then come
+//! the types of its request and response, from which schemas are derived, and its handler. A folder's `mod.rs` contains code that
+//! the folder's endpoints share.
 
 pub(crate) mod certificates;
 pub(crate) mod credentials;

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use keywright_core::encryption_key::KeyUsage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::{
     Api,
-    description::{Description, Tag},
     response::{ApiError, rendered},
     route::{
         Access::{Identity, Open},
@@ -19,15 +17,38 @@ use crate::{
 };
 
 pub(crate) fn info_route() -> Route {
-    route!(GET "/info", Open, NOT_AUDITED, info, describe_info)
+    route!(GET "/info", Open, NOT_AUDITED, info,
+        "getInformation", Operations, "Returns the URL of the identity provider")
+    .response::<InfoResponse<'_>>(
+        200,
+        "The URL of the identity provider, and the configured name of this service.",
+    )
+    .response_example(
+        "development",
+        json!({
+            "auth-server": {"url": "https://127.0.0.1:8844/identity"},
+            "app": {"name": "Keywright"},
+        }),
+    )
 }
 
 pub(crate) fn version_route() -> Route {
-    route!(GET "/version", Identity, NOT_AUDITED, version, describe_version)
+    route!(GET "/version", Identity, NOT_AUDITED, version,
+        "getVersion", Operations, "Returns the API level")
+        .text("The API level is the version of the CredHub API that this server supports. Clients use it to select features. The header `Server` contains the version of Keywright.")
+        .response::<VersionResponse<'_>>(200, "The API level.")
+        .response_example("version", json!({"version": "2.15.0"}))
 }
 
 pub(crate) fn key_usage_route() -> Route {
-    route!(GET "/api/v1/key-usage", Identity, NOT_AUDITED, key_usage, describe_key_usage)
+    route!(GET "/api/v1/key-usage", Identity, NOT_AUDITED, key_usage,
+        "getKeyUsage", Operations, "Counts the stored credential versions by encryption key")
+        .text("A rotation of the encryption key is complete when no version is encrypted with the old key.")
+        .response::<KeyUsageResponse>(200, "The number of versions encrypted with the active key, with inactive keys, and with unknown keys.")
+        .response_example(
+            "active",
+            json!({"active_key": 8, "inactive_keys": 0, "unknown_keys": 0}),
+        )
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -50,25 +71,6 @@ struct ApplicationBody<'a> {
     name: &'a str,
 }
 
-fn describe_info() -> Description {
-    Description::new(
-        "getInformation",
-        Tag::Operations,
-        "Returns the URL of the identity provider",
-    )
-    .response::<InfoResponse<'_>>(
-        200,
-        "The URL of the identity provider, and the configured name of this service.",
-    )
-    .response_example(
-        "development",
-        json!({
-            "auth-server": {"url": "https://127.0.0.1:8844/identity"},
-            "app": {"name": "Keywright"},
-        }),
-    )
-}
-
 async fn info(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     rendered(&InfoResponse {
         identity_provider: IdentityProviderBody {
@@ -84,17 +86,6 @@ async fn info(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
 #[schemars(rename = "ServerVersion")]
 struct VersionResponse<'a> {
     version: &'a str,
-}
-
-fn describe_version() -> Description {
-    Description::new(
-        "getVersion",
-        Tag::Operations,
-        "Returns the API level",
-    )
-    .text("The API level is the version of the CredHub API that this server supports. Clients use it to select features. The header `Server` contains the version of Keywright.")
-    .response::<VersionResponse<'_>>(200, "The API level.")
-    .response_example("version", json!({"version": "2.15.0"}))
 }
 
 async fn version(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
@@ -114,28 +105,11 @@ struct KeyUsageResponse {
     unknown_keys: u64,
 }
 
-impl From<KeyUsage> for KeyUsageResponse {
-    fn from(usage: KeyUsage) -> Self {
-        Self {
-            active_key: usage.active_key,
-            inactive_keys: usage.inactive_keys,
-            unknown_keys: usage.unknown_keys,
-        }
-    }
-}
-
-fn describe_key_usage() -> Description {
-    let summary = "Counts the stored credential versions by encryption key";
-    Description::new("getKeyUsage", Tag::Operations, summary)
-        .text("A rotation of the encryption key is complete when no version is encrypted with the old key.")
-        .response::<KeyUsageResponse>(200, "The number of versions encrypted with the active key, with inactive keys, and with unknown keys.")
-        .response_example(
-            "active",
-            json!({"active_key": 8, "inactive_keys": 0, "unknown_keys": 0}),
-        )
-}
-
 async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     let usage = api.encryption_keys.usage().await?;
-    rendered(&KeyUsageResponse::from(usage))
+    rendered(&KeyUsageResponse {
+        active_key: usage.active_key,
+        inactive_keys: usage.inactive_keys,
+        unknown_keys: usage.unknown_keys,
+    })
 }

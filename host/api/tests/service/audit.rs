@@ -103,61 +103,11 @@ async fn a_panicking_request_is_audited() {
     let body = r#"{"name":"/a","type":"password","parameters":{"fault":"panic"}}"#;
     let response = service.send("POST", "/api/v1/data", body).await;
     assert_eq!(response.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(!response.error().contains("canary"));
+    assert!(response.headers.contains_key("x-request-id"));
     let events = sink.events();
     assert_eq!(fields(&events, "status"), [&json!(500)]);
     assert_eq!(events[0]["action"], "GENERATE");
-}
-
-#[tokio::test]
-async fn failed_audit_writes_withhold_responses_and_block_requests() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
-    service.send("PUT", "/api/v1/data", VALUE).await;
-    sink.break_after(10);
-
-    let withheld = service.get("/api/v1/data?name=/a").await;
-    assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);
-    assert!(!withheld.text.contains("\"v\""), "{}", withheld.text);
-    assert!(withheld.error().contains("audit"), "{}", withheld.text);
-
-    let refused = service.send("DELETE", "/api/v1/data?name=/a", "").await;
-    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(refused.headers.contains_key("retry-after"));
-    assert!(refused.error().contains("audit"), "{}", refused.text);
-
-    let open = service.get_as("/health", None).await;
-    assert_eq!(
-        open.status,
-        StatusCode::SERVICE_UNAVAILABLE,
-        "{}",
-        open.text
-    );
-
-    sink.repair();
-    let read = service.get("/api/v1/data?name=/a").await;
-    assert_eq!(read.status, StatusCode::OK, "it was deleted: {}", read.text);
-    let events = sink.events();
-    assert_eq!(fields(&events, "action"), ["SET", "GET", "GET"]);
-    assert_eq!(fields(&events, "status"), [200, 200, 200]);
-    let ids = fields(&events, "request_id");
-    assert_eq!(ids[1], withheld.headers["x-request-id"].to_str().unwrap());
-    assert_eq!(ids[2], read.headers["x-request-id"].to_str().unwrap());
-    assert_eq!(trail.events_lost(), 0);
-}
-
-#[tokio::test]
-async fn with_continue_requests_succeed_and_events_are_written_later() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
-    sink.break_after(0);
-    for name in ["/a", "/b", "/c"] {
-        let body = json!({"name": name, "type": "value", "value": "v"});
-        let response = service.send_json("PUT", "/api/v1/data", &body).await;
-        assert_eq!(response.status, StatusCode::OK, "{}", response.text);
-    }
-    assert!(sink.events().is_empty());
-    sink.repair();
-    trail.close().await;
-    let events = sink.events();
-    assert_eq!(fields(&events, "resource_name"), ["/a", "/b", "/c"]);
 }
 
 #[tokio::test]
@@ -337,22 +287,6 @@ fn a_stalled_sink_does_not_prevent_shutdown() {
         trail.close().await;
     });
     drop(runtime);
-}
-
-#[tokio::test]
-async fn an_unknown_path_is_audited_as_requested() {
-    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
-    for (target, expected) in [
-        ("/api/v1/data;x", "/api/v1/data;x"),
-        ("/info%2f..%2fapi%00", "/info%2f..%2fapi%00"),
-        ("/a%zz?name=/a&token=t", "/a%zz?name=/a&not-shown"),
-    ] {
-        let response = service.get(target).await;
-        assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
-        let event = sink.events().pop().unwrap();
-        assert_eq!(event["request"], expected);
-        assert_eq!(event["action"], "UNKNOWN");
-    }
 }
 
 /// Returns a trail without a service, and its sink.

@@ -193,23 +193,6 @@ async fn the_network_is_served_while_a_sink_stalls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_audit_write_withholds_the_response() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
-    sink.break_after(10);
-    let withheld = service.get(GET).await;
-    assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);
-    let refused = service.get(GET).await;
-    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
-    sink.repair();
-    assert_eq!(service.get(GET).await.status, StatusCode::NOT_FOUND);
-    let events = sink.events();
-    assert_eq!(events.len(), 2);
-    let id = withheld.headers["x-request-id"].to_str().unwrap();
-    assert_eq!(events[0]["request_id"], id);
-    assert_eq!(trail.events_lost(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_write_is_retried_without_a_further_request() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
     sink.break_after(0);

@@ -3,22 +3,18 @@
 
 use std::sync::atomic::Ordering;
 
-use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::{fakes::SET_DURATION_DAYS, harness::Service};
+use crate::{
+    fakes::{MALFORMED_CERTIFICATE, SET_DURATION_DAYS},
+    harness::Service,
+};
 
 /// The path of most requests.
-pub(crate) const DATA: &str = "/api/v1/data";
+const DATA: &str = "/api/v1/data";
 
-/// Sends a body, asserts the status, and returns the `error` of an error response.
-pub(crate) async fn check(
-    service: &Service,
-    method: &str,
-    path: &str,
-    body: Value,
-    status: u16,
-) -> String {
+/// Sends a body, and asserts the status.
+async fn check(service: &Service, method: &str, path: &str, body: Value, status: u16) {
     let response = service.send_json(method, path, &body).await;
     assert_eq!(
         response.status.as_u16(),
@@ -26,293 +22,6 @@ pub(crate) async fn check(
         "{body}: {}",
         response.text
     );
-    if response.status.is_success() {
-        return String::new();
-    }
-    response.error()
-}
-
-#[tokio::test]
-async fn each_error_in_a_set_request_has_its_status() {
-    let service = Service::new();
-    let long = "x".repeat(7_000);
-    for (body, status, named) in [
-        (
-            json!({"name": "a", "value": "x"}),
-            422,
-            "value, json, certificate",
-        ),
-        (json!({"name": "a", "type": "", "value": "x"}), 422, "type"),
-        (
-            json!({"name": "a", "type": null, "value": "x"}),
-            422,
-            "type",
-        ),
-        (json!({"name": "a", "type": 1, "value": "x"}), 422, "type"),
-        (
-            json!({"name": "a", "type": "pgp", "value": "x"}),
-            422,
-            "type",
-        ),
-        (json!({"type": "pgp"}), 422, "type"),
-        (json!({"name": "a", "type": "value"}), 400, "value"),
-        (
-            json!({"name": "a", "type": "value", "value": null}),
-            400,
-            "value",
-        ),
-        (
-            json!({"name": "a", "type": "value", "value": ""}),
-            400,
-            "value",
-        ),
-        (
-            json!({"name": "a", "type": "value", "value": 1}),
-            400,
-            "value",
-        ),
-        (
-            json!({"name": "a", "type": "json", "value": []}),
-            400,
-            "value",
-        ),
-        (json!({"type": "value", "value": "x"}), 400, "name"),
-        (
-            json!({"name": "/", "type": "value", "value": "x"}),
-            400,
-            "name",
-        ),
-        (
-            json!({"name": "a b", "type": "value", "value": "x"}),
-            400,
-            "name",
-        ),
-        (
-            json!({"name": 1, "type": "value", "value": "x"}),
-            400,
-            "name",
-        ),
-        (
-            json!({"name": "a", "type": "value", "value": "x", "mode": "overwrite"}),
-            422,
-            "mode",
-        ),
-        (
-            json!({"name": "a", "type": "value", "value": "x", "overwrite": true}),
-            422,
-            "overwrite",
-        ),
-        (
-            json!({"name": "a", "type": "value", "value": "x", "parameters": {}}),
-            422,
-            "parameters",
-        ),
-        (
-            json!({"name": "a", "type": "user", "value": {"bogus": 1}}),
-            422,
-            "bogus",
-        ),
-        (
-            json!({"name": "a", "type": "certificate", "value": {"bogus": 1}}),
-            422,
-            "bogus",
-        ),
-        (
-            json!({"name": "a", "type": "value", "value": "x", "metadata": {"a": long}}),
-            400,
-            "metadata",
-        ),
-        (
-            json!({"name": "a", "type": "value", "value": "x".repeat(65_537)}),
-            413,
-            "65,536",
-        ),
-    ] {
-        let error = check(&service, "PUT", DATA, body.clone(), status).await;
-        assert!(error.contains(named), "{body}: {error}");
-    }
-}
-
-#[tokio::test]
-async fn any_configured_type_is_set_and_generated() {
-    let service = Service::new();
-    let body = json!({"name": "w", "type": "WireGuard", "value": {"key": 1}});
-    check(&service, "PUT", DATA, body, 200).await;
-    let generated = service
-        .send_json(
-            "POST",
-            DATA,
-            &json!({"name": "g", "type": "wireguard", "parameters": {"a": 1}}),
-        )
-        .await;
-    assert_eq!(generated.json()["value"], json!({"a": 1}));
-}
-
-#[tokio::test]
-async fn each_error_in_a_generate_request_has_its_status() {
-    let service = Service::new();
-    let long = "x".repeat(7_000);
-    for (body, status, named) in [
-        (json!({"name": "a"}), 400, "type"),
-        (json!({"name": "a", "type": "pgp"}), 400, "type"),
-        (json!({"name": "a", "type": "value"}), 400, "value"),
-        (
-            json!({"name": "a", "type": "json", "parameters": {}}),
-            400,
-            "json",
-        ),
-        (json!({"type": "password"}), 400, "name"),
-        (json!({"type": "pgp"}), 400, "name"),
-        (
-            json!({"name": "a", "type": "certificate"}),
-            400,
-            "parameters",
-        ),
-        (
-            json!({"name": "a", "type": "password", "mode": "OVERWRITE"}),
-            400,
-            "mode",
-        ),
-        (
-            json!({"name": "a", "type": "password", "mode": 1}),
-            400,
-            "mode",
-        ),
-        (
-            json!({"name": "a", "type": "password", "overwrite": [null]}),
-            400,
-            "overwrite",
-        ),
-        (
-            json!({"name": "a", "type": "password", "overwrite": "yes"}),
-            400,
-            "overwrite",
-        ),
-        (
-            json!({"name": "a", "type": "password", "parameters": []}),
-            400,
-            "parameters",
-        ),
-        (
-            json!({"name": "a", "type": "password", "bogus": 1}),
-            400,
-            "bogus",
-        ),
-        (
-            json!({"name": "a", "type": "password", "value": {"username": "x"}}),
-            400,
-            "value",
-        ),
-        (
-            json!({"name": "a", "type": "user", "value": {"password": "x"}}),
-            400,
-            "password",
-        ),
-        (
-            json!({"name": "a", "type": "user", "value": "x"}),
-            400,
-            "value",
-        ),
-        (
-            json!({"name": "a", "type": "password", "regenerate": false}),
-            400,
-            "regenerate",
-        ),
-        (
-            json!({"name": "a", "type": "password", "parameters": {"fault": "?"}}),
-            400,
-            "fault",
-        ),
-        (
-            json!({"name": "a", "type": "password", "parameters": {"fault": "trap"}}),
-            500,
-            "echo",
-        ),
-        (
-            json!({"name": "a", "type": "password", "metadata": {"a": long}}),
-            400,
-            "metadata",
-        ),
-    ] {
-        let error = check(&service, "POST", DATA, body.clone(), status).await;
-        assert!(error.contains(named), "{body}: {error}");
-    }
-    let full = json!({"name": "a", "type": "password", "parameters": {"fault": "full"}});
-    let response = service.send_json("POST", DATA, &full).await;
-    assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(response.headers["retry-after"], "3");
-}
-
-#[tokio::test]
-async fn the_mode_decides_whether_a_version_is_added() {
-    let service = Service::new();
-    let generate = async |fields: Value| {
-        let mut body = json!({"name": "p", "type": "password", "parameters": {"length": 20}});
-        for (name, value) in fields.as_object().unwrap() {
-            body[name] = value.clone();
-        }
-        let response = service.send_json("POST", DATA, &body).await;
-        assert_eq!(response.status, StatusCode::OK, "{body}: {}", response.text);
-        response.json()["id"].as_str().unwrap().to_owned()
-    };
-    let mut newest = generate(json!({})).await;
-    for (fields, is_written) in [
-        (json!({}), false),
-        (json!({"mode": null}), false),
-        (json!({"mode": "converge"}), false),
-        (json!({"mode": "converge", "overwrite": false}), false),
-        (json!({"mode": "converge", "overwrite": true}), false),
-        (
-            json!({"parameters": {"length": 21}, "mode": "no-overwrite"}),
-            false,
-        ),
-        (
-            json!({"parameters": {"length": 21}, "overwrite": false}),
-            false,
-        ),
-        (
-            json!({"parameters": {"length": 21}, "overwrite": "false"}),
-            false,
-        ),
-        (json!({"parameters": {"length": 21}}), true),
-        (json!({"mode": "overwrite"}), true),
-        (json!({"mode": "overwrite", "overwrite": false}), true),
-        (json!({"overwrite": true}), true),
-    ] {
-        let id = generate(fields.clone()).await;
-        assert_eq!(id != newest, is_written, "{fields}");
-        newest = id;
-    }
-}
-
-#[tokio::test]
-async fn a_username_in_the_value_overrides_the_parameter() {
-    let service = Service::new();
-    for (fields, username) in [
-        (json!({"value": {"username": "v"}}), json!("v")),
-        (
-            json!({"value": {"username": "v"}, "parameters": {"username": "p"}}),
-            json!("v"),
-        ),
-        (
-            json!({"value": {"username": ""}, "parameters": {"username": "p"}}),
-            json!("p"),
-        ),
-        (
-            json!({"value": {"username": ""}, "parameters": {}}),
-            Value::Null,
-        ),
-        (json!({"value": {"username": null}}), Value::Null),
-        (json!({"value": null}), Value::Null),
-        (json!({}), Value::Null),
-    ] {
-        let mut body = json!({"name": "u", "type": "User", "mode": "overwrite"});
-        for (name, value) in fields.as_object().unwrap() {
-            body[name] = value.clone();
-        }
-        let response = service.send_json("POST", DATA, &body).await;
-        assert_eq!(response.json()["value"]["username"], username, "{body}");
-    }
 }
 
 #[tokio::test]
@@ -340,37 +49,6 @@ async fn a_recreated_credential_gets_no_version_of_the_old_one() {
     let body = json!({"name": "/p"});
     check(&service, "POST", "/api/v1/regenerate", body, 404).await;
     assert_eq!(service.memory.count(), 1);
-}
-
-#[tokio::test]
-async fn each_error_in_a_regenerate_request_has_its_status() {
-    let service = Service::new();
-    let set = json!({"name": "/s", "type": "password", "value": "x"});
-    check(&service, "PUT", DATA, set, 200).await;
-    let long = json!({"a": "x".repeat(7_000)});
-    for (body, by_name, through_data) in [
-        (json!({}), 400, 400),
-        (json!({"name": null}), 400, 400),
-        (json!({"name": ""}), 400, 400),
-        (json!({"name": 1}), 400, 400),
-        (json!({"name": "absent"}), 404, 404),
-        (json!({"name": "s"}), 400, 400),
-        (json!({"name": "s", "bogus": 1}), 422, 400),
-        (json!({"name": "s", "mode": "overwrite"}), 422, 400),
-        (json!({"name": "s", "metadata": long}), 413, 413),
-    ] {
-        check(
-            &service,
-            "POST",
-            "/api/v1/regenerate",
-            body.clone(),
-            by_name,
-        )
-        .await;
-        let mut body = body;
-        body["regenerate"] = json!(true);
-        check(&service, "POST", DATA, body, through_data).await;
-    }
 }
 
 /// Returns a service with the CAs `/root` and `/dev`.
@@ -507,4 +185,108 @@ async fn recovering_more_than_was_set_is_reported_as_a_plugin_fault() {
             "the plugin got no access to the root"
         );
     }
+}
+
+/// Returns requests whose result depends on the signing version of a CA.
+fn requests(leaf_id: &str) -> [(&'static str, String, Value); 6] {
+    let certificate = json!({"certificate": "x", "ca_name": "/root"});
+    [
+        (
+            "POST",
+            DATA.to_owned(),
+            json!({"name": "/leaf", "type": "certificate", "mode": "overwrite", "parameters": {"ca": "/root"}}),
+        ),
+        (
+            "POST",
+            DATA.to_owned(),
+            json!({"name": "/leaf", "type": "certificate", "mode": "converge", "parameters": {"ca": "/root", "duration": 9}}),
+        ),
+        (
+            "POST",
+            "/api/v1/regenerate".to_owned(),
+            json!({"name": "/leaf"}),
+        ),
+        (
+            "POST",
+            format!("/api/v1/certificates/{leaf_id}/regenerate"),
+            json!({}),
+        ),
+        (
+            "POST",
+            format!("/api/v1/certificates/{leaf_id}/versions"),
+            json!({"value": certificate}),
+        ),
+        (
+            "PUT",
+            DATA.to_owned(),
+            json!({"name": "/leaf", "type": "certificate", "value": certificate}),
+        ),
+    ]
+}
+
+async fn service_with_leaf() -> (Service, String) {
+    let service = Service::new();
+    service.memory.store_signed("/root", "/root");
+    let generate = json!({"name": "/leaf", "type": "certificate", "parameters": {"ca": "/root"}});
+    check(&service, "POST", DATA, generate, 200).await;
+    let id = service.memory.credential_id("/leaf").to_string();
+    (service, id)
+}
+
+#[tokio::test]
+async fn values_are_regenerated_with_the_current_signing_version() {
+    let (service, id) = service_with_leaf().await;
+    for (method, path, body) in requests(&id) {
+        let root = service.memory.newest_id("/root");
+        let count = service.memory.count();
+        let replaced = &service.memory.root_replaced_before_append;
+        replaced.store(1, Ordering::SeqCst);
+        check(&service, method, &path, body.clone(), 200).await;
+        let newest_root = service.memory.newest_id("/root");
+        assert_ne!(newest_root, root);
+        let issuer = service.memory.newest_issuer("/leaf");
+        assert_eq!(issuer, Some(newest_root), "{method} {path} {body}");
+        assert_eq!(service.memory.count(), count + 2);
+    }
+}
+
+#[tokio::test]
+async fn a_constantly_changing_ca_is_a_retryable_error() {
+    let (service, id) = service_with_leaf().await;
+    let replaced = &service.memory.root_replaced_before_append;
+    replaced.store(usize::MAX, Ordering::SeqCst);
+    for (method, path, body) in requests(&id) {
+        let leaf = service.memory.newest_id("/leaf");
+        check(&service, method, &path, body, 503).await;
+        assert_eq!(service.memory.newest_id("/leaf"), leaf);
+    }
+}
+
+#[tokio::test]
+async fn declared_certificates_in_generated_values_are_recorded() {
+    let service = Service::new();
+    let generate = |certificate: Value| {
+        let parameters = json!({"declared_certificate": certificate});
+        json!({"name": "/w", "type": "wireguard", "mode": "overwrite", "parameters": parameters})
+    };
+    let all_types = format!("/api/v1/certificates?all_types=true");
+    for (certificate, status, listed) in [
+        (json!(MALFORMED_CERTIFICATE), 500, 0),
+        (json!("a certificate"), 200, 1),
+        (json!(MALFORMED_CERTIFICATE), 500, 1),
+        (json!(""), 200, 1),
+        (json!(7), 200, 1),
+    ] {
+        check(&service, "POST", DATA, generate(certificate), status).await;
+        let all = service.get(&all_types).await.json();
+        let all = all["certificates"].as_array().unwrap();
+        assert_eq!(all.len(), listed);
+        for one in all {
+            assert_eq!(one["type"], "wireguard");
+            assert_eq!(one["versions"][0]["expiry_date"], "2030-01-01T00:00:00Z");
+        }
+        let certificates = service.get("/api/v1/certificates").await.json();
+        assert_eq!(certificates, json!({"certificates": []}));
+    }
+    assert_eq!(service.memory.count(), 3);
 }

@@ -1,11 +1,11 @@
-//! The handling of all requests: headers, limits, memory, errors.
+//! The handling of all requests: the clock, memory, health checks, logs.
 
 use std::{
     convert::Infallible,
     future::poll_fn,
+    io::{self, Write},
     pin::pin,
-    sync::{atomic::Ordering, mpsc::channel},
-    time::Duration,
+    sync::{Arc, Mutex, atomic::Ordering, mpsc::channel},
 };
 
 use axum::{
@@ -13,73 +13,11 @@ use axum::{
     http::{Request, StatusCode},
 };
 use futures_util::{FutureExt, StreamExt, stream};
-use keywright_api::Limits;
 use serde_json::json;
 use tokio::{runtime::Builder, task::spawn_blocking};
+use tracing::level_filters::LevelFilter;
 
-use crate::harness::{LIMITS, NOW_SECONDS, Service};
-
-#[tokio::test]
-async fn without_its_database_the_server_reports_down() {
-    let service = Service::new();
-    service.memory.is_unavailable.store(true, Ordering::SeqCst);
-    let health = service.get_as("/health", None).await;
-    assert_eq!(health.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(health.text, r#"{"status":"DOWN"}"#);
-    let read = service.get("/api/v1/data?name=a").await;
-    assert_eq!(read.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(read.headers.contains_key("retry-after"));
-    assert!(!read.text.contains("cause-of-the-outage"));
-    let key_usage = service.get("/api/v1/key-usage").await;
-    assert_eq!(key_usage.status, StatusCode::SERVICE_UNAVAILABLE);
-}
-
-#[tokio::test]
-async fn every_response_has_a_media_type_and_a_unique_id() {
-    let service = Service::new();
-    let first = service.get("/version").await;
-    let second = service.get_as("/version", None).await;
-    for response in [&first, &second] {
-        assert_eq!(
-            response.headers["content-type"],
-            "application/json;charset=UTF-8"
-        );
-        let server = response.headers["server"].to_str().unwrap();
-        assert_eq!(server, format!("keywright/{}", env!("CARGO_PKG_VERSION")));
-    }
-    assert_ne!(
-        first.headers["x-request-id"],
-        second.headers["x-request-id"]
-    );
-}
-
-#[tokio::test]
-async fn a_body_beyond_the_limit_is_refused() {
-    let limits = Limits {
-        body_bytes_max: 200,
-        body_deadline: Duration::from_secs(5),
-    };
-    let service = Service::with(Some(()), limits);
-    let body = |bytes: usize| {
-        let frame = json!({"name": "a", "type": "value", "value": ""}).to_string();
-        json!({"name": "a", "type": "value", "value": "x".repeat(bytes - frame.len())}).to_string()
-    };
-    let response = service.send("PUT", "/api/v1/data", body(200)).await;
-    assert_eq!(response.status, StatusCode::OK);
-    let response = service.send("PUT", "/api/v1/data", body(201)).await;
-    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(response.error().contains("200"));
-}
-
-#[tokio::test]
-async fn a_panic_results_in_an_error_without_details() {
-    let service = Service::new();
-    let body = json!({"name": "a", "type": "password", "parameters": {"fault": "panic"}});
-    let response = service.send_json("POST", "/api/v1/data", &body).await;
-    assert_eq!(response.status, StatusCode::INTERNAL_SERVER_ERROR);
-    assert!(!response.error().contains("canary"));
-    assert!(response.headers.contains_key("x-request-id"));
-}
+use crate::harness::{NOW_SECONDS, Service};
 
 #[tokio::test]
 async fn interpolation_yields_between_references() {
@@ -96,14 +34,6 @@ async fn interpolation_yields_between_references() {
     });
     assert_eq!(response.await.status, StatusCode::OK);
     assert!(yields >= 2 * 800 / 8, "{yields}");
-}
-
-#[tokio::test]
-async fn without_a_resolver_interpolation_is_not_implemented() {
-    let service = Service::with(None, LIMITS);
-    let response = service.send("POST", "/api/v1/interpolate", "{}").await;
-    assert_eq!(response.status, StatusCode::NOT_IMPLEMENTED);
-    assert!(response.error().contains("resolver"));
 }
 
 #[tokio::test]
@@ -176,35 +106,6 @@ fn large_lists_are_rendered_on_threads_for_blocking_work() {
 }
 
 #[tokio::test]
-async fn only_versions_past_the_limit_are_refused() {
-    let service = Service::new();
-    let value = "v".repeat(60_000);
-    for _ in 0..20 {
-        let body = json!({"name": "/large", "type": "value", "value": value});
-        let set = service.send_json("PUT", "/api/v1/data", &body).await;
-        assert_eq!(set.status, StatusCode::OK);
-    }
-    for path in [
-        "/api/v1/data?name=/large",
-        "/api/v1/data?name=/large&versions=18",
-    ] {
-        let response = service.get(path).await;
-        assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
-        assert!(
-            response.error().contains("versions="),
-            "{}",
-            response.error()
-        );
-    }
-    for count in [17, 16, 1, 17] {
-        let path = format!("/api/v1/data?name=/large&versions={count}");
-        let response = service.get(&path).await;
-        assert_eq!(response.status, StatusCode::OK, "{path}");
-        assert_eq!(response.json()["data"].as_array().unwrap().len(), count);
-    }
-}
-
-#[tokio::test]
 async fn only_large_request_bodies_count_as_response_memory() {
     let service = Service::new();
     let arrived = Bytes::from(vec![b' '; 600_000]);
@@ -231,6 +132,78 @@ async fn only_large_request_bodies_count_as_response_memory() {
     drop(incomplete);
     let large = service.send("PUT", "/api/v1/data", text(500_000)).await;
     assert_eq!(large.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn concurrent_health_checks_share_a_ping_and_later_ones_do_not() {
+    let service = Service::new();
+    let check = || service.get_as("/health", None);
+    tokio::join!(check(), check(), check());
+    assert_eq!(service.memory.pings.load(Ordering::SeqCst), 1);
+    check().await;
+    assert_eq!(service.memory.pings.load(Ordering::SeqCst), 2);
+}
+
+/// Collects log output.
+#[derive(Clone, Default)]
+struct LogCapture(Arc<Mutex<Vec<u8>>>);
+
+impl Write for LogCapture {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl LogCapture {
+    /// Collects everything that this thread logs from now on, at every level.
+    fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(LevelFilter::TRACE)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn reaching_a_limit_is_not_logged_as_an_error() {
+    let service = Service::new();
+    service.memory.store_signed("/root", "/root");
+    service.memory.store_signed("/leaf", "/root");
+    service.memory.is_contended.store(true, Ordering::SeqCst);
+    let (log, _guard) = LogCapture::begin();
+    let body = json!({"signed_by": "/root"});
+    let refused = service
+        .send_json("POST", "/api/v1/bulk-regenerate", &body)
+        .await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    let log = log.text();
+    assert!(!log.contains("ERROR"), "{log}");
+}
+
+#[tokio::test]
+async fn a_failure_of_the_server_is_logged_once_with_its_cause() {
+    let service = Service::new();
+    service.memory.is_unavailable.store(true, Ordering::SeqCst);
+    let (log, _guard) = LogCapture::begin();
+    service.get("/api/v1/data?name=a").await;
+    let log = log.text();
+    assert_eq!(log.matches("ERROR").count(), 1, "{log}");
+    assert!(
+        log.contains("the storage failed: the database is not available: cause-of-the-outage"),
+        "{log}"
+    );
 }
 
 /// The number of credentials in a list that exceeds the maximum size of a response.

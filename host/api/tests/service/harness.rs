@@ -19,7 +19,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
     Api, HealthCheck, Information, Limits, Pipeline, RequestLimits, ServerMode,
     audit::{AuditSettings, AuditTrail},
-    authentication::{HttpsIdentityProvider, KeyPace, StaticKey, TokenRules, TokenVerifier},
+    authentication::{StaticKey, TokenRules, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -55,8 +55,8 @@ pub(crate) const ACTOR: &str = "uaa-client:app";
 /// The initial time of every service, in seconds since 1970.
 pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
 
-/// The default body limits of the tests.
-pub(crate) const LIMITS: Limits = Limits {
+/// The limits on bodies.
+const LIMITS: Limits = Limits {
     body_bytes_max: 1024 * 1024,
     body_deadline: Duration::from_secs(30),
 };
@@ -74,12 +74,6 @@ pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
     requests_per_second_max: None,
     uri_bytes_max: 8_192,
     header_fields_max: 100,
-};
-
-/// The intervals at which a service fetches keys.
-const KEY_PACE: KeyPace = KeyPace {
-    age_max: Duration::from_mins(5),
-    interval_min: Duration::from_secs(5),
 };
 
 /// An RSA key, private and public, in PEM.
@@ -139,7 +133,6 @@ pub(crate) struct Service {
     pipeline: Arc<Pipeline>,
     token: String,
     pub(crate) memory: Arc<Memory>,
-    pub(crate) permissions: Arc<PermissionsInMemory>,
     pub(crate) clock: Arc<FixedClock>,
 }
 
@@ -164,19 +157,7 @@ impl Response {
 
 impl Service {
     pub(crate) fn new() -> Self {
-        Self::with(Some(()), LIMITS)
-    }
-
-    pub(crate) fn with(resolver: Option<()>, limits: Limits) -> Self {
-        let (clock, verifier) = clock_and_verifier();
-        Self::build(
-            resolver,
-            limits,
-            verifier,
-            clock,
-            CertificateSettings::default(),
-            None,
-        )
+        Self::with_certificate_settings(CertificateSettings::default())
     }
 
     pub(crate) fn audited(settings: AuditSettings, sink: MemorySink) -> (Self, Arc<AuditTrail>) {
@@ -192,38 +173,17 @@ impl Service {
         let (clock, verifier) = clock_and_verifier();
         let trail = AuditTrail::start(settings, Box::new(sink), Arc::clone(&clock) as _).unwrap();
         let trail = Arc::new(trail);
-        let service = Self::build(
-            None,
-            LIMITS,
-            verifier,
-            clock,
-            CertificateSettings::default(),
-            Some((Arc::clone(&trail), request_limits)),
-        );
+        let audited = Some((Arc::clone(&trail), request_limits));
+        let service = Self::build(verifier, clock, CertificateSettings::default(), audited);
         (service, trail)
     }
 
     pub(crate) fn with_certificate_settings(settings: CertificateSettings) -> Self {
         let (clock, verifier) = clock_and_verifier();
-        Self::build(None, LIMITS, verifier, clock, settings, None)
-    }
-
-    /// Returns a service that fetches keys from this provider.
-    pub(crate) fn with_identity_provider(provider: HttpsIdentityProvider) -> Self {
-        let clock = Arc::new(FixedClock(AtomicI64::new(NOW_SECONDS)));
-        let verifier = TokenVerifier::with_identity_provider(
-            provider,
-            KEY_PACE,
-            TokenRules::default(),
-            Arc::clone(&clock) as _,
-        );
-        let settings = CertificateSettings::default();
-        Self::build(None, LIMITS, verifier, clock, settings, None)
+        Self::build(verifier, clock, settings, None)
     }
 
     fn build(
-        resolver: Option<()>,
-        limits: Limits,
         token_verifier: TokenVerifier,
         clock: Arc<FixedClock>,
         certificate_settings: CertificateSettings,
@@ -255,7 +215,7 @@ impl Service {
             interpolation: Interpolation {
                 authorization: authorization.clone(),
                 store: credentials.store.clone(),
-                resolvers: Arc::new(FixedResolvers { resolver }),
+                resolvers: Arc::new(FixedResolvers),
             },
             encryption_keys: EncryptionKeys {
                 repository: Arc::clone(&memory) as _,
@@ -273,7 +233,7 @@ impl Service {
                 application_name: "Keywright".to_owned(),
                 api_level: Information::API_LEVEL.to_owned(),
             },
-            limits,
+            limits: LIMITS,
             audit,
             health,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
@@ -285,7 +245,6 @@ impl Service {
             pipeline: Arc::new(Pipeline::new(api)),
             token: trusted_key().sign(&good_claims()),
             memory,
-            permissions,
             clock,
         }
     }

@@ -9,16 +9,12 @@
 mod audit;
 mod audit_by_requests;
 mod bulk_regenerate;
-mod certificates;
 mod credentials;
 mod edge;
 mod fakes;
 mod harness;
-mod identity;
 mod memory;
-mod monitoring;
 mod paths;
-mod permissions;
 mod permissions_in_memory;
 mod routes;
 mod tokens;

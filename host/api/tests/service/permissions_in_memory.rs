@@ -1,9 +1,6 @@
 //! A permission repository in memory, and reads from it together with the credential repository in memory.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use keywright_core::{
@@ -18,11 +15,8 @@ use uuid::Uuid;
 
 use crate::memory::Memory;
 
-#[derive(Default)]
 pub(crate) struct PermissionsInMemory {
     permissions: Mutex<Vec<Permission>>,
-    /// Whether another request deletes a permission just before it is changed or deleted.
-    pub(crate) is_deleted_before_change: AtomicBool,
 }
 
 impl PermissionsInMemory {
@@ -35,7 +29,6 @@ impl PermissionsInMemory {
         });
         Self {
             permissions: Mutex::new(vec![everything]),
-            ..Self::default()
         }
     }
 
@@ -62,12 +55,6 @@ impl PermissionsInMemory {
         let mut permissions = self.permissions.lock().unwrap();
         let position = permissions.iter().position(is_removed)?;
         Some(permissions.remove(position))
-    }
-
-    fn delete_concurrently(&self, id: Uuid) {
-        if self.is_deleted_before_change.load(Ordering::SeqCst) {
-            self.removed(|permission| permission.id == id);
-        }
     }
 }
 
@@ -139,7 +126,6 @@ impl PermissionRepository for PermissionsInMemory {
         id: Uuid,
         operations: Operations,
     ) -> Result<Option<Permission>, RepositoryError> {
-        self.delete_concurrently(id);
         let mut permissions = self.permissions.lock().unwrap();
         let existing = permissions
             .iter_mut()
@@ -151,7 +137,6 @@ impl PermissionRepository for PermissionsInMemory {
     }
 
     async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError> {
-        self.delete_concurrently(id);
         Ok(self.removed(|permission| permission.id == id))
     }
 

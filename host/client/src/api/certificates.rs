@@ -163,9 +163,6 @@ impl Client {
     }
 
     /// Returns the certificate with this name.
-    ///
-    /// # Errors
-    /// When the certificate does not exist or the caller may not read it.
     pub async fn certificate(&self, name: &str) -> Result<CertificateSummary, Error> {
         let call = Call::new(Method::GET, CERTIFICATES).query("name", name);
         let found = self.listed_certificates(call).await?;
@@ -173,9 +170,6 @@ impl Client {
     }
 
     /// Returns the certificate, or the credential of another type with a certificate, with this name.
-    ///
-    /// # Errors
-    /// As [`Client::certificate`].
     pub async fn certificate_of_any_type(&self, name: &str) -> Result<CertificateSummary, Error> {
         let call = Call::new(Method::GET, CERTIFICATES).query("all_types", "true");
         let found = self.listed_certificates(call.query("name", name)).await?;
@@ -189,9 +183,6 @@ impl Client {
     }
 
     /// Returns the versions of a certificate, newest first.
-    ///
-    /// # Errors
-    /// As [`Client::certificate`].
     pub async fn certificate_versions(
         &self,
         certificate_id: &str,
@@ -204,9 +195,6 @@ impl Client {
     }
 
     /// Returns the active version of a certificate, followed by the transitional version, if any.
-    ///
-    /// # Errors
-    /// As [`Client::certificate`].
     pub async fn current_certificate_versions(
         &self,
         certificate_id: &str,
@@ -216,9 +204,6 @@ impl Client {
     }
 
     /// Regenerates a certificate.
-    ///
-    /// # Errors
-    /// When the certificate can't be regenerated or the caller may not write it.
     pub async fn regenerate_certificate(
         &self,
         certificate_id: &str,
@@ -229,9 +214,6 @@ impl Client {
     }
 
     /// Moves the transitional flag. Returns the resulting active version, followed by the transitional version, if any.
-    ///
-    /// # Errors
-    /// When the version does not belong to this certificate, or the caller may not write the certificate.
     pub async fn move_transitional_version(
         &self,
         certificate_id: &str,

@@ -2,15 +2,17 @@
 
 use std::fmt::Write;
 
+use clap::ValueEnum;
+use keywright_json::Checked;
 use reqwest::Method;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value};
 
 use crate::{Client, Error, SecretJson, client::Call, secret::Exposed};
 
 /// One version of a credential.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "SecretJson")]
+#[serde(remote = "Self")]
 #[non_exhaustive]
 pub struct CredentialVersion {
     /// The version's id.
@@ -18,6 +20,7 @@ pub struct CredentialVersion {
     /// The credential's name, with a leading slash.
     pub name: String,
     /// The credential's type.
+    #[serde(rename = "type")]
     pub credential_type: String,
     /// When the version was created: ISO 8601, UTC.
     pub version_created_at: String,
@@ -35,22 +38,16 @@ pub struct CredentialVersion {
     pub generated: Option<bool>,
     /// The expiry: ISO 8601, UTC.
     pub expiry_date: Option<String>,
-    /// The provenance, if requested by [`Client::current_version_with_provenance`] and known.
-    pub provenance: Option<Provenance>,
+    /// The SHA-256 of the component of the plugin that generated the value, if known. This and the next two fields are only
+    /// present after [`Client::current_version_with_provenance`].
+    pub generated_by: Option<String>,
+    /// The parameters that generated the value, an object.
+    pub parameters: Option<SecretJson>,
+    /// Whether plugin and parameters are the claim of the caller who set the value.
+    pub imported: Option<bool>,
     /// The complete response of the server.
+    #[serde(skip)]
     pub whole: SecretJson,
-}
-
-/// The plugin and the parameters that generated a value.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Provenance {
-    /// The SHA-256 of the plugin's component.
-    pub generated_by: String,
-    /// The parameters, an object.
-    pub parameters: SecretJson,
-    /// Whether it is the claim of the caller who set the value.
-    pub is_imported: bool,
 }
 
 /// A found credential.
@@ -153,9 +150,6 @@ pub struct SetCredential {
 
 impl SetCredential {
     /// Creates a credential from a name, a type and a value.
-    ///
-    /// # Errors
-    /// When the value can't be serialized as JSON.
     pub fn new(
         name: impl Into<String>,
         credential_type: impl Into<String>,
@@ -197,12 +191,12 @@ pub struct GenerateCredential {
     metadata: Option<SecretJson>,
 }
 
-/// The behavior of a generation if the credential exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The behavior of a generation if the credential exists. Servers default to `Converge`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum GenerateMode {
-    /// Add a version if the parameters differ. The default of servers.
+    /// Add a version if the parameters differ.
     Converge,
     /// Keep the credential.
     NoOverwrite,
@@ -248,18 +242,12 @@ impl GenerateCredential {
 impl Client {
     /// Returns the active version of a credential: the latest version or, for a certificate, the latest version that is not
     /// transitional.
-    ///
-    /// # Errors
-    /// When the credential does not exist or the caller may not read it.
     pub async fn current_version(&self, name: &str) -> Result<CredentialVersion, Error> {
         let versions = self.current_versions(name).await?;
         versions.into_iter().next().ok_or(Error::ResponseEmpty)
     }
 
     /// Like [`Client::current_version`], with the provenance if the server knows it.
-    ///
-    /// # Errors
-    /// As [`Client::current_version`].
     pub async fn current_version_with_provenance(
         &self,
         name: &str,
@@ -269,9 +257,6 @@ impl Client {
     }
 
     /// Returns the active version, followed by a certificate's transitional version, if any.
-    ///
-    /// # Errors
-    /// As [`Client::current_version`].
     pub async fn current_versions(&self, name: &str) -> Result<Vec<CredentialVersion>, Error> {
         self.execute::<Versions>(&current(name, None))
             .await
@@ -279,9 +264,6 @@ impl Client {
     }
 
     /// Returns at most `versions_max` versions of a credential, or all, newest first.
-    ///
-    /// # Errors
-    /// As [`Client::current_version`].
     pub async fn versions(
         &self,
         name: &str,
@@ -297,18 +279,12 @@ impl Client {
     }
 
     /// Returns the version with this id.
-    ///
-    /// # Errors
-    /// When the version does not exist or the caller may not read it.
     pub async fn version_by_id(&self, id: &str) -> Result<CredentialVersion, Error> {
         self.execute(&Call::new(Method::GET, format!("{DATA}/{}", segment(id))))
             .await
     }
 
     /// Sets a credential. Adds a version if the credential exists.
-    ///
-    /// # Errors
-    /// When the server refuses the name or the value, or the caller may not write the credential.
     pub async fn set_credential(
         &self,
         credential: &SetCredential,
@@ -351,18 +327,12 @@ impl Client {
     }
 
     /// Deletes a credential with all its versions.
-    ///
-    /// # Errors
-    /// When the credential does not exist or the caller may not delete it.
     pub async fn delete_credential(&self, name: &str) -> Result<(), Error> {
         self.execute_without_result(&Call::new(Method::DELETE, DATA).query("name", name))
             .await
     }
 
     /// Generates a credential, or returns the existing version: see [`GenerateMode`].
-    ///
-    /// # Errors
-    /// When the type has no generator, the server refuses the parameters, or the caller may not write the credential.
     pub async fn generate_credential(
         &self,
         credential: &GenerateCredential,
@@ -379,9 +349,6 @@ impl Client {
     }
 
     /// Adds a version, generated with the parameters of the latest version. Does not inherit metadata.
-    ///
-    /// # Errors
-    /// When the credential does not exist, was not generated, or the caller may not write it.
     pub async fn regenerate_credential(
         &self,
         name: &str,
@@ -395,9 +362,6 @@ impl Client {
 
     /// Substitutes the credential references in a document of service bindings. The rest of the document, and the order of its
     /// fields, is unchanged.
-    ///
-    /// # Errors
-    /// When the document is not JSON, or when a referenced credential does not exist, is not of type json, or may not be read.
     pub async fn interpolate(&self, document: &str) -> Result<SecretJson, Error> {
         let document = keywright_json::raw(document);
         let document = document.map_err(|cause| Error::RequestMalformed(cause.into()))?;
@@ -406,32 +370,15 @@ impl Client {
     }
 }
 
-impl TryFrom<SecretJson> for CredentialVersion {
-    type Error = serde_json::Error;
+impl<'de> Deserialize<'de> for CredentialVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Fields(#[serde(with = "CredentialVersion")] CredentialVersion);
 
-    fn try_from(whole: SecretJson) -> Result<Self, serde_json::Error> {
-        let fields: VersionFields = keywright_json::check_response(whole.expose())?.read()?;
-        Ok(Self {
-            id: fields.id,
-            name: fields.name,
-            credential_type: fields.credential_type,
-            version_created_at: fields.version_created_at,
-            metadata: fields.metadata,
-            value: fields.value,
-            transitional: fields.transitional,
-            certificate_authority: fields.certificate_authority,
-            self_signed: fields.self_signed,
-            generated: fields.generated,
-            expiry_date: fields.expiry_date,
-            provenance: fields.generated_by.zip(fields.parameters).map(
-                |(generated_by, parameters)| Provenance {
-                    generated_by,
-                    parameters,
-                    is_imported: fields.imported.unwrap_or_default(),
-                },
-            ),
-            whole,
-        })
+        let whole = SecretJson::deserialize(deserializer)?;
+        let fields = keywright_json::check_response(whole.expose());
+        let Fields(version) = fields.and_then(Checked::read).map_err(D::Error::custom)?;
+        Ok(Self { whole, ..version })
     }
 }
 
@@ -455,25 +402,6 @@ pub(crate) fn segment(text: &str) -> String {
         }
     }
     encoded
-}
-
-#[derive(Deserialize)]
-struct VersionFields {
-    id: String,
-    name: String,
-    #[serde(rename = "type")]
-    credential_type: String,
-    version_created_at: String,
-    metadata: Option<SecretJson>,
-    value: SecretJson,
-    transitional: Option<bool>,
-    certificate_authority: Option<bool>,
-    self_signed: Option<bool>,
-    generated: Option<bool>,
-    expiry_date: Option<String>,
-    generated_by: Option<String>,
-    parameters: Option<SecretJson>,
-    imported: Option<bool>,
 }
 
 #[derive(Deserialize)]

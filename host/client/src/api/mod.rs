@@ -12,7 +12,7 @@ pub use certificates::{
 };
 pub use credentials::{
     CredentialVersion, ExpiringLink, Find, FoundCredential, GenerateCredential, GenerateMode,
-    Provenance, SetCredential,
+    SetCredential,
 };
 pub use permissions::{AddPermission, Operation, Permission};
 pub use rotation::{Rotation, RotationError, Stage, Step};

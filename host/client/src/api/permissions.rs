@@ -65,9 +65,6 @@ pub struct AddPermission {
 
 impl Client {
     /// Returns the actor's permission on exactly this path, regardless of permissions on enclosing paths.
-    ///
-    /// # Errors
-    /// When the permission does not exist or the caller may not read it.
     pub async fn permission_on(&self, path: &str, actor: &str) -> Result<Permission, Error> {
         let call = Call::new(Method::GET, PERMISSIONS)
             .query("path", path)
@@ -76,27 +73,18 @@ impl Client {
     }
 
     /// Returns the permission with this id.
-    ///
-    /// # Errors
-    /// As [`Client::permission_on`].
     pub async fn permission_by_id(&self, uuid: &str) -> Result<Permission, Error> {
         self.execute(&Call::new(Method::GET, permission_path(uuid)))
             .await
     }
 
     /// Adds a permission.
-    ///
-    /// # Errors
-    /// When the actor already has a permission on this path (409) or the caller may not add it.
     pub async fn add_permission(&self, permission: &AddPermission) -> Result<Permission, Error> {
         self.execute(&Call::new(Method::POST, PERMISSIONS).body(permission)?)
             .await
     }
 
     /// Replaces the operations of a permission.
-    ///
-    /// # Errors
-    /// When the permission does not exist or the caller may not change it.
     pub async fn amend_permission(
         &self,
         uuid: &str,
@@ -108,9 +96,6 @@ impl Client {
     }
 
     /// Deletes a permission and returns it.
-    ///
-    /// # Errors
-    /// As [`Client::amend_permission`].
     pub async fn delete_permission(&self, uuid: &str) -> Result<Permission, Error> {
         self.execute(&Call::new(Method::DELETE, permission_path(uuid)))
             .await

@@ -109,9 +109,6 @@ pub struct Rotation {
 
 impl Rotation {
     /// Determines the state of a CA's rotation.
-    ///
-    /// # Errors
-    /// When the credential can't be rotated, when a credential that it signed can't be read, or when a request fails.
     pub async fn observe(client: &Client, name: &str) -> Result<Self, RotationError> {
         let summary = client.certificate(name).await?;
         let versions = Versions::of(&summary)?;

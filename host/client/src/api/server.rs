@@ -83,17 +83,11 @@ impl Client {
     }
 
     /// Returns the mode of the server that handles the request.
-    ///
-    /// # Errors
-    /// When the caller may not manage the server.
     pub async fn server_mode(&self) -> Result<ServerMode, Error> {
         self.execute(&Call::new(Method::GET, MANAGEMENT)).await
     }
 
     /// Switches read-only mode on or off, only for the server that handles the request and until it stops.
-    ///
-    /// # Errors
-    /// As [`Client::server_mode`].
     pub async fn switch_read_only_mode(&self, is_on: bool) -> Result<ServerMode, Error> {
         let body = ServerMode {
             read_only_mode: is_on,

@@ -41,9 +41,6 @@ use super::{
 use crate::Secret;
 
 /// Shows the login page and exchanges the code from the browser's redirection for tokens.
-///
-/// # Errors
-/// When the provider has no authorization endpoint or refuses the login, or no redirection arrives in time.
 pub(super) async fn tokens_by_browser(
     provider: &IdentityProvider<'_>,
     endpoints: &Endpoints,
@@ -249,10 +246,8 @@ fn page(is_redirection: bool) -> Response<Full<Bytes>> {
     response
 }
 
-/// The longest wait for the browser.
 const WAIT_MAX: Duration = Duration::from_mins(10);
 
-/// The path of the redirection.
 const PATH: &str = "/callback";
 
 /// The maximum number of connections at a time. Browsers open some without using them.

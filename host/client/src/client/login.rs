@@ -1,9 +1,6 @@
 //! The tokens of a client: requests, renews and revokes them.
 
-use std::{
-    fmt,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -16,7 +13,6 @@ use super::{
 };
 use crate::Secret;
 
-/// A receiver of new tokens.
 pub(super) type OnNewTokens = Box<dyn Fn(&Tokens) + Send + Sync>;
 
 /// The tokens of a client, and the grant to request them. With neither tokens nor a grant, the client sends no token: it has a
@@ -32,7 +28,6 @@ pub(super) struct Login {
     outages: AtomicU64,
 }
 
-/// The state of a login.
 struct State {
     tokens: Option<Tokens>,
     /// The error of the last token request that failed because the provider was unavailable.
@@ -186,16 +181,6 @@ impl Login {
     }
 }
 
-impl fmt::Debug for Login {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Login")
-            .field("grant", &self.grant)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Requests tokens from the provider.
 async fn tokens_by_grant(provider: &IdentityProvider<'_>, grant: &Grant) -> Result<Tokens, Error> {
     let endpoints = provider.endpoints().await?;
     let (client, form) = match grant {

@@ -28,7 +28,7 @@ use transport::{Response, Transport, build_error, send_with_retries};
 use wait::{OnWait, RETRIES_DEFAULT, Waits};
 
 /// A client of one server. Cloning is cheap; clones share connections and login.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
 }
@@ -55,18 +55,12 @@ impl Client {
     }
 
     /// Logs in now instead of before the first request.
-    ///
-    /// # Errors
-    /// When the identity provider refuses the login, or the provider or the server is unreachable.
     pub async fn log_in(&self) -> Result<Tokens, Error> {
         self.shared.login.log_in(&self.shared.provider()).await
     }
 
     /// Revokes the login at the identity provider, so that its refresh token becomes invalid. Renews an expired access token once,
     /// if the provider requires a valid one.
-    ///
-    /// # Errors
-    /// When there is no login, or the provider refuses or does not support the revocation.
     pub async fn log_out(&self) -> Result<(), Error> {
         self.shared.login.log_out(&self.shared.provider()).await
     }
@@ -120,14 +114,9 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for Client {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Shared")
-            .field("transport", &self.transport)
-            .field("login", &self.login)
-            .field("waits", &self.waits)
-            .finish_non_exhaustive()
+        write!(formatter, "Client({})", self.server())
     }
 }
 
@@ -284,9 +273,7 @@ impl ClientBuilder {
 
 impl fmt::Debug for ClientBuilder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ClientBuilder")
-            .finish_non_exhaustive()
+        formatter.write_str("ClientBuilder")
     }
 }
 

@@ -16,7 +16,6 @@ use super::{
 };
 use crate::Secret;
 
-/// The identity provider that a server trusts.
 pub(super) struct IdentityProvider<'a> {
     pub(super) transport: &'a Transport,
     pub(super) waits: &'a Waits,
@@ -126,9 +125,6 @@ impl IdentityProvider<'_> {
     }
 
     /// Requests a code, shows it, and polls until the user has entered it.
-    ///
-    /// # Errors
-    /// When the provider has no device authorization endpoint, the user refuses, or the code expires.
     pub(super) async fn tokens_by_device(&self, endpoints: &Endpoints) -> Result<Tokens, Error> {
         let url = endpoints.device_authorization.as_ref();
         let url = url.ok_or(Error::GrantUnsupported("device_authorization_endpoint"))?;
@@ -256,7 +252,6 @@ pub(super) struct ClientIdentity<'a> {
     pub(super) secret: Option<&'a Secret>,
 }
 
-/// A successful response of the token endpoint.
 #[derive(Deserialize)]
 struct TokenResponse {
     access_token: Secret,
@@ -264,7 +259,6 @@ struct TokenResponse {
     refresh_token: Option<Secret>,
 }
 
-/// A response of the device authorization endpoint.
 #[derive(Deserialize)]
 struct DeviceAuthorization {
     device_code: Secret,

@@ -77,7 +77,6 @@ impl Call {
         }
     }
 
-    /// Sets the body.
     pub(crate) fn body(mut self, body: &impl Serialize) -> Result<Self, Error> {
         let body = serde_json::to_vec(body).map_err(Error::RequestMalformed)?;
         self.body = Some(Zeroizing::new(body));
@@ -86,7 +85,6 @@ impl Call {
 }
 
 /// The connections to a server and its identity provider.
-#[derive(Debug)]
 pub(super) struct Transport {
     http: reqwest::Client,
     server: String,
@@ -238,7 +236,6 @@ pub(crate) fn address(text: &str) -> Result<String, Error> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Sends a request to the identity provider.
 async fn receive_from_provider(
     request: reqwest::RequestBuilder,
     url: &str,

@@ -1,9 +1,6 @@
 //! The backoff between retries.
 
-use std::{
-    fmt,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 /// A wait before a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +12,8 @@ pub struct Wait {
     pub left: u32,
 }
 
-/// A receiver of waits.
 pub(super) type OnWait = Box<dyn Fn(Wait) + Send + Sync>;
 
-/// The waits of a client.
 pub(super) struct Waits {
     /// The maximum number of retries of a request.
     pub(super) retries_max: u32,
@@ -61,15 +56,6 @@ impl Waits {
     }
 }
 
-impl fmt::Debug for Waits {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Waits")
-            .field("retries_max", &self.retries_max)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Parses a `Retry-After` header: seconds, or a date (RFC 9110, section 10.2.3).
 pub(super) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     let header = header.trim();
@@ -80,7 +66,6 @@ pub(super) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// The default maximum number of retries.
 pub(super) const RETRIES_DEFAULT: u32 = 4;
 
 /// The first wait, without `Retry-After`.

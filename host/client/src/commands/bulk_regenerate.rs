@@ -2,12 +2,11 @@
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 
-use super::run::{AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Run, help};
+use super::run::{Completion, Context, Failure, Run, help};
 use crate::{
     BulkRegenerated, FailedCredential,
-    output::{self, Render, Table},
+    output::{self, Table},
 };
 
 /// Regenerate all credentials of a CA or a plugin.
@@ -47,16 +46,26 @@ impl Run for BulkRegenerate {
         for FailedCredential { name, error, .. } in failed {
             output::note(&format!("failed: {name}: {error}"));
         }
-        let completion = if failed.is_empty() {
-            Completion::Full
+        let dry_run = self.dry_run;
+        let head = if dry_run {
+            "TO BE REGENERATED"
+        } else {
+            "REGENERATED"
+        };
+        let names = result.regenerated_credentials.iter();
+        let shown = Regenerated {
+            result: &result,
+            dry_run,
+        };
+        let completion = context.show(&shown, || Table::Rows {
+            heads: vec![head],
+            rows: names.map(|name| vec![name.clone()]).collect(),
+        })?;
+        Ok(if failed.is_empty() {
+            completion
         } else {
             Completion::Partial
-        };
-        context.output.show(&Regenerated {
-            result,
-            dry_run: self.dry_run,
-        })?;
-        Ok(completion)
+        })
     }
 }
 
@@ -93,46 +102,19 @@ impl BulkRegenerate {
 
 /// The response of the API.
 #[derive(Serialize)]
-struct Regenerated {
+struct Regenerated<'a> {
     #[serde(flatten)]
-    result: BulkRegenerated,
+    result: &'a BulkRegenerated,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
 }
 
-impl Render for Regenerated {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
-    }
-
-    fn table(&self) -> Table {
-        let head = if self.dry_run {
-            "TO BE REGENERATED"
-        } else {
-            "REGENERATED"
-        };
-        let names = self.result.regenerated_credentials.iter();
-        Table::Rows {
-            heads: vec![head],
-            rows: names.map(|name| vec![name.clone()]).collect(),
-        }
-    }
-}
-
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Regenerate everything below a CA",
-        line: "keywright bulk-regenerate /demo/root",
-        before: AUTHORITY_AND_LEAF,
-    },
-    Example {
-        does: "Check everything below a CA without regenerating it",
-        line: "keywright bulk-regenerate /demo/root --dry-run --keep-going",
-        before: AUTHORITY_AND_LEAF,
-    },
-    Example {
-        does: "List the credentials of a plugin that was replaced",
-        line: "keywright bulk-regenerate --dry-run --generated-by sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
-        before: &[],
-    },
-];
+pub(super) const EXAMPLES: &str = "\
+$ keywright generate /demo/root --type certificate --common-name root --is-ca
+$ keywright generate /demo/web --type certificate --common-name web --ca /demo/root
+# Regenerate everything below a CA
+keywright bulk-regenerate /demo/root
+# Check everything below a CA without regenerating it
+keywright bulk-regenerate /demo/root --dry-run --keep-going
+# List the credentials of a plugin that was replaced
+keywright bulk-regenerate --dry-run --generated-by sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d";

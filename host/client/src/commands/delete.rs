@@ -4,7 +4,7 @@ use std::{fmt::Write, mem};
 
 use clap::Args;
 
-use super::run::{Completion, Context, Example, Failure, Run, help};
+use super::run::{Completion, Context, Failure, Run, help};
 use crate::{
     Client, input, output,
     transfer::{Losses, names_below},
@@ -162,15 +162,8 @@ impl Drop for Tally {
 /// The number of names shown before the confirmation.
 const NAMES_SHOWN_MAX: usize = 10;
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Delete one credential",
-        line: "keywright delete /demo/password",
-        before: &[],
-    },
-    Example {
-        does: "Delete everything below a path without confirmation",
-        line: "keywright delete --path /demo --yes",
-        before: &[],
-    },
-];
+pub(super) const EXAMPLES: &str = "\
+# Delete one credential
+keywright delete /demo/password
+# Delete everything below a path without confirmation
+keywright delete --path /demo --yes";

@@ -5,13 +5,12 @@ use std::{fmt::Write, io, mem, path::PathBuf};
 use clap::{Args, ValueHint};
 use futures_util::StreamExt;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 
-use super::run::{Completion, Context, Example, Failure, Run, help};
+use super::run::{Completion, Context, Failure, Run, help};
 use crate::{
     Client, Error,
     new_file::{NewFile, WriteError},
-    output::{self, Render, Table},
+    output::{self, Table, field},
     session::OutputFormat,
     transfer::{
         Authorities, BackgroundWriter, EntryWriter, ExportEntry, Format, Losses, Progress, Read,
@@ -64,7 +63,7 @@ impl Run for Export {
         let summary = self.export(&client, format).await?;
         let is_whole = summary.failed == 0;
         match self.file {
-            Some(_) => context.output.show(&summary)?,
+            Some(_) => context.output.show(&summary, || summary.table())?,
             None => summary.report(),
         }
         Ok(if is_whole {
@@ -261,12 +260,6 @@ impl Summary {
         counts.push('.');
         output::note(&counts);
     }
-}
-
-impl Render for Summary {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
-    }
 
     fn table(&self) -> Table {
         let counts = [
@@ -278,7 +271,7 @@ impl Render for Summary {
         let shown = counts
             .into_iter()
             .filter(|(_, count, is_shown)| *is_shown || *count > 0);
-        let fields = shown.map(|(name, count, _)| (name.to_owned(), count.to_string()));
+        let fields = shown.map(|(name, count, _)| field(name, count.to_string()));
         Table::Fields(fields.collect())
     }
 }
@@ -300,20 +293,10 @@ fn write_error(cause: io::Error) -> Failure {
     Failure::Other(format!("can't write the export: {cause}"))
 }
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Export everything to a file",
-        line: "keywright export --file credentials.yml",
-        before: &[],
-    },
-    Example {
-        does: "Export credentials below a path as JSON",
-        line: "keywright export --path /demo --format json --file demo.json",
-        before: &[],
-    },
-    Example {
-        does: "Compress an export",
-        line: "keywright export --path /demo | gzip >demo.yml.gz",
-        before: &[],
-    },
-];
+pub(super) const EXAMPLES: &str = "\
+# Export everything to a file
+keywright export --file credentials.yml
+# Export credentials below a path as JSON
+keywright export --path /demo --format json --file demo.json
+# Compress an export
+keywright export --path /demo | gzip >demo.yml.gz";

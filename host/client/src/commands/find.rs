@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use serde_json::value::{RawValue, to_raw_value};
 
-use super::run::{Completion, Context, Example, Failure, Run, help};
+use super::run::{Completion, Context, Failure, Run, help};
 use crate::{
     FoundCredential,
-    output::{Output, Render, Table, printable},
+    output::{Output, Table, printable},
 };
 
 /// Find credentials by path, name, expiry or plugin.
@@ -61,61 +60,38 @@ impl Run for Find {
                 names.push('\n');
             }
             Output::write_raw(names.as_bytes())?;
-        } else {
-            context.output.show(found.as_slice())?;
+            return Ok(Completion::Full);
         }
-        Ok(Completion::Full)
+        context.show(&BTreeMap::from([("credentials", &found)]), || table(&found))
     }
 }
 
-impl Render for [FoundCredential] {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(&BTreeMap::from([("credentials", self)]))
-    }
-
-    fn table(&self) -> Table {
-        let expires = self.iter().any(|found| found.expiry_date.is_some());
-        let links = self.iter().any(|found| found.expiring_link.is_some());
-        let imported = self.iter().any(|found| found.imported);
-        let mut heads = vec!["NAME", "CREATED"];
-        heads.extend(expires.then_some("EXPIRES"));
-        heads.extend(links.then_some("BECAUSE OF"));
-        heads.extend(imported.then_some("IMPORTED"));
-        let row = |found: &FoundCredential| {
-            let mut row = vec![found.name.clone(), found.version_created_at.clone()];
-            if expires {
-                row.push(found.expiry_date.clone().unwrap_or_default());
-            }
-            if links {
-                let link = found.expiring_link.as_ref();
-                row.push(link.map(|link| link.name.clone()).unwrap_or_default());
-            }
-            if imported {
-                row.push(if found.imported { "yes" } else { "no" }.to_owned());
-            }
-            row
-        };
-        Table::Rows {
-            rows: self.iter().map(row).collect(),
-            heads,
-        }
+fn table(found: &[FoundCredential]) -> Table {
+    let expires = found.iter().any(|one| one.expiry_date.is_some());
+    let links = found.iter().any(|one| one.expiring_link.is_some());
+    let imported = found.iter().any(|one| one.imported);
+    let mut heads = vec!["NAME", "CREATED"];
+    heads.extend(expires.then_some("EXPIRES"));
+    heads.extend(links.then_some("BECAUSE OF"));
+    heads.extend(imported.then_some("IMPORTED"));
+    let row = |one: &FoundCredential| {
+        let mut row = vec![one.name.clone(), one.version_created_at.clone()];
+        row.extend(expires.then(|| one.expiry_date.clone().unwrap_or_default()));
+        let link = one.expiring_link.as_ref();
+        row.extend(links.then(|| link.map(|link| link.name.clone()).unwrap_or_default()));
+        row.extend(imported.then(|| if one.imported { "yes" } else { "no" }.to_owned()));
+        row
+    };
+    Table::Rows {
+        rows: found.iter().map(row).collect(),
+        heads,
     }
 }
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Find everything below a path",
-        line: "keywright find --path /demo",
-        before: &[],
-    },
-    Example {
-        does: "Find certificates that expire within 30 days, or whose CA does",
-        line: "keywright find --expires-within-days 30 --effective",
-        before: &[],
-    },
-    Example {
-        does: "Read each credential whose name contains a text",
-        line: "keywright find --name-like pass --names | xargs -n 1 keywright get",
-        before: &[],
-    },
-];
+pub(super) const EXAMPLES: &str = "\
+# Find everything below a path
+keywright find --path /demo
+# Find certificates that expire within 30 days, or whose CA does
+keywright find --expires-within-days 30 --effective
+# Read each credential whose name contains a text
+keywright find --name-like pass --names | xargs -n 1 keywright get";

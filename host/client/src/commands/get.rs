@@ -8,14 +8,13 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
-use serde_json::value::{RawValue, to_raw_value};
 use zeroize::Zeroizing;
 
-use super::run::{Completion, Context, Example, Failure, Run, help};
+use super::run::{Completion, Context, Failure, Run, help};
 use crate::{
     CredentialVersion, SecretJson,
     new_file::{Readers, write_whole},
-    output::{Output, Render, Table},
+    output::{Output, Table, field},
 };
 
 /// Read a credential.
@@ -51,8 +50,9 @@ impl Run for Get {
         let name = self.name.unwrap_or_default();
         if let Some(count) = self.versions {
             let versions = client.versions(&name, count.0.map(NonZeroU32::get)).await?;
-            context.output.show(versions.as_slice())?;
-            return Ok(Completion::Full);
+            let shown: Vec<_> = versions.iter().map(|one| one.whole.exposed()).collect();
+            let shown = BTreeMap::from([("data", shown)]);
+            return context.show(&shown, || versions_table(&versions));
         }
         let version = match &self.id {
             Some(id) => client.version_by_id(id).await?,
@@ -60,7 +60,7 @@ impl Run for Get {
             None => client.current_version(&name).await?,
         };
         let bare = match &self.member {
-            Some(member) => Some(field(&version.value, member)?),
+            Some(member) => Some(field_of(&version.value, member)?),
             None if self.raw || self.file.is_some() => Some(version.value.clone()),
             None => None,
         };
@@ -69,13 +69,13 @@ impl Run for Get {
                 write_whole(file, bare.plain().as_bytes(), Readers::Owner)?;
             }
             (Some(bare), None) => Output::write_raw(for_output(&bare).as_bytes())?,
-            (None, _) => context.output.show(&version)?,
+            (None, _) => return show(context, &version),
         }
         Ok(Completion::Full)
     }
 }
 
-fn field(value: &SecretJson, name: &str) -> Result<SecretJson, Failure> {
+fn field_of(value: &SecretJson, name: &str) -> Result<SecretJson, Failure> {
     value.field(name).ok_or_else(|| {
         Failure::NotFound(match value.fields() {
             Some(_) => format!("the value has no field {name}; omit --member to see its fields"),
@@ -106,122 +106,84 @@ fn for_output(value: &SecretJson) -> Zeroizing<String> {
     text
 }
 
-/// One version, with its value.
-impl Render for CredentialVersion {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(&self.whole.exposed())
-    }
-
-    fn table(&self) -> Table {
-        Table::Fields(fields(self))
-    }
+/// Shows one version, with its value.
+pub(super) fn show(context: &Context, version: &CredentialVersion) -> Result<Completion, Failure> {
+    context.show(&version.whole.exposed(), || Table::Fields(fields(version)))
 }
 
-/// Several versions of one credential, with their values. `keywright certificates` uses `PublicVersions` instead.
-impl Render for [CredentialVersion] {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        let versions: Vec<_> = self.iter().map(|version| version.whole.exposed()).collect();
-        to_raw_value(&BTreeMap::from([("data", versions)]))
-    }
-
-    fn table(&self) -> Table {
-        let row = |version: &CredentialVersion| {
-            vec![
-                version.id.clone(),
-                version.version_created_at.clone(),
-                version.expiry_date.clone().unwrap_or_default(),
-                version.value.plain().to_string(),
-            ]
-        };
-        Table::Rows {
-            heads: vec!["ID", "CREATED", "EXPIRES", "VALUE"],
-            rows: self.iter().map(row).collect(),
-        }
+fn versions_table(versions: &[CredentialVersion]) -> Table {
+    let row = |version: &CredentialVersion| {
+        vec![
+            version.id.clone(),
+            version.version_created_at.clone(),
+            version.expiry_date.clone().unwrap_or_default(),
+            version.value.plain().to_string(),
+        ]
+    };
+    Table::Rows {
+        heads: vec!["ID", "CREATED", "EXPIRES", "VALUE"],
+        rows: versions.iter().map(row).collect(),
     }
 }
 
 fn fields(version: &CredentialVersion) -> Vec<(String, String)> {
     let mut fields = vec![
-        ("name", version.name.clone()),
-        ("type", version.credential_type.clone()),
-        ("id", version.id.clone()),
-        ("created", version.version_created_at.clone()),
+        field("name", &version.name),
+        field("type", &version.credential_type),
+        field("id", &version.id),
+        field("created", &version.version_created_at),
     ];
-    if let Some(date) = &version.expiry_date {
-        fields.push(("expires", date.clone()));
-    }
+    fields.extend(
+        version
+            .expiry_date
+            .as_ref()
+            .map(|date| field("expires", date)),
+    );
     let facts = [
         ("transitional", version.transitional),
         ("certificate authority", version.certificate_authority),
         ("self-signed", version.self_signed),
         ("generated", version.generated),
     ];
-    fields.extend(facts.into_iter().filter_map(|(name, fact)| {
-        let word = if fact? { "yes" } else { "no" };
-        Some((name, word.to_owned()))
-    }));
-    if let Some(provenance) = &version.provenance {
-        let is_imported = if provenance.is_imported { "yes" } else { "no" };
-        fields.push(("generated by", provenance.generated_by.clone()));
-        fields.push(("parameters", provenance.parameters.expose().to_owned()));
-        fields.push(("imported", is_imported.to_owned()));
+    fields.extend(
+        facts
+            .into_iter()
+            .filter_map(|(name, fact)| Some(field(name, if fact? { "yes" } else { "no" }))),
+    );
+    if let (Some(digest), Some(parameters)) = (&version.generated_by, &version.parameters) {
+        let is_imported = version.imported == Some(true);
+        fields.push(field("generated by", digest));
+        fields.push(field("parameters", parameters.expose()));
+        fields.push(field("imported", if is_imported { "yes" } else { "no" }));
     }
     if let Some(metadata) = &version.metadata {
-        fields.push(("metadata", metadata.expose().to_owned()));
+        fields.push(field("metadata", metadata.expose()));
     }
-    let mut fields: Vec<_> = fields
-        .into_iter()
-        .map(|(name, text)| (name.to_owned(), text))
-        .collect();
     match version.value.fields() {
         // The keys of a json value are arbitrary and could collide with the fields above.
         Some(parts) if version.credential_type != "json" => {
-            fields.extend(
-                parts
-                    .iter()
-                    .map(|(name, part)| (name.clone(), part.plain().to_string())),
-            );
+            let parts = parts.iter();
+            fields.extend(parts.map(|(name, part)| field(name, part.plain().as_str())));
         }
-        _ => fields.push(("value".to_owned(), version.value.plain().to_string())),
+        _ => fields.push(field("value", version.value.plain().as_str())),
     }
     fields
 }
 
 const ALL: &str = "all";
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Read the active version",
-        line: "keywright get /demo/password",
-        before: &[],
-    },
-    Example {
-        does: "Assign the value to a variable",
-        line: "PASSWORD=$(keywright get /demo/password --raw)",
-        before: &[],
-    },
-    Example {
-        does: "Write one field of the value to a file of mode 0600",
-        line: "keywright get /demo/user --member password --file password.txt",
-        before: &[],
-    },
-    Example {
-        does: "Read the two newest versions",
-        line: "keywright get /demo/password --versions 2 --output yaml",
-        before: &[],
-    },
-    Example {
-        does: "Read all versions",
-        line: "keywright get /demo/password --versions",
-        before: &[],
-    },
-    Example {
-        does: "Read the value with an access token from a file",
-        line: "keywright get /demo/password --raw --token-file token",
-        before: &[
-            "keywright login",
-            r#"sed -n 's/.*"access_token": "\(.*\)".*/\1/p' .config/keywright/session.json >token"#,
-            "test -s token && keywright logout",
-        ],
-    },
-];
+pub(super) const EXAMPLES: &str = r#"# Read the active version
+keywright get /demo/password
+# Assign the value to a variable
+PASSWORD=$(keywright get /demo/password --raw)
+# Write one field of the value to a file of mode 0600
+keywright get /demo/user --member password --file password.txt
+# Read the two newest versions
+keywright get /demo/password --versions 2 --output yaml
+# Read all versions
+keywright get /demo/password --versions
+# Read the value with an access token from a file
+$ keywright login
+$ sed -n 's/.*"access_token": "\(.*\)".*/\1/p' .config/keywright/session.json >token
+$ test -s token && keywright logout
+keywright get /demo/password --raw --token-file token"#;

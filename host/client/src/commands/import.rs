@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use super::run::{Completion, Context, Example, Failure, Run, help};
+use super::run::{Completion, Context, Failure, Run, help};
 use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 
 /// Set all credentials listed in a file.
@@ -58,7 +58,7 @@ impl Run for Import {
         let mut report = Report::begin(listing.total, self.dry_run);
         let ended = import(client, listing, plan, &mut report).await;
         let summary = report.finish();
-        context.output.show(&summary)?;
+        context.output.show(&summary, || summary.table())?;
         ended.map_err(refused)?;
         Ok(if summary.failed > 0 {
             Completion::Partial
@@ -82,25 +82,14 @@ fn refused(source: &Path, ended: ImportError) -> Failure {
     }
 }
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Import a file",
-        line: "keywright import credentials.yml",
-        before: &["keywright export --file credentials.yml"],
-    },
-    Example {
-        does: "Check a file without importing it",
-        line: "keywright import credentials.yml --dry-run",
-        before: &["keywright export --file credentials.yml"],
-    },
-    Example {
-        does: "Continue an interrupted import",
-        line: "keywright import credentials.yml --skip-unchanged",
-        before: &["keywright export --file credentials.yml"],
-    },
-    Example {
-        does: "Import from a pipe",
-        line: "gunzip <credentials.yml.gz | keywright import -",
-        before: &["keywright export | gzip >credentials.yml.gz"],
-    },
-];
+pub(super) const EXAMPLES: &str = "\
+$ keywright export --file credentials.yml
+# Import a file
+keywright import credentials.yml
+# Check a file without importing it
+keywright import credentials.yml --dry-run
+# Continue an interrupted import
+keywright import credentials.yml --skip-unchanged
+# Import from a pipe
+$ keywright export | gzip >credentials.yml.gz
+gunzip <credentials.yml.gz | keywright import -";

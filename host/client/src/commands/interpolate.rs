@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 
-use super::run::{Completion, Context, Example, Failure, Run, help};
+use super::run::{Completion, Context, Failure, Run, help};
 use crate::{
     input::text_of,
     new_file::{Readers, write_whole},
@@ -53,17 +53,8 @@ impl Run for Interpolate {
 
 const STANDARD_INPUT: &str = "-";
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Resolve the bindings in a file",
-        line: "keywright interpolate bindings.json --file filled.json",
-        before: &[BINDINGS],
-    },
-    Example {
-        does: "Resolve bindings from a pipe",
-        line: "cat bindings.json | keywright interpolate --output yaml",
-        before: &[BINDINGS],
-    },
-];
-
-const BINDINGS: &str = r#"echo '{"services": [{"credentials": {"credhub-ref": "((/demo/database))"}}]}' >bindings.json"#;
+pub(super) const EXAMPLES: &str = r#"$ echo '{"services": [{"credentials": {"credhub-ref": "((/demo/database))"}}]}' >bindings.json
+# Resolve the bindings in a file
+keywright interpolate bindings.json --file filled.json
+# Resolve bindings from a pipe
+cat bindings.json | keywright interpolate --output yaml"#;

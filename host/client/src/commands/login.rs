@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 
-use super::run::{Completion, Context, Example, Failure, Run, help, reporting_retries};
+use super::run::{Completion, Context, Failure, Run, help, reporting_retries};
 use crate::{
     Client, Error, Grant, LoginOptions, Tokens, UserAction, input,
     new_file::SessionFileError,
@@ -310,26 +310,16 @@ async fn revoke(settings: &Settings, session: &StoredSession) -> Result<(), Fail
     }
 }
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Log in as a client with a secret from a pipe",
-        line: "echo developer-secret | keywright login --server https://keywright.example:8844 --ca-cert ca.pem --client-id developer",
-        before: &[],
-    },
-    Example {
-        does: "Log in as a user with a password from a file; a terminal prompts for it",
-        line: "keywright login --server https://keywright.example:8844 --ca-cert ca.pem --username developer <password.txt",
-        before: &["echo developer-password >password.txt"],
-    },
-    Example {
-        does: "Log in with a client certificate",
-        line: "keywright login --server https://keywright.example:8844 --ca-cert ca.pem --cert app.pem --key app-key.pem",
-        before: &[],
-    },
-];
+pub(super) const EXAMPLES: &str = "\
+# Log in as a client with a secret from a pipe
+echo developer-secret | keywright login --server https://keywright.example:8844 --ca-cert ca.pem --client-id developer
+# Log in as a user with a password from a file; a terminal prompts for it
+$ echo developer-password >password.txt
+keywright login --server https://keywright.example:8844 --ca-cert ca.pem --username developer <password.txt
+# Log in with a client certificate
+keywright login --server https://keywright.example:8844 --ca-cert ca.pem --cert app.pem --key app-key.pem";
 
-pub(super) const LOGOUT_EXAMPLES: &[Example] = &[Example {
-    does: "Log out",
-    line: "keywright logout",
-    before: &["keywright login"],
-}];
+pub(super) const LOGOUT_EXAMPLES: &str = "\
+# Log out
+$ keywright login
+keywright logout";

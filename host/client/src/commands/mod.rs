@@ -8,10 +8,9 @@
 //! 2. Add a file with:
 //!
 //!    - a struct of arguments ([`clap::Args`]), whose doc comment is the command's help,
-//!    - an `impl` of [`Run`](run::Run), and
+//!    - an `impl` of [`Run`](run::Run), which shows the response with [`Context::show`](run::Context::show), and
 //!    - `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs.
 //!
-//!    Implement [`Render`](crate::output::Render) for the response if it has no output yet.
 //! 3. Here, add a `mod` line, a variant to [`Command`] and a line to `Command::run`, all in alphabetical order, and a line to
 //!    [`examples()`].
 //! 4. Add tests in `tests/client/`, in the file or folder for the resource.
@@ -44,7 +43,7 @@ use clap::Subcommand;
 
 pub use crate::failure::EXIT_STATUSES;
 use crate::output;
-pub use run::{CommandExamples, Example, Invocation};
+pub use run::Invocation;
 use run::{Completion, Failure, invoke};
 
 /// The commands of the client.
@@ -124,25 +123,25 @@ impl Command {
     }
 }
 
-/// Returns the examples in the help of all commands.
+/// Returns the names of all commands, as typed, and their examples in the format of `run::help`.
 #[must_use]
-pub fn examples() -> Vec<CommandExamples> {
+pub fn examples() -> Vec<(&'static str, &'static str)> {
     let mut examples = vec![
-        CommandExamples::new("bulk-regenerate", bulk_regenerate::EXAMPLES),
-        CommandExamples::new("delete", delete::EXAMPLES),
-        CommandExamples::new("export", export::EXAMPLES),
-        CommandExamples::new("find", find::EXAMPLES),
-        CommandExamples::new("generate", generate::EXAMPLES),
-        CommandExamples::new("get", get::EXAMPLES),
-        CommandExamples::new("import", import::EXAMPLES),
-        CommandExamples::new("interpolate", interpolate::EXAMPLES),
-        CommandExamples::new("key-usage", operations::KEY_USAGE_EXAMPLES),
-        CommandExamples::new("login", login::EXAMPLES),
-        CommandExamples::new("logout", login::LOGOUT_EXAMPLES),
-        CommandExamples::new("management", operations::MANAGEMENT_EXAMPLES),
-        CommandExamples::new("regenerate", generate::REGENERATE_EXAMPLES),
-        CommandExamples::new("set", set::EXAMPLES),
-        CommandExamples::new("types", types::EXAMPLES),
+        ("bulk-regenerate", bulk_regenerate::EXAMPLES),
+        ("delete", delete::EXAMPLES),
+        ("export", export::EXAMPLES),
+        ("find", find::EXAMPLES),
+        ("generate", generate::EXAMPLES),
+        ("get", get::EXAMPLES),
+        ("import", import::EXAMPLES),
+        ("interpolate", interpolate::EXAMPLES),
+        ("key-usage", operations::KEY_USAGE_EXAMPLES),
+        ("login", login::EXAMPLES),
+        ("logout", login::LOGOUT_EXAMPLES),
+        ("management", operations::MANAGEMENT_EXAMPLES),
+        ("regenerate", generate::REGENERATE_EXAMPLES),
+        ("set", set::EXAMPLES),
+        ("types", types::EXAMPLES),
     ];
     examples.extend(certificates::EXAMPLES);
     examples.extend(permissions::EXAMPLES);

@@ -1,13 +1,9 @@
 //! The commands for operators: `keywright key-usage` and `keywright management`.
 
 use clap::{Args, ValueEnum};
-use serde_json::value::{RawValue, to_raw_value};
 
-use super::run::{Completion, Context, Example, Failure, Run, help};
-use crate::{
-    ServerMode,
-    output::{Render, Table},
-};
+use super::run::{Completion, Context, Failure, Run, help};
+use crate::output::{Table, field};
 
 /// Count versions by encryption key.
 ///
@@ -19,24 +15,13 @@ pub struct KeyUsage {}
 impl Run for KeyUsage {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let usage = context.client()?.key_usage().await?;
-        context.output.show(&usage)?;
-        Ok(Completion::Full)
-    }
-}
-
-impl Render for crate::KeyUsage {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
-    }
-
-    fn table(&self) -> Table {
-        let fields = [
-            ("active key", self.active_key),
-            ("inactive keys", self.inactive_keys),
-            ("unknown keys", self.unknown_keys),
-        ];
-        let field = |(name, count): (&str, u64)| (name.to_owned(), count.to_string());
-        Table::Fields(fields.into_iter().map(field).collect())
+        context.show(&usage, || {
+            Table::Fields(vec![
+                field("active key", usage.active_key.to_string()),
+                field("inactive keys", usage.inactive_keys.to_string()),
+                field("unknown keys", usage.unknown_keys.to_string()),
+            ])
+        })
     }
 }
 
@@ -67,37 +52,20 @@ impl Run for Management {
             Some(switch) => client.switch_read_only_mode(switch == Switch::On).await?,
             None => client.server_mode().await?,
         };
-        context.output.show(&mode)?;
-        Ok(Completion::Full)
+        context.show(&mode, || {
+            let shown = if mode.read_only_mode { "on" } else { "off" };
+            Table::Fields(vec![field("read-only mode", shown)])
+        })
     }
 }
 
-impl Render for ServerMode {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
-    }
+pub(super) const KEY_USAGE_EXAMPLES: &str = "\
+# Show the progress of an encryption key rotation
+keywright key-usage";
 
-    fn table(&self) -> Table {
-        let mode = if self.read_only_mode { "on" } else { "off" };
-        Table::Fields(vec![("read-only mode".to_owned(), mode.to_owned())])
-    }
-}
-
-pub(super) const KEY_USAGE_EXAMPLES: &[Example] = &[Example {
-    does: "Show the progress of an encryption key rotation",
-    line: "keywright key-usage",
-    before: &[],
-}];
-
-pub(super) const MANAGEMENT_EXAMPLES: &[Example] = &[
-    Example {
-        does: "Show whether the server accepts writes",
-        line: "keywright management",
-        before: &[],
-    },
-    Example {
-        does: "Accept writes again",
-        line: "keywright management --read-only off",
-        before: &["keywright management --read-only on"],
-    },
-];
+pub(super) const MANAGEMENT_EXAMPLES: &str = "\
+# Show whether the server accepts writes
+keywright management
+# Accept writes again
+$ keywright management --read-only on
+keywright management --read-only off";

@@ -1,12 +1,11 @@
 //! `keywright permissions`: the commands of permissions.
 
 use clap::{Args, Subcommand};
-use serde_json::value::{RawValue, to_raw_value};
 
-use super::run::{CommandExamples, Completion, Context, Example, Failure, Run, help};
+use super::run::{Completion, Context, Failure, Run, help};
 use crate::{
     AddPermission, Client, Operation, Permission,
-    output::{Render, Table},
+    output::{Table, field},
 };
 
 /// Manage the permissions of actors on paths.
@@ -64,8 +63,7 @@ impl Run for Add {
             }
             _ => error.into(),
         })?;
-        context.output.show(&permission)?;
-        Ok(Completion::Full)
+        context.show(&permission, || table(&permission))
     }
 }
 
@@ -82,8 +80,7 @@ impl Run for Delete {
         let client = context.client()?;
         let id = self.selection.id(&client).await?;
         let permission = client.delete_permission(&id).await?;
-        context.output.show(&permission)?;
-        Ok(Completion::Full)
+        context.show(&permission, || table(&permission))
     }
 }
 
@@ -99,8 +96,7 @@ impl Run for Get {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let permission = self.selection.permission(&client).await?;
-        context.output.show(&permission)?;
-        Ok(Completion::Full)
+        context.show(&permission, || table(&permission))
     }
 }
 
@@ -120,8 +116,7 @@ impl Run for Update {
         let id = self.selection.id(&client).await?;
         let operations = &self.operations.operations;
         let permission = client.amend_permission(&id, operations).await?;
-        context.output.show(&permission)?;
-        Ok(Completion::Full)
+        context.show(&permission, || table(&permission))
     }
 }
 
@@ -171,60 +166,43 @@ struct Operations {
     operations: Vec<Operation>,
 }
 
-impl Render for Permission {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
-    }
-
-    fn table(&self) -> Table {
-        let operations: Vec<_> = self.operations.iter().map(|one| one.name()).collect();
-        let field = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-        Table::Fields(vec![
-            field("id", &self.uuid),
-            field("path", &self.path),
-            field("actor", &self.actor),
-            field("operations", &operations.join(", ")),
-        ])
-    }
+fn table(permission: &Permission) -> Table {
+    let operations: Vec<_> = permission.operations.iter().map(|one| one.name()).collect();
+    Table::Fields(vec![
+        field("id", &permission.uuid),
+        field("path", &permission.path),
+        field("actor", &permission.actor),
+        field("operations", operations.join(", ")),
+    ])
 }
 
-pub(super) const EXAMPLES: [CommandExamples; 4] = [
-    CommandExamples::new("permissions add", ADD_EXAMPLES),
-    CommandExamples::new("permissions delete", DELETE_EXAMPLES),
-    CommandExamples::new("permissions get", GET_EXAMPLES),
-    CommandExamples::new("permissions update", UPDATE_EXAMPLES),
+pub(super) const EXAMPLES: [(&str, &str); 4] = [
+    ("permissions add", ADD_EXAMPLES),
+    ("permissions delete", DELETE_EXAMPLES),
+    ("permissions get", GET_EXAMPLES),
+    ("permissions update", UPDATE_EXAMPLES),
 ];
 
 /// The status if the actor already has a permission on the path.
 const CONFLICT: u16 = 409;
 
-const ADD_EXAMPLES: &[Example] = &[
-    Example {
-        does: "Let an app read everything below a path",
-        line: "keywright permissions add '/demo/*' --actor uaa-client:app --operations read",
-        before: &[],
-    },
-    Example {
-        does: "Let a user manage one credential and its permissions",
-        line: "keywright permissions add /demo/database --actor uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b11 --operations read,write,delete,read_acl,write_acl",
-        before: &[],
-    },
-];
+const ADD_EXAMPLES: &str = "\
+# Let an app read everything below a path
+keywright permissions add '/demo/*' --actor uaa-client:app --operations read
+# Let a user manage one credential and its permissions
+keywright permissions add /demo/database --actor uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b11 --operations read,write,delete,read_acl,write_acl";
 
-const DELETE_EXAMPLES: &[Example] = &[Example {
-    does: "Delete an app's permission on a path",
-    line: "keywright permissions delete '/demo/*' --actor uaa-client:deleting",
-    before: &["keywright permissions add '/demo/*' --actor uaa-client:deleting --operations read"],
-}];
+const DELETE_EXAMPLES: &str = "\
+# Delete an app's permission on a path
+$ keywright permissions add '/demo/*' --actor uaa-client:deleting --operations read
+keywright permissions delete '/demo/*' --actor uaa-client:deleting";
 
-const GET_EXAMPLES: &[Example] = &[Example {
-    does: "Show an app's permission on a path",
-    line: "keywright permissions get '/demo/*' --actor uaa-client:getting",
-    before: &["keywright permissions add '/demo/*' --actor uaa-client:getting --operations read"],
-}];
+const GET_EXAMPLES: &str = "\
+# Show an app's permission on a path
+$ keywright permissions add '/demo/*' --actor uaa-client:getting --operations read
+keywright permissions get '/demo/*' --actor uaa-client:getting";
 
-const UPDATE_EXAMPLES: &[Example] = &[Example {
-    does: "Let an app read and write everything below a path",
-    line: "keywright permissions update '/demo/*' --actor uaa-client:updating --operations read,write",
-    before: &["keywright permissions add '/demo/*' --actor uaa-client:updating --operations read"],
-}];
+const UPDATE_EXAMPLES: &str = "\
+# Let an app read and write everything below a path
+$ keywright permissions add '/demo/*' --actor uaa-client:updating --operations read
+keywright permissions update '/demo/*' --actor uaa-client:updating --operations read,write";

@@ -1,7 +1,6 @@
 //! The parts common to all commands: the trait, the common arguments, the context of a run, examples, and shutdown signals.
 
 use std::{
-    fmt::Write,
     fs, io, process,
     sync::{Mutex, PoisonError},
     thread,
@@ -10,6 +9,7 @@ use std::{
 
 use clap::Args;
 use futures_util::future::select_all;
+use serde::Serialize;
 use tokio::{
     runtime, select,
     signal::unix::{Signal, SignalKind, signal},
@@ -21,7 +21,7 @@ pub(super) use crate::failure::{Completion, Failure};
 use crate::{
     Client, ClientBuilder, Error,
     failure::INTERRUPTED,
-    output::{self, Output},
+    output::{self, Output, Table},
     session::{Arguments, Settings, SettingsError, StoredSession},
 };
 
@@ -81,6 +81,16 @@ impl Context {
         })
     }
 
+    /// Writes the result of a complete command to standard output.
+    pub(crate) fn show(
+        &self,
+        data: &(impl Serialize + ?Sized),
+        table: impl FnOnce() -> Table,
+    ) -> Result<Completion, Failure> {
+        self.output.show(data, table)?;
+        Ok(Completion::Full)
+    }
+
     /// Returns a client for the configured server with the configured identity.
     ///
     /// The client immediately stores new tokens of a session, so that later runs can use them even if this run fails.
@@ -130,40 +140,13 @@ pub(super) fn reporting_retries(builder: ClientBuilder) -> ClientBuilder {
     })
 }
 
-/// One example of a command.
-#[derive(Clone, Copy, Debug)]
-pub struct Example {
-    /// The purpose of the example, in the imperative.
-    pub does: &'static str,
-    /// The shell command.
-    pub line: &'static str,
-    /// Shell commands to run first; not part of the help.
-    pub before: &'static [&'static str],
-}
-
-/// The examples of one command.
-#[derive(Clone, Copy, Debug)]
-pub struct CommandExamples {
-    /// The name as typed, such as `certificates list`.
-    pub name: &'static str,
-    /// Its examples.
-    pub examples: &'static [Example],
-}
-
-impl CommandExamples {
-    pub(crate) const fn new(name: &'static str, examples: &'static [Example]) -> Self {
-        Self { name, examples }
-    }
-}
-
-/// Returns the examples section of a help text.
-pub(crate) fn help(examples: &[Example]) -> String {
-    let mut text = "Examples:".to_owned();
-    for Example { does, line, .. } in examples {
-        // Writing to a string does not fail.
-        let _ = write!(text, "\n  # {does}\n  {line}");
-    }
-    text
+/// Returns the examples section of a help text. Each example is a line with its purpose, which starts with `# `, and a line with
+/// the shell command. Lines that start with `$ ` are not part of the help: tests run them before the command or, above the first
+/// example, before all commands.
+pub(crate) fn help(examples: &str) -> String {
+    let shown = examples.lines().filter(|line| !line.starts_with("$ "));
+    let shown = shown.map(|line| format!("\n  {line}"));
+    format!("Examples:{}", shown.collect::<String>())
 }
 
 /// A listener for shutdown signals.
@@ -232,16 +215,6 @@ fn is_ignored_in(status: &str, kind: SignalKind) -> bool {
     let bit = bit.and_then(|shift| 1_u64.checked_shl(shift));
     mask.unwrap_or_default() & bit.unwrap_or_default() != 0
 }
-
-/// Commands that generate a CA and a certificate signed by it.
-pub(super) const AUTHORITY_AND_LEAF: &[&str] = &[
-    AUTHORITY,
-    "keywright generate /demo/web --type certificate --common-name web --ca /demo/root",
-];
-
-/// A command that generates a CA.
-pub(super) const AUTHORITY: &str =
-    "keywright generate /demo/root --type certificate --common-name root --is-ca";
 
 /// The time in which a command must stop before the program exits. It exceeds the time that an interrupted export waits for the
 /// reader of its output.

@@ -9,7 +9,10 @@ use std::{
 use clap::{Args, ValueHint};
 use zeroize::Zeroizing;
 
-use super::run::{Completion, Context, Example, Failure, Run, help};
+use super::{
+    get,
+    run::{Completion, Context, Failure, Run, help},
+};
 use crate::{
     SecretJson, SetCredential,
     input::{self, metadata, text_of, without_line_end},
@@ -87,8 +90,7 @@ impl Run for Set {
             credential = credential.metadata(metadata);
         }
         let version = client.set_credential(&credential).await?;
-        context.output.show(&version)?;
-        Ok(Completion::Full)
+        get::show(context, &version)
     }
 }
 
@@ -203,28 +205,17 @@ const TYPES_OF_TEXT: [&str; 2] = ["password", "value"];
 
 const TYPES_OF_OBJECTS: [&str; 5] = ["certificate", "json", "rsa", "ssh", "user"];
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Store a password from a pipe",
-        line: "openssl rand -base64 24 | keywright set /demo/token --type password",
-        before: &[],
-    },
-    Example {
-        does: "Store a JSON object",
-        line: r#"keywright set /demo/database --type json --value '{"host": "db.example", "port": 5432}'"#,
-        before: &[],
-    },
-    Example {
-        does: "Store a user with a password from a file",
-        line: "keywright set /demo/admin --type user --username admin <password.txt",
-        before: &["printf secret >password.txt"],
-    },
-    Example {
-        does: "Store a key pair",
-        line: "keywright set /demo/deploy --type ssh --public-key deploy.pub --private-key deploy",
-        before: &["printf public >deploy.pub", "printf private >deploy"],
-    },
-];
+pub(super) const EXAMPLES: &str = r#"# Store a password from a pipe
+openssl rand -base64 24 | keywright set /demo/token --type password
+# Store a JSON object
+keywright set /demo/database --type json --value '{"host": "db.example", "port": 5432}'
+# Store a user with a password from a file
+$ printf secret >password.txt
+keywright set /demo/admin --type user --username admin <password.txt
+# Store a key pair
+$ printf public >deploy.pub
+$ printf private >deploy
+keywright set /demo/deploy --type ssh --public-key deploy.pub --private-key deploy"#;
 
 #[cfg(test)]
 mod tests {

@@ -9,21 +9,13 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use serde_json::value::RawValue;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use unicode_width::UnicodeWidthStr;
 
 use crate::{failure::Failure, session::OutputFormat, transfer};
 pub(crate) use text::printable;
 use text::{indented, printable_json};
-
-/// Data that can be written in every output format.
-pub(crate) trait Render {
-    /// Returns the data as JSON, from which YAML is derived.
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error>;
-
-    /// Returns the data as a table.
-    fn table(&self) -> Table;
-}
 
 /// The standard output of a command.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +36,15 @@ impl Output {
         }
     }
 
-    /// Writes data to standard output.
-    pub(crate) fn show(self, data: &(impl Render + ?Sized)) -> Result<(), Failure> {
+    /// Writes data to standard output: as a table, or as JSON, from which YAML is derived.
+    pub(crate) fn show(
+        self,
+        data: &(impl Serialize + ?Sized),
+        table: impl FnOnce() -> Table,
+    ) -> Result<(), Failure> {
         match self.format {
-            OutputFormat::Json | OutputFormat::Yaml => self.show_document(&data.json()?),
-            OutputFormat::Table => self.write(data.table().to_string().as_bytes()),
+            OutputFormat::Json | OutputFormat::Yaml => self.show_document(&to_raw_value(data)?),
+            OutputFormat::Table => self.write(table().to_string().as_bytes()),
         }
     }
 
@@ -104,7 +100,6 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", printable(text));
 }
 
-/// Prints an error to standard error.
 pub(crate) fn error(text: &str) {
     let style = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
     let text = printable(text);
@@ -134,6 +129,10 @@ pub(crate) enum Table {
     },
     /// One object with one field per line. A field with several lines is a block below its name.
     Fields(Vec<(String, String)>),
+}
+
+pub(crate) fn field(name: &str, text: impl Into<String>) -> (String, String) {
+    (name.to_owned(), text.into())
 }
 
 impl fmt::Display for Table {

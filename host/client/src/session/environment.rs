@@ -32,7 +32,6 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// Reads the settings from these variables.
     pub(super) fn read(
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, SettingsError> {
@@ -148,7 +147,6 @@ const TOKEN: &str = "KEYWRIGHT_TOKEN";
 /// An alias of [`TOKEN`], ignored if both are set.
 const CLIENT_TOKEN: &str = "KEYWRIGHT_CLIENT_TOKEN";
 
-/// The prefix of the client's variables.
 const PREFIX: &str = "KEYWRIGHT_CLIENT_";
 
 #[cfg(test)]

@@ -233,7 +233,6 @@ fn client_of(id: Option<String>, secret: Option<Secret>) -> Result<Option<Grant>
     Ok(grant)
 }
 
-/// Returns the parameters of a login.
 fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions {
     let first = |one: &Option<String>, other: &Option<String>| one.clone().or(other.clone());
     LoginOptions {

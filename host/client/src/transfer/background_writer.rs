@@ -17,7 +17,6 @@ pub(crate) struct BackgroundWriter {
     buffer: Zeroizing<Vec<u8>>,
     /// `None` once everything is written.
     chunks: Option<mpsc::Sender<Chunk>>,
-    /// The result of the thread.
     written: oneshot::Receiver<io::Result<()>>,
     /// Disconnects when the thread ends.
     ended: std_mpsc::Receiver<()>,
@@ -29,7 +28,6 @@ struct Chunk {
 }
 
 impl BackgroundWriter {
-    /// Starts a thread that writes to `output`.
     pub(crate) fn begin(output: impl Write + Send + 'static) -> io::Result<Self> {
         let (chunks, arriving) = mpsc::channel(CHUNKS_WAITING_MAX);
         let (result, written) = oneshot::channel();
@@ -49,9 +47,6 @@ impl BackgroundWriter {
     }
 
     /// Passes a full buffer to the thread. Waits while the previous chunk is queued.
-    ///
-    /// # Errors
-    /// When a previous write failed.
     pub(crate) async fn pass_on(&mut self) -> io::Result<()> {
         if self.buffer.len() < CHUNK_BYTES {
             return Ok(());

@@ -165,7 +165,6 @@ pub(crate) fn with_leading_slash(name: &str) -> String {
     }
 }
 
-/// The fields of an entry.
 #[derive(Default)]
 struct Fields {
     name: Option<Node>,
@@ -300,7 +299,6 @@ fn check_value(credential_type: &str, value: &Node) -> Result<(), Reason> {
     }
 }
 
-/// Checks the size of a value.
 fn check_size(value: &Node, json: &str) -> Result<(), Reason> {
     let bytes = match value {
         Node::Scalar(scalar) if scalar.is_quoted => scalar.text.len(),
@@ -312,7 +310,6 @@ fn check_size(value: &Node, json: &str) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Checks the length of metadata.
 fn check_metadata(json: &str) -> Result<(), Reason> {
     if json.chars().count() > METADATA_CHARACTERS_MAX {
         return Err(METADATA_TOO_LONG);
@@ -339,7 +336,6 @@ const NAME_CHARACTERS_MAX: usize = 255;
 /// The largest value, in bytes: of the text for a string, of the JSON otherwise.
 const VALUE_BYTES_MAX: usize = 65_536;
 
-/// The longest metadata, in characters of JSON.
 const METADATA_CHARACTERS_MAX: usize = 7_000;
 
 /// Fields of server responses that other clients may have left in the file.

@@ -17,7 +17,6 @@ use super::{
 };
 use crate::{Client, Error};
 
-/// The options of an import.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Whether to check the entries without setting them.

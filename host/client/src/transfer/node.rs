@@ -31,7 +31,6 @@ pub(crate) struct Scalar {
 pub(crate) type Reason = &'static str;
 
 impl Node {
-    /// Creates a string.
     pub(crate) fn quoted(text: String) -> Self {
         Self::Scalar(Scalar {
             text: Zeroizing::new(text),
@@ -193,7 +192,6 @@ impl Node {
     }
 }
 
-/// Returns a text as a JSON string.
 pub(crate) fn json_text(text: &str) -> Zeroizing<String> {
     Zeroizing::new(serde_json::Value::from(text).to_string())
 }

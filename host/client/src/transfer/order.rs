@@ -17,9 +17,7 @@ pub(crate) struct Order {
     names: RandomState,
     /// The certificates in the file.
     listed: HashSet<NameHash>,
-    /// The attempted names.
     attempted: HashSet<NameHash>,
-    /// The names deferred in this pass.
     deferred: HashSet<NameHash>,
     /// Whether each entry was attempted, by its number from 1.
     done: Vec<bool>,
@@ -48,7 +46,6 @@ pub(crate) enum Decision {
 }
 
 impl Order {
-    /// Hashes a name.
     pub(crate) fn hash(&self, name: &str) -> NameHash {
         NameHash(self.names.hash_one(name.to_ascii_lowercase()))
     }
@@ -61,7 +58,6 @@ impl Order {
         }
     }
 
-    /// Returns whether the file contains a certificate with this name.
     pub(crate) fn contains_certificate(&self, certificate: &str) -> bool {
         self.listed.contains(&self.hash(certificate))
     }
@@ -83,7 +79,6 @@ impl Order {
         Decision::Now { is_repeated }
     }
 
-    /// Marks an entry as done, and returns whether it already was.
     pub(crate) fn mark_done(&mut self, entry: usize) -> bool {
         if self.done.len() <= entry {
             self.done.resize(entry + 1, false);
@@ -93,7 +88,6 @@ impl Order {
             .is_some_and(|done| std::mem::replace(done, true))
     }
 
-    /// Ends a pass, and returns whether another one is needed.
     pub(crate) fn end_pass(&mut self) -> bool {
         let needs_another_pass = !self.deferred.is_empty();
         self.deferred.clear();

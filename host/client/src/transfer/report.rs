@@ -8,10 +8,9 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::entry::Position;
-use crate::output::{self, Render, Table};
+use crate::output::{self, Table, field};
 
 /// The progress of a transfer, on standard error if it is a terminal.
 pub(crate) struct Progress {
@@ -34,7 +33,6 @@ impl Progress {
         Self { bar }
     }
 
-    /// Advances by one.
     pub(crate) fn advance(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
@@ -67,7 +65,6 @@ pub(crate) struct Report {
     progress: Progress,
 }
 
-/// The summary of an import.
 #[derive(Default, Serialize)]
 pub(crate) struct Summary {
     /// Whether this is a dry run; then `set` counts entries that would be set.
@@ -86,7 +83,6 @@ pub(crate) struct Summary {
     failures: Vec<FailedEntry>,
 }
 
-/// An entry that failed.
 #[derive(Serialize)]
 struct FailedEntry {
     name: Option<String>,
@@ -151,7 +147,6 @@ impl Report {
         });
     }
 
-    /// Returns the summary.
     pub(crate) fn finish(mut self) -> Summary {
         self.end().unwrap_or_default()
     }
@@ -181,7 +176,6 @@ impl Drop for Report {
 }
 
 impl Summary {
-    /// Returns the counts as a sentence.
     fn sentence(&self) -> String {
         let verb = if self.dry_run { "Would set" } else { "Set" };
         let mut sentence = format!("{verb} {}", output::credentials(self.set));
@@ -193,7 +187,6 @@ impl Summary {
         sentence
     }
 
-    /// Returns the counts to show.
     fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let set = if self.dry_run { "would be set" } else { "set" };
         let counts = [
@@ -210,17 +203,14 @@ impl Summary {
         let shown = counts.into_iter().filter(|(_, _, is_shown)| *is_shown);
         shown.map(|(name, count, _)| (name, count))
     }
-}
 
-impl Render for Summary {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
-    }
-
-    fn table(&self) -> Table {
-        let counts = self.counts();
-        let fields = counts.map(|(name, count)| (name.to_owned(), count.to_string()));
-        Table::Fields(fields.collect())
+    pub(crate) fn table(&self) -> Table {
+        let fields = self.counts();
+        Table::Fields(
+            fields
+                .map(|(name, count)| field(name, count.to_string()))
+                .collect(),
+        )
     }
 }
 

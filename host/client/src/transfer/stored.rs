@@ -14,9 +14,7 @@ use super::{
 };
 use crate::{Client, CredentialVersion, Error, Find, api::first_certificate};
 
-/// A stored credential.
 pub(crate) struct StoredCredential {
-    /// The entry to write.
     pub(crate) entry: ExportEntry,
     /// The stored CA of a certificate that is written with `ca` instead of `ca_name`.
     pub(crate) unnamed_signer: Option<Signer>,
@@ -37,7 +35,6 @@ pub(crate) enum ReadError {
     /// The request failed.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// The response is malformed.
     #[error("malformed response: {0}")]
     Malformed(Reason),
 }
@@ -87,9 +84,9 @@ impl StoredCredential {
         let metadata = metadata
             .map(|json| Node::from_json(json.expose()))
             .transpose();
-        let provenance = version.provenance.map(|provenance| {
-            let parameters = Node::from_json(provenance.parameters.expose())?;
-            Ok((provenance.generated_by, parameters))
+        let provenance = version.generated_by.zip(version.parameters);
+        let provenance = provenance.map(|(generated_by, parameters)| {
+            Ok((generated_by, Node::from_json(parameters.expose())?))
         });
         Ok(Self {
             entry: ExportEntry {
@@ -164,11 +161,9 @@ fn with_ca_name(value: Node, ca_name: String) -> Node {
 
 /// The result of reading a credential.
 pub(crate) struct Read {
-    /// The name.
     pub(crate) name: String,
     /// The credential; `None` if the server listed it but then responded with 404.
     pub(crate) stored: Result<Option<StoredCredential>, ReadError>,
-    /// The start of the request.
     pub(crate) started: RequestStart,
 }
 

@@ -1,4 +1,4 @@
-//! Private keys of every kind in every form.
+//! Unusual and malformed private keys.
 
 use keywright_core::{
     Secret,
@@ -6,32 +6,7 @@ use keywright_core::{
 };
 use keywright_crypto::X509Certificates;
 
-use crate::{Identity, KEY_KINDS, Openssl, P256};
-
-#[test]
-fn keys_of_every_kind_and_format_match_their_certificate() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
-    let stranger = openssl.leaf();
-    for (kind, bits) in KEY_KINDS {
-        let identity = openssl.authority(kind);
-        let facts = X509Certificates.facts(&identity.certificate).unwrap();
-        assert_eq!(facts.key_length_bits, bits, "{kind:?}");
-        assert!(
-            facts.is_certificate_authority && facts.is_self_signed,
-            "{kind:?}"
-        );
-        for private_key in forms(&openssl, kind, &identity) {
-            check(&identity.certificate, &private_key).unwrap();
-            let refused = check(&stranger.certificate, &private_key).unwrap_err();
-            assert_eq!(
-                refused.to_string(),
-                "private_key does not belong to certificate"
-            );
-        }
-    }
-}
+use crate::{KEY_KINDS, Openssl, P256};
 
 #[test]
 fn key_after_its_curve_parameters_is_parsed() {
@@ -86,17 +61,6 @@ fn encrypted_and_malformed_keys_are_rejected() {
         assert_eq!(refused.field, "private_key");
         assert!(refused.rule.contains(rule), "{refused}");
     }
-}
-
-/// Returns the key in PKCS#8 and in the older format of its kind. Ed25519 has no older format.
-fn forms(openssl: &Openssl, kind: &[&str], identity: &Identity) -> Vec<Secret> {
-    let pkcs8 = identity.private_key.clone();
-    if kind == ["ED25519"] {
-        return vec![pkcs8];
-    }
-    openssl.write("key.pem", pkcs8.expose());
-    let traditional = openssl.run(&["pkey", "-in", "key.pem", "-traditional"]);
-    vec![pkcs8, Secret::new(traditional)]
 }
 
 fn check(certificate: &str, private_key: &Secret) -> Result<(), CertificateError> {

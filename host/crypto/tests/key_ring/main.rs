@@ -115,25 +115,6 @@ fn sealing_a_value_twice_yields_different_bytes() {
 }
 
 #[test]
-fn unknown_key_is_reported() {
-    let name = LookupName::new("/a");
-    let context = SealContext {
-        version_id: Uuid::nil(),
-        name: &name,
-    };
-    let envelope = ring(vec![raw(1, true)])
-        .seal(context, &secret("a"))
-        .unwrap();
-    let stranger = Uuid::from_u128(99);
-    let foreign = Envelope {
-        key_id: stranger,
-        ..envelope
-    };
-    let outcome = ring(vec![raw(1, true)]).open(context, &foreign);
-    assert_eq!(outcome, Err(SealError::KeyUnknown(stranger)));
-}
-
-#[test]
 fn new_active_key_gets_a_record() {
     for key in [|| raw(1, true), || password("correct horse", true)] {
         let first = unlock(vec![key()], &[]);

@@ -6,14 +6,14 @@ use chrono::DateTime;
 use keywright_core::{
     Secret,
     permission::Actor,
-    ports::{Generator, PluginCallError, PluginFaultError, Reference},
+    ports::{Generator, PluginCallError, Reference},
 };
 use keywright_runtime::{RandomError, RandomSource};
 use serde_json::{Value, json};
 
 use crate::{
-    component, config, doing, faulted, generator, hostile, hostile_resolver, load_drawing,
-    no_parameters, parameters, plugin,
+    component, config, doing, generator, hostile, hostile_resolver, load_drawing, no_parameters,
+    parameters, plugin,
 };
 
 fn plain() -> Arc<dyn Generator> {
@@ -174,40 +174,6 @@ async fn the_resolver_gets_the_document_and_returns_references() {
         ..Reference::default()
     };
     assert_eq!(found, [expected]);
-}
-
-#[tokio::test]
-async fn more_than_1000_references_are_rejected() {
-    let find = |behaviour| {
-        let resolver = hostile_resolver(&doing("find-references", behaviour));
-        async move { resolver.find_references(&actor(), "{}").await }
-    };
-    assert_eq!(find("most-references").await.unwrap().len(), 1_000);
-    for behaviour in ["many-references", "amplify", "long-name", "long-field"] {
-        let outcome = find(behaviour).await;
-        assert!(
-            matches!(outcome, Err(PluginCallError::DocumentRefused(_))),
-            "{behaviour}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn each_misbehaviour_has_its_fault() {
-    for (behaviour, fault) in [
-        ("twice", PluginFaultError::OutputMalformed),
-        ("within", PluginFaultError::OutputMalformed),
-        ("claimed-output", PluginFaultError::OutputMalformed),
-        ("recurse", PluginFaultError::StackExhausted),
-        ("allocate", PluginFaultError::MemoryExceeded),
-        ("panic", PluginFaultError::Trapped),
-        ("misconfigured", PluginFaultError::Misconfigured),
-        ("other", PluginFaultError::Reported),
-    ] {
-        let resolver = hostile_resolver(&doing("find-references", behaviour));
-        let outcome = resolver.find_references(&actor(), "{}").await;
-        assert_eq!(outcome, Err(faulted("resolver", fault)), "{behaviour}");
-    }
 }
 
 #[tokio::test]

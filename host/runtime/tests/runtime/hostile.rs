@@ -1,10 +1,5 @@
 //! A misbehaving guest ends its own call with a specific fault.
 
-use std::{
-    pin::pin,
-    time::{Duration, Instant},
-};
-
 use chrono::Utc;
 use keywright_core::{
     Secret,
@@ -13,51 +8,9 @@ use keywright_core::{
 use keywright_runtime::Limits;
 use serde_json::{Value, json};
 
-use crate::{
-    doing, faulted, hostile, hostile_within, is_pending, logged, no_parameters, parameters,
-};
+use crate::{doing, faulted, hostile, hostile_within, logged, no_parameters, parameters};
 
 const MIB: u64 = 1024 * 1024;
-
-#[tokio::test]
-async fn each_misbehaviour_has_its_fault_and_the_next_call_succeeds() {
-    for (behaviour, fault) in [
-        ("allocate", PluginFaultError::MemoryExceeded),
-        ("recurse", PluginFaultError::StackExhausted),
-        ("trap", PluginFaultError::Trapped),
-        ("panic", PluginFaultError::Trapped),
-        ("much-random", PluginFaultError::Trapped),
-        ("large-output", PluginFaultError::OutputTooLarge),
-        ("claimed-output", PluginFaultError::OutputMalformed),
-        ("not-utf-8", PluginFaultError::OutputMalformed),
-        ("not-json", PluginFaultError::OutputMalformed),
-        ("wrong-shape", PluginFaultError::OutputMalformed),
-        ("unknown-member", PluginFaultError::OutputMalformed),
-        ("misconfigured", PluginFaultError::Misconfigured),
-        ("other", PluginFaultError::Reported),
-    ] {
-        let generator = hostile(&doing("generate", behaviour));
-        let failed = generate(generator.as_ref()).await;
-        assert_eq!(failed, Err(faulted("hostile", fault)), "{behaviour}");
-        assert!(
-            generator.normalize(&no_parameters()).await.is_ok(),
-            "{behaviour}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn an_endless_loop_is_interrupted_at_the_deadline() {
-    let limits = Limits {
-        deadline_ms: 300,
-        ..Limits::default()
-    };
-    let generator = hostile_within(&doing("generate", "loop"), limits);
-    let begun = Instant::now();
-    let looped = generate(generator.as_ref()).await;
-    assert_eq!(looped, Err(faulted("hostile", PluginFaultError::TimedOut)));
-    assert!(begun.elapsed() >= Duration::from_millis(300));
-}
 
 #[tokio::test]
 async fn short_calls_have_a_deadline_of_their_own() {
@@ -68,18 +21,6 @@ async fn short_calls_have_a_deadline_of_their_own() {
     let generator = hostile_within(&doing("normalize", "loop"), limits);
     let looped = generator.normalize(&no_parameters()).await;
     assert_eq!(looped, Err(faulted("hostile", PluginFaultError::TimedOut)));
-}
-
-#[tokio::test]
-async fn other_calls_succeed_during_an_endless_loop() {
-    // The default deadline is 30 seconds, so these calls don't wait for the end of the loop.
-    let generator = hostile(&doing("generate", "loop"));
-    let mut looping = pin!(generate(generator.as_ref()));
-    assert!(is_pending(looping.as_mut()).await);
-    for _ in 0..20 {
-        assert!(generator.normalize(&no_parameters()).await.is_ok());
-    }
-    assert!(is_pending(looping.as_mut()).await);
 }
 
 #[tokio::test]
@@ -153,14 +94,6 @@ async fn a_mebibyte_of_randomness_is_granted() {
 }
 
 #[tokio::test]
-async fn no_state_carries_over_between_calls() {
-    let generator = hostile(&doing("generate", "count-calls"));
-    for _ in 0..20 {
-        assert_eq!(value(generator.as_ref()).await["note"], "1");
-    }
-}
-
-#[tokio::test]
 async fn refusals_of_guests_are_truncated_and_printable() {
     for function in ["normalize", "generate", "accept", "recover"] {
         for behaviour in ["refuse-parameters", "refuse-value"] {
@@ -174,26 +107,6 @@ async fn refusals_of_guests_are_truncated_and_printable() {
             assert_eq!(violation.field.as_deref(), Some("length"));
             assert_eq!(violation.rule.len(), 1024 - "\r\n".len());
             assert!(violation.rule.starts_with("noxxx"));
-        }
-    }
-}
-
-#[tokio::test]
-async fn faults_are_contained_in_every_function() {
-    for function in ["normalize", "generate", "accept", "recover"] {
-        for (behaviour, fault) in [
-            ("panic", PluginFaultError::Trapped),
-            ("not-json", PluginFaultError::OutputMalformed),
-            ("large-output", PluginFaultError::OutputTooLarge),
-            ("other", PluginFaultError::Reported),
-        ] {
-            let generator = hostile(&doing(function, behaviour));
-            let outcome = call(generator.as_ref(), function).await;
-            assert_eq!(
-                outcome,
-                Err(faulted("hostile", fault)),
-                "{function}, {behaviour}"
-            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Every load error names the plugin, its component and a remedy.
 
-use std::{fs, num::NonZeroUsize, path::PathBuf};
+use std::{num::NonZeroUsize, path::PathBuf};
 
-use keywright_runtime::{Grant, Limits, LoadError, PluginConfig, RuntimeConfig};
+use keywright_runtime::{Limits, LoadError, PluginConfig, RuntimeConfig};
 use serde_json::json;
 
 use crate::{component, config, dummy, load, plugin, scratch, unedited};
@@ -35,102 +35,6 @@ fn plain() -> PluginConfig {
 
 fn of(component: PathBuf) -> PluginConfig {
     plugin(component, &json!({}))
-}
-
-#[test]
-fn files_that_are_not_components_are_rejected() {
-    assert!(refusal("plain", of(scratch().join("absent.wasm"))).contains("does not exist"));
-    assert!(refusal("plain", of(scratch())).contains("can't be read"));
-    let text = scratch().join("text.wasm");
-    fs::write(&text, "(component)").unwrap();
-    assert!(refusal("plain", of(text)).contains("is not a WebAssembly component"));
-    let module = scratch().join("module.wasm");
-    fs::write(&module, b"\0asm\x01\0\0\0").unwrap();
-    assert!(refusal("plain", of(module)).contains("convert it to a component"));
-}
-
-#[test]
-fn a_component_with_another_digest_than_pinned_is_rejected() {
-    let other = "0".repeat(64);
-    let refused = refusal(
-        "plain",
-        PluginConfig {
-            sha256: Some(other.clone()),
-            ..plain()
-        },
-    );
-    assert!(
-        refused.contains(&format!("but {other} is configured")),
-        "{refused}"
-    );
-    let mut found = refused.split("SHA-256 is ").nth(1).unwrap().to_owned();
-    found.truncate(64);
-    let mut config = config();
-    let pinned = PluginConfig {
-        sha256: Some(found.clone()),
-        ..plain()
-    };
-    config.generators.insert("plain".to_owned(), pinned);
-    assert!(load(&config).is_ok());
-    for malformed in [found.to_uppercase(), "ab".to_owned()] {
-        let refused = refusal(
-            "plain",
-            PluginConfig {
-                sha256: Some(malformed),
-                ..plain()
-            },
-        );
-        assert!(
-            refused.contains("64 lower-case hexadecimal digits"),
-            "{refused}"
-        );
-    }
-}
-
-#[test]
-fn imports_without_a_grant_are_rejected_by_name() {
-    let refused = refusal(
-        "plain",
-        PluginConfig {
-            grants: vec![],
-            ..plain()
-        },
-    );
-    assert!(
-        refused.contains("imports wasi:random/random@0.2.0, which is not granted"),
-        "{refused}"
-    );
-    assert!(
-        refused.contains(r#"add "random" to its grants"#),
-        "{refused}"
-    );
-    let hostile = PluginConfig {
-        grants: vec![Grant::Random],
-        ..of(component("hostile"))
-    };
-    let refused = refusal("hostile", hostile);
-    assert!(
-        refused.contains("imports keywright:signing/issuer@0.2.0"),
-        "{refused}"
-    );
-}
-
-#[test]
-fn unknown_imports_are_rejected_by_name() {
-    let world = "
-        interface socket { connect: func(); }
-        world w { import socket; export keywright:generator/descriptor@0.2.0; }
-    ";
-    let refused = refusal("plain", of(dummy("evil", world, unedited)));
-    assert!(
-        refused.contains("it imports test:test/socket, which this server does not provide"),
-        "{refused}"
-    );
-    let world = "
-        world w { import dial: func(); export keywright:generator/descriptor@0.2.0; }
-    ";
-    let refused = refusal("plain", of(dummy("evil-function", world, unedited)));
-    assert!(refused.contains("it imports dial, "), "{refused}");
 }
 
 /// A change of the interfaces.
@@ -184,25 +88,6 @@ fn a_component_for_a_later_patch_version_is_accepted() {
     // It was linked, and its description was requested.
     let refused = refusal("plain", of(patched));
     assert!(refused.contains("it trapped"), "{refused}");
-}
-
-#[test]
-fn a_component_that_mixes_versions_is_rejected() {
-    let world = "
-        world w {
-            import keywright:signing/issuer@0.1.0;
-            export keywright:generator/descriptor@0.2.0;
-        }
-    ";
-    let mixed = dummy("mixed", world, |text| {
-        if text.contains("package keywright:signing") {
-            return in_version(&text, "0.1.0");
-        }
-        text.replace("issuer@0.2.0", "issuer@0.1.0")
-    });
-    let refused = refusal("plain", of(mixed));
-    let expected = "it mixes interfaces of the versions 0.1.0 and 0.2.0";
-    assert!(refused.contains(expected), "{refused}");
 }
 
 #[test]

@@ -7,12 +7,10 @@ use keywright_core::{
     Failure,
     ports::{Clock, Identifiers, Lease, Leases},
 };
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until, timeout, timeout_at},
-};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
-use super::work::{STOP_TIME_MAX, Stop, Work};
+use super::work::{STOP_TIME_MAX, Work};
 
 /// Runs work under leases that it acquires, renews and releases.
 #[derive(Clone)]
@@ -51,11 +49,11 @@ impl LeaseHolder {
     }
 
     /// Runs work, unless another server has its lease. Renews the lease during the run and releases it afterwards.
-    /// Stops the work when the lease is lost or `stop` is signalled.
+    /// Stops the work when the lease is lost or `stop` is cancelled.
     pub(crate) async fn run_under_lease(
         &self,
         work: &mut dyn Work,
-        stop: &mut Stop,
+        stop: &CancellationToken,
     ) -> Result<LeaseOutcome, Failure> {
         let lease = Lease {
             name: work.name(),
@@ -65,18 +63,18 @@ impl LeaseHolder {
         if !self.leases.acquire(&lease, now, self.expiry(now)).await? {
             return Ok(LeaseOutcome::HeldElsewhere);
         }
-        let is_stopping = watch::Sender::new(false);
+        let work_stop = stop.child_token();
         let outcome = {
-            let mut running = pin!(work.run(Stop::requested_by(&is_stopping)));
+            let mut running = pin!(work.run(work_stop.clone()));
             let ended = tokio::select! {
                 outcome = &mut running => Some(outcome),
                 () = self.renew_until_lost(&lease, ends_at) => None,
-                () = stop.requested() => None,
+                () = stop.cancelled() => None,
             };
             if let Some(outcome) = ended {
                 outcome
             } else {
-                is_stopping.send_replace(true);
+                work_stop.cancel();
                 let stopping = timeout(self.stop_time_max, running).await;
                 stopping.unwrap_or(Ok(()))
             }
@@ -205,11 +203,11 @@ mod tests {
             Duration::MAX
         }
 
-        async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
+        async fn run(&mut self, stop: CancellationToken) -> Result<(), Failure> {
             (self.begin)();
             match self.ends {
                 Ends::AtOnce => {}
-                Ends::OnRequest => stop.requested().await,
+                Ends::OnRequest => stop.cancelled().await,
                 Ends::Never => std::future::pending().await,
             }
             self.outcome.take().map_or(Ok(()), Err)
@@ -234,8 +232,7 @@ mod tests {
     #[tokio::test]
     async fn the_lease_is_held_during_work_and_released_after_it() {
         let leases = Arc::new(OneLease::default());
-        let never = watch::Sender::new(false);
-        let mut stop = Stop::requested_by(&never);
+        let stop = CancellationToken::new();
         for outcome in [None, Some(Failure::NotFound)] {
             let is_failure = outcome.is_some();
             let seen = Arc::clone(&leases);
@@ -245,7 +242,7 @@ mod tests {
                 ends: Ends::AtOnce,
                 outcome,
             };
-            let outcome = holder(&leases).run_under_lease(&mut work, &mut stop).await;
+            let outcome = holder(&leases).run_under_lease(&mut work, &stop).await;
             assert_eq!(outcome.is_err(), is_failure);
             assert_eq!(*leases.holder.lock().unwrap(), None);
         }
@@ -255,15 +252,14 @@ mod tests {
     async fn work_does_not_run_while_another_server_has_the_lease() {
         let leases = Arc::new(OneLease::default());
         *leases.holder.lock().unwrap() = Some(Uuid::nil());
-        let never = watch::Sender::new(false);
         let begin: fn() = || panic!("ran without the lease");
         let mut work = TestWork {
             begin,
             ends: Ends::AtOnce,
             outcome: None,
         };
-        let mut stop = Stop::requested_by(&never);
-        let outcome = holder(&leases).run_under_lease(&mut work, &mut stop).await;
+        let stop = CancellationToken::new();
+        let outcome = holder(&leases).run_under_lease(&mut work, &stop).await;
         assert_eq!(outcome.unwrap(), LeaseOutcome::HeldElsewhere);
         assert_eq!(*leases.holder.lock().unwrap(), Some(Uuid::nil()));
     }
@@ -276,20 +272,22 @@ mod tests {
         renewal_interval: Duration,
     ) -> Duration {
         let leases = Arc::new(OneLease::default());
-        let stopping = watch::Sender::new(is_stopping);
+        let stop = CancellationToken::new();
+        if is_stopping {
+            stop.cancel();
+        }
         let seen = Arc::clone(&leases);
         let mut work = TestWork {
             begin: move || happens(&seen),
             ends,
             outcome: None,
         };
-        let mut stop = Stop::requested_by(&stopping);
         let holder = LeaseHolder {
             renewal_interval,
             ..holder(&leases)
         };
         let started_at = Instant::now();
-        let outcome = timeout(HANGING, holder.run_under_lease(&mut work, &mut stop)).await;
+        let outcome = timeout(HANGING, holder.run_under_lease(&mut work, &stop)).await;
         assert_eq!(outcome.unwrap().unwrap(), LeaseOutcome::Ran);
         started_at.elapsed()
     }

@@ -13,19 +13,19 @@ mod work;
 use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-use self::lease_holder::LEASE_TIME;
-
-pub(crate) use self::{
-    lease_holder::{LeaseHolder, LeaseOutcome},
-    work::{Stop, Work},
+pub(crate) use self::lease_holder::{LeaseHolder, LeaseOutcome};
+use self::{
+    lease_holder::LEASE_TIME,
+    work::{Work, pause},
 };
 
 /// The background work of a server.
 pub(crate) struct Background {
     holder: LeaseHolder,
-    is_stopping: watch::Sender<bool>,
+    stop: CancellationToken,
     /// Work that has not started.
     added: Vec<Box<dyn Work>>,
     panic_pause: Duration,
@@ -37,7 +37,7 @@ impl Background {
     pub(crate) fn new(holder: LeaseHolder) -> Self {
         Self {
             holder,
-            is_stopping: watch::Sender::new(false),
+            stop: CancellationToken::new(),
             added: Vec::new(),
             panic_pause: PANIC_PAUSE,
             tasks: JoinSet::new(),
@@ -52,7 +52,7 @@ impl Background {
     /// Starts the added work, which runs until shutdown.
     pub(crate) fn start(&mut self) {
         for work in self.added.drain(..) {
-            let stop = Stop::requested_by(&self.is_stopping);
+            let stop = self.stop.clone();
             let running = run_until_shutdown(self.holder.clone(), work, stop, self.panic_pause);
             self.tasks.spawn(running);
         }
@@ -60,7 +60,7 @@ impl Background {
 
     /// Signals all work to stop.
     pub(crate) fn request_stop(&self) {
-        self.is_stopping.send_replace(true);
+        self.stop.cancel();
     }
 
     /// Signals all work to stop, and waits until it has stopped.
@@ -74,13 +74,13 @@ impl Background {
 async fn run_until_shutdown(
     holder: LeaseHolder,
     mut work: Box<dyn Work>,
-    mut stop: Stop,
+    stop: CancellationToken,
     panic_pause: Duration,
 ) {
     loop {
         let name = work.name();
-        let running = run_repeatedly(&holder, work.as_mut(), stop.clone());
-        if catch_panic(name, running).await.is_some() || !stop.pause(panic_pause).await {
+        let running = run_repeatedly(&holder, work.as_mut(), &stop);
+        if catch_panic(name, running).await.is_some() || !pause(&stop, panic_pause).await {
             return;
         }
     }
@@ -101,55 +101,40 @@ pub(crate) async fn catch_panic<T>(name: &str, work: impl Future<Output = T>) ->
 
 /// Runs work at its interval, unless another server has the lease. Retries after failures. Returns when a stop is
 /// requested.
-async fn run_repeatedly(holder: &LeaseHolder, work: &mut dyn Work, mut stop: Stop) {
-    let mut failures = Failures::default();
-    while !stop.is_requested() {
-        let pause = match holder.run_under_lease(work, &mut stop).await {
+async fn run_repeatedly(holder: &LeaseHolder, work: &mut dyn Work, stop: &CancellationToken) {
+    let mut failures = 0;
+    while !stop.is_cancelled() {
+        let wait = match holder.run_under_lease(work, stop).await {
             Ok(outcome) => {
-                failures = Failures::default();
+                failures = 0;
                 match outcome {
                     LeaseOutcome::Ran => work.interval(),
                     LeaseOutcome::HeldElsewhere => work.interval().min(LEASE_TIME),
                 }
             }
             Err(cause) => {
-                let pause = failures.next_pause();
+                let wait = failure_pause(failures);
+                failures += 1;
                 tracing::warn!(
                     background.work = work.name(),
                     error = &cause as &dyn std::error::Error,
-                    "background work failed; retrying in {pause:?}"
+                    "background work failed; retrying in {wait:?}"
                 );
-                pause
+                wait
             }
         };
-        stop.pause(pause).await;
+        pause(stop, wait).await;
     }
 }
 
-/// A count of consecutive failures.
-#[derive(Default)]
-struct Failures {
-    count: u32,
+/// Returns the pause after another failure. It doubles with each failure, up to a maximum.
+fn failure_pause(failures_before: u32) -> Duration {
+    let pause = FAILURE_PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(failures_before));
+    pause.min(FAILURE_PAUSE_MAX)
 }
 
-impl Failures {
-    /// Counts a failure and returns the pause before the next attempt. The pause doubles with each failure, up to a
-    /// maximum.
-    fn next_pause(&mut self) -> Duration {
-        let pause = FAILURE_PAUSE_FIRST.saturating_mul(1 << self.count.min(DOUBLINGS_MAX));
-        self.count = self.count.saturating_add(1);
-        pause.min(FAILURE_PAUSE_MAX)
-    }
-}
-
-/// The pause after the first failure.
 const FAILURE_PAUSE_FIRST: Duration = Duration::from_secs(1);
-/// The maximum pause after a failure.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Bounds the shift that doubles the pause, so that it can't overflow.
-const DOUBLINGS_MAX: u32 = 8;
-
-/// The pause after a panic.
 pub(crate) const PANIC_PAUSE: Duration = FAILURE_PAUSE_MAX;
 
 #[cfg(test)]
@@ -169,11 +154,11 @@ mod tests {
 
     #[test]
     fn pauses_grow_with_each_failure_up_to_the_longest() {
-        let mut failures = Failures::default();
-        let seconds: Vec<u64> = (0..8).map(|_| failures.next_pause().as_secs()).collect();
+        let seconds: Vec<u64> = (0..8)
+            .map(|before| failure_pause(before).as_secs())
+            .collect();
         assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30, 30]);
-        failures.count = u32::MAX;
-        assert_eq!(failures.next_pause(), FAILURE_PAUSE_MAX);
+        assert_eq!(failure_pause(u32::MAX), FAILURE_PAUSE_MAX);
     }
 
     /// Panics in its first run.
@@ -192,7 +177,7 @@ mod tests {
             Duration::MAX
         }
 
-        async fn run(&mut self, _: Stop) -> Result<(), Failure> {
+        async fn run(&mut self, _: CancellationToken) -> Result<(), Failure> {
             self.runs += 1;
             self.started.send(self.runs).unwrap();
             assert!(self.runs > 1, "panics in the first run");

@@ -17,10 +17,11 @@ use keywright_core::{
 };
 use keywright_storage::Database;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     lease_holder::LEASE_TIME,
-    work::{Stop, Work},
+    work::{Work, pause},
 };
 use crate::{
     config::Config,
@@ -94,7 +95,6 @@ impl RetentionWork {
         }
     }
 
-    /// Pauses the work in read-only mode.
     pub(crate) fn paused_in(self, read_only: &ReadOnlyMode) -> Self {
         Self {
             read_only: read_only.clone(),
@@ -103,8 +103,8 @@ impl RetentionWork {
     }
 
     /// Runs retention if a run is due. Returns whether the run completed.
-    async fn run_if_due(&mut self, stop: &mut Stop) -> Result<bool, RepositoryError> {
-        let pause = Lease {
+    async fn run_if_due(&mut self, stop: &CancellationToken) -> Result<bool, RepositoryError> {
+        let lease = Lease {
             name: PAUSE_LEASE,
             holder: self.retention.identifiers.fresh(),
         };
@@ -112,7 +112,7 @@ impl RetentionWork {
         // The lease is short during the run. If this server is killed, another server soon starts a run.
         if !self
             .leases
-            .acquire(&pause, now, now + delta(LEASE_TIME))
+            .acquire(&lease, now, now + delta(LEASE_TIME))
             .await?
         {
             return Ok(false);
@@ -128,9 +128,9 @@ impl RetentionWork {
         retention_run(outcome, self.retention.clock.now());
         if matches!(ended, Ok(RetentionOutcome::Completed)) {
             let next = self.retention.clock.now() + delta(self.interval);
-            return self.leases.renew(&pause, next).await;
+            return self.leases.renew(&lease, next).await;
         }
-        self.leases.release(&pause).await?;
+        self.leases.release(&lease).await?;
         ended.map(|_| false)
     }
 
@@ -147,7 +147,7 @@ impl RetentionWork {
     async fn run_to_end(
         &self,
         is_clock_trusted: bool,
-        stop: &mut Stop,
+        stop: &CancellationToken,
     ) -> Result<RetentionOutcome, RepositoryError> {
         let mut run = self.retention.begin(is_clock_trusted);
         let begun_at = Instant::now();
@@ -167,7 +167,7 @@ impl RetentionWork {
                     break RetentionOutcome::Failed;
                 }
             }
-            if !stop.pause(STEP_PAUSE).await {
+            if !pause(stop, STEP_PAUSE).await {
                 break RetentionOutcome::Stopped;
             }
         };
@@ -196,12 +196,12 @@ impl Work for RetentionWork {
         } else {
             self.check_due_at
         };
-        let pause = next.saturating_duration_since(Instant::now());
-        pause.max(CHECK_INTERVAL_MIN)
+        let wait = next.saturating_duration_since(Instant::now());
+        wait.max(CHECK_INTERVAL_MIN)
     }
 
     /// Does nothing in read-only mode. Other servers can do the work, because the mode applies to one process.
-    async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), Failure> {
         let now = Instant::now();
         if now >= self.clock_check.due_at && !self.read_only.is_on() {
             self.check_clock().await?;
@@ -212,7 +212,7 @@ impl Work for RetentionWork {
         self.check_due_at = now + self.interval.min(CHECK_INTERVAL_MAX);
         if self.read_only.is_on() {
             tracing::debug!("retention is paused in read-only mode");
-        } else if self.run_if_due(&mut stop).await? {
+        } else if self.run_if_due(&stop).await? {
             self.check_due_at = Instant::now() + self.interval;
         }
         Ok(())

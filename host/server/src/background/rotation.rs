@@ -10,9 +10,10 @@ use keywright_core::{
     Failure,
     encryption_key::{EncryptionKeys, RotateKeys, RotatedBatch},
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::work::{Stop, Work};
+use super::work::{Work, pause};
 use crate::{config::RotationConfig, measurements};
 
 /// Key rotation.
@@ -43,7 +44,6 @@ pub(crate) trait Reporter: Send + 'static {
     fn superseded(&mut self);
 }
 
-/// The progress of a rotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Versions re-encrypted with the active key.
@@ -73,7 +73,6 @@ impl<R: Reporter> Rotation<R> {
         }
     }
 
-    /// Returns the reporter.
     pub(crate) fn reporter_mut(&mut self) -> &mut R {
         &mut self.reporter
     }
@@ -83,12 +82,11 @@ impl<R: Reporter> Rotation<R> {
         self.completed
     }
 
-    /// Rotates the versions of one key. Returns false if it is time to stop.
     async fn rotate_key(
         &mut self,
         key_id: Uuid,
         pass: &mut Pass,
-        stop: &mut Stop,
+        stop: &CancellationToken,
     ) -> Result<bool, Failure> {
         let mut after_sequence = 0;
         loop {
@@ -106,16 +104,12 @@ impl<R: Reporter> Rotation<R> {
             };
             after_sequence = last_sequence;
             self.count(&batch, pass).await?;
-            if !stop
-                .pause(self.config.pause_milliseconds.milliseconds())
-                .await
-            {
+            if !pause(stop, self.config.pause_milliseconds.milliseconds()).await {
                 return Ok(false);
             }
         }
     }
 
-    /// Counts a batch and reports it.
     async fn count(&mut self, batch: &RotatedBatch, pass: &mut Pass) -> Result<(), Failure> {
         let mut new_failures = 0;
         for &version_id in &batch.failed {
@@ -165,12 +159,12 @@ impl<R: Reporter> Work for Rotation<R> {
         self.config.interval_seconds.seconds()
     }
 
-    async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), Failure> {
         let mut pass = Pass::default();
         self.completed = None;
         let mut is_stopped = false;
         for key_id in self.rotate.keys_to_rotate().await? {
-            if !self.rotate_key(key_id, &mut pass, &mut stop).await? {
+            if !self.rotate_key(key_id, &mut pass, &stop).await? {
                 is_stopped = true;
                 break;
             }
@@ -200,7 +194,6 @@ impl KnownFailures {
     }
 }
 
-/// Logs the progress.
 #[derive(Default)]
 pub(crate) struct LogReporter {
     logged_at: Option<Instant>,
@@ -273,6 +266,7 @@ mod tests {
         atomic::{AtomicUsize, Ordering},
     };
 
+    use super::*;
     use keywright_core::{
         Secret,
         credential::CredentialName,
@@ -281,9 +275,6 @@ mod tests {
             RepositoryError, ResealedVersion, SealContext, SealError, SealedVersion, Sealer,
         },
     };
-    use tokio::sync::watch;
-
-    use super::*;
 
     const ACTIVE: Uuid = Uuid::from_u128(1);
     const INACTIVE: Uuid = Uuid::from_u128(2);
@@ -407,8 +398,7 @@ mod tests {
         let count = KNOWN_FAILURES_MAX as u64 + 1;
         let mut rotation = rotation(count.cast_signed(), usize::MAX);
         for _ in 0..2 {
-            let never = watch::Sender::new(false);
-            rotation.run(Stop::requested_by(&never)).await.unwrap();
+            rotation.run(CancellationToken::new()).await.unwrap();
             let completed = rotation.completed().unwrap();
             assert_eq!((completed.rotated, completed.failed), (0, count));
         }
@@ -418,8 +408,11 @@ mod tests {
     async fn a_stopped_or_superseded_pass_is_not_completed() {
         for (is_requested, active_until) in [(true, usize::MAX), (false, 1)] {
             let mut rotation = rotation(1_000, active_until);
-            let stopping = watch::Sender::new(is_requested);
-            rotation.run(Stop::requested_by(&stopping)).await.unwrap();
+            let stop = CancellationToken::new();
+            if is_requested {
+                stop.cancel();
+            }
+            rotation.run(stop).await.unwrap();
             assert_eq!(rotation.completed(), None);
         }
     }

@@ -12,7 +12,7 @@ use keywright_core::check::{
 use keywright_crypto::X509Certificates;
 use serde_json::{Value, json};
 
-use super::output::{Progress, counted};
+use super::output::{HAS_FINDINGS, Progress, counted, escaped};
 use crate::{
     app::open_database_to_read, config::Config, keys, process::on_threads, started::StartupError,
     telemetry,
@@ -49,9 +49,6 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartupE
         })
     })
 }
-
-/// The exit status if there are findings.
-const HAS_FINDINGS: u8 = 3;
 
 /// Prints findings.
 struct Report {
@@ -151,15 +148,6 @@ fn line_of(finding: &Finding) -> String {
     };
     let detail = finding.fault.to_string();
     format!("{kind}: {subject}: {}", escaped(&detail))
-}
-
-/// Escapes invisible characters: the text may come from a damaged database and must not control the terminal.
-fn escaped(text: &str) -> String {
-    let characters = text.chars().map(|character| match character {
-        '"' | '\'' | '\\' => character.to_string(),
-        _ => character.escape_debug().to_string(),
-    });
-    characters.collect()
 }
 
 fn json_of(finding: &Finding) -> Value {

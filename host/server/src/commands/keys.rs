@@ -15,14 +15,15 @@ use keywright_core::{
 use keywright_crypto::{ENCRYPTIONS_PER_KEY_MAX, ENCRYPTIONS_PER_KEY_WARNED};
 use keywright_storage::{Database, EncryptionKeyRow};
 use serde::Serialize;
-use tokio::{sync::watch, time::sleep};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::output::{self, Progress, counted};
+use super::output::{self, HAS_FINDINGS, Progress, counted};
 use crate::{
     app::{open_database, open_database_to_read},
     background::{
-        LeaseHolder, LeaseOutcome, Stop,
+        LeaseHolder, LeaseOutcome,
         rotation::{Counts, Reporter, Rotation},
     },
     config::Config,
@@ -32,7 +33,6 @@ use crate::{
     telemetry,
 };
 
-/// A command for encryption keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     /// Re-encrypt values with the active key
@@ -63,7 +63,6 @@ pub(crate) enum KeysCommand {
     },
 }
 
-/// Executes a command.
 pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartupError> {
     match command {
         KeysCommand::Status { config, json } => {
@@ -144,13 +143,12 @@ struct RotateCommand {
 impl RotateCommand {
     async fn run(mut self) -> Result<ExitCode, StartupError> {
         // Never stops: a signal kills the process, which is safe.
-        let never = watch::Sender::new(false);
-        let mut stop = Stop::requested_by(&never);
+        let never = CancellationToken::new();
         loop {
             self.check_active_key().await?;
             let outcome = self
                 .holder
-                .run_under_lease(&mut self.rotation, &mut stop)
+                .run_under_lease(&mut self.rotation, &never)
                 .await;
             let outcome = outcome.map_err(rotation_failed)?;
             let left = self
@@ -179,7 +177,7 @@ impl RotateCommand {
             if completed.is_some_and(|counts| !self.waits || counts.failed >= left) {
                 self.rotation.reporter_mut().finish(left);
                 self.print(&format!("{} not rotated", counted(left, "version")));
-                return Ok(ExitCode::from(VERSIONS_LEFT));
+                return Ok(ExitCode::from(HAS_FINDINGS));
             }
             self.rotation.reporter_mut().set_left(left);
             sleep(WAITING_INTERVAL).await;
@@ -329,7 +327,6 @@ async fn read_keys(database: &Database) -> Result<StoredKeys, RepositoryError> {
     })
 }
 
-/// One key.
 #[derive(Serialize)]
 struct KeyReport {
     id: Uuid,
@@ -383,9 +380,6 @@ fn is_nearly_exhausted(keys: &[KeyReport]) -> bool {
     let mut active = keys.iter().filter(|key| key.state == ACTIVE);
     active.any(|key| key.encryptions >= ENCRYPTIONS_PER_KEY_WARNED)
 }
-
-/// The exit status if versions of inactive keys are left.
-const VERSIONS_LEFT: u8 = 3;
 
 /// The interval between checks of another process's progress.
 const WAITING_INTERVAL: Duration = Duration::from_secs(1);

@@ -6,13 +6,7 @@ mod keys;
 mod output;
 mod plugin;
 
-use std::{
-    fmt::Write as _,
-    fs,
-    io::{self, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{fmt::Write, fs, path::Path, process::ExitCode};
 
 use clap_complete::{Shell, generate};
 
@@ -113,22 +107,14 @@ pub(crate) fn config_reference() -> Result<ExitCode, StartupError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a shell completion script.
 pub(crate) fn completions(
     mut program: clap::Command,
     shell: Shell,
 ) -> Result<ExitCode, StartupError> {
     let mut script = Vec::new();
     generate(shell, &mut program, "keywright", &mut script);
-    match io::stdout().write_all(&script) {
-        // The reader closed the pipe.
-        Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(cause) => Err(StartupError::while_doing(
-            "printing the completion script",
-            cause,
-        )),
-        Ok(()) => Ok(ExitCode::SUCCESS),
-    }
+    output::print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the manual pages of the program and its commands: `keywright.1`, `keywright-get.1`, and so on.

@@ -24,6 +24,18 @@ pub(super) fn print(text: &str) -> Result<(), StartupError> {
     }
 }
 
+/// Escapes invisible characters: untrusted text must not control the terminal.
+pub(super) fn escaped(text: &str) -> String {
+    let characters = text.chars().map(|character| match character {
+        '"' | '\'' | '\\' => character.to_string(),
+        _ => character.escape_debug().to_string(),
+    });
+    characters.collect()
+}
+
+/// The exit status of a command that is complete, but has findings.
+pub(super) const HAS_FINDINGS: u8 = 3;
+
 /// Returns a count with its unit: `1 version`, `2 versions`. The plural must end in s.
 pub(super) fn counted(count: u64, singular: &str) -> String {
     let suffix = if count == 1 { "" } else { "s" };

@@ -17,7 +17,7 @@ use crate::{process, started::StartupError};
 pub(crate) const IDENTITY_PATH: &str = "/identity";
 
 /// The identity provider for development, with its clients and users.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevelopmentConfig {
     /// The file with the RSA key that signs tokens, PEM (PKCS#8).
@@ -52,24 +52,6 @@ pub(crate) struct DevelopmentUser {
     pub(crate) name: String,
     /// The password to log in with. It protects only a development server.
     pub(crate) password: String,
-}
-
-impl std::fmt::Debug for DevelopmentClient {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("DevelopmentClient")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for DevelopmentUser {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("DevelopmentUser")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Section for DevelopmentConfig {

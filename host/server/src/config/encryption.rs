@@ -102,19 +102,12 @@ enum KeyProvider {
 /// The origin of a key.
 #[derive(Clone, Copy, Debug)]
 enum KeyOrigin<'a> {
+    /// Derived from a password.
+    Password(SecretSource<'a>),
     /// Unwrapped by a key management plugin.
     Plugin(PluginAddress<'a>),
-    /// Read or derived from a secret.
-    Secret(SecretKind, SecretSource<'a>),
-}
-
-/// The kind of a secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SecretKind {
-    /// A password, from which the key is derived.
-    Password,
     /// The key itself.
-    Raw,
+    Raw(SecretSource<'a>),
 }
 
 /// The address of a key management plugin.
@@ -173,10 +166,10 @@ impl EncryptionConfig {
 impl KeyConfig {
     /// Returns the origin of the key.
     fn origin(&self) -> Result<KeyOrigin<'_>, StartupError> {
-        let kind = match self.provider {
+        let of_secret = match self.provider {
             KeyProvider::Kms => return self.plugin().map(KeyOrigin::Plugin),
-            KeyProvider::Password => SecretKind::Password,
-            KeyProvider::Raw => SecretKind::Raw,
+            KeyProvider::Password => KeyOrigin::Password,
+            KeyProvider::Raw => KeyOrigin::Raw,
         };
         if self.socket.is_some() || self.host.is_some() || self.trusted_authorities.is_some() {
             return Err(StartupError::new(
@@ -184,8 +177,8 @@ impl KeyConfig {
             ));
         }
         match (&self.file, &self.environment) {
-            (Some(file), None) => Ok(KeyOrigin::Secret(kind, SecretSource::File(file))),
-            (None, Some(name)) => Ok(KeyOrigin::Secret(kind, SecretSource::Environment(name))),
+            (Some(file), None) => Ok(of_secret(SecretSource::File(file))),
+            (None, Some(name)) => Ok(of_secret(SecretSource::Environment(name))),
             _ => Err(StartupError::new(
                 "exactly one of file and environment is required for the providers password and raw",
             )),
@@ -207,7 +200,7 @@ impl KeyConfig {
                 })?;
                 address.wrapping_key(plugin)
             }
-            KeyOrigin::Secret(..) => origin.source()?,
+            KeyOrigin::Password(_) | KeyOrigin::Raw(_) => origin.source()?,
         };
         if let KeySource::Password { password, .. } = &source {
             warn_if_short(password.expose(), number);
@@ -221,12 +214,14 @@ impl KeyConfig {
     fn check(&self, section: &str, findings: &mut Findings) -> Option<ConfiguredKey> {
         let origin = findings.ok_or_report(section, self.origin())?;
         let setting = match &origin {
-            KeyOrigin::Secret(_, SecretSource::Environment(_)) => format!("{section}.environment"),
-            KeyOrigin::Secret(_, SecretSource::File(file)) => {
-                let setting = format!("{section}.file");
-                findings.warn_if_world_accessible(&setting, file);
-                setting
-            }
+            KeyOrigin::Password(secret) | KeyOrigin::Raw(secret) => match secret {
+                SecretSource::Environment(_) => format!("{section}.environment"),
+                SecretSource::File(file) => {
+                    let setting = format!("{section}.file");
+                    findings.warn_if_world_accessible(&setting, file);
+                    setting
+                }
+            },
             KeyOrigin::Plugin(address) => {
                 let authorities = address.read_authorities();
                 findings.ok_or_report(format!("{section}.trusted_authorities"), authorities)?;
@@ -273,11 +268,11 @@ impl KeyOrigin<'_> {
                 })?;
                 Ok(address.wrapping_key(plugin))
             }
-            Self::Secret(SecretKind::Password, secret) => Ok(KeySource::Password {
+            Self::Password(secret) => Ok(KeySource::Password {
                 password: secret.read()?,
                 iterations: PASSWORD_ITERATIONS_MIN,
             }),
-            Self::Secret(SecretKind::Raw, secret) => KeySource::raw_from_base64(&secret.read()?)
+            Self::Raw(secret) => KeySource::raw_from_base64(&secret.read()?)
                 .map_err(|cause| StartupError::new(cause.to_string())),
         }
     }

@@ -20,6 +20,7 @@ pub(crate) struct ManagementConfig {
     /// The address and port that serve `/health` and `/metrics`, over plain HTTP and without authentication, so use a
     /// loopback address. Host names work as in `server.listen`. Without it, no metrics are collected; `/health` is
     /// always served on `server.listen`, too.
+    #[schemars(with = "Option<String>")]
     pub(crate) listen: Option<ListenAddress>,
 }
 

@@ -52,7 +52,7 @@ pub(crate) use self::{
 };
 
 /// The configuration of a server.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// The listener and its limits.
@@ -219,13 +219,27 @@ impl Config {
 
     /// Reads a configuration. An error never repeats a value, which may be a misplaced secret.
     pub(crate) fn load(path: &Path) -> Result<Self, StartupError> {
-        let mut config: Self = read(path)?.extract().map_err(|cause| {
-            let mistakes: Vec<String> = cause
-                .into_iter()
-                .map(|error| source::mistake(&error))
-                .collect();
-            StartupError::file("reading the configuration", path, mistakes.join("; "))
-        })?;
+        let figment = read(path)?;
+        let mut findings = Findings::default();
+        check_schema(&figment, &Self::schema(), &mut findings);
+        let mut config = None;
+        if findings.mistakes.is_empty() {
+            match figment.extract::<Self>() {
+                Ok(extracted) => config = Some(extracted),
+                Err(errors) => errors.into_iter().for_each(|error| {
+                    findings.mistake(name_within("", &error.path), in_words(&error.kind));
+                }),
+            }
+        }
+        let Some(mut config) = config else {
+            let mistakes: Vec<_> = findings.mistakes.iter().map(ToString::to_string).collect();
+            let mistakes = mistakes.join("; ");
+            return Err(StartupError::file(
+                "reading the configuration",
+                path,
+                mistakes,
+            ));
+        };
         if let Some((setting, what)) = config.server.mistakes().into_iter().next() {
             return Err(StartupError::new(format!("{setting} {what}")));
         }

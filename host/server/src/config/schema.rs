@@ -5,13 +5,14 @@ use jsonschema::{
     ValidationError,
     error::{TypeKind, ValidationErrorKind},
     paths::LocationSegment,
+    types::JsonType,
 };
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
     findings::Findings,
-    source::{joined, source_of},
+    source::{joined, set_variable, source_of},
 };
 
 /// Returns the JSON Schema of a configuration's type, without `$ref` and without null, which TOML does not have.
@@ -156,12 +157,12 @@ pub(crate) fn check(figment: &Figment, schema: &Value, findings: &mut Findings) 
         return;
     };
     for error in validator.iter_errors(&configured) {
-        report(&error, &known, findings);
+        report(&error, schema, &known, findings);
     }
 }
 
-/// Reports an error without the value, which may be a secret.
-fn report(error: &ValidationError<'_>, known: &[String], findings: &mut Findings) {
+/// Reports an error without the value, which may be a secret. Numbers are not secrets.
+fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], findings: &mut Findings) {
     let setting = setting_at(error);
     let mut mistake = |setting: String, what: String| {
         let source = source_of(&setting);
@@ -171,9 +172,15 @@ fn report(error: &ValidationError<'_>, known: &[String], findings: &mut Findings
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             for field in unexpected {
                 let name = joined(&setting, field);
-                let what = match nearest(&name, known) {
-                    Some(near) => format!("unknown setting; did you mean {near}?"),
-                    None => "unknown setting".to_owned(),
+                let variable = set_variable(&name);
+                let unknown = variable.as_ref().map_or_else(
+                    || "unknown setting".to_owned(),
+                    |variable| format!("unknown environment variable {variable}"),
+                );
+                let what = match (nearest(&name, known), variable) {
+                    (Some(near), _) => format!("{unknown}; did you mean {near}?"),
+                    (None, Some(_)) => format!("{unknown}; {VARIABLES}"),
+                    (None, None) => unknown,
                 };
                 mistake(name, what);
             }
@@ -182,17 +189,19 @@ fn report(error: &ValidationError<'_>, known: &[String], findings: &mut Findings
             let field = property.as_str().unwrap_or_default();
             mistake(joined(&setting, field), "is missing".to_owned());
         }
-        ValidationErrorKind::Minimum { limit } => {
-            mistake(setting, format!("must be at least {limit}"));
-        }
-        ValidationErrorKind::Maximum { limit } => {
-            mistake(setting, format!("must be at most {limit}"));
+        ValidationErrorKind::Minimum { .. } | ValidationErrorKind::Maximum { .. } => {
+            mistake(setting, format!("must be {}", range(error, schema)));
         }
         ValidationErrorKind::Enum { options } => {
             mistake(setting, format!("must be one of {}", enumerated(options)));
         }
         ValidationErrorKind::Type { kind } => {
-            mistake(setting, format!("must be {}", type_name(kind)));
+            let found = type_name(&JsonType::from(error.instance().as_ref()).to_string());
+            let expected = match kind {
+                TypeKind::Single(kind) => type_name(&kind.to_string()),
+                TypeKind::Multiple(_) => "of another type".to_owned(),
+            };
+            mistake(setting, format!("must be {expected}, not {found}"));
         }
         _ => mistake(setting, error.masked().to_string()),
     }
@@ -210,22 +219,32 @@ fn setting_at(error: &ValidationError<'_>) -> String {
     name
 }
 
+/// Returns the range of a setting whose number is out of range, and the number.
+fn range(error: &ValidationError<'_>, schema: &Value) -> String {
+    let keyword = error.schema_path().as_str();
+    let setting = keyword.rsplit_once('/').map_or("", |(setting, _)| setting);
+    let bound = |keyword| schema.pointer(setting)?.get(keyword);
+    let number = error.instance();
+    match (bound("minimum"), bound("maximum")) {
+        (Some(min), Some(max)) => format!("from {min} to {max}, not {number}"),
+        (Some(min), None) => format!("at least {min}, not {number}"),
+        (None, max) => format!("at most {}, not {number}", max.unwrap_or(&Value::Null)),
+    }
+}
+
 fn enumerated(options: &Value) -> String {
     let options = options.as_array().into_iter().flatten();
-    let options: Vec<_> = options.map(Value::to_string).collect();
+    let options: Vec<_> = options.filter_map(Value::as_str).collect();
     options.join(", ")
 }
 
 /// Returns the TOML name of a type.
-fn type_name(kind: &TypeKind) -> String {
-    let name = match kind {
-        TypeKind::Single(kind) => kind.to_string(),
-        TypeKind::Multiple(_) => return "of another type".to_owned(),
-    };
-    match name.as_str() {
+fn type_name(name: &str) -> String {
+    match name {
         "array" => "a list",
         "boolean" => "true or false",
         "integer" => "a whole number",
+        "number" => "a number",
         "object" => "a section",
         "string" => "text",
         other => other,
@@ -270,6 +289,10 @@ fn with_names_of(name: &str, known: &str) -> Option<String> {
     });
     (words.len() == known.len()).then(|| named.collect::<Vec<_>>().join("."))
 }
+
+/// The hint in errors about unknown environment variables.
+const VARIABLES: &str =
+    "a variable whose name begins with KEYWRIGHT_ must name a setting, as KEYWRIGHT_SECTION__NAME";
 
 /// The maximum edit distance between a name and a suggestion.
 const DISTANCE_MAX: usize = 3;
@@ -369,22 +392,22 @@ cache_directory = "cache"
             (
                 "listen =",
                 "requests_max = 0\nlisten =",
-                "server.requests_max: must be at least 1",
+                "server.requests_max: must be from 1 to 1000000, not 0",
             ),
             (
                 "listen =",
                 "header_seconds_max = 3601\nlisten =",
-                "server.header_seconds_max: must be at most 3600",
+                "server.header_seconds_max: must be from 1 to 3600, not 3601",
             ),
             (
                 "listen =",
                 "requests_max = \"many\"\nlisten =",
-                "server.requests_max: must be a whole number",
+                "server.requests_max: must be a whole number, not text",
             ),
             (
                 "\"raw\"",
                 "\"row\"",
-                "encryption.keys[0].provider: must be one of \"password\", \"raw\", \"kms\"",
+                "encryption.keys[0].provider: must be one of password, raw, kms",
             ),
             (
                 "file = \"k\"",
@@ -404,7 +427,7 @@ cache_directory = "cache"
             (
                 "[storage]",
                 "[info]\nname = [\"hunter2\"]\n[storage]",
-                "info.name: must be text",
+                "info.name: must be text, not a list",
             ),
         ] {
             let mistakes = found(&WHOLE.replacen(from, to, 1));

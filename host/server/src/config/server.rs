@@ -22,6 +22,7 @@ use crate::{process, started::StartupError, tls::certificates};
 pub(crate) struct ServerSection {
     /// The address and port to listen on: `127.0.0.1:8844`, `[::1]:8844` or `localhost:8844`. A host name is resolved
     /// once, at start-up; the server listens on all of its addresses that the machine has.
+    #[schemars(with = "String")]
     pub(crate) listen: ListenAddress,
     /// TLS certificates of the server and its clients.
     pub(crate) tls: TlsConfig,

@@ -7,7 +7,7 @@ use std::{
 
 use figment::{
     Figment,
-    error::{Actual, Kind},
+    error::Kind,
     providers::{Env, Format, Toml},
     value::UncasedStr,
 };
@@ -65,24 +65,6 @@ fn environment() -> Env {
     Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
 }
 
-/// Returns the message for an invalid setting.
-pub(super) fn mistake(error: &figment::Error) -> String {
-    let mut setting = name_within("", &error.path);
-    if let Kind::UnknownField(..) = &error.kind
-        && let Some(variable) = set_variable(&setting)
-    {
-        return format!("unknown environment variable {variable}; {VARIABLES}");
-    }
-    if let Kind::MissingField(field) = &error.kind {
-        setting = joined(&setting, field);
-    }
-    let (what, source) = (in_words(&error.kind), source_of(&setting));
-    if setting.is_empty() {
-        return what;
-    }
-    format!("{setting}: {what}{source}")
-}
-
 /// Returns the source of a setting that does not come from the file.
 pub(super) fn source_of(setting: &str) -> String {
     set_variable(setting).map_or_else(String::new, |variable| {
@@ -91,70 +73,20 @@ pub(super) fn source_of(setting: &str) -> String {
 }
 
 /// Returns the environment variable that overrides a setting, if it is set. Names are case-insensitive.
-fn set_variable(setting: &str) -> Option<String> {
+pub(super) fn set_variable(setting: &str) -> Option<String> {
     let variable = variable(setting);
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.find(|name| name.eq_ignore_ascii_case(&variable))
 }
 
-/// Describes the error, without the value, which may be a secret.
+/// Describes an error that the schema does not detect, without the value, which may be a secret.
 pub(crate) fn in_words(kind: &Kind) -> String {
     match kind {
-        Kind::InvalidType(found, expected) => {
-            let expected = expected_type(expected);
-            match found_type(found) {
-                Some(found) => format!("must be {expected}, not {found}"),
-                None => format!("must be {expected}"),
-            }
-        }
-        Kind::InvalidValue(_, expected) => format!("must be {}", expected_value(expected)),
-        Kind::InvalidLength(_, expected) => format!("must have {expected}"),
-        Kind::MissingField(_) => "is missing".to_owned(),
-        Kind::UnknownField(_, expected) if !expected.is_empty() => {
-            format!("unknown setting; expected one of {}", expected.join(", "))
-        }
-        Kind::UnknownField(..) => "unknown setting".to_owned(),
+        Kind::InvalidType(_, expected)
+        | Kind::InvalidValue(_, expected)
+        | Kind::InvalidLength(_, expected) => format!("must be {expected}"),
         Kind::UnknownVariant(_, expected) => format!("must be one of {}", expected.join(", ")),
         other => other.to_string(),
-    }
-}
-
-/// Returns the TOML name of a type that `serde` expected.
-fn expected_type(expected: &str) -> &str {
-    match expected {
-        "a boolean" => "true or false",
-        "a map" => "a section",
-        "a nonzero usize" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
-        "a sequence" => "a list",
-        "a string" | "path string" | "string" | "variant identifier" => "text",
-        other if other.starts_with("enum ") => "text",
-        other if other.starts_with("struct ") => "a section",
-        other => other,
-    }
-}
-
-/// Returns the range of a number that `serde` expected.
-fn expected_value(expected: &str) -> &str {
-    match expected {
-        "a nonzero usize" => "a whole number of at least 1",
-        "u8" => "a whole number from 0 to 255",
-        "u16" => "a whole number from 0 to 65535",
-        "u32" => "a whole number from 0 to 4294967295",
-        "u64" | "usize" => "a whole number of at least 0",
-        other => other,
-    }
-}
-
-/// Returns the TOML name of a value's type, if TOML has the type.
-fn found_type(found: &Actual) -> Option<&'static str> {
-    match found {
-        Actual::Bool(_) => Some("true or false"),
-        Actual::Unsigned(_) | Actual::Signed(_) => Some("a whole number"),
-        Actual::Float(_) => Some("a floating-point number"),
-        Actual::Char(_) | Actual::Str(_) => Some("text"),
-        Actual::Seq => Some("a list"),
-        Actual::Map => Some("a section"),
-        _ => None,
     }
 }
 
@@ -186,7 +118,3 @@ pub(crate) fn name_within(section: &str, path: &[String]) -> String {
 
 /// The prefix of the client's variables, after `KEYWRIGHT_`. No section's name may start with it.
 const CLIENT_PREFIX: &str = "client_";
-
-/// The hint in errors about unknown environment variables.
-const VARIABLES: &str =
-    "a variable whose name begins with KEYWRIGHT_ must name a setting, as KEYWRIGHT_SECTION__NAME";

@@ -211,20 +211,6 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-impl JsonSchema for ListenAddress {
-    fn schema_name() -> Cow<'static, str> {
-        "ListenAddress".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string"})
-    }
-}
-
 /// The location of a secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SecretSource<'a> {

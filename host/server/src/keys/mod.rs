@@ -1,6 +1,5 @@
 //! Builds a key ring from the configured secrets and the key records in the database.
 
-mod records;
 mod shared;
 
 use std::{collections::HashSet, error::Error, sync::Arc, time::Duration};
@@ -12,8 +11,8 @@ use keywright_storage::{Database, SqlEncryptionKeyRepository};
 use uuid::Uuid;
 
 use crate::{config::EncryptionConfig, started::StartupError};
-use records::{records_of, row_of};
 pub(crate) use shared::SharedKeyRing;
+use shared::{records_of, row_of};
 
 /// Recognizes the configured keys by their records. If the active key has no record, stores one or waits for another
 /// server to do so.
@@ -99,7 +98,6 @@ impl RecognizedKeys {
         Ok(keys)
     }
 
-    /// Returns the status of the key with this id in the configuration.
     pub(crate) fn status(&self, key_id: Uuid) -> KeyStatus {
         self.recognition.key_ring_to_read().status(key_id)
     }

@@ -22,17 +22,18 @@ use keywright_core::{
 };
 use keywright_crypto::{
     ComparisonError, ConfiguredKeys, DerivationError, ENCRYPTIONS_PER_KEY_MAX,
-    ENCRYPTIONS_PER_KEY_WARNED, KeyRing, Recognition,
+    ENCRYPTIONS_PER_KEY_WARNED, KeyDerivation, KeyRecord, KeyRing, PasswordDerivation, Recognition,
 };
-use keywright_storage::SqlEncryptionKeyRepository;
+use keywright_storage::{EncryptionKeyRow, SqlEncryptionKeyRepository};
 use tokio::{runtime::Handle, sync::Mutex, task};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::records::records_of;
-use crate::background::{PANIC_PAUSE, catch_panic};
+use crate::{
+    background::{PANIC_PAUSE, catch_panic},
+    started::StartupError,
+};
 
-/// The key ring of a running server.
 pub(crate) struct SharedKeyRing {
     configured: Arc<ConfiguredKeys>,
     repository: SqlEncryptionKeyRepository,
@@ -295,7 +296,58 @@ impl EncryptionMeter {
     }
 }
 
-/// The interval between checks for new records.
+/// A stored key record is malformed.
+#[derive(Debug, thiserror::Error)]
+#[error("the record of the encryption key {0} is malformed, or was created by a newer release")]
+pub(super) struct RowMalformedError(Uuid);
+
+pub(super) fn records_of(rows: Vec<EncryptionKeyRow>) -> Result<Vec<KeyRecord>, RowMalformedError> {
+    rows.into_iter().map(record_of).collect()
+}
+
+pub(super) fn row_of(record: KeyRecord) -> EncryptionKeyRow {
+    let (provider, derivation, wrapped_key) = match record.derivation {
+        KeyDerivation::Password(PasswordDerivation { salt, iterations }) => {
+            (PASSWORD, Some((salt, iterations)), None)
+        }
+        KeyDerivation::Raw => (RAW, None, None),
+        KeyDerivation::Wrapped(wrapped_key) => (KMS, None, Some(wrapped_key)),
+    };
+    EncryptionKeyRow {
+        id: record.id,
+        provider: provider.to_owned(),
+        derivation,
+        wrapped_key,
+        canary_nonce: record.canary_nonce,
+        canary_ciphertext: record.canary_ciphertext,
+        created_at: record.created_at,
+    }
+}
+
+fn record_of(row: EncryptionKeyRow) -> Result<KeyRecord, RowMalformedError> {
+    let derivation = match (row.provider.as_str(), row.derivation, row.wrapped_key) {
+        (PASSWORD, Some((salt, iterations)), None) => {
+            KeyDerivation::Password(PasswordDerivation { salt, iterations })
+        }
+        (RAW, None, None) => KeyDerivation::Raw,
+        (KMS, None, Some(wrapped_key)) => KeyDerivation::Wrapped(wrapped_key),
+        _ => return Err(RowMalformedError(row.id)),
+    };
+    Ok(KeyRecord {
+        id: row.id,
+        derivation,
+        canary_nonce: row.canary_nonce,
+        canary_ciphertext: row.canary_ciphertext,
+        created_at: row.created_at,
+    })
+}
+
+impl From<RowMalformedError> for StartupError {
+    fn from(malformed: RowMalformedError) -> Self {
+        Self::new(malformed.to_string())
+    }
+}
+
 const RECORDS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The pause after a key management plugin failed to respond.
@@ -305,3 +357,8 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// shutdown, so the first one is small.
 const RESERVED_FIRST: u64 = 1_024;
 const RESERVED_MAX: u64 = 65_536;
+
+/// The names of the providers in records.
+const KMS: &str = "kms";
+const PASSWORD: &str = "password";
+const RAW: &str = "raw";

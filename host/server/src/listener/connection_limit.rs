@@ -49,7 +49,6 @@ impl ConnectionLimit {
         Arc::clone(&self.free).try_acquire_owned().ok().map(Slot)
     }
 
-    /// Waits for a free slot.
     pub(super) async fn wait_for_slot(&self) -> Option<Slot> {
         Arc::clone(&self.free).acquire_owned().await.ok().map(Slot)
     }

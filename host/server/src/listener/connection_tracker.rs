@@ -118,7 +118,6 @@ impl TrackedStream {
         }
     }
 
-    /// Returns the underlying stream.
     pub(super) fn stream(&self) -> &TcpStream {
         &self.stream
     }

@@ -14,14 +14,14 @@ mod timeouts;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use keywright_api::{Connection, Pipeline};
-use tokio::{net::TcpStream, sync::watch, time::timeout};
+use tokio::{net::TcpStream, signal::unix::SignalKind, sync::watch, time::timeout};
 use tokio_rustls::server::TlsStream;
 
 use self::{
     connection_limit::{ConnectionLimit, Slot, UsedSlot},
     connection_tracker::{ConnectionTracker, TrackedStream},
     protocol::Protocols,
-    shutdown::{Ended, RequestExecutor, ShutdownSignals, Stage, shutdown_started},
+    shutdown::{Ended, RequestExecutor, Stage, shutdown_started},
     timeouts::Timeouts,
 };
 use crate::{
@@ -44,7 +44,8 @@ pub(crate) async fn serve(
     let config = &config.server;
     process::raise_open_file_limit(config.connections_max.count(), database_connections_max);
     let listeners = bound.listen()?;
-    let mut shutdown = ShutdownSignals::new()?;
+    let mut terminate = process::signals(SignalKind::terminate())?;
+    let mut interrupt = process::signals(SignalKind::interrupt())?;
     app.start().await?;
     let connections = Connections::new(app.tls, app.pipeline, config);
     for address in listeners.addresses() {
@@ -58,7 +59,8 @@ pub(crate) async fn serve(
 
     loop {
         tokio::select! {
-            () = shutdown.received() => break,
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
             () = connections.accept_one(&listeners) => {}
         }
     }
@@ -77,7 +79,6 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// The open connections.
 struct Connections {
     limit: ConnectionLimit,
     stage: watch::Sender<Stage>,

@@ -1,11 +1,10 @@
-//! Closes connections at their timeouts and at shutdown, and receives the signals that shut the server down.
+//! Closes connections at their timeouts and at shutdown.
 
 use std::{pin::pin, time::Duration};
 
 use hyper::rt::Executor;
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::{
-    signal::unix::{Signal as SignalStream, SignalKind, signal},
     sync::watch,
     time::{Instant, sleep_until},
 };
@@ -14,7 +13,6 @@ use super::{
     connection_tracker::ConnectionTracker,
     timeouts::{Decision, Timeouts},
 };
-use crate::started::StartupError;
 
 /// The stage of the listener, sent to all connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,31 +106,6 @@ where
                 _ = future => {}
             }
         });
-    }
-}
-
-/// The signals that shut the server down.
-pub(super) struct ShutdownSignals {
-    terminate: SignalStream,
-    interrupt: SignalStream,
-}
-
-impl ShutdownSignals {
-    pub(super) fn new() -> Result<Self, StartupError> {
-        let listen = |kind| {
-            signal(kind).map_err(|cause| StartupError::while_doing("listening for signals", cause))
-        };
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-        })
-    }
-
-    pub(super) async fn received(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
     }
 }
 

@@ -13,7 +13,6 @@ pub(super) struct Timeouts {
     pub(super) idle: Duration,
     /// The time in which the client accepts no data of a response, even if it receives other data or sends requests.
     pub(super) write: Duration,
-    /// The lifetime of the connection.
     pub(super) connection: Duration,
 }
 
@@ -28,7 +27,6 @@ pub(super) enum Decision {
     Abort(&'static str),
 }
 
-/// The state of one connection.
 pub(super) struct ConnectionState {
     opened_at: Instant,
     is_http1: bool,
@@ -38,7 +36,6 @@ pub(super) struct ConnectionState {
     /// Incomplete responses by number, each with the time when the client last accepted its data.
     responses: HashMap<u64, Instant>,
     responses_begun: u64,
-    /// The start of the last request.
     last_request_at: Instant,
     /// The end of the last request or response, or the time when the connection became ready.
     idle_since: Instant,

@@ -64,7 +64,6 @@ impl RetentionOutcome {
     }
 }
 
-/// Counts deleted versions.
 pub(crate) fn retention_versions_deleted(count: u64) {
     counter!(VERSIONS_DELETED).increment(count);
 }

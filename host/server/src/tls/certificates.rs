@@ -38,7 +38,6 @@ pub(crate) fn read_certificates(
     Ok(certificates)
 }
 
-/// Reads the private key of a PEM file.
 pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, StartupError> {
     PrivateKeyDer::from_pem_file(path)
         .map_err(|cause| StartupError::file("reading the TLS private key", path, cause))

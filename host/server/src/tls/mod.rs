@@ -40,7 +40,6 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the files.
     pub(crate) fn load(files: &TlsConfig) -> Result<Self, StartupError> {
         Ok(Self {
             files: files.clone(),

@@ -6,8 +6,6 @@ mod group_commit;
 mod pool;
 mod postgres;
 mod readers;
-mod retry;
-mod server_health;
 mod sqlite;
 mod transaction;
 mod writer;
@@ -17,10 +15,9 @@ use std::{ops::ControlFlow, sync::Arc};
 use keywright_core::ports::{Receive, RepositoryError};
 
 pub use pool::PoolOccupancy;
-pub(crate) use pool::{Engine, Queued, WaitCounter};
+pub(crate) use pool::{Engine, Queued, ServerHealth, WaitCounter};
 pub(crate) use postgres::{PostgresConnections, PostgresTarget};
 pub(crate) use readers::SqliteReaders;
-pub(crate) use server_health::ServerHealth;
 pub(crate) use sqlite::{FileWatch, SqliteConnection, SqliteFile, SqliteSettings};
 pub(crate) use transaction::{Ended, Transaction};
 #[cfg(test)]
@@ -41,7 +38,6 @@ pub(crate) struct Pools {
     pub(crate) watch: Option<Arc<FileWatch>>,
 }
 
-/// Connections that read.
 #[derive(Clone)]
 pub(crate) enum Connections {
     Postgres(PostgresConnections),
@@ -56,7 +52,6 @@ impl Connections {
         }
     }
 
-    /// Runs a statement and returns all its rows.
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
@@ -67,7 +62,6 @@ impl Connections {
         }
     }
 
-    /// Runs a statement and decodes all its rows.
     pub(crate) async fn decode_all<T: Decoded>(
         &self,
         statement: Statement,
@@ -190,12 +184,12 @@ mod tests {
     }
 
     /// Opens a pool of one connection to a file in this folder.
-    fn one_reader(folder: &TempDir, wait_max: Duration) -> SqliteReaders {
-        readers(folder, 1, wait_max)
+    async fn one_reader(folder: &TempDir, wait_max: Duration) -> SqliteReaders {
+        readers(folder, 1, wait_max).await
     }
 
     /// As [`one_reader`], with another number of connections.
-    fn readers(folder: &TempDir, connections_max: u32, wait_max: Duration) -> SqliteReaders {
+    async fn readers(folder: &TempDir, connections_max: u32, wait_max: Duration) -> SqliteReaders {
         let settings = SqliteSettings {
             path: folder.path().join("test.sqlite"),
             is_read_only: true,
@@ -203,7 +197,9 @@ mod tests {
             cache_kibibytes_max: 2_000,
         };
         std::fs::File::create(&settings.path).unwrap();
-        SqliteReaders::open(SqliteFile::unwatched(settings), connections_max, wait_max).unwrap()
+        let opening =
+            SqliteReaders::open(SqliteFile::unwatched(settings), connections_max, wait_max);
+        opening.await.unwrap()
     }
 
     fn is_unavailable<T>(outcome: &Result<T, RepositoryError>) -> bool {
@@ -213,7 +209,7 @@ mod tests {
     #[tokio::test]
     async fn check_outs_are_limited_and_refused_after_closing() {
         let folder = tempfile::tempdir().unwrap();
-        let readers = one_reader(&folder, Duration::from_millis(50));
+        let readers = one_reader(&folder, Duration::from_millis(50)).await;
         let first = readers.check_out().await.unwrap();
         let outcome = readers.check_out().await;
         assert!(matches!(outcome, Err(sqlx::Error::PoolTimedOut)));
@@ -227,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn occupancy_counts_connections_in_use_and_reads_that_wait() {
         let folder = tempfile::tempdir().unwrap();
-        let readers = one_reader(&folder, LONG);
+        let readers = one_reader(&folder, LONG).await;
         let occupancy = |in_use, idle, waiting| PoolOccupancy {
             connections_max: 1,
             in_use,
@@ -247,7 +243,7 @@ mod tests {
     #[tokio::test]
     async fn dropping_a_long_read_interrupts_it() {
         let folder = tempfile::tempdir().unwrap();
-        let connections = Connections::Sqlite(one_reader(&folder, LONG));
+        let connections = Connections::Sqlite(one_reader(&folder, LONG).await);
         for pause in [Duration::ZERO, Duration::from_millis(50)] {
             let reading = connections.fetch_all(statement(ENDLESS));
             assert!(tokio::time::timeout(pause, reading).await.is_err());
@@ -259,7 +255,7 @@ mod tests {
     #[tokio::test]
     async fn long_reads_leave_a_connection_to_point_reads() {
         let folder = tempfile::tempdir().unwrap();
-        let file = Connections::Sqlite(readers(&folder, 2, LONG));
+        let file = Connections::Sqlite(readers(&folder, 2, LONG).await);
         Box::pin(point_reads_pass(&file, ENDLESS)).await;
         if let Some((_, server)) = connections_to_postgres(2, LONG).await {
             let server = Connections::Postgres(server.reading());
@@ -293,7 +289,7 @@ mod tests {
     #[tokio::test]
     async fn rows_arrive_in_order_until_the_receiver_breaks_off() {
         let folder = tempfile::tempdir().unwrap();
-        let connections = Connections::Sqlite(one_reader(&folder, LONG));
+        let connections = Connections::Sqlite(one_reader(&folder, LONG).await);
         let counting = |end| {
             format!(
                 "with recursive n (i) as (select 1 union all select i + 1 from n {end}) select i from n"
@@ -318,7 +314,7 @@ mod tests {
     #[tokio::test]
     async fn a_snapshot_lasts_until_its_reads_end() {
         let folder = tempfile::tempdir().unwrap();
-        let readers = one_reader(&folder, LONG);
+        let readers = one_reader(&folder, LONG).await;
         let writer = SqliteConnection::open(&SqliteSettings {
             path: folder.path().join("test.sqlite"),
             is_read_only: false,
@@ -349,7 +345,7 @@ mod tests {
     #[tokio::test]
     async fn parameters_are_bound_by_their_numbers() {
         let folder = tempfile::tempdir().unwrap();
-        let connections = Connections::Sqlite(one_reader(&folder, LONG));
+        let connections = Connections::Sqlite(one_reader(&folder, LONG).await);
         let query = statement("select $2 as second, $1 as first, $2 as again").short();
         let query = query.bind("one").bind("two");
         let row = connections.fetch_optional(query).await.unwrap().unwrap();

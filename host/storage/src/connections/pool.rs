@@ -1,19 +1,25 @@
-//! Shared parts of the pools of both engines: their occupancy, the limit on long reads, and queued work.
+//! Parts that several kinds of connections share: the occupancy of a pool, the limit on long reads, queued work, retries after
+//! conflicts, and the health of a PostgreSQL server.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
+use deadpool::{Status, managed::PoolError};
 use keywright_core::ports::RepositoryError;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::timeout,
 };
 
-use crate::failure::repository_failure;
+use crate::failure::{is_conflict, repository_failure};
 
-/// A database engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     /// PostgreSQL, or a database that accepts the same SQL.
@@ -32,6 +38,28 @@ pub struct PoolOccupancy {
     pub idle: usize,
     /// Callers that wait for a connection.
     pub waiting: usize,
+}
+
+impl PoolOccupancy {
+    /// Returns the occupancy of a pool with this status. Long reads wait before they check out a connection.
+    pub(super) fn of(status: Status, long_reads: Option<&LongReads>) -> Self {
+        Self {
+            connections_max: status.max_size,
+            in_use: status.size.saturating_sub(status.available),
+            idle: status.available,
+            waiting: status.waiting + long_reads.map_or(0, LongReads::waiting),
+        }
+    }
+}
+
+pub(super) fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
+    match error {
+        PoolError::Backend(error) => error,
+        PoolError::Closed => sqlx::Error::PoolClosed,
+        PoolError::Timeout(_) | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+            sqlx::Error::PoolTimedOut
+        }
+    }
 }
 
 /// The connections that long reads may use at a time. The others remain available to point reads.
@@ -138,3 +166,209 @@ impl<W> Drop for Queued<W> {
 
 /// Long reads may use the number of connections divided by this.
 const POOL_DIVISOR: usize = 2;
+
+/// The retries of one operation after conflicts with other transactions.
+pub(super) struct Retries<'r> {
+    counter: &'r AtomicU64,
+    wait_max: Duration,
+    begun: Instant,
+    is_retried: bool,
+    pause_max: Duration,
+}
+
+impl<'r> Retries<'r> {
+    /// Allows retries for `wait_max`, and counts each of them in `counter`.
+    pub(super) fn new(counter: &'r AtomicU64, wait_max: Duration) -> Self {
+        Self {
+            counter,
+            wait_max,
+            begun: Instant::now(),
+            is_retried: false,
+            pause_max: PAUSE_FIRST,
+        }
+    }
+
+    /// Returns whether to retry after this failure. If so, first waits for the backoff. The first retry is always allowed, even
+    /// if the operation took longer than `wait_max`.
+    pub(super) async fn should_retry(&mut self, failure: &RepositoryError) -> bool {
+        let is_in_time = !self.is_retried || self.begun.elapsed() < self.wait_max;
+        let should_retry = is_conflict(failure) && is_in_time;
+        if should_retry {
+            self.is_retried = true;
+            self.counter.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(random_pause(self.pause_max)).await;
+            self.pause_max = (2 * self.pause_max).min(PAUSE_MAX);
+        }
+        should_retry
+    }
+}
+
+/// Returns a random pause, so that two conflicting transactions do not conflict again. It need not be unpredictable.
+fn random_pause(pause_max: Duration) -> Duration {
+    let random = RandomState::new().hash_one(());
+    let microseconds_max = u64::try_from(pause_max.as_micros()).unwrap_or(u64::MAX);
+    Duration::from_micros(random % microseconds_max.max(1))
+}
+
+/// The maximum backoff before the first retry. It doubles with each retry, up to [`PAUSE_MAX`].
+const PAUSE_FIRST: Duration = Duration::from_millis(2);
+const PAUSE_MAX: Duration = Duration::from_millis(64);
+
+/// The observed state of a server, shared by all pools of connections to it.
+#[derive(Clone, Default)]
+pub(crate) struct ServerHealth {
+    state: Arc<Mutex<HealthState>>,
+}
+
+#[derive(Default)]
+struct HealthState {
+    /// When a connection was last found dead or could not be opened.
+    suspect_since: Option<Instant>,
+    /// Connections that were opened before this moment are retired, because a write was refused then.
+    retired_before: Option<Instant>,
+    /// A later refusal, less than [`RETIREMENT_INTERVAL_MIN`] after `retired_before`. Replaces it after the interval.
+    next_retirement: Option<Instant>,
+}
+
+impl ServerHealth {
+    /// Marks all idle connections as suspect.
+    pub(super) fn suspect_idle(&self) {
+        self.state().suspect_idle(Instant::now());
+    }
+
+    /// Returns whether a connection that was last used this long ago needs a health check.
+    pub(super) fn needs_check(&self, last_used: Duration) -> bool {
+        self.state().needs_check(last_used, Instant::now())
+    }
+
+    /// Retires all open connections, because another server may be the primary now. At most once per
+    /// [`RETIREMENT_INTERVAL_MIN`], in case reconnecting does not help.
+    pub(super) fn retire_older(&self) {
+        self.state().retire_older(Instant::now());
+    }
+
+    /// Returns whether a connection that was opened this long ago is retired.
+    pub(super) fn retires(&self, age: Duration) -> bool {
+        self.state().retires(age, Instant::now())
+    }
+
+    fn state(&self) -> MutexGuard<'_, HealthState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HealthState {
+    fn suspect_idle(&mut self, now: Instant) {
+        self.suspect_since = Some(now);
+    }
+
+    fn needs_check(&self, last_used: Duration, now: Instant) -> bool {
+        is_before(self.suspect_since, last_used, now) || last_used > UNCHECKED_IDLE_MAX
+    }
+
+    fn retire_older(&mut self, now: Instant) {
+        self.next_retirement = Some(now);
+        self.apply_next_retirement(now);
+    }
+
+    /// Applies a later refusal once the interval is over.
+    fn apply_next_retirement(&mut self, now: Instant) {
+        let is_recent = |since| now.saturating_duration_since(since) < RETIREMENT_INTERVAL_MIN;
+        if !self.retired_before.is_some_and(is_recent) {
+            self.retired_before = self.next_retirement.take().or(self.retired_before);
+        }
+    }
+
+    fn retires(&mut self, age: Duration, now: Instant) -> bool {
+        self.apply_next_retirement(now);
+        is_before(self.retired_before, age, now) || age > AGE_MAX
+    }
+}
+
+/// Returns whether an event this long ago happened before the moment.
+fn is_before(moment: Option<Instant>, ago: Duration, now: Instant) -> bool {
+    moment.is_some_and(|moment| ago > now.saturating_duration_since(moment))
+}
+
+/// The longest time that a connection may be idle without a health check.
+const UNCHECKED_IDLE_MAX: Duration = Duration::from_secs(1);
+
+/// The maximum age of a connection. A connection that only reads would never notice that its server became a standby.
+const AGE_MAX: Duration = Duration::from_mins(10);
+
+/// The shortest interval between two retirements of all connections.
+const RETIREMENT_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::sequence_behind;
+
+    #[tokio::test]
+    async fn conflicts_are_retried_until_the_time_is_over() {
+        let wait_max = Duration::from_mins(1);
+        let counter = AtomicU64::new(0);
+        let mut retries = Retries::new(&counter, wait_max);
+        assert!(retries.should_retry(&sequence_behind()).await);
+        assert!(retries.should_retry(&sequence_behind()).await);
+        let other = RepositoryError::Unavailable("no response".into());
+        assert!(!retries.should_retry(&other).await);
+        retries.begun = Instant::now().checked_sub(wait_max).unwrap();
+        assert!(!retries.should_retry(&sequence_behind()).await);
+        assert_eq!(counter.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn a_long_operation_is_retried_once() {
+        let counter = AtomicU64::new(0);
+        let mut retries = Retries::new(&counter, Duration::ZERO);
+        assert!(retries.should_retry(&sequence_behind()).await);
+        assert!(!retries.should_retry(&sequence_behind()).await);
+    }
+
+    const INSTANT: Duration = Duration::from_nanos(1);
+
+    #[test]
+    fn suspect_and_long_idle_connections_need_a_health_check() {
+        let health = ServerHealth::default();
+        let now = Instant::now();
+        let needs_check = |last_used| health.clone().state().needs_check(last_used, now);
+        assert!(!needs_check(UNCHECKED_IDLE_MAX));
+        assert!(needs_check(UNCHECKED_IDLE_MAX + INSTANT));
+        health.state().suspect_idle(now);
+        assert!(needs_check(UNCHECKED_IDLE_MAX));
+        assert!(needs_check(INSTANT));
+        assert!(!needs_check(Duration::ZERO));
+    }
+
+    #[test]
+    fn old_connections_and_those_before_a_refused_write_are_retired() {
+        let health = ServerHealth::default();
+        let begun = Instant::now();
+        let retires = |age, now| health.clone().state().retires(age, now);
+        assert!(!retires(AGE_MAX, begun));
+        assert!(retires(AGE_MAX + INSTANT, begun));
+        health.state().retire_older(begun);
+        assert!(retires(AGE_MAX, begun));
+        assert!(retires(INSTANT, begun));
+        assert!(!retires(Duration::ZERO, begun));
+    }
+
+    #[test]
+    fn a_second_refused_write_retires_connections_after_the_interval() {
+        let mut state = HealthState::default();
+        let first = Instant::now();
+        let again = first + RETIREMENT_INTERVAL_MIN.saturating_sub(INSTANT);
+        state.retire_older(first);
+        state.retire_older(again);
+        // A connection that was opened in between.
+        let opened = first + INSTANT;
+        assert!(!state.retires(again - opened, again));
+        assert_eq!(state.retired_before, Some(first));
+        let later = first + RETIREMENT_INTERVAL_MIN;
+        assert!(state.retires(later - opened, later));
+        assert_eq!(state.retired_before, Some(again));
+        assert_eq!(state.next_retirement, None);
+        assert!(!state.retires(later - again, later));
+    }
+}

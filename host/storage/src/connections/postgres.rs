@@ -18,7 +18,7 @@ use std::{
 
 use deadpool::{
     Runtime,
-    managed::{Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult},
+    managed::{Manager, Metrics, Object, Pool, QueueMode, RecycleError, RecycleResult},
 };
 use futures_util::TryStreamExt;
 use keywright_core::ports::RepositoryError;
@@ -28,11 +28,7 @@ use sqlx::{
 };
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
-use super::{
-    pool::{LongReads, PoolOccupancy},
-    retry::Retries,
-    server_health::ServerHealth,
-};
+use super::pool::{LongReads, PoolOccupancy, Retries, ServerHealth, into_sqlx};
 use crate::{
     failure::{is_read_only, is_unavailable, repository_failure},
     row::Row,
@@ -94,7 +90,6 @@ impl PostgresConnections {
         }
     }
 
-    /// Runs a statement and returns all its rows.
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
@@ -173,7 +168,6 @@ impl PostgresConnections {
         }
     }
 
-    /// Returns the counter of retries.
     pub(super) fn retries_counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.retries)
     }
@@ -203,14 +197,7 @@ impl PostgresConnections {
     }
 
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
-        let status = self.pool.status();
-        let long_reads = self.long_reads.as_ref();
-        PoolOccupancy {
-            connections_max: status.max_size,
-            in_use: status.size.saturating_sub(status.available),
-            idle: status.available,
-            waiting: status.waiting + long_reads.map_or(0, LongReads::waiting),
-        }
+        PoolOccupancy::of(self.pool.status(), self.long_reads.as_ref())
     }
 
     /// Refuses new check-outs, waits for connections in use (at most as long as a caller waits), and closes all connections.
@@ -331,16 +318,6 @@ impl Manager for Opener {
     }
 }
 
-fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
-    match error {
-        PoolError::Backend(error) => error,
-        PoolError::Closed => sqlx::Error::PoolClosed,
-        PoolError::Timeout(_) | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
-            sqlx::Error::PoolTimedOut
-        }
-    }
-}
-
 /// The state in which the last use left a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionState {
@@ -400,7 +377,6 @@ impl PostgresTarget {
 }
 
 impl PostgresConnection {
-    /// Runs a statement and returns its rows and the number of rows that it changed.
     pub(super) async fn run(
         &mut self,
         statement: &Statement,

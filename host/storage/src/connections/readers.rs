@@ -9,22 +9,22 @@ use std::{
     ops::ControlFlow,
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use deadpool::{
+    Runtime,
+    managed::{Manager, Metrics, Object, Pool, QueueMode, RecycleResult},
+};
 use futures_util::future::{Either, select};
 use keywright_core::ports::RepositoryError;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-    task::spawn_blocking,
-    time::timeout,
-};
+use tokio::{sync::mpsc, task::spawn_blocking, time::timeout};
 
 use super::{
-    pool::{LongReads, PoolOccupancy, WaitCounter},
+    pool::{LongReads, PoolOccupancy, into_sqlx},
     sqlite::{SqliteConnection, SqliteFile},
 };
 use crate::{
@@ -36,43 +36,52 @@ use crate::{
 /// Connections that read a SQLite file: opened on demand, up to a maximum number.
 #[derive(Clone)]
 pub(crate) struct SqliteReaders {
-    shared: Arc<Shared>,
+    pool: Pool<Opener>,
+    wait_max: Duration,
+    long_reads: LongReads,
 }
 
-struct Shared {
-    file: SqliteFile,
-    connections_max: usize,
-    wait_max: Duration,
-    slots: Arc<Semaphore>,
-    /// The connections that are not checked out. The most recently used connection is last: it has the most useful cache.
-    idle: Mutex<Vec<SqliteConnection>>,
-    waiting: WaitCounter,
-    long_reads: LongReads,
+struct Opener(SqliteFile);
+
+impl Manager for Opener {
+    type Type = SqliteConnection;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> sqlx::Result<SqliteConnection> {
+        let file = self.0.clone();
+        let opening = spawn_blocking(move || file.connect());
+        let opened = opening.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
+        opened.set_wait_max(Duration::ZERO)?;
+        Ok(opened)
+    }
+
+    async fn recycle(&self, _: &mut SqliteConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
+        Ok(())
+    }
 }
 
 impl SqliteReaders {
     /// Opens the first connection, to find out whether the file can be opened.
     ///
     /// A read waits for at most `wait_max`, both for a free connection and for a lock of another process.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         file: SqliteFile,
         connections_max: u32,
         wait_max: Duration,
     ) -> sqlx::Result<Self> {
-        let first = file.connect()?;
-        first.set_wait_max(Duration::ZERO)?;
-        let connections_max = connections_max as usize;
-        let shared = Shared {
-            file,
-            connections_max,
-            wait_max,
-            slots: Arc::new(Semaphore::new(connections_max)),
-            idle: Mutex::new(vec![first]),
-            waiting: WaitCounter::default(),
-            long_reads: LongReads::for_pool(connections_max),
-        };
+        let pool = Pool::builder(Opener(file))
+            .max_size(connections_max as usize)
+            .wait_timeout(Some(wait_max))
+            // The connection that was used last has the most useful cache.
+            .queue_mode(QueueMode::Lifo)
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| sqlx::Error::Configuration(error.into()))?;
+        drop(pool.get().await.map_err(into_sqlx)?);
         Ok(Self {
-            shared: Arc::new(shared),
+            pool,
+            wait_max,
+            long_reads: LongReads::for_pool(connections_max as usize),
         })
     }
 
@@ -89,7 +98,7 @@ impl SqliteReaders {
         loop {
             let mut reader = self.check_out().await.map_err(repository_failure)?;
             match reader.run(&mut read) {
-                Err(error) if is_busy(&error) && begun.elapsed() < self.shared.wait_max => {
+                Err(error) if is_busy(&error) && begun.elapsed() < self.wait_max => {
                     drop(reader);
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
@@ -127,15 +136,15 @@ impl SqliteReaders {
         &self,
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T> + Send + 'static,
     ) -> Result<T, RepositoryError> {
-        let checking_out = timeout(self.shared.wait_max, async {
-            let permit = self.shared.long_reads.acquire().await?;
+        let checking_out = timeout(self.wait_max, async {
+            let permit = self.long_reads.acquire().await?;
             self.check_out().await.map(|reader| (permit, reader))
         });
         let checked_out = checking_out.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
         let (permit, mut reader) = checked_out.map_err(repository_failure)?;
         let interruption = Interruption::default();
         let is_interrupted = Arc::clone(&interruption.0);
-        let wait_max = self.shared.wait_max;
+        let wait_max = self.wait_max;
         let reading = spawn_blocking(move || {
             let _permit = permit;
             reader.run(|connection| connection.interruptible(wait_max, is_interrupted, read))
@@ -178,84 +187,28 @@ impl SqliteReaders {
     }
 
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
-        let Shared {
-            connections_max,
-            slots,
-            waiting,
-            long_reads,
-            ..
-        } = self.shared.as_ref();
-        PoolOccupancy {
-            connections_max: *connections_max,
-            in_use: connections_max.saturating_sub(slots.available_permits()),
-            idle: self.shared.idle().len(),
-            waiting: waiting.count() + long_reads.waiting(),
-        }
+        PoolOccupancy::of(self.pool.status(), Some(&self.long_reads))
     }
 
     /// Refuses new check-outs, waits for connections in use (at most as long as a read waits), and closes all connections.
     pub(crate) async fn close(&self) {
         let begun = Instant::now();
-        self.shared.slots.close();
-        self.shared.long_reads.close();
-        loop {
-            self.shared.idle().clear();
-            let occupancy = self.occupancy();
-            if occupancy.in_use == 0 || begun.elapsed() > self.shared.wait_max {
-                return;
-            }
+        self.pool.close();
+        self.long_reads.close();
+        while self.pool.status().size > 0 && begun.elapsed() < self.wait_max {
             tokio::time::sleep(CLOSING_PAUSE).await;
         }
     }
 
     pub(super) async fn check_out(&self) -> sqlx::Result<Reader> {
-        self.shared.file.require_in_place()?;
-        let slots = &self.shared.slots;
-        let slot = match Arc::clone(slots).try_acquire_owned() {
-            Ok(slot) => slot,
-            Err(_) => self.wait_for_slot().await?,
-        };
-        let idle = self.shared.idle().pop();
-        let connection = if let Some(connection) = idle {
-            connection
-        } else {
-            let file = self.shared.file.clone();
-            let opening = spawn_blocking(move || file.connect());
-            let opened = opening.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
-            opened.set_wait_max(Duration::ZERO)?;
-            opened
-        };
-        Ok(Reader {
-            connection: Some(connection),
-            shared: Arc::clone(&self.shared),
-            _slot: slot,
-        })
-    }
-
-    async fn wait_for_slot(&self) -> sqlx::Result<OwnedSemaphorePermit> {
-        let _waiting = self.shared.waiting.enter();
-        let acquiring = Arc::clone(&self.shared.slots).acquire_owned();
-        match timeout(self.shared.wait_max, acquiring).await {
-            Ok(Ok(slot)) => Ok(slot),
-            Ok(Err(_)) => Err(sqlx::Error::PoolClosed),
-            Err(_) => Err(sqlx::Error::PoolTimedOut),
-        }
+        self.pool.manager().0.require_in_place()?;
+        let connection = self.pool.get().await.map_err(into_sqlx)?;
+        Ok(Reader(Some(connection)))
     }
 }
 
-impl Shared {
-    fn idle(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A checked-out connection. Dropping it returns it.
-pub(super) struct Reader {
-    /// `None` once it has failed, so that it is not used again.
-    connection: Option<SqliteConnection>,
-    shared: Arc<Shared>,
-    _slot: OwnedSemaphorePermit,
-}
+/// A checked-out connection. Dropping it returns it. `None` once it has failed, so that it is not used again.
+pub(super) struct Reader(Option<Object<Opener>>);
 
 impl Reader {
     /// Reads with the connection. Closes it after a failure that it may have caused.
@@ -263,25 +216,14 @@ impl Reader {
         &mut self,
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T>,
     ) -> sqlx::Result<T> {
-        let connection = self.connection.as_ref();
-        let outcome = read(connection.ok_or(sqlx::Error::WorkerCrashed)?);
+        let outcome = read(self.0.as_ref().ok_or(sqlx::Error::WorkerCrashed)?);
         if let Err(error) = &outcome
             && is_unavailable(error)
             && !is_busy(error)
         {
-            self.connection = None;
+            drop(self.0.take().map(Object::take));
         }
         outcome
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take()
-            && !self.shared.slots.is_closed()
-        {
-            self.shared.idle().push(connection);
-        }
     }
 }
 

@@ -265,7 +265,6 @@ impl SqliteConnection {
         self.connection.execute_batch(sql).map_err(into_sqlx)
     }
 
-    /// Runs a statement and returns all its rows.
     pub(crate) fn fetch_all(&self, statement: &Statement) -> sqlx::Result<Vec<Row>> {
         let mut rows = Vec::new();
         let mut receive = |row| {
@@ -293,7 +292,6 @@ impl SqliteConnection {
         fetched.map(|_| self.connection.changes())
     }
 
-    /// Runs a statement and decodes all its rows.
     pub(crate) fn decode_all<T: Decoded>(
         &self,
         statement: &Statement,
@@ -439,7 +437,6 @@ fn into_sqlx(error: rusqlite::Error) -> sqlx::Error {
     }
 }
 
-/// An error that SQLite reported.
 #[derive(Debug)]
 struct SqliteError {
     /// The extended result code.

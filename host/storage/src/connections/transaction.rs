@@ -59,7 +59,6 @@ enum Inner {
 }
 
 impl Transaction {
-    /// Begins a transaction on a PostgreSQL connection.
     pub(super) async fn begin(
         connection: CheckedOutConnection,
         isolation: Isolation,
@@ -92,7 +91,6 @@ impl Transaction {
         }
     }
 
-    /// Runs a statement and returns all its rows.
     pub(crate) async fn fetch_all(
         &mut self,
         statement: Statement,
@@ -108,7 +106,6 @@ impl Transaction {
         self.recorded(rows)
     }
 
-    /// Runs a statement and decodes all its rows.
     pub(crate) async fn decode_all<T: Decoded>(
         &mut self,
         statement: Statement,

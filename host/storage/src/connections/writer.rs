@@ -17,9 +17,8 @@ use uuid::Uuid;
 
 use super::{
     group_commit::{GroupCommit, GroupLimits},
-    pool::PoolOccupancy,
+    pool::{PoolOccupancy, Retries},
     postgres::PostgresConnections,
-    retry::Retries,
     sqlite::SqliteFile,
     transaction::{Ended, Isolation, Transaction},
 };
@@ -300,7 +299,6 @@ async fn probe(writer: Writer) {
 const GROUP_LENGTH_MAX: usize = 128;
 const GROUP_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// The interval between probes.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Changes a row that no other statement reads, to write to the disk. No background task uses its name.

@@ -1,101 +1,13 @@
 //! Listing certificates, and finding the credentials that a CA signed.
 
-use chrono::{DateTime, TimeDelta};
 use keywright_core::{
     certificate::CertificateFacts,
-    credential::{
-        CredentialName, IssuerVersion, ListedCertificate, LookupName, StoredVersion,
-        VersionAttributes,
-    },
+    credential::{CredentialName, IssuerVersion, LookupName, StoredVersion, VersionAttributes},
     ports::{CredentialRepository, NewVersion, SignedName, SignedTypes, VersionSelection},
 };
 use uuid::Uuid;
 
 use crate::support::{Fixture, at, facts, version};
-
-#[tokio::test]
-async fn certificates_and_their_versions_are_listed_newest_first() {
-    let fixture = Fixture::new().await;
-    let a1 = fixture.append("/a", "certificate", 9).await;
-    let b1 = fixture.append("/B", "certificate", 8).await;
-    fixture.append("/p", "password", 7).await;
-    let a2 = fixture.append_transitional("/A", 1).await;
-    let listed = fixture.certificates(SignedTypes::Certificates).await;
-    let ids: Vec<(&str, Vec<Uuid>)> = listed
-        .iter()
-        .map(|certificate| (certificate.name.as_str(), version_ids(certificate)))
-        .collect();
-    assert_eq!(ids, [("/a", vec![a2, a1]), ("/B", vec![b1])]);
-    assert_eq!(listed[0].id, fixture.all("/a").await[0].credential_id);
-    let by_name = by_name(&fixture, "A", SignedTypes::Certificates).await;
-    assert_eq!(by_name.as_ref(), Some(&listed[0]));
-}
-
-async fn by_name(fixture: &Fixture, name: &str, types: SignedTypes) -> Option<ListedCertificate> {
-    let name = LookupName::new(name);
-    let found = fixture.credentials.certificate(&name, types).await;
-    found.unwrap()
-}
-
-#[tokio::test]
-async fn other_types_are_listed_if_their_newest_version_has_a_certificate() {
-    let fixture = Fixture::new().await;
-    fixture.append_certificate("/c", false, 1, 9).await;
-    let svid = |name: &str, facts| {
-        let mut svid = version(&fixture, name, "svid", 1);
-        svid.attributes.certificate = Some(facts);
-        svid
-    };
-    fixture.write(svid("/set", facts(5))).await;
-    sign_as(&fixture, "/old", "svid", "/root").await;
-    fixture.write(svid("/emptied", facts(5))).await;
-    sign_as(&fixture, "/emptied", "svid", "/root").await;
-    fixture.append("/emptied", "svid", 2).await;
-    fixture.append("/p", "password", 3).await;
-    let ancient = CertificateFacts {
-        expires_at: DateTime::UNIX_EPOCH - TimeDelta::days(1),
-        ..facts(5)
-    };
-    fixture.write(svid("/ancient", ancient)).await;
-    fixture.write(svid("/set", facts(5))).await;
-    let listed = fixture.certificates(SignedTypes::All).await;
-    let found: Vec<_> = listed
-        .iter()
-        .map(|listed| {
-            let credential_type = listed.credential_type.as_str();
-            (listed.name.as_str(), credential_type, listed.versions.len())
-        })
-        .collect();
-    assert_eq!(
-        found,
-        [
-            ("/set", "svid", 2),
-            ("/ancient", "svid", 1),
-            ("/old", "svid", 1),
-            ("/c", "certificate", 1)
-        ]
-    );
-    assert_eq!(listed[0].versions[0].facts, Some(facts(5)));
-    assert_eq!(listed[2].versions[0].facts, None);
-    for listed in &listed {
-        let name = listed.name.as_str();
-        let found = by_name(&fixture, name, SignedTypes::All).await;
-        assert_eq!(found.as_ref(), Some(listed));
-    }
-    for (name, types) in [
-        ("/p", SignedTypes::All),
-        ("/emptied", SignedTypes::All),
-        ("/absent", SignedTypes::All),
-        ("/set", SignedTypes::Certificates),
-        ("/p", SignedTypes::Certificates),
-    ] {
-        assert_eq!(by_name(&fixture, name, types).await, None, "{name}");
-    }
-    assert_eq!(
-        fixture.certificates(SignedTypes::Certificates).await.len(),
-        1
-    );
-}
 
 #[tokio::test]
 async fn a_listed_version_has_all_columns_of_its_row() {
@@ -202,14 +114,6 @@ async fn versions_by_credential_equal_versions_by_name() {
     assert!(unknown.await.unwrap().is_empty());
 }
 
-fn version_ids(certificate: &ListedCertificate) -> Vec<Uuid> {
-    certificate
-        .versions
-        .iter()
-        .map(|version| version.id)
-        .collect()
-}
-
 #[tokio::test]
 async fn certificates_are_counted_by_the_expiry_of_the_newest_version() {
     let fixture = Fixture::new().await;
@@ -241,35 +145,6 @@ async fn certificates_are_counted_by_the_expiry_of_the_newest_version() {
             ("svid", [0, 1, 0, 0, 0, 0])
         ]
     );
-}
-
-#[tokio::test]
-async fn only_certificates_are_found_by_the_id_of_their_credential() {
-    let fixture = Fixture::new().await;
-    for (name, credential_type) in [("/A", "certificate"), ("/p", "password")] {
-        fixture.append(name, credential_type, 1).await;
-    }
-    let id = async |name: &str| fixture.all(name).await.remove(0).credential_id;
-    for (id, name) in [
-        (id("/a").await, Some("/A")),
-        (id("/p").await, None),
-        (Uuid::nil(), None),
-    ] {
-        let found = fixture.credentials.name_of_certificate(id).await.unwrap();
-        assert_eq!(found.as_ref().map(CredentialName::as_str), name);
-    }
-}
-
-#[tokio::test]
-async fn a_name_keeps_the_casing_of_its_first_writer() {
-    let fixture = Fixture::new().await;
-    fixture.append("/Team/Key", "password", 1).await;
-    fixture.append("/TEAM/KEY", "password", 2).await;
-    for (requested, name) in [("/team/key", Some("/Team/Key")), ("/team", None)] {
-        let requested = LookupName::new(requested);
-        let found = fixture.credentials.stored_name(&requested).await.unwrap();
-        assert_eq!(found.as_ref().map(CredentialName::as_str), name);
-    }
 }
 
 /// Adds a certificate that this credential signed.
@@ -306,45 +181,6 @@ async fn sign_as(fixture: &Fixture, name: &str, credential_type: &str, signer: &
         .await;
 }
 
-/// Adds a set version that names a CA and has no certificate.
-async fn set_without_certificate(fixture: &Fixture, name: &str, signer: &str) {
-    fixture
-        .write(NewVersion {
-            attributes: VersionAttributes {
-                is_generated: Some(false),
-                signed_by: Some(CredentialName::parse(signer).unwrap()),
-                ..VersionAttributes::default()
-            },
-            ..version(fixture, name, "certificate", 1)
-        })
-        .await;
-}
-
-#[tokio::test]
-async fn versions_set_without_a_certificate_do_not_count() {
-    let fixture = Fixture::new().await;
-    set_without_certificate(&fixture, "/without", "/root").await;
-    sign(&fixture, "/emptied", "/root").await;
-    set_without_certificate(&fixture, "/emptied", "/root").await;
-    set_without_certificate(&fixture, "/filled", "/root").await;
-    sign(&fixture, "/filled", "/other").await;
-    sign(&fixture, "/signed", "/root").await;
-    for types in [SignedTypes::Certificates, SignedTypes::All] {
-        let found = newest_of_types(&fixture, &["/root"], types, 10).await;
-        assert_eq!(names(&found), ["/signed"]);
-    }
-    let root = LookupName::new("/root");
-    let signs = fixture.credentials.certificates_signed_by(&root);
-    let mut signs: Vec<_> = signs
-        .await
-        .unwrap()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    signs.sort();
-    assert_eq!(signs, ["/emptied", "/signed"]);
-}
-
 async fn newest_signed_by(
     fixture: &Fixture,
     signers: &[&str],
@@ -372,36 +208,6 @@ fn names(versions: &[StoredVersion]) -> Vec<&str> {
         .iter()
         .map(|version| version.name.as_str())
         .collect()
-}
-
-#[tokio::test]
-async fn any_version_counts_and_the_newest_is_returned() {
-    let fixture = Fixture::new().await;
-    sign(&fixture, "/Old", "/root").await;
-    sign(&fixture, "/Old", "/other").await;
-    sign(&fixture, "/Twice", "/Root").await;
-    sign(&fixture, "/Twice", "/ROOT").await;
-    sign(&fixture, "/elsewhere", "/other").await;
-    fixture.append("/unsigned", "certificate", 1).await;
-    let found = newest_signed_by(&fixture, &["rOOt"], 10).await;
-    assert_eq!(names(&found), ["/Old", "/Twice"]);
-    for version in &found {
-        let newest = fixture.all(version.name.as_str()).await.remove(0);
-        assert_eq!(format!("{version:?}"), format!("{newest:?}"));
-    }
-}
-
-#[tokio::test]
-async fn each_certificate_of_several_signers_is_found_once() {
-    let fixture = Fixture::new().await;
-    sign(&fixture, "/c", "/one").await;
-    sign(&fixture, "/b", "/two").await;
-    sign(&fixture, "/a", "/one").await;
-    sign(&fixture, "/a", "/two").await;
-    let found = newest_signed_by(&fixture, &["/two", "/none", "/one"], 10).await;
-    assert_eq!(names(&found), ["/c", "/b", "/a"]);
-    assert_eq!(newest_signed_by(&fixture, &[], 10).await.len(), 0);
-    assert_eq!(newest_signed_by(&fixture, &["/none"], 10).await.len(), 0);
 }
 
 #[tokio::test]

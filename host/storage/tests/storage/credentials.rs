@@ -1,7 +1,5 @@
 //! Appending and reading versions, and reading their sizes.
 
-use std::collections::HashSet;
-
 use crate::support::{Fixture, at, facts, version};
 use keywright_core::{
     credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity, VersionAttributes},
@@ -63,28 +61,6 @@ async fn a_version_is_read_as_it_was_appended() {
 }
 
 #[tokio::test]
-async fn lookup_ignores_case_and_keeps_the_first_casing() {
-    let fixture = Fixture::new().await;
-    fixture.append("/Team/Key", "value", 1).await;
-    fixture.append("/TEAM/KEY", "value", 2).await;
-    let versions = fixture.all("/team/key").await;
-    assert_eq!(versions.len(), 2);
-    assert!(
-        versions
-            .iter()
-            .all(|version| version.name.as_str() == "/Team/Key")
-    );
-    assert_eq!(
-        versions
-            .iter()
-            .map(|version| version.credential_id)
-            .collect::<HashSet<_>>()
-            .len(),
-        1
-    );
-}
-
-#[tokio::test]
 async fn versions_with_equal_or_earlier_times_are_sorted_by_sequence() {
     let fixture = Fixture::new().await;
     let mut ids = Vec::new();
@@ -127,20 +103,6 @@ async fn no_versions_are_found_for_zero_or_an_unknown_name() {
             .unwrap();
         assert!(versions.is_empty(), "{name} {selection:?}");
     }
-}
-
-#[tokio::test]
-async fn current_versions_are_the_newest_and_the_transitional_one() {
-    let fixture = Fixture::new().await;
-    let only = fixture.append_transitional("/only", 1).await;
-    assert_eq!(fixture.current("/only").await, [only]);
-
-    let _older = fixture.append("/c", "certificate", 1).await;
-    let in_use = fixture.append("/c", "certificate", 2).await;
-    let transitional = fixture.append_transitional("/c", 3).await;
-    assert_eq!(fixture.current("/c").await, [in_use, transitional]);
-    let newer = fixture.append("/c", "certificate", 4).await;
-    assert_eq!(fixture.current("/c").await, [newer, transitional]);
 }
 
 #[tokio::test]
@@ -210,26 +172,6 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
 }
 
 #[tokio::test]
-async fn newest_by_names_finds_each_existing_name_once() {
-    let fixture = Fixture::new().await;
-    fixture.append("/a", "json", 1).await;
-    let newest_a = fixture.append("/a", "json", 2).await;
-    let newest_b = fixture.append("/b", "json", 3).await;
-    let names = ["/A", "/b", "/absent", "/a"].map(LookupName::new);
-    let found = fixture.credentials.newest_by_names(&names).await.unwrap();
-    let ids: HashSet<Uuid> = found.iter().map(|version| version.id).collect();
-    assert_eq!((found.len(), ids), (2, HashSet::from([newest_a, newest_b])));
-    assert!(
-        fixture
-            .credentials
-            .newest_by_names(&[])
-            .await
-            .unwrap()
-            .is_empty()
-    );
-}
-
-#[tokio::test]
 async fn appending_checks_the_type_before_the_condition() {
     let fixture = Fixture::new().await;
     let first = fixture.append("/a", "value", 1).await;
@@ -274,15 +216,6 @@ async fn appending_checks_the_type_before_the_condition() {
         .unwrap();
     assert!(matches!(outcome, Appended::Changed));
     assert!(fixture.all("/absent").await.is_empty());
-}
-
-#[tokio::test]
-async fn versions_are_stored_after_reopening() {
-    let fixture = Fixture::new().await;
-    let id = fixture.append("/a", "value", 1).await;
-    fixture.database.close().await;
-    let reopened = Fixture::open(fixture.location).await;
-    assert_eq!(reopened.all("/a").await[0].id, id);
 }
 
 #[tokio::test]
@@ -343,28 +276,4 @@ async fn the_size_counts_only_the_selected_versions() {
     let nothing = CredentialKey::Id(Uuid::nil());
     let size = fixture.credentials.size_of_versions(nothing, 1).await;
     assert_eq!(size.unwrap(), VersionsSize::default());
-}
-
-#[tokio::test]
-async fn the_newest_sizes_have_the_stored_names() {
-    let fixture = Fixture::new().await;
-    fixture.append("/It", "password", 1).await;
-    let names = [LookupName::new("/iT"), LookupName::new("/absent")];
-    let sizes = fixture.credentials.newest_sizes_by_names(&names).await;
-    let sizes = sizes.unwrap();
-    let stored = &fixture.all("/It").await[0];
-    assert_eq!(sizes.len(), 1);
-    assert_eq!(sizes[0].name, stored.name);
-    assert_eq!(sizes[0].ciphertext_bytes, stored.envelope.ciphertext.len());
-}
-
-impl Fixture {
-    async fn current(&self, name: &str) -> Vec<Uuid> {
-        let versions = self
-            .credentials
-            .versions_by_name(&LookupName::new(name), VersionSelection::Current)
-            .await
-            .unwrap();
-        versions.iter().map(|version| version.id).collect()
-    }
 }

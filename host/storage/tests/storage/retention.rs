@@ -1,7 +1,7 @@
 //! Tests which versions exceed the limits of a policy, and which of these are not deleted.
 
 use keywright_core::{
-    credential::{CredentialName, IssuerVersion, LookupName, StoredVersion, VersionAttributes},
+    credential::{CredentialName, LookupName, StoredVersion, VersionAttributes},
     ports::{
         Additions, CredentialRepository, NewVersion, RetentionRepository, TransitionalVersion,
     },
@@ -11,59 +11,10 @@ use uuid::Uuid;
 
 use crate::support::{Fixture, at, facts, version};
 
-const NEWEST_ALONE: RetentionThreshold = newest(1);
-
-const fn newest(versions_max: u32) -> RetentionThreshold {
-    RetentionThreshold {
-        versions_max: Some(versions_max),
-        created_before: None,
-    }
-}
-
-fn created_before_time(milliseconds: i64) -> RetentionThreshold {
-    RetentionThreshold {
-        versions_max: None,
-        created_before: Some(at(milliseconds)),
-    }
-}
-
-fn everything() -> NameRange {
-    NameRange {
-        from: "/".to_owned(),
-        before: "0".to_owned(),
-    }
-}
-
-#[tokio::test]
-async fn only_versions_beyond_the_maximum_number_are_deletable() {
-    let fixture = Fixture::new().await;
-    let ids = fixture.append_many("/a", 4).await;
-    for (versions_max, deletable) in [(1, 3), (2, 2), (3, 1), (4, 0), (5, 0), (10_000, 0)] {
-        let found = fixture.deletable("/a", newest(versions_max)).await;
-        assert_eq!(found, ids[..deletable], "{versions_max}");
-        assert_eq!(
-            fixture.exceeding(newest(versions_max)).await.is_empty(),
-            deletable == 0,
-            "{versions_max}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn versions_beyond_the_age_are_deletable_except_the_newest() {
-    let fixture = Fixture::new().await;
-    let ids = fixture.append_many("/a", 3).await;
-    for (before, deletable) in [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (1_000, 2)] {
-        let threshold = created_before_time(before);
-        let found = fixture.deletable("/a", threshold).await;
-        assert_eq!(found, ids[..deletable], "{before}");
-        assert_eq!(
-            fixture.exceeding(threshold).await.is_empty(),
-            deletable == 0,
-            "{before}"
-        );
-    }
-}
+const NEWEST_ALONE: RetentionThreshold = RetentionThreshold {
+    versions_max: Some(1),
+    created_before: None,
+};
 
 #[tokio::test]
 async fn exceeding_either_limit_is_enough() {
@@ -80,49 +31,11 @@ async fn exceeding_either_limit_is_enough() {
 }
 
 #[tokio::test]
-async fn the_transitional_and_the_active_version_are_kept() {
-    let fixture = Fixture::new().await;
-    let one = fixture.append_certificate("/c", false, 1, 100).await;
-    let two = fixture.append_certificate("/c", false, 2, 100).await;
-    let three = fixture.append_certificate("/c", false, 3, 100).await;
-    let id = fixture.all("/c").await[0].credential_id;
-    for (transitional, deletable) in [
-        (None, vec![one, two]),
-        (Some(one), vec![two]),
-        (Some(two), vec![one]),
-        // Then the second one is active.
-        (Some(three), vec![one]),
-    ] {
-        let to = transitional.map_or(TransitionalVersion::None, TransitionalVersion::Id);
-        let moving = fixture
-            .credentials
-            .move_transitional(id, to, Additions::default());
-        moving.await.unwrap();
-        let found = fixture.deletable("/c", NEWEST_ALONE).await;
-        assert_eq!(found, deletable, "{transitional:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_version_is_kept_while_a_version_that_it_signed_exists() {
-    let fixture = Fixture::new().await;
-    let old = fixture.append_certificate("/ca", false, 1, 100).await;
-    fixture.append_certificate("/ca", false, 2, 100).await;
-    fixture.append_signed("/leaf", "/ca", Some(old), 3).await;
-    assert!(fixture.deletable("/ca", NEWEST_ALONE).await.is_empty());
-    fixture.append_signed("/leaf", "/ca", None, 4).await;
-    assert!(fixture.deletable("/ca", NEWEST_ALONE).await.is_empty());
-    let leaf = fixture.deletable("/leaf", NEWEST_ALONE).await;
-    assert_eq!(fixture.delete("/leaf", NEWEST_ALONE, &leaf).await, leaf);
-    assert_eq!(fixture.deletable("/ca", NEWEST_ALONE).await, [old]);
-}
-
-#[tokio::test]
 async fn the_newest_version_signed_by_each_ca_is_kept() {
     let fixture = Fixture::new().await;
     let mut ids = Vec::new();
     for (number, signer) in (1..).zip(["/one", "/two", "/ONE", "/two", "/three", "/three"]) {
-        let id = fixture.append_signed("/leaf", signer, None, number).await;
+        let id = fixture.append_signed("/leaf", signer, number).await;
         ids.push(id);
     }
     let found = fixture.deletable("/leaf", NEWEST_ALONE).await;
@@ -259,33 +172,17 @@ impl Fixture {
         ids
     }
 
-    async fn append_signed(
-        &self,
-        name: &str,
-        signer: &str,
-        issuer: Option<Uuid>,
-        milliseconds: i64,
-    ) -> Uuid {
+    async fn append_signed(&self, name: &str, signer: &str, milliseconds: i64) -> Uuid {
         let new = version(self, name, "certificate", milliseconds);
         self.write(NewVersion {
             attributes: VersionAttributes {
                 certificate: Some(facts(100)),
                 signed_by: Some(CredentialName::parse(signer).unwrap()),
-                issuer: issuer.map(|version_id| IssuerVersion {
-                    version_id: Some(version_id),
-                    expires_at: at(100),
-                }),
                 ..VersionAttributes::default()
             },
             ..new
         })
         .await
-    }
-
-    async fn exceeding(&self, threshold: RetentionThreshold) -> Vec<String> {
-        let page = self.credentials.page(&everything(), threshold, 100).await;
-        let exceeding = page.unwrap().exceeding.into_iter();
-        exceeding.map(|found| found.name.to_string()).collect()
     }
 
     async fn deletable(&self, name: &str, threshold: RetentionThreshold) -> Vec<Uuid> {

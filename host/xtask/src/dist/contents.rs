@@ -17,26 +17,20 @@ use crate::{
 
 /// The generated files of an archive.
 pub(super) struct Parts<'a> {
-    /// The program.
     pub(super) program: &'a Path,
-    /// The folder with the components.
     pub(super) components: &'a Path,
-    /// The bill of materials.
     pub(super) bill: Vec<u8>,
-    /// The licences.
     pub(super) licences: Vec<u8>,
     /// The manual pages and the completions.
     pub(super) shell: Vec<ArchivedFile>,
 }
 
-/// One file of an archive.
 #[derive(Clone, Debug)]
 pub(super) struct ArchivedFile {
     /// The path below the archive's folder.
     pub(super) path: String,
     /// Whether the file is executable.
     pub(super) is_program: bool,
-    /// The contents.
     pub(super) bytes: Vec<u8>,
 }
 

@@ -2,13 +2,13 @@
 //! 1.5 (ECMA-424), and their licences, each text once.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     fmt::Write,
     fs,
-    path::PathBuf,
     process::Command,
 };
 
+use cargo_metadata::{DependencyKind, MetadataCommand, NodeDep, Package, PackageId};
 use serde_json::{Value, json};
 
 use super::contents::digest;
@@ -19,36 +19,12 @@ use crate::{
 
 /// Programs or plugins, and every package that is compiled into them.
 pub(super) struct Graph {
-    roots: BTreeSet<String>,
-    packages: BTreeMap<String, Package>,
-    /// The dependencies of each package, by id.
-    edges: BTreeMap<String, BTreeSet<String>>,
-}
-
-/// One package.
-#[derive(Clone, Debug)]
-pub(super) struct Package {
-    /// The name.
-    pub(super) name: String,
-    /// The version.
-    pub(super) version: String,
-    /// The licence as an SPDX expression, if declared.
-    pub(super) licence: Option<String>,
-    /// Whether the package comes from a registry, and not from this workspace.
-    pub(super) is_foreign: bool,
-    /// The folder.
-    pub(super) folder: PathBuf,
-}
-
-impl Package {
-    /// The unique id.
-    pub(super) fn reference(&self) -> String {
-        format!("{}@{}", self.name, self.version)
-    }
+    roots: BTreeSet<PackageId>,
+    packages: BTreeMap<PackageId, Package>,
+    edges: BTreeMap<PackageId, BTreeSet<PackageId>>,
 }
 
 impl Graph {
-    /// Reads the graph of the program, on this system.
     pub(super) fn of_program(system: &str) -> Result<Self, StepError> {
         Self::of(&[PROGRAM_PACKAGE.to_owned()], system)
     }
@@ -59,39 +35,40 @@ impl Graph {
     }
 
     fn of(names: &[String], system: &str) -> Result<Self, StepError> {
-        let metadata = metadata(system)?;
-        let all: BTreeMap<_, _> = items(&metadata, "packages")
-            .filter_map(|package| Some((text(package, "id")?, package_of(package)?)))
+        let metadata = MetadataCommand::new()
+            .current_dir(step::workspace())
+            .other_options(["--locked", "--filter-platform", system].map(str::to_owned))
+            .exec()
+            .map_err(|cause| StepError::new("reading the packages", cause))?;
+        let nodes = metadata.resolve.into_iter().flat_map(|all| all.nodes);
+        let needed: BTreeMap<_, _> = nodes
+            .map(|node| (node.id, compiled_in(node.deps)))
             .collect();
-        let resolve = metadata.get("resolve").unwrap_or(&Value::Null);
-        let needed: BTreeMap<_, _> = items(resolve, "nodes")
-            .filter_map(|node| Some((text(node, "id")?, compiled_in(node))))
-            .collect();
-        let roots = all
-            .iter()
-            .filter(|(_, package)| !package.is_foreign && names.contains(&package.name))
-            .map(|(id, _)| id.clone());
-        let roots: BTreeSet<_> = roots.collect();
-
+        let is_root = |package: &&Package| {
+            !is_foreign(package) && names.iter().any(|name| name == package.name.as_str())
+        };
+        let roots = metadata.packages.iter().filter(is_root);
+        let roots: BTreeSet<_> = roots.map(|package| package.id.clone()).collect();
         let mut waiting: Vec<_> = roots.iter().cloned().collect();
-        let (mut packages, mut edges) = (BTreeMap::new(), BTreeMap::new());
+        let mut edges = BTreeMap::new();
         while let Some(id) = waiting.pop() {
-            if edges.contains_key(&id) {
-                continue;
+            if let Entry::Vacant(edge) = edges.entry(id) {
+                let needed = needed.get(edge.key()).cloned().unwrap_or_default();
+                waiting.extend(needed.iter().cloned());
+                edge.insert(needed);
             }
-            let needed = needed.get(&id).cloned().unwrap_or_default();
-            waiting.extend(needed.iter().cloned());
-            packages.extend(all.get(&id).map(|package| (id.clone(), package.clone())));
-            edges.insert(id, needed);
         }
+        let packages = metadata.packages.into_iter();
+        let packages = packages.filter(|package| edges.contains_key(&package.id));
         Ok(Self {
+            packages: packages
+                .map(|package| (package.id.clone(), package))
+                .collect(),
             roots,
-            packages,
             edges,
         })
     }
 
-    /// Returns the root packages.
     pub(super) fn roots(&self) -> impl Iterator<Item = &Package> {
         self.roots.iter().filter_map(|id| self.packages.get(id))
     }
@@ -104,7 +81,6 @@ impl Graph {
             .map(|(_, package)| package)
     }
 
-    /// Returns the dependencies of each package.
     pub(super) fn edges(&self) -> impl Iterator<Item = (&Package, Vec<&Package>)> {
         self.edges.iter().filter_map(|(id, needed)| {
             let needed = needed.iter().filter_map(|id| self.packages.get(id));
@@ -112,55 +88,37 @@ impl Graph {
         })
     }
 
-    /// Returns the released version.
     pub(super) fn version_of_program(&self) -> Result<String, StepError> {
         let mut roots = self.roots();
-        let version = roots.next().map(|package| package.version.clone());
+        let version = roots.next().map(|package| package.version.to_string());
         version.ok_or_else(|| StepError(format!("there is no package {PROGRAM_PACKAGE}")))
     }
 }
 
-fn package_of(package: &Value) -> Option<Package> {
-    let manifest = PathBuf::from(text(package, "manifest_path")?);
-    Some(Package {
-        name: text(package, "name")?,
-        version: text(package, "version")?,
-        // Old manifests write `MIT/Apache-2.0`.
-        licence: text(package, "license").map(|licence| licence.replace('/', " OR ")),
-        is_foreign: package.get("source").is_some_and(Value::is_string),
-        folder: manifest.parent()?.to_owned(),
-    })
-}
-
 /// Returns the ids of a package's normal dependencies, without build and development dependencies.
-fn compiled_in(node: &Value) -> BTreeSet<String> {
-    let dependencies = items(node, "deps").filter(|dependency| {
-        let mut kinds = items(dependency, "dep_kinds");
-        kinds.any(|kind| kind.get("kind").is_some_and(Value::is_null))
-    });
-    dependencies
-        .filter_map(|dependency| text(dependency, "pkg"))
-        .collect()
+fn compiled_in(dependencies: Vec<NodeDep>) -> BTreeSet<PackageId> {
+    let is_normal = |dependency: &NodeDep| {
+        let mut kinds = dependency.dep_kinds.iter();
+        kinds.any(|kind| kind.kind == DependencyKind::Normal)
+    };
+    let normal = dependencies.into_iter().filter(is_normal);
+    normal.map(|dependency| dependency.pkg).collect()
 }
 
-fn items<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
-    value
-        .get(name)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+/// Returns whether the package comes from a registry, and not from this workspace.
+fn is_foreign(package: &Package) -> bool {
+    package.source.is_some()
 }
 
-fn text(value: &Value, name: &str) -> Option<String> {
-    value.get(name)?.as_str().map(str::to_owned)
+/// Returns the unique id of a package in the bill.
+fn reference(package: &Package) -> String {
+    format!("{}@{}", package.name, package.version)
 }
 
-fn metadata(system: &str) -> Result<Value, StepError> {
-    let mut cargo = step::cargo();
-    cargo.args(["metadata", "--locked", "--format-version", "1"]);
-    let text = output(cargo.args(["--filter-platform", system]))?;
-    serde_json::from_str(&text)
-        .map_err(|cause| StepError::new("parsing the output of cargo metadata", cause))
+/// Returns the licence of a package as an SPDX expression, if declared. Old manifests write `MIT/Apache-2.0`.
+fn licence(package: &Package) -> Option<String> {
+    let declared = package.license.as_ref();
+    declared.map(|licence| licence.replace('/', " OR "))
 }
 
 const PROGRAM_PACKAGE: &str = "keywright-server";
@@ -172,7 +130,7 @@ pub(super) fn bill_of_materials(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>
     let program = roots.next();
     let parts = graphs.iter().flat_map(|graph| graph.parts());
     let parts: BTreeMap<_, _> = parts
-        .map(|package| (package.reference(), component(package, "library")))
+        .map(|package| (reference(package), component(package, "library")))
         .collect();
     let components: Vec<_> = roots.chain(parts.into_values()).collect();
     let mut bill = json!({
@@ -197,17 +155,17 @@ pub(super) fn bill_of_materials(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>
 fn component(package: &Package, kind: &str) -> Value {
     let mut component = json!({
         "type": kind,
-        "bom-ref": package.reference(),
+        "bom-ref": reference(package),
         "name": package.name,
-        "version": package.version,
+        "version": package.version.to_string(),
     });
     if let Value::Object(fields) = &mut component {
-        if let Some(licence) = &package.licence {
+        if let Some(licence) = licence(package) {
             fields.insert("licenses".to_owned(), json!([{"expression": licence}]));
         }
-        if package.is_foreign {
+        if is_foreign(package) {
             // Only the plus sign in names and versions must be escaped in a package URL.
-            let version = package.version.replace('+', "%2B");
+            let version = package.version.to_string().replace('+', "%2B");
             let address = format!("pkg:cargo/{}@{version}", package.name);
             fields.insert("purl".to_owned(), address.into());
         }
@@ -215,12 +173,11 @@ fn component(package: &Package, kind: &str) -> Value {
     component
 }
 
-/// Returns the dependencies of each package, merged from all graphs.
 fn dependencies(graphs: &[&Graph]) -> Value {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (package, needed) in graphs.iter().flat_map(|graph| graph.edges()) {
-        let known = all.entry(package.reference()).or_default();
-        known.extend(needed.into_iter().map(Package::reference));
+        let known = all.entry(reference(package)).or_default();
+        known.extend(needed.into_iter().map(reference));
     }
     all.into_iter()
         .map(|(package, needed)| json!({"ref": package, "dependsOn": needed}))
@@ -252,13 +209,14 @@ fn time(mtime: u64) -> Result<String, StepError> {
 pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepError> {
     let packages = graphs.iter().flat_map(|graph| graph.parts());
     let packages: BTreeMap<_, _> = packages
-        .filter(|package| package.is_foreign)
+        .filter(|package| is_foreign(package))
         .map(|package| (format!("{} {}", package.name, package.version), package))
         .collect();
     let mut text = INTRODUCTION.to_owned();
     let mut owners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for (name, package) in &packages {
-        let expression = package.licence.as_deref().unwrap_or("see its text below");
+        let expression = licence(package);
+        let expression = expression.as_deref().unwrap_or("see its text below");
         // Writing to a string does not fail.
         let _ = writeln!(text, "{name}: {expression}");
         for found in texts(package)? {
@@ -280,11 +238,11 @@ pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepError> {
 
 /// Returns the licence files next to a package's manifest, sorted by name.
 fn texts(package: &Package) -> Result<Vec<String>, StepError> {
-    let folder = &package.folder;
-    let doing = format!("reading the licences in {}", folder.display());
+    let folder = package.manifest_path.with_file_name("");
+    let doing = format!("reading the licences in {folder}");
     let failed = |cause: std::io::Error| StepError::new(&doing, cause);
     let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
+    for entry in fs::read_dir(&folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_licence = BEGINNINGS
@@ -376,7 +334,7 @@ mod tests {
         let plugins = Graph::of_plugins().unwrap();
         let text = String::from_utf8(licences(&[&plugins, &plugins]).unwrap()).unwrap();
         let (listed, texts) = text.split_once(RULE).unwrap();
-        for package in plugins.parts().filter(|package| package.is_foreign) {
+        for package in plugins.parts().filter(|package| is_foreign(package)) {
             let named = format!("{} {}: ", package.name, package.version);
             assert!(listed.contains(&named), "{named}");
         }

@@ -7,41 +7,14 @@ use x509_parser::extensions::ParsedExtension;
 
 use crate::{
     certificates::assert_signed_by,
-    external_certificates::{authority, authority_changed, authority_with, self_signed_leaf},
+    external_certificates::{authority, authority_changed, authority_with},
     given::{self, generate_certificate},
     keys::{assert_is_pem, with_certificate},
 };
 
 #[tokio::test]
-async fn an_absent_or_non_certificate_ca_is_404_and_named() {
-    let server = Server::start().await;
-    server.set("/text", "value", json!("v")).await.expect(200);
-    for ca in ["/nowhere", "/text", "/not a name"] {
-        let parameters = json!({"common_name": "leaf", "ca": ca});
-        let response = server.generate("/a", "certificate", parameters).await;
-        let error = response.expect(404).error();
-        assert!(error.contains("certificate authority"), "{ca}: {error}");
-    }
-}
-
-#[tokio::test]
-async fn a_certificate_that_is_not_a_ca_cannot_sign() {
-    let server = Server::start().await;
-    let lone = json!({"common_name": "lone", "self_sign": true});
-    given::generate(&server, "/made", "certificate", lone).await;
-    let set = self_signed_leaf("set");
-    let set = json!({"certificate": set.certificate, "private_key": set.private_key});
-    server.set("/set", "certificate", set).await.expect(200);
-    for ca in ["/made", "/set"] {
-        let parameters = json!({"common_name": "leaf", "ca": ca});
-        let response = server.generate("/a", "certificate", parameters).await;
-        response.expect(400).error();
-    }
-}
-
-#[tokio::test]
 async fn a_ca_without_its_private_key_cannot_sign() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let value = json!({"certificate": root.certificate});
     server.set("/root", "certificate", value).await.expect(200);
@@ -55,24 +28,8 @@ async fn a_ca_without_its_private_key_cannot_sign() {
 }
 
 #[tokio::test]
-async fn a_set_ca_can_sign() {
-    let server = Server::start().await;
-    let root = authority("root");
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    server.set("/root", "certificate", value).await.expect(200);
-    let parameters = json!({"common_name": "leaf", "ca": "/root"});
-    let leaf = given::generate(&server, "/leaf", "certificate", parameters).await;
-    assert_eq!(leaf["value"]["ca"], root.certificate);
-    with_certificate(&root.certificate, |root| {
-        with_certificate(leaf["value"]["certificate"].as_str().unwrap(), |leaf| {
-            assert!(leaf.verify_signature(Some(root.public_key())).is_ok());
-        });
-    });
-}
-
-#[tokio::test]
 async fn the_ca_name_matches_without_slash_and_in_any_casing() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true});
     let root = given::generate(&server, "/Path/Root", "certificate", root).await;
     let mut made = None;
@@ -87,7 +44,7 @@ async fn the_ca_name_matches_without_slash_and_in_any_casing() {
 
 #[tokio::test]
 async fn an_empty_ca_is_treated_as_absent() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for parameters in [
         json!({"common_name": "a", "ca": "", "self_sign": true}),
         json!({"common_name": "a", "ca": "", "is_ca": true}),
@@ -101,7 +58,7 @@ async fn an_empty_ca_is_treated_as_absent() {
 
 #[tokio::test]
 async fn each_certificate_of_a_chain_is_signed_by_the_ca_above() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let mut issuer: Option<String> = None;
     let mut previous: Option<String> = None;
     for name in ["root", "middle", "lower", "leaf"] {
@@ -125,7 +82,7 @@ async fn each_certificate_of_a_chain_is_signed_by_the_ca_above() {
 
 #[tokio::test]
 async fn a_leaf_may_outlive_its_ca() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "duration": 1});
     let root = given::generate(&server, "/root", "certificate", root).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 3_650});
@@ -136,7 +93,7 @@ async fn a_leaf_may_outlive_its_ca() {
 /// The server copies the subject and the key identifier from the CA's certificate, so unusual encodings are preserved.
 #[tokio::test]
 async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let key_identifier = vec![7, 6, 5, 4, 3];
     let root = authority_changed("root", |parameters| {
         let name = &mut parameters.distinguished_name;
@@ -172,7 +129,7 @@ async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
 
 #[tokio::test]
 async fn the_newest_version_of_the_ca_signs() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let newest = server.regenerate("/root").await.expect(200).json();
     let leaf = generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
@@ -181,7 +138,7 @@ async fn the_newest_version_of_the_ca_signs() {
 
 #[tokio::test]
 async fn a_ca_never_falls_back_to_an_older_version_to_sign() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let without_key = json!({"certificate": authority("root").certificate});
     given::set(&server, "/root", "certificate", without_key).await;
@@ -220,7 +177,7 @@ fn signature_algorithm(version: &Value) -> String {
 
 #[tokio::test]
 async fn each_type_has_its_own_key_and_signature_algorithm() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (key_type, bits, label, algorithm) in KEY_TYPES {
         let response = generate(&server, "/root", root(key_type)).await;
         let version = response.expect(200).json();
@@ -233,7 +190,7 @@ async fn each_type_has_its_own_key_and_signature_algorithm() {
 
 #[tokio::test]
 async fn the_cas_own_key_determines_the_signature_algorithm() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (of_root, _, _, algorithm) in KEY_TYPES {
         generate(&server, "/root", root(of_root)).await.expect(200);
         for (of_leaf, bits, ..) in KEY_TYPES {
@@ -248,7 +205,7 @@ async fn the_cas_own_key_determines_the_signature_algorithm() {
 
 #[tokio::test]
 async fn a_set_ca_of_every_key_type_signs() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (what, algorithm) in [
         ("P-256", &rcgen::PKCS_ECDSA_P256_SHA256),
         ("P-384", &rcgen::PKCS_ECDSA_P384_SHA384),
@@ -267,7 +224,7 @@ async fn a_set_ca_of_every_key_type_signs() {
 
 #[tokio::test]
 async fn an_unknown_key_type_or_an_inapplicable_length_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (parameters, parts) in [
         (json!({"key_type": "dsa"}), &["key_type", "ecdsa-p384"][..]),
         (json!({"key_type": "RSA"}), &["key_type"]),
@@ -304,7 +261,7 @@ async fn an_unknown_key_type_or_an_inapplicable_length_is_400() {
 
 #[tokio::test]
 async fn converge_compares_the_key_type_which_defaults_to_rsa() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let with = |key_type: &str| json!({"common_name": "a", "is_ca": true, "key_type": key_type});
     let plain = json!({"common_name": "a", "is_ca": true});
     for (first, then, is_kept) in [
@@ -327,7 +284,7 @@ async fn converge_compares_the_key_type_which_defaults_to_rsa() {
 
 #[tokio::test]
 async fn a_regenerated_certificate_has_the_same_key_type() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (key_type, bits, label, algorithm) in KEY_TYPES {
         let response = generate(&server, "/root", root(key_type)).await;
         let made = response.expect(200).json();
@@ -344,7 +301,7 @@ async fn a_regenerated_certificate_has_the_same_key_type() {
 
 #[tokio::test]
 async fn a_key_usage_unsuitable_for_the_key_type_is_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let of_ecdsa = ["key_encipherment", "data_encipherment"];
     let of_ed25519 = [
         "key_encipherment",

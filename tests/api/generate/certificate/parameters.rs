@@ -4,11 +4,15 @@ use keywright_harness::{Response, Server};
 use serde_json::{Value, json};
 use x509_parser::extensions::GeneralName;
 
-use crate::keys::with_certificate;
+use crate::{given::QUICK_KEY, keys::with_certificate};
 
 /// Returns parameters of a self-signed leaf, with one added or replaced.
 fn with(parameter: &str, value: Value) -> Value {
     let mut parameters = json!({"common_name": "leaf", "self_sign": true});
+    // Only keys of the type rsa have a selectable length, and allow every usage.
+    if !["key_length", "key_usage"].contains(&parameter) {
+        parameters["key_type"] = json!(QUICK_KEY);
+    }
     parameters[parameter] = value;
     parameters
 }
@@ -30,7 +34,7 @@ fn refused(response: &Response, parts: &[&str]) {
 
 #[tokio::test]
 async fn one_subject_field_is_enough_and_none_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (field, text) in [
         ("common_name", "cn"),
         ("organization", "o"),
@@ -39,7 +43,7 @@ async fn one_subject_field_is_enough_and_none_is_400() {
         ("state", "st"),
         ("country", "AT"),
     ] {
-        let parameters = json!({field: text, "self_sign": true});
+        let parameters = json!({field: text, "self_sign": true, "key_type": QUICK_KEY});
         generate(&server, parameters).await.expect(200);
         for empty in [json!(""), Value::Null] {
             let parameters = json!({field: empty, "self_sign": true});
@@ -52,7 +56,7 @@ async fn one_subject_field_is_enough_and_none_is_400() {
 
 #[tokio::test]
 async fn parameters_without_ca_is_ca_and_self_sign_are_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for parameters in [
         json!({"common_name": "leaf"}),
         json!({"common_name": "leaf", "ca": ""}),
@@ -65,7 +69,7 @@ async fn parameters_without_ca_is_ca_and_self_sign_are_400() {
 
 #[tokio::test]
 async fn ca_and_self_sign_together_are_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let response = generate(&server, json!({"common_name": "root", "is_ca": true})).await;
     response.expect(200);
     let parameters = json!({"common_name": "leaf", "ca": "/a", "self_sign": true});
@@ -74,7 +78,7 @@ async fn ca_and_self_sign_together_are_400() {
 
 #[tokio::test]
 async fn a_subject_field_one_character_over_its_limit_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (field, characters_max) in [
         ("common_name", 64),
         ("organization", 64),
@@ -98,7 +102,7 @@ async fn a_subject_field_one_character_over_its_limit_is_400() {
 
 #[tokio::test]
 async fn key_lengths_are_2048_3072_and_4096() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for key_length in [2048, 3072, 4096] {
         let response = generate(&server, with("key_length", json!(key_length)))
             .await
@@ -125,7 +129,7 @@ async fn key_lengths_are_2048_3072_and_4096() {
 
 #[tokio::test]
 async fn durations_outside_1_to_3650_days_are_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for duration in [1, 2, 3_649, 3_650] {
         let response = generate(&server, with("duration", json!(duration)))
             .await
@@ -155,7 +159,7 @@ async fn durations_outside_1_to_3650_days_are_400() {
 
 #[tokio::test]
 async fn an_unknown_usage_is_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (parameter, known) in [
         (
             "key_usage",
@@ -185,8 +189,6 @@ async fn an_unknown_usage_is_400_and_named() {
         let response = generate(&server, with(parameter, json!(known))).await;
         response.expect(200);
         for usage in known {
-            let response = generate(&server, with(parameter, json!([usage]))).await;
-            response.expect(200);
             let upper = usage.to_uppercase();
             let response = generate(&server, with(parameter, json!([known[0], upper]))).await;
             refused(&response, &[&upper]);
@@ -208,14 +210,14 @@ async fn an_unknown_usage_is_400_and_named() {
 
 #[tokio::test]
 async fn an_unknown_usage_is_reported_before_the_ca_is_looked_up() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = json!({"common_name": "leaf", "ca": "/nowhere", "key_usage": ["any_usage"]});
     refused(&generate(&server, parameters).await, &["any_usage"]);
 }
 
 #[tokio::test]
 async fn parameters_of_another_json_type_are_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for field in [
         "organization",
         "organization_unit",
@@ -239,7 +241,7 @@ async fn parameters_of_another_json_type_are_400_and_named() {
 
 async fn generate_with_names(server: &Server, alternative_names: Value) -> Response {
     let parameters = json!({
-        "common_name": "leaf", "self_sign": true, "key_type": "ecdsa-p256",
+        "common_name": "leaf", "self_sign": true, "key_type": QUICK_KEY,
         "alternative_names": alternative_names,
     });
     server
@@ -268,7 +270,7 @@ fn only_name(version: &Value) -> (&'static str, String) {
 
 #[tokio::test]
 async fn each_alternative_name_is_encoded_as_its_type() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let longest_label = "a".repeat(63);
     let longest = format!("{0}.{0}.{0}.{1}", longest_label, "d".repeat(61));
     assert_eq!(longest.len(), 253);
@@ -336,7 +338,7 @@ async fn each_alternative_name_is_encoded_as_its_type() {
 
 #[tokio::test]
 async fn an_invalid_alternative_name_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let label = "a".repeat(64);
     for name in [
         "",
@@ -350,6 +352,14 @@ async fn an_invalid_alternative_name_is_400() {
         "10.0.0",
         "a..b",
         "example.*",
+        "example.org.",
+        "*.example.org.",
+        "*",
+        "*.",
+        ".",
+        "example.рф",
+        "例え.jp",
+        "ex\u{e4}mple.org",
         "a.*.b",
         "**.example.org",
         "bücher.example",
@@ -385,7 +395,7 @@ async fn an_invalid_alternative_name_is_400() {
 
 #[tokio::test]
 async fn a_name_one_character_too_long_is_400_with_the_limit() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let label = "a".repeat(63);
     for (name, limit) in [
         (format!("{label}.{label}.{label}.{}", "d".repeat(62)), "253"),
@@ -411,7 +421,7 @@ async fn a_name_one_character_too_long_is_400_with_the_limit() {
 
 #[tokio::test]
 async fn names_of_another_json_type_are_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for wrong in [json!("example.org"), json!([1]), json!({})] {
         let response = generate_with_names(&server, wrong).await;
         let error = response.expect(400).error();

@@ -1,9 +1,8 @@
-//! Rows 6, 9, 15, 18 and 19: CAs, subjects and alternative names.
+//! Rows 6, 9 and 15: CAs and subjects.
 
-use keywright_harness::{Caller, Options, Response, Server};
+use keywright_harness::{Caller, Options, Response, ReusedServer, Server};
 use serde_json::{Value, json};
 
-use super::Openssl;
 use crate::{external_certificates, given};
 
 // Row 6: the CA that a generate names for an existing leaf.
@@ -11,8 +10,8 @@ use crate::{external_certificates, given};
 const MODES: [&str; 3] = ["no-overwrite", "converge", "overwrite"];
 
 /// Starts a server with a CA and a leaf below it.
-async fn server_with_leaf() -> Server {
-    let server = Server::start().await;
+async fn server_with_leaf() -> ReusedServer {
+    let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
     given::generate(&server, "/root", "certificate", root).await;
     let response = generate_leaf(&server, "converge", "/root").await;
@@ -43,7 +42,7 @@ async fn row_06_an_absent_ca_or_another_type_is_404_in_every_mode() {
     let server = server_with_leaf().await;
     given::set_value(&server, "/text", "v").await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
-    for ca in ["/root", "/nowhere", "/text"] {
+    for ca in ["/root", "/nowhere", "/text", "/not a name"] {
         assert_refused(&server, ca, 404, "certificate authority").await;
     }
 }
@@ -137,7 +136,7 @@ async fn bulk_regenerated(server: &Server, authority: &str) -> Value {
 
 #[tokio::test]
 async fn row_09_converge_ignores_case_and_outer_blanks_of_the_subject() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let parameters = |common_name: &str, organization: &str| {
         json!({
             "common_name": common_name, "organization": organization, "organization_unit": "Unit",
@@ -176,7 +175,7 @@ async fn row_09_converge_ignores_case_and_outer_blanks_of_the_subject() {
 
 #[tokio::test]
 async fn row_09_converge_folds_the_subject_of_a_set_certificate_too() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let made = external_certificates::self_signed_leaf("Web.Example");
     let value = json!({"certificate": made.certificate, "private_key": made.private_key});
     let set = given::set(&server, "/a", "certificate", value).await;
@@ -193,7 +192,7 @@ async fn row_09_converge_folds_the_subject_of_a_set_certificate_too() {
 
 #[tokio::test]
 async fn row_15_a_credential_without_a_certificate_counts_as_unsigned() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
     let without = given::set(
@@ -211,7 +210,7 @@ async fn row_15_a_credential_without_a_certificate_counts_as_unsigned() {
 
 #[tokio::test]
 async fn row_15_only_versions_with_a_certificate_count() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     // The newest version has no certificate to regenerate.
     given::generate_certificate(&server, "/emptied", json!({"ca": "/root"})).await;
@@ -251,82 +250,4 @@ async fn row_15_a_rotation_adds_no_version_without_a_certificate() {
     server.post(&regenerate, body).await.expect(200);
     assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
     assert_eq!(given::versions(&server, "/without").await.len(), 1);
-}
-
-// Rows 18 and 19: input that only Keywright accepts, and input that only the original server accepts.
-
-async fn generate(server: &Server, parameters: Value) -> Response {
-    server
-        .generate_in_mode("overwrite", "/a", "certificate", parameters)
-        .await
-}
-
-fn text(openssl: &Openssl, version: &Value) -> String {
-    let certificate = version["value"]["certificate"].as_str().unwrap_or_default();
-    openssl.write("certificate.pem", certificate);
-    openssl.run(&["x509", "-in", "certificate.pem", "-noout", "-text"])
-}
-
-#[tokio::test]
-async fn row_18_e_mail_and_uri_alternative_names_are_accepted() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
-    let server = Server::start().await;
-    let parameters = json!({
-        "common_name": "a", "self_sign": true, "key_type": "ed25519",
-        "alternative_names": ["ada@example.org", "spiffe://example.org/web"],
-    });
-    let version = generate(&server, parameters).await.expect(200).json();
-    let text = text(&openssl, &version);
-    assert!(
-        text.contains("email:ada@example.org, URI:spiffe://example.org/web"),
-        "{text}"
-    );
-}
-
-#[tokio::test]
-async fn row_18_ec_and_ed25519_keys_are_generated_and_set() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
-    let server = Server::start().await;
-    for (key_type, algorithm) in [
-        ("ecdsa-p256", "NIST CURVE: P-256"),
-        ("ecdsa-p384", "NIST CURVE: P-384"),
-        ("ed25519", "Public Key Algorithm: ED25519"),
-    ] {
-        let parameters = json!({"common_name": "a", "self_sign": true, "key_type": key_type});
-        let version = generate(&server, parameters).await.expect(200).json();
-        assert!(text(&openssl, &version).contains(algorithm), "{key_type}");
-        let set = server
-            .set("/set", "certificate", version["value"].clone())
-            .await;
-        assert_eq!(set.expect(200).json()["value"], version["value"]);
-    }
-}
-
-#[tokio::test]
-async fn row_19_final_dots_lone_wildcards_and_unicode_names_are_400() {
-    let server = Server::start().await;
-    for name in [
-        "example.org.",
-        "*.example.org.",
-        "*",
-        "*.",
-        "",
-        ".",
-        "bücher.example",
-        "example.рф",
-        "例え.jp",
-        "ex\u{e4}mple.org",
-    ] {
-        let parameters = json!({
-            "common_name": "a", "self_sign": true, "key_type": "ed25519",
-            "alternative_names": ["example.org", name],
-        });
-        let error = generate(&server, parameters).await.expect(400).error();
-        assert!(error.contains("alternative_names"), "{name:?}: {error}");
-    }
-    assert!(server.versions("/a").await.is_empty());
 }

@@ -64,7 +64,7 @@ async fn row_13_openssl_reads_stored_certificates_of_any_layout() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let certificate = openssl
         .authority(openssl.private_key(P256), &[])
         .certificate;
@@ -84,7 +84,7 @@ async fn row_13_openssl_reads_stored_private_keys_of_any_layout() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let key = openssl.private_key(P256);
     let public_key = openssl.public_key(&key);
     let sec1 = openssl.run(&["ec", "-in", "key.pem"]);
@@ -107,7 +107,7 @@ async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let Identity {
         certificate: first,
         private_key,
@@ -142,7 +142,7 @@ async fn row_13_a_ca_set_in_any_layout_signs() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = openssl.authority(openssl.private_key(P256), &[]);
     let layouts = sloppy(&root.certificate)
         .into_iter()
@@ -250,7 +250,7 @@ async fn generate_largest(server: &Server, name: &str, signer: &Value) -> Value 
 
 #[tokio::test]
 async fn row_14_the_largest_generated_certificates_can_be_set() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
     given::generate(&server, "/root", "certificate", root).await;
     let leaf = generate_largest(&server, "/leaf", &json!({"ca": "/root"})).await;
@@ -276,7 +276,7 @@ async fn row_14_the_largest_generated_certificates_can_be_set() {
 
     let shell = Shell::of(&server);
     shell.run(&["export", "--file", "all.yml"]).expect(0);
-    let target = Server::start().await;
+    let target = Server::reused().await;
     let file = shell.file("all.yml");
     Shell::of(&target)
         .run(&["import", file.to_str().unwrap()])
@@ -295,7 +295,7 @@ async fn row_14_the_largest_generated_certificates_can_be_set() {
 
 #[tokio::test]
 async fn row_14_a_certificate_beyond_the_limit_of_a_value_is_413() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
     let root = given::generate(&server, "/root", "certificate", root).await;
     let certificate = root["value"]["certificate"].as_str().unwrap();

@@ -54,7 +54,7 @@ async fn row_07_rsa_of_1024_to_8192_bits_is_verified_with_every_hash() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let kind =
         |bits: &str| openssl.private_key(&["RSA", "-pkeyopt", &format!("rsa_keygen_bits:{bits}")]);
     let other = openssl.authority(kind("1024"), &[]);
@@ -77,7 +77,7 @@ async fn row_07_ecdsa_on_every_curve_is_verified_with_every_hash() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for curve in ["P-256", "P-384", "P-521"] {
         let curve = format!("ec_paramgen_curve:{curve}");
         let [authority, other] = [(); 2]
@@ -93,7 +93,7 @@ async fn row_07_ed25519_is_verified() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let [authority, other] =
         [(); 2].map(|()| openssl.authority(openssl.private_key(&["ED25519"]), &[]));
     assert_verified(&server, &openssl, (&authority, &other), &[]).await;
@@ -104,7 +104,7 @@ async fn row_07_rsa_with_pss_is_verified() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let [authority, other] = [(); 2].map(|()| openssl.authority(openssl.private_key(RSA), &[]));
     for (hash, salt) in [
         ("-sha1", "0"),
@@ -131,7 +131,7 @@ async fn row_07_a_ca_with_a_key_of_another_algorithm_is_refused() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let authorities: Vec<_> = [P256, &["ED25519"], RSA]
         .map(|kind| openssl.authority(openssl.private_key(kind), &[]))
         .into();
@@ -158,7 +158,7 @@ async fn row_07_an_algorithm_that_is_not_supported_is_named() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let rsa = openssl.authority(openssl.private_key(RSA), &[]);
     let ed448 = openssl.authority(openssl.private_key(&["ED448"]), &[]);
     let pss: &[&str] = &[
@@ -197,7 +197,7 @@ async fn row_07_an_unsupported_curve_is_reported_as_unverifiable() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for curve in ["secp256k1", "brainpoolP256r1"] {
         let curve = format!("ec_paramgen_curve:{curve}");
         let authority = openssl.authority(openssl.private_key(&["EC", "-pkeyopt", &curve]), &[]);
@@ -217,7 +217,7 @@ async fn row_07_keys_beyond_the_limits_are_refused_before_computing() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let signer = openssl.authority(openssl.private_key(RSA), &[]);
     let leaf = openssl.leaf_of(&signer, &[]).certificate;
     let odd = |bytes: usize| [&[0x80][..], &vec![0x5a; bytes - 2], &[0x01]].concat();
@@ -370,7 +370,7 @@ async fn row_08_a_certificate_of_fewer_than_1024_bits_is_400() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for bits in [512, 1023] {
         let short = openssl.authority(rsa(&openssl, bits), &["-sha256"]);
         for (value, words) in [
@@ -400,7 +400,7 @@ async fn row_08_a_ca_of_1024_bits_signs() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for bits in [1024, 2047] {
         let short = openssl.authority(rsa(&openssl, bits), &[]);
         let value = json!({"certificate": short.certificate, "private_key": short.private_key});
@@ -459,7 +459,7 @@ async fn row_08_generated_keys_have_at_least_2048_bits() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (credential_type, more) in [
         ("rsa", json!({})),
         ("ssh", json!({})),

@@ -23,7 +23,7 @@ async fn refused(server: &Server, value: Value) -> String {
 
 #[tokio::test]
 async fn a_ca_that_signed_the_certificate_is_kept_unchanged() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
     let value = json!({
@@ -35,7 +35,7 @@ async fn a_ca_that_signed_the_certificate_is_kept_unchanged() {
 
 #[tokio::test]
 async fn a_ca_of_every_key_type_verifies_signatures() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for (what, algorithm) in [
         ("RSA, SHA-384", &PKCS_RSA_SHA384),
         ("RSA, SHA-512", &PKCS_RSA_SHA512),
@@ -68,7 +68,7 @@ async fn a_ca_of_every_key_type_verifies_signatures() {
 
 #[tokio::test]
 async fn a_ca_is_matched_by_its_signature_not_its_name() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
     let renamed = root.renewed_as("another name");
@@ -78,7 +78,7 @@ async fn a_ca_is_matched_by_its_signature_not_its_name() {
 
 #[tokio::test]
 async fn a_ca_that_did_not_sign_the_certificate_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let leaf = authority("root").sign_leaf("leaf");
     let namesake = authority("root");
     let value = json!({"ca": namesake.certificate, "certificate": leaf.certificate});
@@ -91,7 +91,7 @@ async fn a_ca_that_did_not_sign_the_certificate_is_400() {
 
 #[tokio::test]
 async fn a_non_ca_is_400_unless_it_is_the_certificate_itself() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let lone = self_signed_leaf("lone");
     let error = refused(&server, json!({"ca": lone.certificate})).await;
     assert!(error.contains("ca"), "{error}");
@@ -108,7 +108,7 @@ async fn a_non_ca_is_400_unless_it_is_the_certificate_itself() {
 
 #[tokio::test]
 async fn ca_name_selects_the_certificate_of_the_stored_ca() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
     let stored = json!({"certificate": root.certificate});
@@ -125,7 +125,7 @@ async fn ca_name_selects_the_certificate_of_the_stored_ca() {
 
 #[tokio::test]
 async fn a_ca_name_without_a_certificate_is_404_and_names_the_ca() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let leaf = authority("root").sign_leaf("leaf");
     server.set("/text", "value", json!("v")).await.expect(200);
     for ca_name in ["/nowhere", "/text"] {
@@ -141,7 +141,7 @@ async fn a_ca_name_without_a_certificate_is_404_and_names_the_ca() {
 
 #[tokio::test]
 async fn a_ca_name_of_a_certificate_that_is_not_a_ca_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let lone = self_signed_leaf("lone");
     let stored = json!({"certificate": lone.certificate});
     server.set("/lone", "certificate", stored).await.expect(200);
@@ -153,7 +153,7 @@ async fn a_ca_name_of_a_certificate_that_is_not_a_ca_is_400() {
 
 #[tokio::test]
 async fn a_stored_ca_that_did_not_sign_is_400_with_another_message() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let other = authority("other");
     let stored = json!({"certificate": other.certificate});
     given::set(&server, "/other", "certificate", stored).await;
@@ -168,7 +168,7 @@ async fn a_stored_ca_that_did_not_sign_is_400_with_another_message() {
 
 #[tokio::test]
 async fn only_the_newest_version_of_a_stored_ca_is_tried() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (old, new) = (authority("root"), authority("root"));
     for root in [&old, &new] {
         let stored = json!({"certificate": root.certificate});
@@ -188,7 +188,7 @@ async fn only_the_newest_version_of_a_stored_ca_is_tried() {
 
 #[tokio::test]
 async fn a_transitional_version_of_a_stored_ca_is_not_tried() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let (active, transitional) = (authority("root"), authority("root"));
     let stored = json!({"certificate": active.certificate});
     let root = Certificate::set(&server, "/root", stored.clone()).await;
@@ -215,7 +215,7 @@ async fn a_transitional_version_of_a_stored_ca_is_not_tried() {
 
 #[tokio::test]
 async fn a_stored_ca_needs_an_active_version_with_a_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf").certificate;
     let by_name = json!({"ca_name": "/root", "certificate": leaf});
@@ -235,7 +235,7 @@ async fn a_stored_ca_needs_an_active_version_with_a_certificate() {
 
 #[tokio::test]
 async fn a_ca_name_alone_is_checked_too() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let lone = json!({"certificate": self_signed_leaf("lone").certificate});
     server.set("/lone", "certificate", lone).await.expect(200);
     refused(&server, json!({"ca_name": "/lone"})).await;
@@ -247,7 +247,7 @@ async fn a_ca_name_alone_is_checked_too() {
 
 #[tokio::test]
 async fn an_empty_ca_next_to_a_ca_name_is_ignored() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate});
     server.set("/root", "certificate", stored).await.expect(200);
@@ -261,7 +261,7 @@ async fn an_empty_ca_next_to_a_ca_name_is_ignored() {
 
 #[tokio::test]
 async fn an_expired_ca_still_verifies_signatures() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority_for_days("root", 1);
     let stored = json!({"certificate": root.certificate});
     let stored = server.set("/root", "certificate", stored).await;

@@ -20,7 +20,7 @@ const VERSION_1: &str = include_str!("made_by_openssl/version-1.pem");
 
 #[tokio::test]
 async fn any_one_of_the_four_fields_is_enough() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate});
     server.set("/root", "certificate", stored).await.expect(200);
@@ -64,7 +64,7 @@ async fn any_one_of_the_four_fields_is_enough() {
 
 #[tokio::test]
 async fn a_certificate_without_fields_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for value in [
         json!({}),
         json!({"ca": "", "ca_name": "", "certificate": "", "private_key": ""}),
@@ -78,7 +78,7 @@ async fn a_certificate_without_fields_is_400() {
 
 #[tokio::test]
 async fn empty_strings_and_nulls_are_absent_fields() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let leaf = self_signed_leaf("leaf");
     for empty in [json!(""), Value::Null] {
         let value = json!({
@@ -92,7 +92,7 @@ async fn empty_strings_and_nulls_are_absent_fields() {
 
 #[tokio::test]
 async fn ca_and_ca_name_together_are_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate});
     server.set("/root", "certificate", stored).await.expect(200);
@@ -108,7 +108,7 @@ async fn ca_and_ca_name_together_are_400() {
 
 #[tokio::test]
 async fn fields_of_another_json_type_are_400_and_named() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     for field in ["ca", "ca_name", "certificate", "private_key"] {
         for wrong in [json!(1), json!(true), json!(["x"]), json!({"x": "y"})] {
             let value = json!({field: wrong});
@@ -121,7 +121,7 @@ async fn fields_of_another_json_type_are_400_and_named() {
 
 #[tokio::test]
 async fn an_invalid_certificate_is_400_and_names_the_field() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let leaf = self_signed_leaf("leaf");
     let half = leaf.certificate.len() / 2;
     let body = leaf.certificate.lines().nth(1).unwrap();
@@ -146,7 +146,7 @@ async fn an_invalid_certificate_is_400_and_names_the_field() {
 
 #[tokio::test]
 async fn only_the_first_certificate_of_a_bundle_is_used() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
     for rest in [
@@ -164,7 +164,7 @@ async fn only_the_first_certificate_of_a_bundle_is_used() {
 
 #[tokio::test]
 async fn response_fields_inside_the_value_are_ignored() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let leaf = self_signed_leaf("leaf");
     let value = json!({
         "certificate": leaf.certificate,
@@ -186,7 +186,7 @@ async fn response_fields_inside_the_value_are_ignored() {
 
 #[tokio::test]
 async fn a_value_over_64_kib_is_413() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let padding = "\n".repeat(65_536);
     let private_key = format!("{}{padding}", another_private_key());
     let response = server
@@ -208,7 +208,7 @@ const ECDSA_KEY_SEC1: &str = include_str!("made_by_openssl/ecdsa-key.sec1.pem");
 
 #[tokio::test]
 async fn keys_of_every_common_algorithm_and_form_are_kept_as_sent() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let rsa = self_signed_leaf("rsa");
     let mut pairs = vec![
         (
@@ -242,7 +242,7 @@ async fn keys_of_every_common_algorithm_and_form_are_kept_as_sent() {
 
 #[tokio::test]
 async fn a_key_of_another_certificate_is_400() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let leaf = self_signed_leaf("leaf");
     let ecdsa = self_signed_leaf_with("leaf", &PKCS_ECDSA_P256_SHA256);
     for (certificate, private_key) in [
@@ -259,7 +259,7 @@ async fn a_key_of_another_certificate_is_400() {
 
 #[tokio::test]
 async fn an_unreadable_key_is_400_with_or_without_a_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let key = another_private_key();
     let half = &key[..key.len() / 2];
     for (what, private_key) in [
@@ -301,7 +301,7 @@ async fn set(server: &Server, value: Value) -> Value {
 
 #[tokio::test]
 async fn the_flags_are_read_from_the_certificate() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let namesake = root.sign_authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -328,7 +328,7 @@ async fn the_flags_are_read_from_the_certificate() {
 
 #[tokio::test]
 async fn a_root_keeps_the_ca_that_was_sent() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let without = set(&server, json!({"certificate": root.certificate})).await;
     assert_eq!(without["value"]["ca"], Value::Null);
@@ -339,7 +339,7 @@ async fn a_root_keeps_the_ca_that_was_sent() {
 
 #[tokio::test]
 async fn a_certificate_of_x509_version_1_is_accepted() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let response = set(&server, json!({"certificate": VERSION_1})).await;
     assert_eq!(response["certificate_authority"], false);
     assert_eq!(response["self_signed"], false);
@@ -353,7 +353,7 @@ async fn a_certificate_of_x509_version_1_is_accepted() {
 
 #[tokio::test]
 async fn a_set_certificate_has_no_generation_details() {
-    let server = Server::start().await;
+    let server = Server::reused().await;
     let root = authority("root");
     let response = set(&server, json!({"certificate": root.certificate})).await;
     for detail in [

@@ -5,11 +5,8 @@
 //! type certificate. Entries of other types are in the same list and format, because a caller that asks for them wants one list
 //! in one order, and because permissions, limits and audit events then are the same.
 
-use std::sync::Arc;
-
-use axum::{Extension, extract::State, http::Uri, response::Response};
+use axum::response::Response;
 use keywright_core::{
-    authorization::Caller,
     certificate::SerialNumber,
     credential::{CertificateSummary, CredentialName, IssuedCredential, ListedVersion, LookupName},
     permission::Operation::Read,
@@ -21,16 +18,39 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    Api,
     audit::actions,
-    description::{Description, Parameter, Tag},
+    description::Parameter,
     request::QueryParameters,
     response::{ApiError, LazyList, list_bytes, rendered, rendered_list, timestamp},
-    route::{Access::Permission, Route, route},
+    route::{Access::Permission, Call, Route, route},
 };
 
 pub(crate) fn route() -> Route {
-    route!(GET "/api/v1/certificates", Permission(Read), "GET_ALL_CERTIFICATES", handler, describe)
+    route!(GET "/api/v1/certificates", Permission(Read), "GET_ALL_CERTIFICATES", handler,
+        "listCertificates", Certificates, "Lists certificates and their versions, without keys",
+        400 => "A parameter is malformed, empty or repeated.",
+        404 => "The certificate does not exist, or the caller may not read it.",
+        413 => "The response would be too large; use `name` to read one certificate.")
+        .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).example("/demo/root"))
+        .parameter(Parameter::optional(ALL_TYPES, "Whether to include credentials of other types with a certificate in their newest version: a CA signed for them, or the plugin's value schema names the certificate. `expiry_date` is empty if only the signer is known.", json!({"type": "boolean", "default": false})))
+        .response::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
+        .response_example(
+            "one",
+            json!({"certificates": [{
+                "name": "/demo/root",
+                "id": "afb58c08-85a1-445c-a731-2c42b7896417",
+                "versions": [{
+                    "id": "8f3b4de4-b821-46d6-a28c-52f21f21a18e",
+                    "expiry_date": "2027-11-22T01:27:53Z",
+                    "transitional": false,
+                    "certificate_authority": true,
+                    "self_signed": true,
+                    "generated": true,
+                }],
+                "signed_by": "/demo/root",
+                "signs": ["/demo/web"],
+            }]}),
+        )
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -157,39 +177,7 @@ impl ListedBody {
     }
 }
 
-fn describe() -> Description {
-    Description::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
-        .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).example("/demo/root"))
-        .parameter(Parameter::optional(ALL_TYPES, "Whether to include credentials of other types with a certificate in their newest version: a CA signed for them, or the plugin's value schema names the certificate. `expiry_date` is empty if only the signer is known.", json!({"type": "boolean", "default": false})))
-        .response::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
-        .response_example(
-            "one",
-            json!({"certificates": [{
-                "name": "/demo/root",
-                "id": "afb58c08-85a1-445c-a731-2c42b7896417",
-                "versions": [{
-                    "id": "8f3b4de4-b821-46d6-a28c-52f21f21a18e",
-                    "expiry_date": "2027-11-22T01:27:53Z",
-                    "transitional": false,
-                    "certificate_authority": true,
-                    "self_signed": true,
-                    "generated": true,
-                }],
-                "signed_by": "/demo/root",
-                "signs": ["/demo/web"],
-            }]}),
-        )
-        .error(400, "A parameter is malformed, empty or repeated.")
-        .error(404, "The certificate does not exist, or the caller may not read it.")
-        .error(413, "The response would be too large; use `name` to read one certificate.")
-}
-
-async fn handler(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    let query = QueryParameters::of(&uri);
+async fn handler(Call { api, caller }: Call, query: QueryParameters) -> Result<Response, ApiError> {
     if query.has("name") {
         caller.trail().set_action(actions::GET_CERTIFICATE);
     }

@@ -2,7 +2,6 @@
 
 pub(crate) mod list;
 pub(crate) mod regenerate;
-pub(crate) mod update_transitional_version;
 pub(crate) mod versions;
 
 use std::sync::Arc;
@@ -21,18 +20,11 @@ fn ids<const COUNT: usize>(PathIds(ids): PathIds<COUNT>) -> Result<[Uuid; COUNT]
     Ok(ids.ok_or(Failure::NotFound)?)
 }
 
-/// Returns the only id of a path.
 fn id(path: PathIds<1>) -> Result<Uuid, ApiError> {
     let [id] = ids(path)?;
     Ok(id)
 }
 
-/// Returns the response with one version.
-fn version_response(version: &CredentialVersion) -> Result<Response, ApiError> {
-    rendered(&VersionBody::of(version)?)
-}
-
-/// Returns the response with an array of versions.
 async fn versions_response(
     caller: Arc<Caller>,
     versions: Vec<CredentialVersion>,

@@ -1,76 +1,74 @@
-//! `/api/v1/certificates/{certificate_id}/versions`: lists, adds and deletes versions of a certificate.
+//! Lists, adds and deletes versions of a certificate (`/api/v1/certificates/{certificate_id}/versions`), and moves the transitional
+//! flag (`PUT /api/v1/certificates/{certificate_id}/update_transitional_version`).
 
-use std::sync::Arc;
-
-use axum::{
-    Extension,
-    extract::{Request, State},
-    http::Uri,
-    response::Response,
-};
+use axum::response::Response;
 use keywright_core::{
-    Failure, Secret,
-    authorization::Caller,
     credential::NewCertificateVersion,
     permission::Operation::{Delete, Read, Write},
-    ports::VersionSelection,
+    ports::{TransitionalVersion, VersionSelection},
 };
 use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
-use uuid::Uuid;
 
-use super::{id, ids, version_response, versions_response};
+use super::{id, ids, versions_response};
 use crate::{
-    Api,
-    description::{Description, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
-    request::{BodyError, QueryParameters, RequestObject, parse_json_body},
-    response::{ApiError, Endpoint},
-    route::{Access::Permission, PathIds, Route, route},
+    description::{LenientBoolean, Parameter, SetCertificate, Version, VersionToFlag, example},
+    request::{BodyError, JsonText, QueryParameters, StrictJson},
+    response::{ApiError, VersionBody, rendered},
+    route::{Access::Permission, Call, PathIds, Route, route},
 };
 
 pub(crate) fn list_route() -> Route {
-    route!(GET "/api/v1/certificates/{certificate_id}/versions", Permission(Read), "GET_CERTIFICATE_VERSIONS", list, describe_list)
+    route!(GET "/api/v1/certificates/{certificate_id}/versions", Permission(Read), "GET_CERTIFICATE_VERSIONS", list,
+        "listCertificateVersions", Certificates, "Reads the versions of a certificate",
+        400 => "`current` is repeated or not a boolean.",
+        404 => "The certificate does not exist, or the caller may not read it.",
+        413 => "The response would be too large.")
+        .parameter(Parameter::optional(
+            "current",
+            "Whether to return only the active version and the transitional one.",
+            json!({"type": "boolean", "default": false}),
+        ))
+        .response::<Vec<Version>>(
+            200,
+            "The versions, newest first; with `current`, the active version, then the transitional one.",
+        )
+        .response_example("one", json!([example::certificate_version()]))
 }
 
 pub(crate) fn add_route() -> Route {
-    route!(POST "/api/v1/certificates/{certificate_id}/versions", Permission(Write), "ADD_CERTIFICATE_VERSION", add, describe_add)
+    route!(POST "/api/v1/certificates/{certificate_id}/versions", Permission(Write), "ADD_CERTIFICATE_VERSION", add,
+        "addCertificateVersion", Certificates, "Adds a version with a certificate from the caller",
+        400 => "The certificate is invalid, or already has a transitional version.",
+        403 => "The caller may not write the certificate.",
+        404 => "The certificate, or the CA named by `ca_name`, does not exist.",
+        413 => "The value is too large.",
+        422 => "The body or the value has an unknown field.")
+        .body::<AddVersionRequest>()
+        .request_example(
+            "transitional",
+            json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
+        )
+        .response::<Version>(200, "The added version.")
+        .response_example("transitional", example::certificate_version())
 }
 
 pub(crate) fn delete_route() -> Route {
-    route!(DELETE "/api/v1/certificates/{certificate_id}/versions/{version_id}", Permission(Delete), "DELETE_CERTIFICATE_VERSION", delete, describe_delete)
-}
-
-fn describe_list() -> Description {
-    Description::new(
-        "listCertificateVersions",
-        Tag::Certificates,
-        "Reads the versions of a certificate",
-    )
-    .parameter(Parameter::optional(
-        "current",
-        "Whether to return only the active version and the transitional one.",
-        json!({"type": "boolean", "default": false}),
-    ))
-    .response::<Vec<Version>>(
-        200,
-        "The versions, newest first; with `current`, the active version, then the transitional one.",
-    )
-    .response_example("one", json!([example::certificate_version()]))
-    .error(400, "`current` is repeated or not a boolean.")
-    .error(
-        404,
-        "The certificate does not exist, or the caller may not read it.",
-    )
-    .error(413, "The response would be too large.")
+    route!(DELETE "/api/v1/certificates/{certificate_id}/versions/{version_id}", Permission(Delete), "DELETE_CERTIFICATE_VERSION", delete,
+        "deleteCertificateVersion", Certificates, "Deletes one version of a certificate",
+        400 => "The version is the only one of the certificate.",
+        404 => "The version does not exist, or the caller may not delete the certificate.")
+        .response::<Version>(200, "The deleted version.")
+        .response_example("deleted", example::certificate_version())
 }
 
 async fn list(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Call { api, caller }: Call,
     certificate_id: PathIds<1>,
-    uri: Uri,
+    query: QueryParameters,
 ) -> Result<Response, ApiError> {
-    let selection = match QueryParameters::of(&uri).boolean("current")? {
+    let selection = match query.boolean("current")? {
         Some(true) => VersionSelection::Current,
         Some(false) | None => VersionSelection::All,
     };
@@ -83,102 +81,99 @@ async fn list(
 }
 
 /// A certificate version to add.
-#[derive(JsonSchema)]
-#[schemars(rename = "AddCertificateVersionRequest", deny_unknown_fields)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename = "AddCertificateVersionRequest", deny_unknown_fields)]
 struct AddVersionRequest {
     /// The certificate; `ca_name` is optional.
     #[schemars(with = "SetCertificate")]
-    value: Option<Secret>,
+    value: Option<JsonText>,
     /// Whether the new version is transitional.
-    #[schemars(rename = "transitional", default, with = "LenientBoolean")]
-    is_transitional: bool,
-}
-
-impl AddVersionRequest {
-    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
-        let request = Self {
-            value: fields.take_secret("value"),
-            is_transitional: fields.take_boolean("transitional")?.unwrap_or(false),
-        };
-        fields.finish()?;
-        Ok(request)
-    }
-
-    fn check(self, certificate_id: Uuid) -> Result<NewCertificateVersion, Failure> {
-        Ok(NewCertificateVersion {
-            certificate_id,
-            value: self
-                .value
-                .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))?,
-            is_transitional: self.is_transitional,
-        })
-    }
-}
-
-fn describe_add() -> Description {
-    Description::new(
-        "addCertificateVersion",
-        Tag::Certificates,
-        "Adds a version with a certificate from the caller",
-    )
-    .body::<AddVersionRequest>()
-    .request_example(
-        "transitional",
-        json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
-    )
-    .response::<Version>(200, "The added version.")
-    .response_example("transitional", example::certificate_version())
-    .error(
-        400,
-        "The certificate is invalid, or already has a transitional version.",
-    )
-    .error(403, "The caller may not write the certificate.")
-    .error(
-        404,
-        "The certificate, or the CA named by `ca_name`, does not exist.",
-    )
-    .error(413, "The value is too large.")
-    .error(422, "The body or the value has an unknown field.")
+    #[serde(default)]
+    #[schemars(with = "LenientBoolean")]
+    transitional: bool,
 }
 
 async fn add(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Call { api, caller }: Call,
     certificate_id: PathIds<1>,
-    request: Request,
+    StrictJson(request): StrictJson<AddVersionRequest>,
 ) -> Result<Response, ApiError> {
-    let read = AddVersionRequest::read;
-    let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
-    let new = request.check(id(certificate_id)?)?;
+    let new = NewCertificateVersion {
+        certificate_id: id(certificate_id)?,
+        value: JsonText::required_value(request.value)?,
+        is_transitional: request.transitional,
+    };
     let version = api.credentials.rotation.add_version(&caller, new).await?;
-    version_response(&version)
+    rendered(&VersionBody::of(&version)?)
 }
 
-fn describe_delete() -> Description {
-    Description::new(
-        "deleteCertificateVersion",
-        Tag::Certificates,
-        "Deletes one version of a certificate",
-    )
-    .response::<Version>(200, "The deleted version.")
-    .response_example("deleted", example::certificate_version())
-    .error(400, "The version is the only one of the certificate.")
-    .error(
-        404,
-        "The version does not exist, or the caller may not delete the certificate.",
-    )
-}
-
-async fn delete(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
-    path: PathIds<2>,
-) -> Result<Response, ApiError> {
+async fn delete(Call { api, caller }: Call, path: PathIds<2>) -> Result<Response, ApiError> {
     let [certificate_id, version_id] = ids(path)?;
     let version = api
         .credentials
         .rotation
         .delete_version(&caller, certificate_id, version_id)
         .await?;
-    version_response(&version)
+    rendered(&VersionBody::of(&version)?)
+}
+
+pub(crate) fn update_transitional_route() -> Route {
+    route!(PUT "/api/v1/certificates/{certificate_id}/update_transitional_version", Permission(Write), "UPDATE_TRANSITIONAL_VERSION", update_transitional,
+        "updateTransitionalVersion", Certificates, "Moves the transitional flag to another version, or removes it",
+        400 => "The field `version` is malformed or not the id of a version of this certificate, or it is `latest` and no version has a certificate.",
+        403 => "The caller may not write the certificate.",
+        404 => "The certificate does not exist.",
+        422 => "The body has an unknown field.")
+        .text("A transitional version is trusted, but by default not used to sign.\n\n\
+            To rotate a CA without downtime: 1. Regenerate the CA as transitional. 2. Move the flag to the old version, so that the new \
+            version signs. 3. Regenerate the certificates that the CA signed. 4. Remove the flag.")
+        .body::<UpdateTransitionalVersionRequest>()
+        .request_example("move", json!({"version": "8f3b4de4-b821-46d6-a28c-52f21f21a18e"}))
+        .request_example("end", json!({"version": null}))
+        .response::<Vec<Version>>(200, "The active version and the transitional version, if any, in this order.")
+        .response_example("move", json!([example::certificate_version()]))
+}
+
+/// The new transitional version.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdateTransitionalVersionRequest {
+    /// The id of the new transitional version, or `latest` for the newest version that has a certificate. If null or missing,
+    /// the flag is removed.
+    #[schemars(with = "Option<VersionToFlag>")]
+    version: RequestedVersion,
+}
+
+/// The requested version, or the error of the field, which is reported after an unknown field.
+struct RequestedVersion(Result<TransitionalVersion, BodyError>);
+
+impl<'de> Deserialize<'de> for RequestedVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let version = Option::<String>::deserialize(deserializer).map_err(|_| "a string");
+        let version = version.and_then(|version| match version.as_deref() {
+            None => Ok(TransitionalVersion::None),
+            Some("latest") => Ok(TransitionalVersion::Latest),
+            Some(id) => id
+                .parse()
+                .map(TransitionalVersion::Id)
+                .map_err(|_| "the id of a version, \"latest\" or null"),
+        });
+        let refused = |expected| BodyError::field("version", expected);
+        Ok(Self(version.map_err(refused)))
+    }
+}
+
+/// Moves the flag and responds with the current versions.
+async fn update_transitional(
+    Call { api, caller }: Call,
+    certificate_id: PathIds<1>,
+    StrictJson(request): StrictJson<UpdateTransitionalVersionRequest>,
+) -> Result<Response, ApiError> {
+    let to = request.version.0?;
+    let versions = api
+        .credentials
+        .rotation
+        .move_transitional_version(&caller, id(certificate_id)?, to)
+        .await?;
+    versions_response(caller, versions).await
 }

@@ -22,7 +22,6 @@ use crate::{
     response::{ApiError, LazyList, list_bytes, rendered, rendered_list, timestamp},
 };
 
-/// The criteria of a search.
 pub(super) struct FindRequest {
     names: FindNames,
     restriction: Restriction,
@@ -31,15 +30,12 @@ pub(super) struct FindRequest {
 /// A further restriction of the found credentials.
 enum Restriction {
     None,
-    Expiry(Expiry),
+    Expiry {
+        within_days: i64,
+        /// Whether to check the whole chain of the active version, instead of only the newest version.
+        is_effective: bool,
+    },
     GeneratedBy(PluginDigest),
-}
-
-/// The criteria of a search by expiry.
-struct Expiry {
-    within_days: i64,
-    /// Whether to check the whole chain of the active version, instead of only the newest version.
-    is_effective: bool,
 }
 
 impl FindRequest {
@@ -57,7 +53,6 @@ impl FindRequest {
         Ok(())
     }
 
-    /// Records the search in the audit trail.
     pub(super) fn record(caller: &Caller, query: &QueryParameters) {
         let parameters = [
             PATH,
@@ -83,27 +78,23 @@ impl FindRequest {
             (Some(path), None) => FindNames::below(path),
             (None, Some(part)) => FindNames::containing(part),
         };
-        let restriction = match (expiry(query)?, generated_by) {
-            (None, None) => Restriction::None,
-            (Some(expiry), None) => Restriction::Expiry(expiry),
-            (None, Some(digest)) => Restriction::GeneratedBy(digest),
-            (Some(_), Some(_)) => {
+        let is_effective = query.boolean(EFFECTIVE)?;
+        let within_days = query.integer(EXPIRES_WITHIN_DAYS)?;
+        let restriction = match (within_days, is_effective, generated_by) {
+            (None, Some(true), _) => {
+                return Err(QueryError::Dependent(EFFECTIVE, EXPIRES_WITHIN_DAYS));
+            }
+            (Some(_), _, Some(_)) => {
                 return Err(QueryError::Exclusive(EXPIRES_WITHIN_DAYS, GENERATED_BY));
             }
+            (Some(within_days), is_effective, None) => Restriction::Expiry {
+                within_days,
+                is_effective: is_effective.unwrap_or(false),
+            },
+            (None, _, Some(digest)) => Restriction::GeneratedBy(digest),
+            (None, _, None) => Restriction::None,
         };
         Ok(Self { names, restriction })
-    }
-}
-
-fn expiry(query: &QueryParameters) -> Result<Option<Expiry>, QueryError> {
-    let is_effective = query.boolean(EFFECTIVE)?;
-    match (query.integer(EXPIRES_WITHIN_DAYS)?, is_effective) {
-        (Some(within_days), is_effective) => Ok(Some(Expiry {
-            within_days,
-            is_effective: is_effective.unwrap_or(false),
-        })),
-        (None, Some(true)) => Err(QueryError::Dependent(EFFECTIVE, EXPIRES_WITHIN_DAYS)),
-        (None, _) => Ok(None),
     }
 }
 
@@ -192,10 +183,10 @@ pub(super) async fn response(
     let credentials = &api.credentials;
     let names = request.names;
     let found = match request.restriction {
-        Restriction::Expiry(Expiry {
+        Restriction::Expiry {
             within_days,
             is_effective: true,
-        }) => {
+        } => {
             let expiries = credentials
                 .certificates
                 .effective_expiries(&caller, &names, within_days)
@@ -208,10 +199,10 @@ pub(super) async fn response(
             })
             .await;
         }
-        Restriction::Expiry(expiry) => {
+        Restriction::Expiry { within_days, .. } => {
             credentials
                 .read
-                .find(&caller, names, Some(expiry.within_days))
+                .find(&caller, names, Some(within_days))
                 .await
         }
         Restriction::GeneratedBy(digest) => {

@@ -1,72 +1,29 @@
-//! `PUT /api/v1/data`: sets a credential.
+//! `PUT /api/v1/data` sets a credential, and `DELETE /api/v1/data` deletes one with all its versions.
 
-use std::sync::Arc;
-
-use axum::{
-    Extension,
-    extract::{Request, State},
-    response::Response,
-};
+use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
-    Failure, Secret,
-    authorization::Caller,
-    credential::{CredentialTypes, DigestError, ImportedProvenance, Metadata, PluginDigest, Set},
-    permission::Operation::Write,
+    Failure,
+    credential::{CredentialTypes, DigestError, ImportedProvenance, LookupName, PluginDigest, Set},
+    permission::Operation::{Delete, Write},
 };
 use serde_json::json;
 
-use super::required_name;
+use super::{required_name, take_parameters};
 use crate::{
-    Api,
-    description::{Description, SetBody, Tag, Version, example},
-    request::{BodyError, RequestObject, parse_json_body},
+    description::{Parameter, SetBody, Version, example},
+    request::{BodyError, JsonText, Metadata, QueryParameters, RequestObject, read_json_body},
     response::{ApiError, Endpoint, VersionBody, rendered},
-    route::{Access::Permission, Route, route},
+    route::{Access::Permission, Call, Route, route},
 };
 
-pub(crate) fn route() -> Route {
-    route!(PUT "/api/v1/data", Permission(Write), "SET", handler, describe)
-}
-
-/// The fields of the body.
-struct SetRequest {
-    name: Option<String>,
-    credential_type: Option<String>,
-    value: Option<Secret>,
-    metadata: Option<Secret>,
-    provenance: Option<ImportedProvenance>,
-}
-
-impl SetRequest {
-    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
-        let request = Self {
-            credential_type: fields.take_text("type").unwrap_or_default(),
-            name: fields.take_text("name")?,
-            value: fields.take_secret("value"),
-            metadata: fields.take_secret("metadata"),
-            provenance: take_provenance(&mut fields)?,
-        };
-        fields.finish()?;
-        Ok(request)
-    }
-
-    /// Checks the type first, because the other fields depend on it.
-    fn check(self, types: &CredentialTypes) -> Result<Set, Failure> {
-        let credential_type = types.parse(&self.credential_type.unwrap_or_default())?;
-        Ok(Set {
-            name: required_name(self.name)?,
-            credential_type,
-            value: self
-                .value
-                .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))?,
-            metadata: self.metadata.map(Metadata::parse).transpose()?,
-            provenance: self.provenance,
-        })
-    }
-}
-
-fn describe() -> Description {
-    Description::new("setCredential", Tag::Credentials, "Sets a credential")
+pub(crate) fn set_route() -> Route {
+    route!(PUT "/api/v1/data", Permission(Write), "SET", set,
+        "setCredential", Credentials, "Sets a credential",
+        400 => "The name, the value, the metadata or the parameters are invalid, or the credential has another type.",
+        403 => "The caller may not write the credential.",
+        404 => "The CA named by `ca_name` or by the parameters does not exist, or the caller may not read it.",
+        413 => "The value exceeds 65,536 bytes, or a part of it exceeds 7,000 characters.",
+        422 => "The type is missing or unknown, or the body or the value has an unknown field.")
         .text("Always adds a version. The type of an existing credential can't be changed.\n\n\
             `generated_by` and `parameters` import the provenance of a value that another server generated: with it, the credential can be \
             regenerated and found by `generated_by`. The parameters are checked like those of a request to generate. The version \
@@ -96,31 +53,45 @@ fn describe() -> Description {
         .response::<Version>(200, "The added version.")
         .response_example("json", example::json_version())
         .response_example("user", example::user_version())
-        .error(
-            400,
-            "The name, the value, the metadata or the parameters are invalid, or the credential has another type.",
-        )
-        .error(403, "The caller may not write the credential.")
-        .error(
-            404,
-            "The CA named by `ca_name` or by the parameters does not exist, or the caller may not read it.",
-        )
-        .error(
-            413,
-            "The value exceeds 65,536 bytes, or a part of it exceeds 7,000 characters.",
-        )
-        .error(
-            422,
-            "The type is missing or unknown, or the body or the value has an unknown field.",
-        )
 }
 
-async fn handler(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let request = parse_json_body(request, &api.limits, Endpoint::Set, SetRequest::read).await?;
+struct SetRequest {
+    name: Option<String>,
+    credential_type: Option<String>,
+    value: Option<JsonText>,
+    metadata: Metadata,
+    provenance: Option<ImportedProvenance>,
+}
+
+impl SetRequest {
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
+        let request = Self {
+            credential_type: fields.take("type").unwrap_or_default(),
+            name: fields.take("name")?,
+            value: fields.take("value")?,
+            metadata: fields.take("metadata")?.unwrap_or_default(),
+            provenance: take_provenance(&mut fields)?,
+        };
+        fields.finish()?;
+        Ok(request)
+    }
+
+    /// Checks the type first, because the other fields depend on it.
+    fn check(self, types: &CredentialTypes) -> Result<Set, Failure> {
+        let credential_type = types.parse(&self.credential_type.unwrap_or_default())?;
+        Ok(Set {
+            name: required_name(self.name)?,
+            credential_type,
+            value: JsonText::required_value(self.value)?,
+            metadata: self.metadata.parse()?,
+            provenance: self.provenance,
+        })
+    }
+}
+
+async fn set(Call { api, caller }: Call, request: Request) -> Result<Response, ApiError> {
+    let body = read_json_body(request, &api.limits).await?;
+    let request = SetRequest::read(RequestObject::parse(&body)?)?;
     let failed = |failure| ApiError::of(failure, Endpoint::Set);
     let set = request.check(&api.credentials.types).map_err(failed)?;
     if let Some(provenance) = &set.provenance {
@@ -133,25 +104,41 @@ async fn handler(
         .credential(&caller, set)
         .await
         .map_err(failed)?;
-    rendered(&VersionBody::of(&version).map_err(failed)?)
+    rendered(&VersionBody::of(&version)?)
 }
 
 /// Takes the provenance. `parameters` without `generated_by` is an unknown field, as in CredHub.
 fn take_provenance(
     fields: &mut RequestObject<'_>,
 ) -> Result<Option<ImportedProvenance>, BodyError> {
-    let Some(digest) = fields.take_text(GENERATED_BY)? else {
+    let Some(digest) = fields.take::<String>(GENERATED_BY)? else {
         return Ok(None);
     };
-    let generated_by = PluginDigest::parse(&digest).map_err(|_| BodyError::FieldMalformed {
-        field: GENERATED_BY,
-        expected: DigestError::EXPECTED,
-    })?;
-    let parameters = fields.take_parameters("parameters")?;
+    let generated_by = PluginDigest::parse(&digest)
+        .map_err(|_| BodyError::field(GENERATED_BY, DigestError::EXPECTED))?;
+    let parameters = take_parameters(fields)?;
     Ok(Some(ImportedProvenance {
         generated_by,
         parameters: parameters.ok_or(BodyError::FieldMissing("parameters"))?,
     }))
+}
+
+pub(crate) fn delete_route() -> Route {
+    route!(DELETE "/api/v1/data", Permission(Delete), "DELETE", delete,
+        "deleteCredential", Credentials, "Deletes a credential with all its versions",
+        400 => "The name is missing, empty or repeated.",
+        404 => "The credential does not exist, or the caller may not delete it.")
+    .parameter(Parameter::required("name", "The credential's name.").example("/demo/database"))
+    .empty_response(204, "The credential was deleted.")
+}
+
+async fn delete(
+    Call { api, caller }: Call,
+    query: QueryParameters,
+) -> Result<StatusCode, ApiError> {
+    let name = LookupName::new(query.required("name")?);
+    api.credentials.read.delete(&caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 const GENERATED_BY: &str = "generated_by";

@@ -1,11 +1,8 @@
 //! `GET /api/v2/permissions/explain` explains why an operation is allowed or denied.
 
-use std::sync::Arc;
-
-use axum::{Extension, extract::State, http::Uri, response::Response};
+use axum::response::Response;
 use keywright_core::{
     Failure,
-    authorization::Caller,
     permission::{
         Actor,
         Operation::{self, ReadAcl},
@@ -20,38 +17,43 @@ use uuid::Uuid;
 
 use super::operation_names;
 use crate::{
-    Api,
-    description::{Description, Parameter, Tag},
-    request::{QueryError, QueryParameters},
+    description::Parameter,
+    request::QueryParameters,
     response::{ApiError, rendered},
-    route::{Access::Permission, Route, route},
+    route::{Access::Permission, Call, Route, route},
 };
 
 pub(crate) fn route() -> Route {
-    route!(GET "/api/v2/permissions/explain", Permission(ReadAcl), "EXPLAIN_PERMISSIONS", handler, describe)
-}
-
-/// The query parameters.
-struct ExplainRequest<'a> {
-    actor: &'a str,
-    path: &'a str,
-    operation: &'a str,
-}
-
-impl<'a> ExplainRequest<'a> {
-    fn read(query: &'a QueryParameters) -> Result<Self, QueryError> {
-        Ok(Self {
-            actor: query.required("actor")?,
-            path: query.required("path")?,
-            operation: query.required("operation")?,
-        })
-    }
-
-    fn parsed(&self) -> Result<(Actor, Operation, PermissionPath), Failure> {
-        let path = PermissionPath::parse(self.path)?;
-        let actor = Actor::parse(self.actor)?;
-        Ok((actor, Operation::parse(self.operation)?, path))
-    }
+    route!(GET "/api/v2/permissions/explain", Permission(ReadAcl), "EXPLAIN_PERMISSIONS", handler,
+        "explainPermission", Permissions, "Explains why an operation is allowed or denied",
+        400 => "A parameter is missing, empty, repeated or invalid.",
+        404 => "The caller may not read permissions on the path.",
+        422 => "The operation is unknown.")
+        .parameter(Parameter::required("actor", "The actor.").example("uaa-client:app"))
+        .parameter(Parameter::required("path", "The full name of a credential, or a path that ends in `/*`.").example("/demo/database"))
+        .parameter(
+            Parameter::required("operation", "The operation.")
+                .one_of(&Operation::ALL.map(Operation::as_str))
+                .example("read"),
+        )
+        .response::<ExplainResponse<'_>>(200, "The evaluated rules, and the result.")
+        .response_example(
+            "allowed",
+            json!({
+                "actor": "uaa-client:app",
+                "path": "/demo/database",
+                "operation": "read",
+                "allowed": true,
+                "enforced": true,
+                "rules": [
+                    {"path": "/demo/database", "uuid": null, "operations": []},
+                    {"path": "/demo/*", "uuid": "1c9e6fcb-ada4-40ea-bb90-b787f15db3fb", "operations": ["read"]},
+                    {"path": "/*", "uuid": null, "operations": []},
+                ],
+                "allowed_by": {"uuid": "1c9e6fcb-ada4-40ea-bb90-b787f15db3fb", "path": "/demo/*"},
+                "missing": null,
+            }),
+        )
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -157,47 +159,12 @@ impl<'a> Missing<'a> {
     }
 }
 
-fn describe() -> Description {
-    Description::new("explainPermission", Tag::Permissions, "Explains why an operation is allowed or denied")
-        .parameter(Parameter::required("actor", "The actor.").example("uaa-client:app"))
-        .parameter(Parameter::required("path", "The full name of a credential, or a path that ends in `/*`.").example("/demo/database"))
-        .parameter(
-            Parameter::required("operation", "The operation.")
-                .one_of(&["read", "write", "delete", "read_acl", "write_acl"])
-                .example("read"),
-        )
-        .response::<ExplainResponse<'_>>(200, "The evaluated rules, and the result.")
-        .response_example(
-            "allowed",
-            json!({
-                "actor": "uaa-client:app",
-                "path": "/demo/database",
-                "operation": "read",
-                "allowed": true,
-                "enforced": true,
-                "rules": [
-                    {"path": "/demo/database", "uuid": null, "operations": []},
-                    {"path": "/demo/*", "uuid": "1c9e6fcb-ada4-40ea-bb90-b787f15db3fb", "operations": ["read"]},
-                    {"path": "/*", "uuid": null, "operations": []},
-                ],
-                "allowed_by": {"uuid": "1c9e6fcb-ada4-40ea-bb90-b787f15db3fb", "path": "/demo/*"},
-                "missing": null,
-            }),
-        )
-        .error(400, "A parameter is missing, empty, repeated or invalid.")
-        .error(404, "The caller may not read permissions on the path.")
-        .error(422, "The operation is unknown.")
-}
-
-async fn handler(
-    State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    let query = QueryParameters::of(&uri);
-    let request = ExplainRequest::read(&query)?;
-    let (actor, operation, path) = request.parsed()?;
+async fn handler(Call { api, caller }: Call, query: QueryParameters) -> Result<Response, ApiError> {
+    let [actor, path, operation] = ["actor", "path", "operation"].map(|name| query.required(name));
+    let (actor, path, operation) = (actor?, path?, operation?);
+    let path = PermissionPath::parse(path).map_err(Failure::from)?;
+    let actor = Actor::parse(actor).map_err(Failure::from)?;
+    let operation = Operation::parse(operation).map_err(Failure::from)?;
     let explained = api.permissions.explain(&caller, actor, operation, path);
-    let explanation = explained.await?;
-    rendered(&ExplainResponse::of(&explanation))
+    rendered(&ExplainResponse::of(&explained.await?))
 }

@@ -4,16 +4,14 @@ mod rotate;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 
-use super::run::{
-    AUTHORITY, AUTHORITY_AND_LEAF, CommandExamples, Completion, Context, Example, Failure, Run,
-    help,
+use super::{
+    get,
+    run::{Completion, Context, Failure, Run, help},
 };
 use crate::{
     CertificateSummary, CredentialVersion, RegenerateCertificate, SecretJson, TransitionalVersion,
-    output::{Render, Table},
-    secret::Exposed,
+    output::Table, secret::Exposed,
 };
 
 /// Manage certificate versions and rotate CAs.
@@ -64,8 +62,7 @@ impl Run for List {
             (None, false) => client.certificates().await?,
             (None, true) => client.certificates_of_all_types().await?,
         };
-        context.output.show(certificates.as_slice())?;
-        Ok(Completion::Full)
+        context.show(&certificates, || certificates_table(&certificates))
     }
 }
 
@@ -102,8 +99,7 @@ impl Run for Regenerate {
             duration: self.duration,
         };
         let version = client.regenerate_certificate(&id, &options).await?;
-        context.output.show(&version)?;
-        Ok(Completion::Full)
+        get::show(context, &version)
     }
 }
 
@@ -144,8 +140,7 @@ impl Run for Transitional {
             None => TransitionalVersion::None,
         };
         let versions = client.move_transitional_version(&id, to).await?;
-        context.output.show(&PublicVersions(&versions))?;
-        Ok(Completion::Full)
+        show_public(context, &versions)
     }
 }
 
@@ -171,53 +166,40 @@ impl Run for Versions {
         } else {
             client.certificate_versions(&id).await?
         };
-        context.output.show(&PublicVersions(&versions))?;
-        Ok(Completion::Full)
+        show_public(context, &versions)
     }
 }
 
-/// Versions of a certificate, without their private keys.
-struct PublicVersions<'a>(&'a [CredentialVersion]);
-
-impl Render for [CertificateSummary] {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
-    }
-
-    fn table(&self) -> Table {
-        let types = self.iter().any(|one| one.credential_type.is_some());
-        let row = |certificate: &CertificateSummary| {
-            let newest = certificate.versions.first();
-            let expires = newest.map_or("", |version| &version.expiry_date);
-            let in_transition = certificate.versions.iter().any(|one| one.transitional);
-            let mut row = vec![certificate.name.clone()];
-            row.extend(types.then(|| certificate.credential_type.clone().unwrap_or_default()));
-            row.extend([
-                expires.to_owned(),
-                certificate.versions.len().to_string(),
-                yes(in_transition),
-                certificate.signed_by.clone(),
-                (certificate.signs.len() + certificate.issued.len()).to_string(),
-            ]);
-            row
-        };
-        let mut heads = vec!["NAME"];
-        heads.extend(types.then_some("TYPE"));
-        heads.extend(["EXPIRES", "VERSIONS", "TRANSITIONAL", "SIGNED BY", "SIGNS"]);
-        Table::Rows {
-            heads,
-            rows: self.iter().map(row).collect(),
-        }
+fn certificates_table(certificates: &[CertificateSummary]) -> Table {
+    let types = certificates.iter().any(|one| one.credential_type.is_some());
+    let row = |certificate: &CertificateSummary| {
+        let newest = certificate.versions.first();
+        let expires = newest.map_or("", |version| &version.expiry_date);
+        let in_transition = certificate.versions.iter().any(|one| one.transitional);
+        let mut row = vec![certificate.name.clone()];
+        row.extend(types.then(|| certificate.credential_type.clone().unwrap_or_default()));
+        row.extend([
+            expires.to_owned(),
+            certificate.versions.len().to_string(),
+            yes(in_transition),
+            certificate.signed_by.clone(),
+            (certificate.signs.len() + certificate.issued.len()).to_string(),
+        ]);
+        row
+    };
+    let mut heads = vec!["NAME"];
+    heads.extend(types.then_some("TYPE"));
+    heads.extend(["EXPIRES", "VERSIONS", "TRANSITIONAL", "SIGNED BY", "SIGNS"]);
+    Table::Rows {
+        heads,
+        rows: certificates.iter().map(row).collect(),
     }
 }
 
-impl Render for PublicVersions<'_> {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        let versions: Vec<_> = self.0.iter().map(PublicVersion::of).collect();
-        to_raw_value(&versions)
-    }
-
-    fn table(&self) -> Table {
+/// Shows versions of a certificate, without their private keys.
+fn show_public(context: &Context, versions: &[CredentialVersion]) -> Result<Completion, Failure> {
+    let shown: Vec<_> = versions.iter().map(PublicVersion::of).collect();
+    context.show(&shown, || {
         let row = |version: &CredentialVersion| {
             vec![
                 version.id.clone(),
@@ -237,9 +219,9 @@ impl Render for PublicVersions<'_> {
                 "CA",
                 "SELF-SIGNED",
             ],
-            rows: self.0.iter().map(row).collect(),
+            rows: versions.iter().map(row).collect(),
         }
-    }
+    })
 }
 
 /// A version in the API's format, without the secret fields of its value.
@@ -288,69 +270,44 @@ fn yes(is_set: bool) -> String {
     if is_set { "yes" } else { "" }.to_owned()
 }
 
-pub(super) const EXAMPLES: [CommandExamples; 5] = [
-    CommandExamples::new("certificates list", LIST_EXAMPLES),
-    CommandExamples::new("certificates regenerate", REGENERATE_EXAMPLES),
-    CommandExamples::new("certificates rotate", rotate::EXAMPLES),
-    CommandExamples::new("certificates transitional", TRANSITIONAL_EXAMPLES),
-    CommandExamples::new("certificates versions", VERSIONS_EXAMPLES),
+pub(super) const EXAMPLES: [(&str, &str); 5] = [
+    ("certificates list", LIST_EXAMPLES),
+    ("certificates regenerate", REGENERATE_EXAMPLES),
+    ("certificates rotate", rotate::EXAMPLES),
+    ("certificates transitional", TRANSITIONAL_EXAMPLES),
+    ("certificates versions", VERSIONS_EXAMPLES),
 ];
 
-const LIST_EXAMPLES: &[Example] = &[
-    Example {
-        does: "List all certificates",
-        line: "keywright certificates list",
-        before: AUTHORITY_AND_LEAF,
-    },
-    Example {
-        does: "Show the certificates that a CA signed",
-        line: "keywright certificates list /demo/root --output yaml",
-        before: AUTHORITY_AND_LEAF,
-    },
-    Example {
-        does: "Also list certificates in credentials of other types",
-        line: "keywright certificates list --all-types",
-        before: AUTHORITY_AND_LEAF,
-    },
-];
+const LIST_EXAMPLES: &str = "\
+$ keywright generate /demo/root --type certificate --common-name root --is-ca
+$ keywright generate /demo/web --type certificate --common-name web --ca /demo/root
+# List all certificates
+keywright certificates list
+# Show the certificates that a CA signed
+keywright certificates list /demo/root --output yaml
+# Also list certificates in credentials of other types
+keywright certificates list --all-types";
 
-const REGENERATE_EXAMPLES: &[Example] = &[
-    Example {
-        does: "Renew a certificate for another 90 days",
-        line: "keywright certificates regenerate /demo/web --duration 90",
-        before: AUTHORITY_AND_LEAF,
-    },
-    Example {
-        does: "Add a version of a CA that does not sign yet",
-        line: "keywright certificates regenerate /demo/root --transitional",
-        before: AUTHORITY_AND_LEAF,
-    },
-];
+const REGENERATE_EXAMPLES: &str = "\
+$ keywright generate /demo/root --type certificate --common-name root --is-ca
+$ keywright generate /demo/web --type certificate --common-name web --ca /demo/root
+# Renew a certificate for another 90 days
+keywright certificates regenerate /demo/web --duration 90
+# Add a version of a CA that does not sign yet
+keywright certificates regenerate /demo/root --transitional";
 
-const TRANSITIONAL_EXAMPLES: &[Example] = &[
-    Example {
-        does: "Return the latest version, but sign with the previous version",
-        line: "keywright certificates transitional /demo/root --latest",
-        before: TWO_VERSIONS,
-    },
-    Example {
-        does: "Return only the active version",
-        line: "keywright certificates transitional /demo/root --clear",
-        before: TWO_VERSIONS,
-    },
-];
+const TRANSITIONAL_EXAMPLES: &str = "\
+$ keywright generate /demo/root --type certificate --common-name root --is-ca
+$ keywright certificates regenerate /demo/root
+# Return the latest version, but sign with the previous version
+keywright certificates transitional /demo/root --latest
+# Return only the active version
+keywright certificates transitional /demo/root --clear";
 
-const TWO_VERSIONS: &[&str] = &[AUTHORITY, "keywright certificates regenerate /demo/root"];
-
-const VERSIONS_EXAMPLES: &[Example] = &[
-    Example {
-        does: "List all versions of a certificate",
-        line: "keywright certificates versions /demo/web",
-        before: AUTHORITY_AND_LEAF,
-    },
-    Example {
-        does: "Show which version signs and which is transitional",
-        line: "keywright certificates versions /demo/root --current",
-        before: AUTHORITY_AND_LEAF,
-    },
-];
+const VERSIONS_EXAMPLES: &str = "\
+$ keywright generate /demo/root --type certificate --common-name root --is-ca
+$ keywright generate /demo/web --type certificate --common-name web --ca /demo/root
+# List all versions of a certificate
+keywright certificates versions /demo/web
+# Show which version signs and which is transitional
+keywright certificates versions /demo/root --current";

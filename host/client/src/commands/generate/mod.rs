@@ -4,10 +4,14 @@ mod check;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
-use serde_json::{Map, Value, json};
+use clap::{Args, ValueHint};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use super::run::{Completion, Context, Example, Failure, Run, help};
+use super::{
+    get,
+    run::{Completion, Context, Failure, Run, help},
+};
 use crate::{
     GenerateCredential, GenerateMode, KnownType, SecretJson,
     input::{metadata, object, text_of},
@@ -27,22 +31,12 @@ pub struct Generate {
     credential_type: String,
     /// Behavior if the credential exists. Default: converge.
     #[arg(long, value_enum, value_name = "MODE")]
-    mode: Option<Mode>,
+    mode: Option<GenerateMode>,
     #[command(flatten)]
     parameters: Parameters,
     /// Metadata to store: a JSON object. It is not encrypted.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     metadata: Option<SecretJson>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Mode {
-    /// Add a version if the parameters differ.
-    Converge,
-    /// Keep the credential.
-    NoOverwrite,
-    /// Add a version.
-    Overwrite,
 }
 
 impl Run for Generate {
@@ -60,24 +54,13 @@ impl Run for Generate {
         let mut credential =
             GenerateCredential::new(self.name, self.credential_type).parameters(parameters);
         if let Some(mode) = self.mode {
-            credential = credential.mode(mode.into());
+            credential = credential.mode(mode);
         }
         if let Some(metadata) = self.metadata {
             credential = credential.metadata(metadata);
         }
         let version = client.generate_credential(&credential).await?;
-        context.output.show(&version)?;
-        Ok(Completion::Full)
-    }
-}
-
-impl From<Mode> for GenerateMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Converge => Self::Converge,
-            Mode::NoOverwrite => Self::NoOverwrite,
-            Mode::Overwrite => Self::Overwrite,
-        }
+        get::show(context, &version)
     }
 }
 
@@ -100,20 +83,21 @@ impl Run for Regenerate {
         let version = client
             .regenerate_credential(&self.name, self.metadata.as_ref())
             .await?;
-        context.output.show(&version)?;
-        Ok(Completion::Full)
+        get::show(context, &version)
     }
 }
 
-/// The parameters of a generation.
-#[derive(Debug, Args)]
+/// The parameters of a generation, with their names in the API.
+#[derive(Debug, Args, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent flag")]
 struct Parameters {
     /// Parameter of the type; may be repeated. For a list, separate the items by commas or repeat the parameter.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_parameter)]
+    #[serde(skip)]
     param: Vec<(String, String)>,
     /// JSON file with parameters; `-` for standard input. Other options override it.
     #[arg(long = "parameters-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[serde(skip)]
     file: Option<PathBuf>,
     /// Number of characters.
     #[arg(long, value_name = "COUNT", help_heading = PASSWORDS)]
@@ -193,9 +177,7 @@ impl Parameters {
             Some(file) => object(&text_of(file)?)
                 .map_err(|cause| Failure::Usage(format!("--parameters-file: {cause}")))?,
         };
-        for (name, value) in self.option_values() {
-            merged.insert(name.to_owned(), value);
-        }
+        merged.extend(self.option_values()?);
         let mut lists: Vec<&str> = Vec::new();
         for (name, text) in &self.param {
             let schema = known.and_then(|known| known.parameters.get("properties")?.get(name));
@@ -217,36 +199,17 @@ impl Parameters {
         Ok(merged)
     }
 
-    fn option_values(&self) -> impl Iterator<Item = (&'static str, Value)> {
-        let flag = |is_set: bool| is_set.then_some(Value::Bool(true));
-        let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
-        let number = |number: Option<u64>| number.map(|number| json!(number));
-        let list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(list));
-        [
-            ("length", number(self.length)),
-            ("exclude_upper", flag(self.exclude_upper)),
-            ("exclude_lower", flag(self.exclude_lower)),
-            ("exclude_number", flag(self.exclude_number)),
-            ("include_special", flag(self.include_special)),
-            ("username", text(&self.username)),
-            ("key_length", number(self.key_length)),
-            ("ssh_comment", text(&self.ssh_comment)),
-            ("common_name", text(&self.common_name)),
-            ("organization", text(&self.organization)),
-            ("organization_unit", text(&self.organization_unit)),
-            ("locality", text(&self.locality)),
-            ("state", text(&self.state)),
-            ("country", text(&self.country)),
-            ("alternative_names", list(&self.alternative_names)),
-            ("key_usage", list(&self.key_usage)),
-            ("extended_key_usage", list(&self.extended_key_usage)),
-            ("duration", number(self.duration)),
-            ("ca", text(&self.ca)),
-            ("is_ca", flag(self.is_ca)),
-            ("self_sign", flag(self.self_sign)),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
+    /// Returns the parameters of the options that are set.
+    fn option_values(&self) -> Result<Map<String, Value>, Failure> {
+        let is_set = |value: &Value| match value {
+            Value::Array(list) => !list.is_empty(),
+            value => !matches!(value, Value::Null | Value::Bool(false)),
+        };
+        let Value::Object(mut values) = serde_json::to_value(self)? else {
+            return Ok(Map::new());
+        };
+        values.retain(|_, value| is_set(value));
+        Ok(values)
     }
 }
 
@@ -296,37 +259,26 @@ const PASSWORDS: &str = "Parameters of passwords and users";
 const KEYS: &str = "Parameters of keys";
 const CERTIFICATES: &str = "Parameters of certificates";
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Generate a password of 40 characters",
-        line: "keywright generate /demo/token --type password --length 40",
-        before: &[],
-    },
-    Example {
-        does: "Generate a CA",
-        line: "keywright generate /demo/root --type certificate --common-name root --is-ca",
-        before: &[],
-    },
-    Example {
-        does: "Generate a certificate signed by the CA",
-        line: "keywright generate /demo/web --type certificate --common-name web --ca /demo/root --alternative-name web.example",
-        before: &["keywright generate /demo/root --type certificate --common-name root --is-ca"],
-    },
-    Example {
-        does: "Pass parameters by name, as for types that plugins add",
-        line: "keywright generate /demo/pin --type password --param length=6 --param exclude_lower=true",
-        before: &[],
-    },
-];
+pub(super) const EXAMPLES: &str = "\
+# Generate a password of 40 characters
+keywright generate /demo/token --type password --length 40
+# Generate a CA
+keywright generate /demo/root --type certificate --common-name root --is-ca
+# Generate a certificate signed by the CA
+$ keywright generate /demo/root --type certificate --common-name root --is-ca
+keywright generate /demo/web --type certificate --common-name web --ca /demo/root --alternative-name web.example
+# Pass parameters by name, as for types that plugins add
+keywright generate /demo/pin --type password --param length=6 --param exclude_lower=true";
 
-pub(super) const REGENERATE_EXAMPLES: &[Example] = &[Example {
-    does: "Generate a new password with the same parameters",
-    line: "keywright regenerate /demo/generated",
-    before: &["keywright generate /demo/generated --type password --length 40"],
-}];
+pub(super) const REGENERATE_EXAMPLES: &str = "\
+# Generate a new password with the same parameters
+$ keywright generate /demo/generated --type password --length 40
+keywright regenerate /demo/generated";
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -24,9 +24,7 @@ pub(crate) enum FileError {
     /// The syntax is invalid.
     #[error("line {line}, column {column}: {reason}")]
     Malformed {
-        /// The line, from 1.
         line: usize,
-        /// The column, from 1.
         column: usize,
         /// The cause, without content of the file.
         reason: String,

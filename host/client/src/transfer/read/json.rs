@@ -98,7 +98,6 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
     }
 }
 
-/// The list of credentials.
 struct Credentials<'a, 's, 't>(&'s Shared<'a, 't>);
 
 impl<'de> DeserializeSeed<'de> for Credentials<'_, '_, '_> {

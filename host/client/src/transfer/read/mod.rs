@@ -122,7 +122,6 @@ impl Content {
     }
 }
 
-/// Reads all entries of a stream.
 pub(crate) fn read_entries(
     input: impl Read,
     format: Format,

@@ -60,10 +60,8 @@ pub(super) fn read(input: impl Read, receive: EntryReceiver<'_>) -> Result<(), F
                 }
             }
             value => {
-                if !builder
-                    .build(&mut events, value)?
-                    .is_ok_and(|node| node.is_null())
-                {
+                let (node, refused) = builder.build(&mut events, value)?;
+                if refused.is_some() || !node.is_null() {
                     return Err(FileError::NoCredentials);
                 }
             }
@@ -96,11 +94,11 @@ fn read_list<R: Read>(
             line: Some(span.start.line()),
         };
         let entry = match builder.build(events, event)? {
-            Ok(node) => Entry::of(position, node),
-            Err(refused) => Err(EntryError {
+            (node, None) => Entry::of(position, node),
+            (node, Some(reason)) => Err(EntryError {
                 position,
-                name: refused.node.as_ref().and_then(name_of),
-                reason: refused.reason.to_owned(),
+                name: name_of(&node),
+                reason: reason.to_owned(),
             }),
         };
         if receive(entry).is_break() {
@@ -136,29 +134,18 @@ struct Anchored {
     depth: usize,
 }
 
-/// An invalid node. Reading can continue after it.
-struct NodeError {
-    /// The readable part of the node.
-    node: Option<Node>,
-    reason: Reason,
-}
-
-/// The result of building a node. The outer error concerns the whole file, the inner error only the node.
-type BuildResult = Result<Result<Node, NodeError>, FileError>;
-
 impl Builder {
-    /// Builds the node that starts with this event.
-    fn build<R: Read>(&mut self, events: &mut Events<R>, event: Event<'static>) -> BuildResult {
+    /// Builds the node that starts with this event. If the node is invalid, also returns why; the rest of the file can still
+    /// be read.
+    fn build<R: Read>(
+        &mut self,
+        events: &mut Events<R>,
+        event: Event<'static>,
+    ) -> Result<(Node, Option<Reason>), FileError> {
         self.aliased_bytes = 0;
         self.reason = None;
         let node = self.node(events, event, 0)?;
-        Ok(match self.reason.take() {
-            None => Ok(node),
-            Some(reason) => Err(NodeError {
-                node: Some(node),
-                reason,
-            }),
-        })
+        Ok((node, self.reason.take()))
     }
 
     fn node<R: Read>(

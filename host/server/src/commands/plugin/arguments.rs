@@ -72,9 +72,15 @@ impl ComponentArguments {
         let config = self.registry.config(reference.host())?;
         let pulled = on_threads(async {
             let registry = config.registry(reference.host())?;
-            pull(&registry, reference, None, &Cache::none(), config.limits())
-                .await
-                .map_err(|fault| StartupError::while_doing(format!("pulling {reference}"), fault))
+            pull(
+                &registry,
+                reference,
+                None,
+                &Cache::default(),
+                config.limits(),
+            )
+            .await
+            .map_err(|fault| StartupError::while_doing(format!("pulling {reference}"), fault))
         });
         Ok(ComponentSource::Bytes {
             name: reference.to_string(),
@@ -168,18 +174,6 @@ fn limits(text: &str) -> Result<Limits, String> {
 /// Returns the time of a call, in seconds since 1970.
 pub(super) fn now_seconds() -> u64 {
     u64::try_from(Utc::now().timestamp()).unwrap_or_default()
-}
-
-/// Escapes control characters, so that a plugin or path cannot control the terminal.
-pub(super) fn escaped(text: &str) -> String {
-    let characters = text.chars().map(|character| {
-        if character.is_control() {
-            character.escape_default().to_string()
-        } else {
-            character.to_string()
-        }
-    });
-    characters.collect()
 }
 
 /// Formats JSON with a trailing line break.

@@ -16,9 +16,9 @@ use keywright_runtime::{ComponentSource, InspectedGenerator, Inspection, Limits,
 use serde_json::Map;
 
 use super::{
-    super::output,
+    super::output::{self, HAS_FINDINGS, escaped},
     arguments::{
-        ComponentArguments, OutputForm, RegistryArguments, escaped, pretty, to_json, uncached_host,
+        ComponentArguments, OutputForm, RegistryArguments, pretty, to_json, uncached_host,
     },
 };
 use crate::{process::on_threads, started::StartupError};
@@ -49,7 +49,7 @@ impl Inspect {
         })?;
         Ok(match inspection.refusal {
             None => ExitCode::SUCCESS,
-            Some(_) => ExitCode::from(REFUSED),
+            Some(_) => ExitCode::from(HAS_FINDINGS),
         })
     }
 
@@ -157,7 +157,7 @@ impl Push {
         let inspection = self.inspection(Arc::clone(&bytes))?;
         if let Some(refusal) = &inspection.refusal {
             self.print_message(&format!("no server would load it: {refusal}"));
-            return Ok(ExitCode::from(REFUSED));
+            return Ok(ExitCode::from(HAS_FINDINGS));
         }
         let (exports, imports) = (&inspection.exports, &inspection.imports);
         let pushed = Pushed::new(&self.file, bytes.to_vec(), exports, imports)
@@ -178,7 +178,6 @@ impl Push {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Inspects the component.
     fn inspection(&self, bytes: Arc<[u8]>) -> Result<Inspection, StartupError> {
         let name = self.file.display().to_string();
         let component = ComponentSource::Bytes { name, bytes };
@@ -203,8 +202,4 @@ impl Push {
     }
 }
 
-/// The exit status if no server would load the component.
-const REFUSED: u8 = 3;
-
-/// Maximum duration of a push.
 const PUSH_DEADLINE: Duration = Duration::from_mins(10);

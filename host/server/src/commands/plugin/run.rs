@@ -20,10 +20,10 @@ use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
 use super::{
-    super::output,
+    super::output::{self, HAS_FINDINGS, escaped},
     arguments::{
-        ComponentArguments, OutputForm, escaped, json, now_seconds, object, pretty, seconds,
-        to_json, uncached_host,
+        ComponentArguments, OutputForm, json, now_seconds, object, pretty, seconds, to_json,
+        uncached_host,
     },
     upgrade::upgrade_table,
 };
@@ -345,9 +345,6 @@ impl Tested {
         Ok(ExitCode::SUCCESS)
     }
 }
-
-/// The exit status if there are findings.
-const HAS_FINDINGS: u8 = 3;
 
 /// The extension of the file of test vectors next to a component.
 const VECTORS_EXTENSION: &str = "vectors.json";

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BTreeSet, fmt::Write};
 use keywright_runtime::{Effect, Operation, Outcome, Prediction, UpgradeReport};
 use serde_json::Value;
 
-use super::{super::output::counted, arguments::escaped};
+use super::super::output::{counted, escaped};
 
 /// The maximum number of requests shown for one finding.
 const REQUESTS_SHOWN_MAX: usize = 3;

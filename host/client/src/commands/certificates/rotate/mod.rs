@@ -6,16 +6,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     Client, Rotation, RotationError, Stage, Step,
-    commands::run::{
-        AUTHORITY, AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Run, help,
-    },
+    commands::run::{Completion, Context, Failure, Run, help},
     input::confirm,
     new_file::{Readers, write_whole},
-    output::{self, Render, Table},
+    output::{self, Table, field},
 };
 
 /// Rotate a CA without downtime
@@ -69,11 +66,18 @@ impl Run for Rotate {
             regenerated: Vec::new(),
         };
         let (rotation, outcome) = run.take_steps().await?;
-        context.output.show(&RotationOutput {
-            rotation: &rotation,
-            taken: &run.taken,
-            regenerated: &run.regenerated,
-        })?;
+        let next = (rotation.stage != Stage::NotBegun).then(|| rotation.stage.next());
+        let body = Body {
+            name: &rotation.name,
+            stage: rotation.stage,
+            next,
+            signing_version: &rotation.signing_version,
+            transitional_version: rotation.transitional_version.as_deref(),
+            outstanding: &rotation.outstanding,
+            steps_taken: &run.taken,
+            regenerated_credentials: &run.regenerated,
+        };
+        context.show(&body, || body.table())?;
         Ok(outcome)
     }
 }
@@ -184,12 +188,6 @@ impl RotationRun {
 }
 
 /// The state of a rotation, the steps that this run took, and the credentials that it regenerated.
-struct RotationOutput<'a> {
-    rotation: &'a Rotation,
-    taken: &'a [Step],
-    regenerated: &'a [String],
-}
-
 #[derive(Serialize)]
 struct Body<'a> {
     name: &'a str,
@@ -203,74 +201,41 @@ struct Body<'a> {
     regenerated_credentials: &'a [String],
 }
 
-impl RotationOutput<'_> {
-    fn next(&self) -> Option<Step> {
-        let stage = self.rotation.stage;
-        (stage != Stage::NotBegun).then(|| stage.next())
-    }
-}
-
-impl Render for RotationOutput<'_> {
-    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(&Body {
-            name: &self.rotation.name,
-            stage: self.rotation.stage,
-            next: self.next(),
-            signing_version: &self.rotation.signing_version,
-            transitional_version: self.rotation.transitional_version.as_deref(),
-            outstanding: &self.rotation.outstanding,
-            steps_taken: self.taken,
-            regenerated_credentials: self.regenerated,
-        })
-    }
-
+impl Body<'_> {
     fn table(&self) -> Table {
-        let rotation = self.rotation;
-        let stage = match rotation.stage {
+        let stage = match self.stage {
             Stage::NotBegun => "none in progress",
             Stage::Introduced => "the new version does not sign yet",
             Stage::Switched => "the new version signs",
             Stage::Renewed => "everything is regenerated",
         };
         let mut fields = vec![
-            ("name", rotation.name.clone()),
-            ("rotation", stage.to_owned()),
-            ("signing version", rotation.signing_version.clone()),
+            field("name", self.name),
+            field("rotation", stage),
+            field("signing version", self.signing_version),
         ];
-        if let Some(id) = &rotation.transitional_version {
-            fields.push(("transitional version", id.clone()));
-        }
-        for name in &rotation.outstanding {
-            fields.push(("outstanding", name.clone()));
-        }
-        for name in self.regenerated {
-            fields.push(("regenerated", name.clone()));
-        }
-        if let Some(step) = self.next() {
-            fields.push(("next step", format!("{} of 4", step.number())));
-        }
-        let named = |(name, text): (&str, String)| (name.to_owned(), text);
-        Table::Fields(fields.into_iter().map(named).collect())
+        let id = self.transitional_version;
+        fields.extend(id.map(|id| field("transitional version", id)));
+        let outstanding = self.outstanding.iter();
+        fields.extend(outstanding.map(|name| field("outstanding", name)));
+        let regenerated = self.regenerated_credentials.iter();
+        fields.extend(regenerated.map(|name| field("regenerated", name)));
+        let next = self.next.map(|step| format!("{} of 4", step.number()));
+        fields.extend(next.map(|next| field("next step", next)));
+        Table::Fields(fields)
     }
 }
 
 /// The options to suggest if there is no terminal.
 const CONFIRMATION_OPTIONS: &str = "--next for one step or --yes for all remaining steps";
 
-pub(super) const EXAMPLES: &[Example] = &[
-    Example {
-        does: "Show the state of a rotation",
-        line: "keywright certificates rotate /demo/root --status",
-        before: AUTHORITY_AND_LEAF,
-    },
-    Example {
-        does: "Take the next step and write the certificates to trust to a file",
-        line: "keywright certificates rotate /demo/root --next --bundle trusted.pem",
-        before: AUTHORITY_AND_LEAF,
-    },
-    Example {
-        does: "Take the remaining steps of an interrupted rotation",
-        line: "keywright certificates rotate /demo/root --resume --yes",
-        before: &[AUTHORITY, "keywright certificates rotate /demo/root --next"],
-    },
-];
+pub(super) const EXAMPLES: &str = "\
+$ keywright generate /demo/root --type certificate --common-name root --is-ca
+$ keywright generate /demo/web --type certificate --common-name web --ca /demo/root
+# Show the state of a rotation
+keywright certificates rotate /demo/root --status
+# Take the next step and write the certificates to trust to a file
+keywright certificates rotate /demo/root --next --bundle trusted.pem
+# Take the remaining steps of an interrupted rotation
+$ keywright certificates rotate /demo/root --next
+keywright certificates rotate /demo/root --resume --yes";

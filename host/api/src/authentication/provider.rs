@@ -1,18 +1,213 @@
-//! Fetches and caches the keys of an identity provider. Keys are fetched when first needed, and again when they are old or a
-//! token has an unknown key id.
+//! An identity provider that publishes its keys over HTTPS, as a key set (RFC 7517, section 5), and the cache of its keys. Keys
+//! are fetched when first needed, and again when they are old or a token has an unknown key id.
 
 use std::{
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use tokio::sync::{Mutex, Semaphore};
+use async_trait::async_trait;
+use reqwest::{Certificate, Client, Url, redirect::Policy};
+use serde::{Deserialize, de::DeserializeOwned};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use super::{identity_provider::IdentityProvider, trusted_keys::TrustedKeys};
+use super::keys::{PublishedKeys, TrustedKeys};
 use crate::response::error_chain;
+
+/// A source of published keys.
+#[async_trait]
+pub(super) trait IdentityProvider: Send + Sync {
+    async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>>;
+}
+
+/// An identity provider that publishes its issuer and the URL of its keys at `<url>/.well-known/openid-configuration` (OIDC
+/// Discovery 1.0). The URL of the keys defaults to `<url>/token_keys`, as in UAA.
+///
+/// The keys may be on another host, because the discovery document comes from a trusted provider over verified TLS. The URL of
+/// the keys must also be https, and that host's certificate is verified with the same CAs. Redirects are not followed.
+pub struct HttpsIdentityProvider {
+    client: Client,
+    url: String,
+    public_url: Option<String>,
+    discovery_url: Url,
+    /// Log messages about ignored keys in the last response, to log each only once.
+    ignored: Mutex<Vec<String>>,
+}
+
+/// The URLs of an identity provider, and the CAs trusted for it.
+#[derive(Clone, Debug)]
+pub struct HttpsIdentityProviderSettings {
+    /// The https URL, without a trailing slash. The discovery document and, by default, the keys are below it.
+    pub url: String,
+    /// The URL in the provider's own documents, without a trailing slash, if it differs from `url`. If the URL of the keys is
+    /// below it, this prefix is replaced by `url`.
+    pub public_url: Option<String>,
+    /// The trusted CA certificates, in PEM. Defaults to the system's trusted CAs.
+    pub trusted_certificates_pem: Option<String>,
+    /// The timeout of each request, including its response body. See [`HttpsIdentityProviderSettings::TIMEOUT`].
+    pub timeout: Duration,
+}
+
+/// An invalid configuration of an identity provider.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityProviderError {
+    /// The URL is not an https URL.
+    #[error("the URL of the identity provider must be an https URL")]
+    AddressMalformed,
+    /// The trusted certificates are malformed.
+    #[error("malformed PEM in the certificates trusted for the identity provider")]
+    CertificatesMalformed(#[source] reqwest::Error),
+    /// There are no trusted certificates.
+    #[error(
+        "the file of certificates trusted for the identity provider contains no PEM certificate"
+    )]
+    CertificatesMissing,
+    /// The client could not be created.
+    #[error("could not create the client for the identity provider")]
+    Client(#[source] reqwest::Error),
+}
+
+impl HttpsIdentityProviderSettings {
+    /// The default timeout.
+    pub const TIMEOUT: Duration = Duration::from_secs(5);
+}
+
+impl HttpsIdentityProvider {
+    /// Creates the client, without sending a request.
+    ///
+    /// Installs aws-lc as the process's TLS provider, unless one is already installed.
+    pub fn new(settings: &HttpsIdentityProviderSettings) -> Result<Self, IdentityProviderError> {
+        let url = settings.url.clone();
+        let discovery_url = https_url(&format!("{url}/{DISCOVERY_PATH}"))
+            .ok_or(IdentityProviderError::AddressMalformed)?;
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let mut builder = Client::builder()
+            .https_only(true)
+            .redirect(Policy::none())
+            .timeout(settings.timeout);
+        if let Some(pem) = &settings.trusted_certificates_pem {
+            let certificates = Certificate::from_pem_bundle(pem.as_bytes())
+                .map_err(IdentityProviderError::CertificatesMalformed)?;
+            if certificates.is_empty() {
+                return Err(IdentityProviderError::CertificatesMissing);
+            }
+            builder = builder.tls_certs_only(certificates);
+        }
+        Ok(Self {
+            client: builder.build().map_err(IdentityProviderError::Client)?,
+            url,
+            public_url: settings.public_url.clone(),
+            discovery_url,
+            ignored: Mutex::default(),
+        })
+    }
+
+    /// Returns the URL of the keys: `jwks_uri`, or the default.
+    fn keys_url(&self, discovery: &Discovery) -> Result<Url, DocumentError> {
+        let fallback = || format!("{}/{KEYS_PATH}", self.url);
+        let address = match &discovery.jwks_uri {
+            Some(named) => self.as_reached(named),
+            None => fallback(),
+        };
+        https_url(&address).ok_or(DocumentError::KeysAddressMalformed)
+    }
+
+    /// Converts a URL in the provider's documents to the URL at which this server reaches it.
+    fn as_reached(&self, address: &str) -> String {
+        let public_url = self.public_url.as_deref();
+        let below = public_url
+            .and_then(|public_url| address.strip_prefix(public_url))
+            .filter(|below| below.starts_with('/'));
+        match below {
+            Some(below) => format!("{}{below}", self.url),
+            None => address.to_owned(),
+        }
+    }
+
+    /// Logs ignored keys, except keys that were already ignored in the previous response.
+    fn log_ignored(&self, ignored: Vec<String>) {
+        let mut logged = self.ignored.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in ignored.iter().filter(|key| !logged.contains(key)) {
+            tracing::warn!(key, "ignored a key published by the identity provider");
+        }
+        *logged = ignored;
+    }
+
+    async fn fetch<T: DeserializeOwned>(&self, url: &Url) -> Result<T, DocumentError> {
+        let mut response = self
+            .client
+            .get(url.clone())
+            .send()
+            .await?
+            .error_for_status()?;
+        let mut document = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            if document.len() + chunk.len() > DOCUMENT_BYTES_MAX {
+                return Err(DocumentError::TooLarge);
+            }
+            document.extend_from_slice(&chunk);
+        }
+        keywright_json::read_bytes(&document).map_err(DocumentError::Malformed)
+    }
+}
+
+#[async_trait]
+impl IdentityProvider for HttpsIdentityProvider {
+    async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>> {
+        let discovery: Discovery = self.fetch(&self.discovery_url).await?;
+        if discovery.issuer.is_empty() {
+            return Err(DocumentError::NoIssuer.into());
+        }
+        let keys_url = self.keys_url(&discovery)?;
+        let published = self.fetch::<PublishedKeys>(&keys_url).await?.usable();
+        self.log_ignored(published.ignored);
+        if published.keys.is_empty() {
+            return Err(DocumentError::NoKey.into());
+        }
+        Ok(TrustedKeys::new(discovery.issuer, published.keys))
+    }
+}
+
+/// A document of the provider is invalid or could not be fetched.
+#[derive(Debug, thiserror::Error)]
+enum DocumentError {
+    #[error("the document is malformed")]
+    Malformed(#[source] keywright_json::JsonError),
+    #[error("jwks_uri in the discovery document must be an https URL")]
+    KeysAddressMalformed,
+    #[error("the discovery document has an empty issuer")]
+    NoIssuer,
+    #[error("the key set has neither an RSA key for RS256 nor a P-256 key for ES256")]
+    NoKey,
+    #[error("the document is larger than {DOCUMENT_BYTES_MAX} bytes")]
+    TooLarge,
+    #[error("the request to the provider failed")]
+    RequestFailed(#[from] reqwest::Error),
+}
+
+#[derive(Deserialize)]
+struct Discovery {
+    issuer: String,
+    jwks_uri: Option<String>,
+}
+
+fn https_url(address: &str) -> Option<Url> {
+    Url::parse(address)
+        .ok()
+        .filter(|url| url.scheme() == "https")
+}
+
+/// The path of the discovery document, relative to the provider's URL.
+const DISCOVERY_PATH: &str = ".well-known/openid-configuration";
+
+/// The path of UAA's keys, relative to its URL.
+const KEYS_PATH: &str = "token_keys";
+
+/// Maximum size of a provider's document.
+const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The cached keys of one provider.
 ///
@@ -21,12 +216,11 @@ use crate::response::error_chain;
 pub(super) struct ProviderKeys {
     provider: Box<dyn IdentityProvider>,
     pace: KeyPace,
-    /// The last fetched keys, and when they were fetched.
     current: RwLock<Option<(Arc<TrustedKeys>, Instant)>>,
     /// The number of completed fetches, including failed ones.
     attempts: AtomicU64,
     /// The time of the last attempt. Locked while fetching, so that there is one fetch at a time.
-    last_attempt: Mutex<Option<Instant>>,
+    last_attempt: AsyncMutex<Option<Instant>>,
     /// Permits for callers that wait for a fetch.
     waiting: Arc<Semaphore>,
 }
@@ -48,7 +242,7 @@ impl ProviderKeys {
             pace,
             current: RwLock::new(None),
             attempts: AtomicU64::new(0),
-            last_attempt: Mutex::new(None),
+            last_attempt: AsyncMutex::new(None),
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
         })
     }
@@ -160,10 +354,71 @@ const WAITING_MAX: usize = 64;
 mod tests {
     use std::sync::{LazyLock, atomic::AtomicUsize};
 
-    use async_trait::async_trait;
-
     use super::*;
-    use crate::authentication::{trusted_keys::TrustedKey, verification_key::test_key::TestKey};
+    use crate::authentication::keys::{TrustedKey, test_key::TestKey};
+
+    fn settings(url: &str, pem: Option<&str>) -> HttpsIdentityProviderSettings {
+        HttpsIdentityProviderSettings {
+            url: url.to_owned(),
+            public_url: None,
+            trusted_certificates_pem: pem.map(str::to_owned),
+            timeout: HttpsIdentityProviderSettings::TIMEOUT,
+        }
+    }
+
+    #[test]
+    fn invalid_trusted_certificates_are_rejected() {
+        for pem in [
+            "",
+            "x",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        ] {
+            assert!(
+                HttpsIdentityProvider::new(&settings("https://uaa.example", Some(pem))).is_err(),
+                "{pem}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_are_at_the_discovered_or_the_default_url() {
+        let provider = HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
+            public_url: Some("https://login.example/uaa".to_owned()),
+            ..settings("https://uaa.internal:8443/uaa", None)
+        })
+        .unwrap();
+        for (named, url) in [
+            (None, Some("https://uaa.internal:8443/uaa/token_keys")),
+            (
+                Some("https://login.example/uaa/token_keys"),
+                Some("https://uaa.internal:8443/uaa/token_keys"),
+            ),
+            (
+                Some("https://login.example/uaa/a/jwks?x=1"),
+                Some("https://uaa.internal:8443/uaa/a/jwks?x=1"),
+            ),
+            (
+                Some("https://login.example/uaab/keys"),
+                Some("https://login.example/uaab/keys"),
+            ),
+            (
+                Some("https://keys.example/set"),
+                Some("https://keys.example/set"),
+            ),
+            (Some("http://login.example/uaa/token_keys"), None),
+            (Some("http://keys.example/set"), None),
+            (Some("file:///etc/passwd"), None),
+            (Some("/token_keys"), None),
+            (Some(""), None),
+        ] {
+            let discovery = Discovery {
+                issuer: "issuer".to_owned(),
+                jwks_uri: named.map(str::to_owned),
+            };
+            let found = provider.keys_url(&discovery).ok();
+            assert_eq!(found.as_ref().map(Url::as_str), url, "{named:?}");
+        }
+    }
 
     static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 
@@ -244,36 +499,6 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn keys_are_fetched_when_first_needed_and_cached() {
-        let provided = provided(0, UNLIMITED);
-        assert!(provided.keys.current().is_none());
-        for _ in 0..3 {
-            let keys = provided.keys.for_token(named("key-1")).await;
-            assert!(keys.is_some());
-        }
-        assert_eq!(provided.fetches(), 1);
-    }
-
-    #[tokio::test]
-    async fn prefetched_keys_are_not_fetched_again() {
-        let provided = provided(0, UNLIMITED);
-        Arc::clone(&provided.keys).prefetch().await;
-        Arc::clone(&provided.keys).prefetch().await;
-        assert!(provided.keys.for_token(named("key-1")).await.is_some());
-        assert_eq!(provided.fetches(), 1);
-    }
-
-    #[tokio::test]
-    async fn an_unknown_key_is_fetched_once() {
-        let provided = provided(0, UNLIMITED);
-        provided.keys.for_token(named("key-1")).await.unwrap();
-        let (rotated, _) = provided.keys.for_token(named("key-2")).await.unwrap();
-        assert!(rotated.has_key("key-2"));
-        assert!(!rotated.has_key("key-1"));
-        assert_eq!(provided.fetches(), 2);
-    }
-
-    #[tokio::test]
     async fn an_unchanged_key_set_is_kept_and_checked_only_once() {
         let provided = provided_by(false, 0, UNLIMITED);
         let (keys, _) = provided.keys.for_token(any).await.unwrap();
@@ -287,17 +512,6 @@ mod tests {
         assert!(Arc::ptr_eq(&keys, &again));
         assert!(!is_signed);
         assert_eq!(checks.load(Ordering::SeqCst), 1);
-    }
-
-    #[tokio::test]
-    async fn tokens_with_invented_key_ids_cause_no_repeated_fetches() {
-        let provided = provided(0, SELDOM);
-        for invented in 0..100 {
-            let key_id = format!("invented-{invented}");
-            let (trusted, _) = provided.keys.for_token(named(&key_id)).await.unwrap();
-            assert!(!trusted.has_key(&key_id));
-        }
-        assert_eq!(provided.fetches(), 1);
     }
 
     #[tokio::test]
@@ -372,20 +586,5 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(provided.fetches(), 1);
-    }
-
-    #[tokio::test]
-    async fn old_keys_are_replaced_while_they_are_still_used() {
-        let pace = KeyPace {
-            age_max: Duration::ZERO,
-            interval_min: Duration::ZERO,
-        };
-        let provided = provided(0, pace);
-        provided.keys.for_token(any).await.unwrap();
-        let current = provided.keys.current().unwrap();
-        assert!(current.has_key("key-1"));
-        while provided.fetches() < 2 {
-            tokio::task::yield_now().await;
-        }
     }
 }

@@ -1,0 +1,667 @@
+//! The public keys that verify tokens, and the cache of the tokens that they have verified.
+
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+};
+
+use aws_lc_rs::{
+    digest::{SHA256, digest},
+    encoding::AsDer,
+    rsa::{PublicEncryptingKey, PublicKey},
+    signature::{
+        ECDSA_P256_SHA256_FIXED, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256,
+        RsaPublicKeyComponents,
+    },
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use chrono::{DateTime, Utc};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    identity::Identity,
+    token::{CheckedToken, SignedToken, TokenError},
+    token_rules::TokenRules,
+};
+
+/// A public key, RSA or P-256, and its algorithm: each type of key has exactly one. A token's header must match it, and never
+/// determines how the key is used. A key is validated when it is parsed, so that an operator learns about an unusable key before
+/// the first token.
+#[derive(Clone)]
+pub(crate) struct VerificationKey {
+    algorithm: Algorithm,
+    key: ParsedPublicKey,
+}
+
+/// A key can't be used to verify tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerificationKeyError {
+    /// The type of the key is not supported.
+    #[error("the verification key is neither an RSA nor a P-256 public key in PEM")]
+    Malformed,
+    /// An RSA key is too short to be secure, or too long to verify fast.
+    #[error("the RSA key must have 2048 to 8192 bits")]
+    LengthRefused,
+}
+
+impl PartialEq for VerificationKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.algorithm == other.algorithm && self.key.as_ref() == other.key.as_ref()
+    }
+}
+
+impl VerificationKey {
+    /// Parses an RSA or P-256 public key in PEM. Certificates and private keys are rejected.
+    pub(super) fn of_pem(pem: &str) -> Result<Self, VerificationKeyError> {
+        if !PEM_LABELS.iter().any(|label| pem.contains(label)) {
+            return Err(VerificationKeyError::Malformed);
+        }
+        let bytes = |key: &DecodingKey| key.try_get_as_bytes().map(<[u8]>::to_vec);
+        if let Ok(der) = DecodingKey::from_rsa_pem(pem.as_bytes()).and_then(|key| bytes(&key)) {
+            return Self::rsa(&der);
+        }
+        DecodingKey::from_ec_pem(pem.as_bytes())
+            .and_then(|key| bytes(&key))
+            .map_err(|_| VerificationKeyError::Malformed)
+            .and_then(|point| Self::p256(&point))
+    }
+
+    /// Parses the fields `n` and `e` of a JWK (RFC 7518, section 6.3.1). Leading zeros, which some providers write, are accepted.
+    pub(crate) fn of_rsa_components(
+        modulus: &str,
+        exponent: &str,
+    ) -> Result<Self, VerificationKeyError> {
+        let number = |text: &str| {
+            let bytes = URL_SAFE_NO_PAD
+                .decode(text)
+                .map_err(|_| VerificationKeyError::Malformed)?;
+            let number = bytes.into_iter().skip_while(|byte| *byte == 0);
+            Ok::<_, VerificationKeyError>(number.collect::<Vec<u8>>())
+        };
+        let components = RsaPublicKeyComponents {
+            n: number(modulus)?,
+            e: number(exponent)?,
+        };
+        let der = components
+            .as_der()
+            .map_err(|_| VerificationKeyError::Malformed)?;
+        Self::rsa(der.as_ref())
+    }
+
+    /// Parses the fields `x` and `y` of a P-256 JWK (RFC 7518, section 6.2.1): 32 bytes each.
+    fn of_p256_coordinates(x: &str, y: &str) -> Result<Self, VerificationKeyError> {
+        let mut point = vec![UNCOMPRESSED_POINT];
+        for coordinate in [x, y] {
+            let bytes = URL_SAFE_NO_PAD
+                .decode(coordinate)
+                .ok()
+                .filter(|bytes| bytes.len() == COORDINATE_BYTES)
+                .ok_or(VerificationKeyError::Malformed)?;
+            point.extend(bytes);
+        }
+        Self::p256(&point)
+    }
+
+    fn has_signed(&self, token: &SignedToken<'_>) -> bool {
+        self.algorithm == token.algorithm
+            && self
+                .key
+                .verify_sig(token.message.as_bytes(), &token.signature)
+                .is_ok()
+    }
+
+    fn rsa(der: &[u8]) -> Result<Self, VerificationKeyError> {
+        let key = PublicKey::from_der(der).map_err(|_| VerificationKeyError::Malformed)?;
+        let key = key.as_der().map_err(|_| VerificationKeyError::Malformed)?;
+        // This type provides the length of an RSA key.
+        let bits = PublicEncryptingKey::from_der(key.as_ref()).map(|key| key.key_size_bits());
+        if !bits.is_ok_and(|bits| (MODULUS_BITS_MIN..=MODULUS_BITS_MAX).contains(&bits)) {
+            return Err(VerificationKeyError::LengthRefused);
+        }
+        let key = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.as_ref())
+            .map_err(|_| VerificationKeyError::Malformed)?;
+        Ok(Self {
+            algorithm: Algorithm::RS256,
+            key,
+        })
+    }
+
+    fn p256(point: &[u8]) -> Result<Self, VerificationKeyError> {
+        let is_uncompressed = point.len() == 1 + 2 * COORDINATE_BYTES;
+        let key = is_uncompressed
+            .then(|| ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point))
+            .and_then(Result::ok)
+            .ok_or(VerificationKeyError::Malformed)?;
+        Ok(Self {
+            algorithm: Algorithm::ES256,
+            key,
+        })
+    }
+}
+
+/// A key set (RFC 7517, section 5), as it was published.
+#[derive(Deserialize)]
+pub(super) struct PublishedKeys {
+    keys: Vec<Value>,
+}
+
+/// The usable keys of a key set.
+#[derive(Default)]
+pub(super) struct UsableKeys {
+    /// The keys to verify tokens with.
+    pub(super) keys: Vec<TrustedKey>,
+    /// Log messages about keys that are for tokens but can't be used.
+    pub(super) ignored: Vec<String>,
+}
+
+/// A published key (RFC 7517, section 4; RFC 7518, section 6).
+#[derive(Deserialize)]
+struct PublishedKey {
+    kty: String,
+    kid: Option<String>,
+    alg: Option<String>,
+    #[serde(rename = "use")]
+    key_use: Option<String>,
+    key_ops: Option<Vec<String>>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+}
+
+impl PublishedKeys {
+    /// Returns the RSA keys for RS256 and the P-256 keys for ES256. Keys of other types and for other uses are ignored silently:
+    /// the provider publishes them for other services.
+    pub(super) fn usable(self) -> UsableKeys {
+        let mut usable = UsableKeys::default();
+        for published in self.keys {
+            let Ok(published) = serde_json::from_value::<PublishedKey>(published) else {
+                usable.ignore(None, "does not conform to RFC 7517");
+                continue;
+            };
+            if !published.is_for_tokens() {
+                continue;
+            }
+            let reason = match published.verification_key() {
+                Ok(key) if usable.keys.len() < KEYS_MAX => {
+                    let id = published.kid;
+                    usable.keys.push(TrustedKey { id, key });
+                    continue;
+                }
+                Ok(_) => "too many keys",
+                Err(VerificationKeyError::LengthRefused) => {
+                    "length of the modulus must be between 2048 and 8192 bits"
+                }
+                Err(VerificationKeyError::Malformed) => "malformed public key",
+            };
+            usable.ignore(published.kid.as_deref(), reason);
+        }
+        usable
+    }
+}
+
+impl UsableKeys {
+    fn ignore(&mut self, key_id: Option<&str>, reason: &str) {
+        let key_id: String = key_id
+            .unwrap_or("without an id")
+            .chars()
+            .take(LOGGED_ID_CHARACTERS_MAX)
+            .collect();
+        self.ignored.push(format!("{key_id}: {reason}"));
+    }
+}
+
+impl PublishedKey {
+    /// Returns whether the key may verify tokens. `alg`, `use` and `key_ops` are optional, but must match.
+    fn is_for_tokens(&self) -> bool {
+        let algorithm = match (self.kty.as_str(), self.crv.as_deref()) {
+            ("RSA", _) => "RS256",
+            ("EC", Some("P-256")) => "ES256",
+            _ => return false,
+        };
+        let mut operations = self.key_ops.iter();
+        self.alg.as_deref().is_none_or(|name| name == algorithm)
+            && self.key_use.as_deref().is_none_or(|name| name == "sig")
+            && operations.all(|names| names.iter().any(|name| name == "verify"))
+    }
+
+    /// Parses the key. A missing field is as malformed as an empty one.
+    fn verification_key(&self) -> Result<VerificationKey, VerificationKeyError> {
+        let [n, e, x, y] =
+            [&self.n, &self.e, &self.x, &self.y].map(|field| field.as_deref().unwrap_or_default());
+        if self.kty == "RSA" {
+            VerificationKey::of_rsa_components(n, e)
+        } else {
+            VerificationKey::of_p256_coordinates(x, y)
+        }
+    }
+}
+
+/// A set of trusted keys. A set is immutable; a set with other keys starts with an empty cache.
+pub(super) struct TrustedKeys {
+    issuer: String,
+    keys: Vec<TrustedKey>,
+    checked: RwLock<HashMap<TokenDigest, CheckedToken>>,
+}
+
+#[derive(PartialEq)]
+pub(super) struct TrustedKey {
+    /// The key id in the headers of tokens, if it has one.
+    pub(super) id: Option<String>,
+    pub(super) key: VerificationKey,
+}
+
+/// SHA-256 of a token.
+pub(super) type TokenDigest = [u8; 32];
+
+pub(super) fn token_digest(token: &str) -> TokenDigest {
+    let mut bytes = TokenDigest::default();
+    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    bytes
+}
+
+impl TrustedKeys {
+    pub(super) fn new(issuer: String, keys: Vec<TrustedKey>) -> Self {
+        Self {
+            issuer,
+            keys,
+            checked: RwLock::new(HashMap::new()),
+        }
+    }
+
+    /// Creates a set of one key, which matches tokens with any key id.
+    pub(super) fn of_one(key: VerificationKey, issuer: &str) -> Self {
+        Self::new(issuer.to_owned(), vec![TrustedKey { id: None, key }])
+    }
+
+    pub(super) fn equal(&self, other: &Self) -> bool {
+        self.issuer == other.issuer && self.keys == other.keys
+    }
+
+    /// Returns whether a key of this set has signed a token. `None` means that another set could contain the signing key: no key
+    /// of this set verifies the signature, and none of them has the token's key id.
+    ///
+    /// A key without an id may have signed any token with its algorithm, and any key with its algorithm a token without a key id.
+    pub(super) fn have_signed(&self, token: &SignedToken<'_>) -> Option<bool> {
+        let mut is_named = false;
+        for TrustedKey { id, key } in &self.keys {
+            let named = id.as_ref().zip(token.key_id.as_ref());
+            if key.algorithm != token.algorithm || named.is_some_and(|(have, want)| have != want) {
+                continue;
+            }
+            if key.has_signed(token) {
+                return Some(true);
+            }
+            is_named |= named.is_some();
+        }
+        is_named.then_some(false)
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_key(&self, id: &str) -> bool {
+        self.keys.iter().any(|key| key.id.as_deref() == Some(id))
+    }
+
+    pub(super) fn cached_result(
+        &self,
+        token: &TokenDigest,
+        rules: &TokenRules,
+        now: DateTime<Utc>,
+    ) -> Option<Result<Identity, TokenError>> {
+        let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
+        Some(checked.get(token)?.identity_at(now, rules))
+    }
+
+    /// Checks the claims of a token that these keys [have signed](Self::have_signed), and caches it if it is valid.
+    pub(super) fn check(
+        &self,
+        token: TokenDigest,
+        signed: &SignedToken<'_>,
+        is_signed: bool,
+        rules: &TokenRules,
+        now: DateTime<Utc>,
+    ) -> Result<Identity, TokenError> {
+        if !is_signed {
+            return Err(TokenError::Invalid("not signed by a trusted key"));
+        }
+        let checked = signed.claims()?.check(&self.issuer, rules)?;
+        let identity = checked.identity_at(now, rules)?;
+        self.cache(token, checked, now);
+        Ok(identity)
+    }
+
+    fn cache(&self, token: TokenDigest, checked_token: CheckedToken, now: DateTime<Utc>) {
+        let mut checked = self.checked.write().unwrap_or_else(PoisonError::into_inner);
+        if checked.len() >= CACHED_TOKENS_MAX {
+            checked.retain(|_, token| !token.is_expired_at(now));
+        }
+        if checked.len() >= CACHED_TOKENS_MAX {
+            checked.clear();
+        }
+        checked.insert(token, checked_token);
+    }
+}
+
+const PEM_LABELS: [&str; 2] = [
+    "-----BEGIN PUBLIC KEY-----",
+    "-----BEGIN RSA PUBLIC KEY-----",
+];
+
+const MODULUS_BITS_MIN: usize = 2_048;
+const MODULUS_BITS_MAX: usize = 8_192;
+
+/// The prefix of an uncompressed point (SEC 1, section 2.3.3).
+const UNCOMPRESSED_POINT: u8 = 4;
+
+/// The length of a P-256 coordinate, in bytes.
+const COORDINATE_BYTES: usize = 32;
+
+/// Maximum number of keys used from a provider.
+const KEYS_MAX: usize = 32;
+
+/// Maximum length of a key's id in the log.
+const LOGGED_ID_CHARACTERS_MAX: usize = 100;
+
+/// Maximum number of cached tokens, whose signatures are not verified again.
+const CACHED_TOKENS_MAX: usize = 4_096;
+
+/// A signing key for tests.
+#[cfg(test)]
+pub(super) mod test_key {
+    use aws_lc_rs::{
+        rand::SystemRandom,
+        signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+    };
+    use serde_json::{Value, json};
+
+    use super::{Engine, URL_SAFE_NO_PAD, VerificationKey};
+
+    /// A P-256 key, which is fast to generate.
+    pub(crate) struct TestKey(EcdsaKeyPair);
+
+    impl TestKey {
+        pub(crate) fn generate() -> Self {
+            Self(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap())
+        }
+
+        pub(crate) fn verification_key(&self) -> VerificationKey {
+            let point = self.0.public_key().as_ref();
+            let coordinate = |from: usize| URL_SAFE_NO_PAD.encode(&point[from..from + 32]);
+            VerificationKey::of_p256_coordinates(&coordinate(1), &coordinate(33)).unwrap()
+        }
+
+        pub(crate) fn sign(&self, claims: &Value) -> String {
+            let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
+            let message = format!("{}.{}", part(&json!({"alg": "ES256"})), part(claims));
+            let random = SystemRandom::new();
+            let signature = self.0.sign(&random, message.as_bytes()).unwrap();
+            format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use chrono::TimeDelta;
+    use keywright_core::authorization::Authentication;
+    use serde_json::json;
+
+    use super::{test_key::TestKey, *};
+
+    #[test]
+    fn invalid_coordinates_are_rejected() {
+        // The base point of P-256 (FIPS 186-4, D.1.2.3).
+        let x = "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY";
+        let y = "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU";
+        assert!(VerificationKey::of_p256_coordinates(x, y).is_ok());
+        for (x, y) in [
+            (y, x),
+            (x, x),
+            ("", ""),
+            (x, ""),
+            ("AA", "AA"),
+            (&format!("AAAA{x}"), y),
+            ("!", y),
+        ] {
+            let refused = VerificationKey::of_p256_coordinates(x, y).err();
+            assert_eq!(refused, Some(VerificationKeyError::Malformed), "{x} {y}");
+        }
+    }
+
+    #[test]
+    fn an_rsa_key_has_2048_to_8192_bits() {
+        for (bytes, refused) in [
+            (128, Some(VerificationKeyError::LengthRefused)),
+            (255, Some(VerificationKeyError::LengthRefused)),
+            (256, None),
+            (1_024, None),
+            (1_025, Some(VerificationKeyError::LengthRefused)),
+        ] {
+            let modulus = URL_SAFE_NO_PAD.encode(vec![0xff; bytes]);
+            let read = VerificationKey::of_rsa_components(&modulus, "AQAB");
+            assert_eq!(read.err(), refused, "{bytes}");
+        }
+        let modulus = URL_SAFE_NO_PAD.encode([vec![0], vec![0xff; 256]].concat());
+        assert!(VerificationKey::of_rsa_components(&modulus, "AQAB").is_ok());
+    }
+
+    #[test]
+    fn malformed_numbers_are_rejected() {
+        let modulus = URL_SAFE_NO_PAD.encode(vec![0xff; 256]);
+        for (modulus, exponent) in [
+            ("", "AQAB"),
+            ("!", "AQAB"),
+            (modulus.as_str(), ""),
+            (modulus.as_str(), "AA"),
+            (modulus.as_str(), "AQ"),
+            (modulus.as_str(), "!"),
+        ] {
+            let read = VerificationKey::of_rsa_components(modulus, exponent);
+            assert_eq!(
+                read.err(),
+                Some(VerificationKeyError::Malformed),
+                "{exponent}"
+            );
+        }
+    }
+
+    fn usable(keys: &Value) -> UsableKeys {
+        let published: PublishedKeys = serde_json::from_value(json!({ "keys": keys })).unwrap();
+        published.usable()
+    }
+
+    fn changed(key: &Value, changes: &Value) -> Value {
+        let mut key = key.clone();
+        for (name, value) in changes.as_object().unwrap() {
+            key[name] = value.clone();
+        }
+        key
+    }
+
+    fn rsa_key(bytes: usize) -> Value {
+        json!({"kty": "RSA", "kid": "a", "n": URL_SAFE_NO_PAD.encode(vec![0xff; bytes]), "e": "AQAB"})
+    }
+
+    fn p256_key() -> Value {
+        json!({
+            "kty": "EC",
+            "crv": "P-256",
+            "x": "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY",
+            "y": "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU",
+        })
+    }
+
+    #[test]
+    fn only_signing_keys_for_rs256_and_es256_are_used() {
+        for (key, changes, is_used, is_logged) in [
+            (rsa_key(256), json!({}), true, false),
+            (
+                rsa_key(256),
+                json!({"use": "sig", "alg": "RS256", "value": "PEM"}),
+                true,
+                false,
+            ),
+            (
+                rsa_key(256),
+                json!({"key_ops": ["verify"], "x5c": ["x"], "x5u": "y"}),
+                true,
+                false,
+            ),
+            (rsa_key(256), json!({"use": "enc"}), false, false),
+            (rsa_key(256), json!({"key_ops": ["encrypt"]}), false, false),
+            (rsa_key(256), json!({"alg": "RS512"}), false, false),
+            (rsa_key(256), json!({"alg": "ES256"}), false, false),
+            (rsa_key(256), json!({"alg": "rs256"}), false, false),
+            (rsa_key(256), json!({"kty": "EC"}), false, false),
+            (
+                rsa_key(256),
+                json!({"kty": "oct", "k": "AAAA"}),
+                false,
+                false,
+            ),
+            (rsa_key(256), json!({"n": null}), false, true),
+            (rsa_key(256), json!({"n": "!"}), false, true),
+            (rsa_key(256), json!({"kid": 1}), false, true),
+            (rsa_key(256), json!({"kty": null}), false, true),
+            (rsa_key(255), json!({}), false, true),
+            (p256_key(), json!({}), true, false),
+            (
+                p256_key(),
+                json!({"alg": "ES256", "use": "sig"}),
+                true,
+                false,
+            ),
+            (p256_key(), json!({"alg": "RS256"}), false, false),
+            (p256_key(), json!({"crv": "P-384"}), false, false),
+            (p256_key(), json!({"crv": null}), false, false),
+            (p256_key(), json!({"kty": "OKP"}), false, false),
+            (p256_key(), json!({"y": null}), false, true),
+            (p256_key(), json!({"y": "AAAA"}), false, true),
+        ] {
+            let usable = usable(&json!([changed(&key, &changes)]));
+            assert_eq!(!usable.keys.is_empty(), is_used, "{changes}");
+            assert_eq!(!usable.ignored.is_empty(), is_logged, "{changes}");
+        }
+    }
+
+    #[test]
+    fn an_unusable_key_does_not_affect_others() {
+        let usable = usable(&json!([1, rsa_key(128), {}, p256_key(), rsa_key(256)]));
+        assert_eq!(usable.keys.len(), 2);
+        assert_eq!(usable.ignored.len(), 3);
+    }
+
+    #[test]
+    fn at_most_the_maximum_number_of_keys_is_used() {
+        let usable = usable(&vec![p256_key(); KEYS_MAX + 1].into());
+        assert_eq!(usable.keys.len(), KEYS_MAX);
+        assert_eq!(usable.ignored.len(), 1);
+    }
+
+    static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
+
+    fn trusted() -> TrustedKeys {
+        TrustedKeys::of_one(KEY.verification_key(), "issuer")
+    }
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+    }
+
+    fn token(number: usize, change: (&str, Value)) -> String {
+        let mut claims = json!({
+            "iss": "issuer",
+            "exp": now().timestamp() + 600,
+            "grant_type": "client_credentials",
+            "client_id": "a",
+            "sub": format!("subject {number}"),
+            "scope": ["credhub.read", "credhub.write"],
+        });
+        claims[change.0] = change.1;
+        KEY.sign(&claims)
+    }
+
+    fn check(trusted: &TrustedKeys, token: &str) -> Result<Identity, TokenError> {
+        let signed = SignedToken::parse(token)?;
+        let is_signed = trusted.have_signed(&signed) == Some(true);
+        let digest = token_digest(token);
+        trusted.check(digest, &signed, is_signed, &TokenRules::default(), now())
+    }
+
+    fn cached_result(
+        trusted: &TrustedKeys,
+        token: &str,
+        seconds: i64,
+    ) -> Option<Result<Identity, TokenError>> {
+        let later = now() + TimeDelta::seconds(seconds);
+        trusted.cached_result(&token_digest(token), &TokenRules::default(), later)
+    }
+
+    fn cached(trusted: &TrustedKeys, token: &str) -> CheckedToken {
+        trusted.checked.read().unwrap()[&token_digest(token)].clone()
+    }
+
+    fn cached_count(trusted: &TrustedKeys) -> usize {
+        trusted.checked.read().unwrap().len()
+    }
+
+    #[test]
+    fn a_valid_token_is_cached_with_its_identity() {
+        let trusted = trusted();
+        let token = token(7, ("jti", json!("a")));
+        assert!(cached_result(&trusted, &token, 0).is_none());
+        let identity = check(&trusted, &token).unwrap();
+        assert_eq!(identity.actor.as_str(), "uaa-client:a");
+        let subject = "subject 7".to_owned();
+        assert_eq!(identity.authentication, Authentication::Token { subject });
+        assert_eq!(cached_result(&trusted, &token, 0), Some(Ok(identity)));
+        let expired = Some(Err(TokenError::Expired));
+        assert_eq!(cached_result(&trusted, &token, 661), expired);
+    }
+
+    #[test]
+    fn rejected_tokens_are_not_cached() {
+        let trusted = trusted();
+        for change in [
+            ("exp", json!(0)),
+            ("nbf", json!(now().timestamp() + 61)),
+            ("scope", json!([])),
+            ("iss", json!("other")),
+            ("client_id", json!("")),
+        ] {
+            assert!(check(&trusted, &token(0, change)).is_err());
+        }
+        assert!(check(&trusted, &TestKey::generate().sign(&json!({}))).is_err());
+        assert_eq!(cached_count(&trusted), 0);
+    }
+
+    #[test]
+    fn the_cache_is_limited_and_evicts_expired_tokens_first() {
+        let trusted = trusted();
+        let long_lived = token(0, ("exp", json!(now().timestamp() + 3_600)));
+        check(&trusted, &long_lived).unwrap();
+        let good = cached(&trusted, &long_lived);
+        let short_lived = token(0, ("jti", json!("short")));
+        check(&trusted, &short_lived).unwrap();
+        let soon_expired = cached(&trusted, &short_lived);
+        for number in 2..CACHED_TOKENS_MAX {
+            let digest = token_digest(&format!("a{number}"));
+            trusted.cache(digest, soon_expired.clone(), now());
+        }
+        assert_eq!(cached_count(&trusted), CACHED_TOKENS_MAX);
+        let later = now() + TimeDelta::seconds(661);
+        trusted.cache(token_digest("one more"), good.clone(), later);
+        assert_eq!(cached_count(&trusted), 2);
+        assert!(cached_result(&trusted, &long_lived, 0).is_some());
+        for number in 0..2 * CACHED_TOKENS_MAX {
+            let digest = token_digest(&format!("b{number}"));
+            trusted.cache(digest, good.clone(), later);
+            assert!(cached_count(&trusted) <= CACHED_TOKENS_MAX);
+        }
+    }
+}
