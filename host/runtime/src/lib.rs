@@ -50,7 +50,8 @@ pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
 pub use plugin_under_test::{
     Check, ComparedRequest, ConformanceReport, Difference, Effect, InspectedGenerator, Inspection,
     LimitUsed, Mismatch, Operation, Outcome, PluginCall, PluginTestError, PluginUnderTest,
-    Prediction, Quantiles, Run, Speed, TestHost, TestRandom, UpgradeReport, Vector, VectorsError,
+    Prediction, ProgressReader, Quantiles, Run, Speed, TestHost, TestRandom, UpgradeReport, Vector,
+    VectorsError,
 };
 pub use refused::{LoadError, PluginLoadError, Refusal};
 pub use schema::SchemaError;

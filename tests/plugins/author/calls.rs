@@ -7,14 +7,8 @@ use super::Workshop;
 
 /// A component, a call in the form of a test vector, and the name of its result.
 fn calls() -> Vec<(&'static str, Value, &'static str)> {
-    let public_key = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAQQ== ada";
     vec![
         ("password", json!({"parameters": {"length": 9}}), "value"),
-        (
-            "certificate",
-            json!({"parameters": {"ca": "/any", "common_name": "a", "key_type": "ed25519"}}),
-            "value",
-        ),
         ("svid", json!({"parameters": {"ca": "/any"}}), "value"),
         (
             "user",
@@ -23,13 +17,8 @@ fn calls() -> Vec<(&'static str, Value, &'static str)> {
         ),
         ("password", json!({"accept": "hunter2"}), "value"),
         (
-            "ssh",
-            json!({"recover": {"value": {"public_key": public_key}}}),
-            "recovered",
-        ),
-        (
-            "ssh",
-            json!({"recover": {"value": {}, "parameters": {"key_length": 4096}}}),
+            "ed25519",
+            json!({"recover": {"value": {}, "parameters": {}}}),
             "recovered",
         ),
         (
@@ -123,6 +112,10 @@ fn vectors_expect_errors_of_each_function() {
             json!({"parameters": {"length": 3}, "refused": "length"}),
         ),
         ("password", json!({"accept": "", "refused": ""})),
+        (
+            "user",
+            json!({"recover": {"value": {"username": "ada"}}, "refused": ""}),
+        ),
         (
             "user",
             json!({"accept": {"username": "a", "size": 1}, "refused": "size"}),

@@ -146,15 +146,7 @@ impl PluginUnderTest {
         for (number, vector) in (1..).zip(vectors) {
             let claim = format!("expectation {number} is met");
             self.host.begin(&claim);
-            let (fault, mismatch) = match self.meets(vector, usage) {
-                Ok(()) => (None, None),
-                Err(not_met) => (Some(not_met.fault), not_met.mismatch),
-            };
-            checks.push(Check {
-                claim,
-                fault,
-                mismatch,
-            });
+            checks.push(self.meets(claim, vector, usage));
         }
     }
 
@@ -231,7 +223,7 @@ impl PluginUnderTest {
         };
         let claim = format!("its values are random, with at least {declared_bits} bits");
         let (effort, issuers) = (Effort::AT_TEST, &self.host.issuers);
-        let progress = |values| self.host.begin(&format!("{claim}: {values} values"));
+        let progress = |values| self.host.begin(&format!("{claim}: value {values}"));
         let report = entropy_report(&guest, &random, declared_bits, effort, issuers, &progress);
         self.check(checks, &claim, || match &report {
             Ok(report) => report

@@ -55,9 +55,12 @@ pub struct TestHost {
     /// The folder for compiled components, if any. It is created with mode 0700 if it does not exist, and must belong to the
     /// current user and be inaccessible to others. A folder that can't be used is only logged.
     pub cache_directory: Option<PathBuf>,
-    /// A callback for the current step of a long operation, as text, if any.
-    pub progress: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    /// The reader of the current step, if any.
+    pub progress: Option<ProgressReader>,
 }
+
+/// A callback for the current step of a long operation.
+pub type ProgressReader = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl TestHost {
     fn begin(&self, step: &str) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    PluginTestError, PluginUnderTest,
+    Check, PluginTestError, PluginUnderTest,
     run::{CallContext, PluginCall, SEED_PREFIX, TestRandom},
 };
 use crate::{generator::unlogged, measure::Usage};
@@ -141,14 +141,9 @@ pub struct Mismatch {
     pub returned: Value,
 }
 
-/// Why a vector is not met.
-pub(super) struct NotMet {
-    pub(super) fault: String,
-    pub(super) mismatch: Option<Mismatch>,
-}
-
 impl PluginUnderTest {
-    pub(super) fn meets(&self, vector: &Vector, usage: &Arc<Usage>) -> Result<(), NotMet> {
+    /// Checks a vector.
+    pub(super) fn meets(&self, claim: String, vector: &Vector, usage: &Arc<Usage>) -> Check {
         let expected = &vector.expected;
         let context = CallContext {
             settings: vector.settings.as_ref(),
@@ -174,23 +169,24 @@ impl PluginUnderTest {
             Err(failure) => match reported(&failure) {
                 Some(error) => (failure.to_string(), error),
                 None => {
-                    return Err(NotMet {
-                        fault: failure.to_string(),
+                    return Check {
+                        claim,
+                        fault: Some(failure.to_string()),
                         mismatch: None,
-                    });
+                    };
                 }
             },
         };
-        if returned == *expected {
-            return Ok(());
+        let is_met = returned == *expected;
+        let mismatch = || Mismatch {
+            expected: Value::Object(expected.clone()),
+            returned: Value::Object(returned),
+        };
+        Check {
+            claim,
+            fault: (!is_met).then_some(fault),
+            mismatch: (!is_met).then(mismatch),
         }
-        Err(NotMet {
-            fault,
-            mismatch: Some(Mismatch {
-                expected: Value::Object(expected.clone()),
-                returned: Value::Object(returned),
-            }),
-        })
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) enum PluginCommand {
     /// Generates a value, or sets one, recovers its parameters, or finds the references in a document. Secret parts are hidden
     /// unless you use `--reveal`. The plugin's notes are printed to standard error. If the parameters name a CA, a CA that exists
     /// only for tests signs.
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// Test a plugin as a server does
     ///
     /// Checks the plugin's conformance, the randomness of its values, and how close it comes to its limits. With
