@@ -12,7 +12,9 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuild
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Caller, Options, ReservedPort, Response, key_file, mint::Mint, programs, reuse};
+use crate::{
+    Caller, Options, ReservedPort, Response, key_file, mint::Mint, programs, reuse, workspace,
+};
 
 /// A server that runs until it is dropped.
 pub struct Server {
@@ -347,7 +349,9 @@ pub(crate) fn program(path: &Path) -> Command {
     let mut command = Command::new(path);
     command
         .env_remove("KEYWRIGHT_LOG")
-        .env_remove("KEYWRIGHT_REFRESH_GOLDEN_FILES");
+        .env_remove("KEYWRIGHT_REFRESH_GOLDEN_FILES")
+        // For compiled components.
+        .env("XDG_CACHE_HOME", workspace().join("target/test-cache"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("KEYWRIGHT_TEST_") {
             command.env_remove(name);

@@ -131,6 +131,15 @@ fn template_files(kind: Kind, language: Language) -> Vec<(&'static str, String)>
         Kind::Issued => &ISSUED,
         Kind::Resolver => &RESOLVER,
     };
+    // The certificates of the languages differ, for example in the order of extensions.
+    let issued_vectors = match (kind, language) {
+        (Kind::Issued, Language::Go) => Some(include_str!("../templates/go/issued.vectors.json")),
+        (Kind::Issued, Language::Rust) => {
+            Some(include_str!("../templates/rust/issued.vectors.json"))
+        }
+        _ => None,
+    };
+    files.extend(issued_vectors.map(|vectors| ("sample-token.vectors.json", vectors.to_owned())));
     files.extend(
         kind_files
             .iter()
@@ -198,11 +207,10 @@ impl Texts {
             Kind::Issued => "issued-generator-plugin",
             _ => "generator-plugin",
         };
-        let (runtime, refused, randomness) = if is_go {
-            let refused = format!("\"random\": \"{GO_RANDOM}\", ");
-            (GO_RANDOM, refused, GO_RANDOMNESS)
+        let (runtime, randomness) = if is_go {
+            (GO_RANDOM, GO_RANDOMNESS)
         } else {
-            ("", String::new(), "")
+            ("", "")
         };
         let manifest = match self.language {
             Language::C => None,
@@ -218,7 +226,6 @@ impl Texts {
             ("{{world}}", world),
             ("{{grants}}", grants),
             ("{{runtime}}", runtime),
-            ("{{refused}}", &refused),
             ("{{randomness}}", randomness),
             ("{{language}}", self.language_title()),
             ("{{source}}", self.language.source()),
@@ -302,12 +309,8 @@ const GENERATOR: [File; 7] = [
     RANDOM_WIT,
 ];
 
-const ISSUED: [File; 7] = [
+const ISSUED: [File; 6] = [
     ("README.md", include_str!("../templates/common/issued.md")),
-    (
-        "sample-token.vectors.json",
-        include_str!("../templates/common/issued.vectors.json"),
-    ),
     GENERATOR_CONFIGURATION,
     GENERATOR_WORLD,
     ("wit/generator.wit", GENERATOR_WIT),
@@ -324,8 +327,12 @@ const GENERATOR_WORLD: File = (
     include_str!("../templates/common/generator.wit"),
 );
 
-const RESOLVER: [File; 7] = [
+const RESOLVER: [File; 8] = [
     ("README.md", include_str!("../templates/common/resolver.md")),
+    (
+        "sample-token.vectors.json",
+        include_str!("../templates/common/resolver.vectors.json"),
+    ),
     (
         "keywright.toml",
         include_str!("../templates/common/resolver.toml"),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+use keywright_core::{credential::Parameters, ports::CertificateIssuer};
 use wasmtime::{
     StoreContextMut,
     component::{Linker, Resource, ResourceType, WasmStr},
@@ -88,6 +90,13 @@ impl Host for CallState {
         Ok(u64::from_le_bytes(bytes))
     }
 }
+
+/// Creates issuers of a CA that exists only for tests, each for one call with these canonical parameters at this time. A call
+/// without an issuer is made if it returns `None`.
+///
+/// The CA must be the same and sign deterministically, because the entropy test compares values.
+pub type TestIssuers =
+    Arc<dyn Fn(&Parameters, DateTime<Utc>) -> Option<Arc<dyn CertificateIssuer>> + Send + Sync>;
 
 /// Defines `keywright:signing/issuer`, a CA that a guest borrows for one call, under a name.
 ///

@@ -44,13 +44,14 @@ pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};
 pub use component::COMPONENT_BYTES_MAX;
 pub use config::{ComponentSource, Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
 pub use conformance::{EntropyError, EntropyReport, TestedComponents};
-pub use host::{NoteReader, RandomError, RandomSource, SystemRandom};
+pub use host::{NoteReader, RandomError, RandomSource, SystemRandom, TestIssuers};
 pub use load::{Plugins, Runtime};
 pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
 pub use plugin_under_test::{
     Check, ComparedRequest, ConformanceReport, Difference, Effect, InspectedGenerator, Inspection,
-    LimitUsed, Operation, Outcome, PluginTestError, PluginUnderTest, Prediction, Quantiles, Run,
-    Speed, UpgradeReport, Vector, VectorsError,
+    LimitUsed, Mismatch, Operation, Outcome, PluginCall, PluginTestError, PluginUnderTest,
+    Prediction, ProgressReader, Quantiles, Run, Speed, TestHost, TestRandom, UpgradeReport, Vector,
+    VectorsError,
 };
 pub use refused::{LoadError, PluginLoadError, Refusal};
 pub use schema::SchemaError;

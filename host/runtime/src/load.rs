@@ -27,7 +27,7 @@ use crate::{
     conformance::{Effort, RepeatableRandom, TestedComponents},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
-    host::RandomSource,
+    host::{RandomSource, TestIssuers},
     lane::Lanes,
     measure::{self, LaneOccupancy},
     refused::{LoadError, PluginLoadError, Refusal},
@@ -45,7 +45,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Loads all plugins, and compiles components that are not in the cache. `cache_keys` authenticate the cache files.
+    /// Loads all plugins, and compiles components that are not in the cache. `cache_keys` authenticate the cache files. `issuers`
+    /// sign in the entropy test.
     ///
     /// # Errors
     /// The first error, in alphabetical order of the plugins, that an operator must correct.
@@ -53,6 +54,7 @@ impl Runtime {
         config: &RuntimeConfig,
         cache_keys: &CacheKeys,
         random: Arc<dyn RandomSource>,
+        issuers: TestIssuers,
     ) -> Result<Self, LoadError> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         check_sandbox(&config.sandbox)?;
@@ -73,6 +75,7 @@ impl Runtime {
             engine,
             lanes: Arc::new(lanes),
             random,
+            issuers,
             breakers: Breakers::new(
                 config.sandbox.faults_max,
                 config.sandbox.circuit_open_time(),
@@ -104,6 +107,7 @@ impl Runtime {
         config: &RuntimeConfig,
         cache: CacheAccess<'_>,
         random: Arc<dyn RandomSource>,
+        issuers: TestIssuers,
     ) -> Vec<LoadError> {
         let mut refusals: Vec<LoadError> =
             check_sandbox(&config.sandbox).err().into_iter().collect();
@@ -116,7 +120,7 @@ impl Runtime {
         }
         refusals.append(&mut out_of_range);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        match Loader::checking(&valid, cores, random, config, cache) {
+        match Loader::checking(&valid, cores, random, issuers, config, cache) {
             Ok(loader) => match loader.load_each(&valid, cores) {
                 Ok(outcomes) => {
                     let refused = outcomes.into_iter().filter_map(Result::err);
@@ -256,6 +260,7 @@ struct Loader<'c> {
     cache: Option<Cache>,
     lanes: Arc<Lanes>,
     random: Arc<dyn RandomSource>,
+    issuers: TestIssuers,
     breakers: Breakers,
     tested: &'c TestedComponents,
 }
@@ -266,6 +271,7 @@ impl<'c> Loader<'c> {
         roles: &[Role<'_>],
         calls: usize,
         random: Arc<dyn RandomSource>,
+        issuers: TestIssuers,
         config: &'c RuntimeConfig,
         cache: CacheAccess<'_>,
     ) -> Result<Self, LoadError> {
@@ -283,6 +289,7 @@ impl<'c> Loader<'c> {
             engine,
             lanes: Arc::new(lanes),
             random,
+            issuers,
             breakers: Breakers::new(sandbox.faults_max, sandbox.circuit_open_time()),
             tested: &config.tested,
         })
@@ -387,7 +394,9 @@ impl<'c> Loader<'c> {
         if self.tested.contains_with(digest, &plugin.settings) {
             return Ok(());
         }
-        let examine = || entropy_report(guest, random, declared_bits, Effort::AT_START);
+        let effort = Effort::AT_START;
+        let examine =
+            || entropy_report(guest, random, declared_bits, effort, &self.issuers, &|_| {});
         let report = match &self.cache {
             Some(cache) => cache.entropy_report(digest, &plugin.settings, examine)?,
             None => examine()?,

@@ -107,7 +107,11 @@ impl ResolverGuest {
         Ok(Self { plugin, function })
     }
 
-    fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginCallError> {
+    /// Finds the references in a document.
+    pub(crate) fn find_references(
+        &self,
+        document: &str,
+    ) -> Result<Vec<Reference>, PluginCallError> {
         let outcome = self
             .plugin
             .call(FUNCTION, document.len(), None, |store, instance| {

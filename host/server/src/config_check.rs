@@ -27,6 +27,7 @@ use crate::{
     plugins::{self, Components, ConfiguredPlugins},
     process::RandomIdentifiers,
     started::{StartupError, causes_of},
+    test_authority::test_issuers,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -303,7 +304,7 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
         let cache = cache_keys
             .as_ref()
             .map_or(CacheAccess::None, CacheAccess::Read);
-        Runtime::check(&config, cache, Arc::new(SystemRandom))
+        Runtime::check(&config, cache, Arc::new(SystemRandom), test_issuers())
     });
     report_refusals(checked.await, findings);
 }

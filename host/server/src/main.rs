@@ -22,6 +22,7 @@ mod plugins;
 mod process;
 mod started;
 mod telemetry;
+mod test_authority;
 mod tls;
 
 use std::process::ExitCode;

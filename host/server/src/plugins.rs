@@ -31,6 +31,7 @@ use crate::{
     plugin_cache::{InUse, remove_unused},
     process::hangup_signal,
     started::StartupError,
+    test_authority::test_issuers,
 };
 
 /// Loads the plugins of a configuration, and reloads them at each SIGHUP.
@@ -149,7 +150,7 @@ fn load_or_reasons(
     loaded.map_err(|first| {
         // Components that could be loaded are cached by now, so this is fast.
         let cache = CacheAccess::ReadWrite(cache_keys);
-        let others = Runtime::check(config, cache, Arc::new(SystemRandom));
+        let others = Runtime::check(config, cache, Arc::new(SystemRandom), test_issuers());
         reasons.extend(others.into_iter().map(describe));
         if reasons.is_empty() {
             reasons.extend(first.map(describe));
@@ -163,7 +164,7 @@ fn load_runtime(
     pulled: &Cache,
     cache_keys: &CacheKeys,
 ) -> Result<(Runtime, InUse), LoadError> {
-    let runtime = Runtime::load(config, cache_keys, Arc::new(SystemRandom))?;
+    let runtime = Runtime::load(config, cache_keys, Arc::new(SystemRandom), test_issuers())?;
     let now = SystemTime::now();
     let in_use = InUse::mark(&(runtime.cached_files() | &pulled.used_files()), now);
     let sandbox = &config.sandbox;

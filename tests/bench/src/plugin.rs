@@ -37,7 +37,12 @@ pub(crate) fn load(
         resolver: None,
         tested: TestedComponents::default(),
     };
-    let runtime = Runtime::load(&config, &CacheKeys::new(&[0; 32], []), random)?;
+    let runtime = Runtime::load(
+        &config,
+        &CacheKeys::new(&[0; 32], []),
+        random,
+        Arc::new(|_, _| None),
+    )?;
     let credential_type = CredentialType::parse(name)?;
     runtime
         .generators()

@@ -74,7 +74,7 @@ async fn new_project_can_be_built_tested_and_served() {
         assert_eq!(imports(&component), ["wasi:random/random"], "{language}");
         let file = component.to_str().unwrap();
         let tested = workshop.plugin(&["test", file]).expect(0).output;
-        assert!(tested.contains("expectation 3 is met"), "{tested}");
+        assert!(tested.contains("expectation 5 is met"), "{tested}");
         assert!(
             tested.contains("random, with at least 256 bits"),
             "{tested}"

@@ -41,7 +41,7 @@ async fn issued_generator_is_signed_by_a_ca_of_a_server() {
             let credential_type = format!("issued-in-{language}");
             let file = format!("{credential_type}/{credential_type}.wasm");
             let tested = workshop.plugin(&["test", &file]).expect(0).output;
-            assert!(tested.contains("expectation 3 is met"), "{tested}");
+            assert!(tested.contains("expectation 4 is met"), "{tested}");
             let settings = "settings = { domain = \".example.com\" }";
             options = options.extra(&format!("{section}{settings}\n"));
             types.push(credential_type);
@@ -107,6 +107,9 @@ async fn resolver_from_template_finds_references() {
         };
         let server =
             Server::start_with(&Options::default().without_plugins().extra(&section)).await;
+        let file = format!("resolver-in-{language}/resolver-in-{language}.wasm");
+        let tested = workshop.plugin(&["test", &file]).expect(0).output;
+        assert!(tested.contains("expectation 3 is met"), "{tested}");
         let value = json!({"user": "ada"});
         server
             .set("/database", "json", value.clone())

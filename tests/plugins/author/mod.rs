@@ -1,10 +1,12 @@
 //! `keywright plugin …`, without a server: usage errors, `inspect`, `run` and `bench`.
 
 mod build;
+mod calls;
 mod exceptions;
 mod kinds;
 mod test;
 mod upgrade;
+mod working;
 
 use std::fs;
 
@@ -297,23 +299,6 @@ fn run_reports_rejected_parameters() {
         "{run:#?}"
     );
     assert_eq!(run.output, "");
-}
-
-#[test]
-fn run_provides_no_issuer() {
-    let workshop = Workshop::with(&["certificate"]);
-    let parameters = r#"{"common_name": "a", "ca": "/ca", "key_type": "ed25519"}"#;
-    let run = workshop
-        .plugin(&["run", "certificate.wasm", "--parameters", parameters])
-        .expect(1);
-    assert!(
-        run.errors.contains("the parameter ca names an issuer"),
-        "{run:#?}"
-    );
-    let parameters = r#"{"common_name": "a", "self_sign": true, "key_type": "ed25519"}"#;
-    workshop
-        .plugin(&["run", "certificate.wasm", "--parameters", parameters])
-        .expect(0);
 }
 
 #[test]

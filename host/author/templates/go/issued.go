@@ -34,13 +34,13 @@ type settings struct {
 }
 
 type value struct {
-	CA          string `json:"ca,omitempty"`
-	Certificate string `json:"certificate,omitempty"`
+	CA          string `json:"ca"`
+	Certificate string `json:"certificate"`
 	PrivateKey  string `json:"private_key"`
 }
 
 // makeValue generates a value. EDIT THIS FUNCTION, then the schemas, the settings and the description below.
-// ca is the CA that the parameter `ca` names, or nil without that parameter. crypto/rand reads the randomness of the host.
+// ca is the CA that the parameter `ca` names. crypto/rand reads the randomness of the host.
 func makeValue(parameters parameters, settings settings, now time.Time, ca *issuer.Issuer) (any, *types.Failure) {
 	if !strings.HasSuffix(parameters.CommonName, settings.Domain) {
 		return nil, invalid("common_name", "must end in "+settings.Domain)
@@ -49,10 +49,6 @@ func makeValue(parameters parameters, settings settings, now time.Time, ca *issu
 	encoded, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return nil, other(err)
-	}
-	made := value{PrivateKey: encodePEM("PRIVATE KEY", encoded)}
-	if ca == nil {
-		return made, nil
 	}
 	body, err := certificateBody(parameters, now, key, ca)
 	if err != nil {
@@ -66,9 +62,11 @@ func makeValue(parameters parameters, settings settings, now time.Time, ca *issu
 		}
 		return nil, other(errors.New(cause.Other()))
 	}
-	made.CA = encodePEM("CERTIFICATE", ca.Certificate())
-	made.Certificate = encodePEM("CERTIFICATE", signed.Ok())
-	return made, nil
+	return value{
+		CA:          encodePEM("CERTIFICATE", ca.Certificate()),
+		Certificate: encodePEM("CERTIFICATE", signed.Ok()),
+		PrivateKey:  encodePEM("PRIVATE KEY", encoded),
+	}, nil
 }
 
 // certificateBody encodes the body of a certificate for a TLS server. The host checks it before the CA signs it.
@@ -113,15 +111,15 @@ func randomBytes(length int) []byte {
 }
 
 // The parameters of a request. The host validates them and fills in the defaults before it calls the plugin. Before it uses the
-// plugin, it generates values with the example, without a CA.
-const parametersSchema = `{"type": "object", "additionalProperties": false, "required": ["common_name"], "properties": {
+// plugin, it generates values with the example, signed by a CA that exists only for tests.
+const parametersSchema = `{"type": "object", "additionalProperties": false, "required": ["ca", "common_name"], "properties": {
 	"ca": {"description": "Name of the CA.", "type": "string"},
 	"common_name": {"description": "Host name.", "type": "string", "pattern": "^[a-z0-9-]+([.][a-z0-9-]+)*$", "maxLength": 64},
 	"duration": {"description": "Validity in days.", "type": "integer", "minimum": 1, "maximum": 3650, "default": 90}
-}, "examples": [{"common_name": "app.example.com"}]}`
+}, "examples": [{"ca": "/my/ca", "common_name": "app.example.com"}]}`
 
 // The generated value. Mark secret parts as `writeOnly`.
-const valueSchema = `{"type": "object", "additionalProperties": false, "required": ["private_key"], "properties": {
+const valueSchema = `{"type": "object", "additionalProperties": false, "required": ["ca", "certificate", "private_key"], "properties": {
 	"ca": {"type": "string"}, "certificate": {"type": "string"}, "private_key": {"type": "string", "writeOnly": true}
 }}`
 
@@ -137,10 +135,11 @@ func Describe() descriptor.Description {
 
 // Generate generates a value for the host.
 func Generate(generation generator.Generation, ca wit.Option[*issuer.Issuer]) wit.Result[string, types.Failure] {
-	if ca.IsSome() {
-		// A plugin must return what it borrowed.
-		defer ca.Some().Drop()
+	if ca.IsNone() {
+		return wit.Err[string](*invalid("ca", "must name a CA"))
 	}
+	// A plugin must return what it borrowed.
+	defer ca.Some().Drop()
 	var configured settings
 	if err := decode(generation.Settings, &configured); err != nil {
 		// A failure for the operator, which a server only logs.
@@ -151,7 +150,7 @@ func Generate(generation generator.Generation, ca wit.Option[*issuer.Issuer]) wi
 		return wit.Err[string](*other(err))
 	}
 	now := time.Unix(int64(generation.NowSeconds), 0).UTC()
-	made, failure := makeValue(requested, configured, now, ca.SomeOr(nil))
+	made, failure := makeValue(requested, configured, now, ca.Some())
 	if failure != nil {
 		return wit.Err[string](*failure)
 	}

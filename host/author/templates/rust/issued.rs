@@ -31,12 +31,12 @@ use x509_cert::{
 
 /// Generates a value. EDIT THIS FUNCTION, then the schemas, the settings and the description below.
 ///
-/// `issuer` is the CA that the parameter `ca` names, or `None` without that parameter.
+/// `issuer` is the CA that the parameter `ca` names.
 fn make_value(
     parameters: &Value,
     settings: &Value,
     now_seconds: u64,
-    issuer: Option<&Issuer>,
+    issuer: &Issuer,
 ) -> Result<Value, Failure> {
     let host = parameters["common_name"].as_str().unwrap_or_default();
     let domain = settings["domain"].as_str().unwrap_or_default();
@@ -49,9 +49,6 @@ fn make_value(
         public_key: None,
     };
     let key = key.to_pkcs8_pem(LineEnding::LF).map_err(other)?;
-    let Some(issuer) = issuer else {
-        return Ok(json!({"private_key": key.as_str()}));
-    };
     let public_key = SigningKey::from_bytes(&secret_key).verifying_key();
     let public_key = public_key.to_public_key_der().map_err(other)?;
     let days = parameters["duration"].as_u64().unwrap_or_default();
@@ -135,7 +132,7 @@ fn certificate_pem(der: &[u8]) -> Result<String, Failure> {
 }
 
 /// The parameters of a request. The host validates them and fills in the defaults before it calls the plugin. Before it uses the
-/// plugin, it generates values with the example, without a CA.
+/// plugin, it generates values with the example, signed by a CA that exists only for tests.
 fn parameters_schema() -> Value {
     json!({
         "type": "object",
@@ -144,9 +141,9 @@ fn parameters_schema() -> Value {
             "common_name": {"description": "Host name.", "type": "string", "pattern": "^[a-z0-9-]+([.][a-z0-9-]+)*$", "maxLength": 64},
             "duration": {"description": "Validity in days.", "type": "integer", "minimum": 1, "maximum": 3650, "default": 90}
         },
-        "required": ["common_name"],
+        "required": ["ca", "common_name"],
         "additionalProperties": false,
-        "examples": [{"common_name": "app.example.com"}]
+        "examples": [{"ca": "/my/ca", "common_name": "app.example.com"}]
     })
 }
 
@@ -159,7 +156,7 @@ fn value_schema() -> Value {
             "certificate": {"type": "string"},
             "private_key": {"type": "string", "writeOnly": true}
         },
-        "required": ["private_key"],
+        "required": ["ca", "certificate", "private_key"],
         "additionalProperties": false
     })
 }
@@ -221,6 +218,7 @@ impl issued_generator::Guest for Plugin {
         let settings = serde_json::from_str(&generation.settings).map_err(other)?;
         check_settings(&settings)?;
         let parameters = serde_json::from_str(&generation.parameters).map_err(other)?;
+        let issuer = issuer.ok_or_else(|| invalid("ca", "must name a CA"))?;
         let value = make_value(&parameters, &settings, generation.now_seconds, issuer)?;
         Ok(value.to_string())
     }

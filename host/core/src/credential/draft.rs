@@ -97,15 +97,7 @@ impl Generation {
         let certificates = Arc::clone(&self.certificates);
         let certificate = authority.certificate.clone();
         let private_key = authority.private_key.clone();
-        let duration_days = parameters.field(DURATION).and_then(Value::as_u64);
-        let duration_days = duration_days.and_then(|days| u32::try_from(days).ok());
-        let rules = IssuanceRules {
-            common_name: parameters.text(COMMON_NAME).map(str::to_owned),
-            may_be_authority: parameters.is_true(IS_CA),
-            signing_usages: signing_usages(parameters),
-            duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
-            now: self.now(),
-        };
+        let rules = IssuanceRules::of(parameters, self.now());
         run_on_plugin_thread(generator, move || {
             certificates.issuer(&certificate, &private_key, rules)
         })
@@ -166,6 +158,24 @@ pub(super) async fn declared_certificate(
     let certificates = Arc::clone(certificates);
     let facts = run_on_plugin_thread(generator, move || certificates.facts(&certificate));
     Ok(facts.await?.map(Some))
+}
+
+impl IssuanceRules {
+    /// Returns the limits for a certificate with these canonical parameters.
+    #[must_use]
+    pub fn of(parameters: &Parameters, now: DateTime<Utc>) -> Self {
+        let duration_days = parameters
+            .field(DURATION)
+            .and_then(Value::as_u64)
+            .and_then(|days| u32::try_from(days).ok());
+        Self {
+            common_name: parameters.text(COMMON_NAME).map(str::to_owned),
+            may_be_authority: parameters.is_true(IS_CA),
+            signing_usages: signing_usages(parameters),
+            duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
+            now,
+        }
+    }
 }
 
 /// Runs a computation on one of the threads for short calls and returns its result.

@@ -20,6 +20,7 @@ use std::{
 
 use aws_lc_rs::{digest, hmac};
 use wasmtime::{Engine, component::Component};
+use zeroize::Zeroizing;
 
 use crate::{
     refused::{LoadError, Refusal},
@@ -34,6 +35,8 @@ const KEY_TAG_LABEL: &[u8] = b"the name of this key";
 const COMPILED: &str = "cwasm";
 const REPORT: &str = "entropy";
 const REPORT_LOCK: &str = "entropy-lock";
+/// The file with the key in the directory of a user.
+const USER_KEY: &str = "key";
 /// The length of the HMAC before the code, in bytes.
 const TAG_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
@@ -105,32 +108,24 @@ impl Cache {
         keys: &CacheKeys,
         engine: &Engine,
     ) -> Result<Self, LoadError> {
-        let refused = |source| LoadError::CacheDirectory {
-            path: directory.to_owned(),
-            source,
-        };
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(refused)?;
-        let metadata = fs::metadata(directory).map_err(refused)?;
-        let rule = if metadata.uid() != rustix::process::geteuid().as_raw() {
-            Some("must belong to the user that the server runs as")
-        } else if metadata.mode() & 0o077 != 0 {
-            Some("must have the mode 0700, so that no other user can read or write it")
-        } else {
-            None
-        };
-        if let Some(rule) = rule {
-            return Err(LoadError::CacheDirectoryUnsafe {
-                path: directory.to_owned(),
-                rule,
-            });
-        }
+        prepare(directory)?;
         Ok(Self {
             is_read_only: false,
             ..Self::read_only(directory, keys, engine)
+        })
+    }
+
+    /// Opens or creates a directory of the current user. Its key is a file in it, which is also created.
+    pub(crate) fn of_user(directory: &Path, engine: &Engine) -> Result<Self, LoadError> {
+        prepare(directory)?;
+        let key = user_key(directory).map_err(|source| LoadError::CacheDirectory {
+            path: directory.to_owned(),
+            source,
+        })?;
+        let keys = CacheKeys::new(&key, []);
+        Ok(Self {
+            is_read_only: false,
+            ..Self::read_only(directory, &keys, engine)
         })
     }
 
@@ -254,6 +249,61 @@ impl Cache {
         let path = self.directory.join(name);
         tracing::warn!(path = %path.display(), cause, "ignored a plugin cache file");
     }
+}
+
+/// Creates the directory, unless it exists. Only this user may access it.
+fn prepare(directory: &Path) -> Result<(), LoadError> {
+    let refused = |source| LoadError::CacheDirectory {
+        path: directory.to_owned(),
+        source,
+    };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(refused)?;
+    let metadata = fs::metadata(directory).map_err(refused)?;
+    let rule = if metadata.uid() != rustix::process::geteuid().as_raw() {
+        Some("must belong to the user that the server runs as")
+    } else if metadata.mode() & 0o077 != 0 {
+        Some("must have the mode 0700, so that no other user can read or write it")
+    } else {
+        None
+    };
+    if let Some(rule) = rule {
+        return Err(LoadError::CacheDirectoryUnsafe {
+            path: directory.to_owned(),
+            rule,
+        });
+    }
+    Ok(())
+}
+
+/// Returns the key in a directory of the current user. Generates it if it does not exist.
+fn user_key(directory: &Path) -> io::Result<Zeroizing<[u8; 32]>> {
+    let path = directory.join(USER_KEY);
+    if !path.try_exists()? {
+        let mut key = Zeroizing::new([0; 32]);
+        aws_lc_rs::rand::fill(&mut *key).map_err(|_| io::Error::other("no random bytes"))?;
+        // Only this user can read a temporary file.
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        file.write_all(&*key)?;
+        match file.persist_noclobber(&path) {
+            Err(cause) if cause.error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(cause.error);
+            }
+            // Another process may have been first.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    let key = <[u8; 32]>::try_from(fs::read(&path)?);
+    let malformed = |_| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the file key must have 32 bytes",
+        )
+    };
+    key.map(Zeroizing::new).map_err(malformed)
 }
 
 /// Compiles a component. Returns the compiled code and the component loaded from it.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use aws_lc_rs::digest;
-use keywright_core::ports::PluginCallError;
+use keywright_core::{credential::Parameters, ports::PluginCallError};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracing::subscriber::NoSubscriber;
@@ -13,6 +13,7 @@ use crate::{
     conformance::{
         Effort, EntropyReport, GeneratedValue, RepeatableRandom, Stream, Subject, examine,
     },
+    host::TestIssuers,
     refused::Refusal,
     schema::SensitiveJson,
 };
@@ -23,7 +24,8 @@ const SEED_LABEL: &[u8] = b"keywright entropy conformance, version 1";
 /// The time of all these calls, in seconds since 1970: the first of January 2026.
 const NOW_SECONDS: u64 = 1_767_225_600;
 
-/// Tests a generator that draws from `random` and declares this number of random bits.
+/// Tests a generator that draws from `random` and declares this number of random bits. If the example parameters name an
+/// issuer, the test CA signs. `progress` receives the number of generated values.
 ///
 /// # Errors
 /// [`Refusal::ExampleFailed`] if it fails to generate a value from its example parameters.
@@ -32,13 +34,23 @@ pub(crate) fn entropy_report(
     random: &Arc<RepeatableRandom>,
     declared_bits: u32,
     effort: Effort,
+    issuers: &TestIssuers,
+    progress: &dyn Fn(u32),
 ) -> Result<EntropyReport, Refusal> {
     let mut seed = [0; digest::SHA256_OUTPUT_LEN];
     let label = [SEED_LABEL, guest.plugin.identity.digest.as_bytes()].concat();
     let digest = digest::digest(&digest::SHA256, &label);
     seed.copy_from_slice(digest.as_ref());
     let examined = unlogged(|| {
-        let mut example = Example::new(guest, random)?;
+        let example = guest.description.parameters_schema.example();
+        let mut example = Example {
+            guest,
+            random,
+            parameters: guest.canonical(&example)?,
+            issuers,
+            progress,
+            values: 0,
+        };
         examine(&mut example, declared_bits, seed, effort)
     });
     examined.map_err(|failure| Refusal::ExampleFailed {
@@ -51,23 +63,14 @@ pub(crate) fn entropy_report(
 struct Example<'g> {
     guest: &'g GeneratorGuest,
     random: &'g RepeatableRandom,
-    parameters: String,
+    parameters: Parameters,
+    issuers: &'g TestIssuers,
+    progress: &'g dyn Fn(u32),
+    /// The number of generated values.
+    values: u32,
 }
 
-impl<'g> Example<'g> {
-    fn new(
-        guest: &'g GeneratorGuest,
-        random: &'g RepeatableRandom,
-    ) -> Result<Self, PluginCallError> {
-        let example = guest.description.parameters_schema.example();
-        let parameters = guest.canonical(&example)?.to_json();
-        Ok(Self {
-            guest,
-            random,
-            parameters,
-        })
-    }
-
+impl Example<'_> {
     /// Returns the secret parts of a value as text, without nulls and booleans.
     fn secrets(&self, value: &Value) -> BTreeMap<String, String> {
         let parts = self.guest.description.value_schema.secret_parts(value);
@@ -85,8 +88,11 @@ impl Subject for Example<'_> {
 
     fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, PluginCallError> {
         self.random.begin(stream);
-        let parameters = self.parameters.clone();
-        let value = self.guest.generate(parameters, NOW_SECONDS, None)?;
+        let (guest, parameters) = (self.guest, &self.parameters);
+        let issuer = guest.test_issuer(self.issuers, parameters, NOW_SECONDS);
+        let value = guest.generate(parameters.to_json(), NOW_SECONDS, issuer)?;
+        self.values += 1;
+        (self.progress)(self.values);
         let drawn_bits = self.random.drawn_bits();
         // The value was validated against its schema, so it is JSON.
         let secrets = SensitiveJson::parse(&value)
@@ -105,7 +111,7 @@ impl Subject for Example<'_> {
     }
 }
 
-/// Runs the test's thousands of calls without logging; the caller reports their result.
-fn unlogged<T>(work: impl FnOnce() -> T) -> T {
+/// Makes calls without logging; the caller reports their result.
+pub(crate) fn unlogged<T>(work: impl FnOnce() -> T) -> T {
     tracing::subscriber::with_default(NoSubscriber::new(), work)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::DateTime;
 use keywright_core::{
     Secret,
     credential::{CredentialType, Parameters, RequestedParameters},
@@ -23,7 +24,7 @@ use crate::{
     },
     call::{GENERATE, Plugin},
     exported::{Exported, Function},
-    host::CallState,
+    host::{CallState, TestIssuers},
     refused::Refusal,
     schema::SensitiveJson,
     text::{for_caller, violation},
@@ -152,6 +153,18 @@ impl GeneratorGuest {
         }
     }
 
+    /// Returns an issuer of the test CA for a call with these canonical parameters, if they name an issuer.
+    pub(crate) fn test_issuer(
+        &self,
+        issuers: &TestIssuers,
+        parameters: &Parameters,
+        now_seconds: u64,
+    ) -> Option<Arc<dyn CertificateIssuer>> {
+        parameters.text(self.description.issuer_parameter.as_deref()?)?;
+        let now = DateTime::from_timestamp(i64::try_from(now_seconds).ok()?, 0)?;
+        issuers(parameters, now)
+    }
+
     /// Generates a value with the guest and validates it against the schema.
     pub(crate) fn generate(
         &self,
@@ -192,7 +205,7 @@ impl GeneratorGuest {
     }
 
     /// Validates a value that a caller sets against the schema, without calling the guest.
-    pub(super) fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginCallError> {
+    pub(crate) fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginCallError> {
         self.check_input(ACCEPT, value.expose())?;
         let json = self.known_fields(value)?;
         let schema = &self.description.value_schema;
@@ -215,7 +228,7 @@ impl GeneratorGuest {
 
     /// Completes a value that a caller sets with the guest's acceptor, and validates it against the schema. If the caller's own
     /// part of the value violates the schema, the value is refused; if the guest's part does, the guest is at fault.
-    pub(super) fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
+    pub(crate) fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
         let given = self.known_fields(value)?;
         let Some(acceptor) = &self.exports.acceptor else {
             return Err(self.plugin.malformed(ACCEPT, NOT_EXPORTED));
@@ -237,7 +250,7 @@ impl GeneratorGuest {
     }
 
     /// Calls the guest's recoverer, without the secret fields of `value`.
-    pub(super) fn recover(
+    pub(crate) fn recover(
         &self,
         parameters: Option<String>,
         value: &Secret,
@@ -417,7 +430,7 @@ impl GeneratorExports {
         self.normalizer.is_some()
     }
 
-    pub(super) fn has_acceptor(&self) -> bool {
+    pub(crate) fn has_acceptor(&self) -> bool {
         self.acceptor.is_some()
     }
 

@@ -18,7 +18,7 @@ use keywright_core::{
     },
 };
 
-pub(crate) use entropy_test::entropy_report;
+pub(crate) use entropy_test::{entropy_report, unlogged};
 use guest::{ACCEPT, NORMALIZE, RECOVER};
 pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
 

@@ -1,25 +1,19 @@
-//! Testing a generator against its contract, and test vectors: the expected value for given parameters and random bytes.
+//! Testing a plugin against its contract, and with test vectors.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{collections::BTreeMap, sync::Arc};
 
-use keywright_core::{
-    credential::Parameters,
-    ports::{PluginCallError, Violation},
-};
-use serde::{Deserialize, Serialize};
+use keywright_core::{credential::Parameters, ports::PluginCallError};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{PluginTestError, PluginUnderTest, issuerless, on_calling_thread};
+use super::{
+    PluginTestError, PluginUnderTest, on_calling_thread,
+    vectors::{Mismatch, Vector},
+};
 use crate::{
     conformance::{Effort, EntropyReport, RepeatableRandom},
     generator::{GeneratorGuest, describe, entropy_report},
-    host::{RandomError, RandomSource, SystemRandom},
+    host::{RandomSource, SystemRandom, TestIssuers},
     measure::Usage,
     refused::Refusal,
 };
@@ -55,6 +49,9 @@ pub struct Check {
     pub claim: String,
     /// The deviation, if the check failed.
     pub fault: Option<String>,
+    /// The unexpected result, if a test vector is not met.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mismatch: Option<Mismatch>,
 }
 
 /// The usage of a limit.
@@ -69,7 +66,8 @@ pub struct LimitUsed {
 }
 
 impl PluginUnderTest {
-    /// Tests the generator with the first of the examples in its parameters schema, and with these vectors.
+    /// Tests a generator with the first of the examples in its parameters schema, or a resolver with an empty document; and either
+    /// with these vectors.
     ///
     /// # Errors
     /// If a server would refuse it for a reason other than its randomness.
@@ -80,35 +78,76 @@ impl PluginUnderTest {
     ) -> Result<ConformanceReport, PluginTestError> {
         on_calling_thread(|| {
             let usage = Arc::new(Usage::default());
-            let guest = self.counted_guest(Arc::new(SystemRandom), &usage)?;
-            let mut checks = vec![
-                check("its description is the same each time", describes(&guest)),
-                check(
-                    "normalizing canonical parameters returns them unchanged",
-                    idempotent(&guest),
-                ),
-                check("it refuses unknown parameters", refuses_unknown(&guest)),
-                check(
-                    "its values match its schema",
-                    makes_values(&guest, now_seconds),
-                ),
-            ];
-            if guest.description.entropy_bits_min.is_some() {
-                let claim = "its value schema marks the secrets in random values";
-                checks.push(check(claim, marks_secrets(&guest)));
+            let mut checks = Vec::new();
+            let mut entropy = None;
+            if self.is_resolver() {
+                let resolver = self.resolver(None, Arc::new(SystemRandom), &usage)?;
+                self.check(
+                    &mut checks,
+                    "it accepts a document without references",
+                    || {
+                        let found = resolver.find_references("{}");
+                        found.map(drop).map_err(|failure| failure.to_string())
+                    },
+                );
+                self.check_vectors(&mut checks, vectors, &usage);
+            } else {
+                self.check_contract(&mut checks, now_seconds, &usage)?;
+                self.check_vectors(&mut checks, vectors, &usage);
+                entropy = self.check_randomness(&mut checks, &usage)?;
             }
-            for (number, vector) in (1..).zip(vectors) {
-                let claim = format!("expectation {number} is met");
-                checks.push(check(&claim, self.meets(vector, &usage)));
-            }
-            let (randomness, entropy) = self.randomness(&usage)?;
-            checks.push(randomness);
             Ok(ConformanceReport {
                 checks,
                 limits: self.limits_used(&usage),
                 entropy,
             })
         })?
+    }
+
+    fn check_contract(
+        &self,
+        checks: &mut Vec<Check>,
+        now_seconds: u64,
+        usage: &Arc<Usage>,
+    ) -> Result<(), PluginTestError> {
+        let guest = self.guest(None, Arc::new(SystemRandom), usage)?;
+        let claim = "its description is the same each time";
+        self.check(checks, claim, || describes(&guest));
+        let claim = "normalizing canonical parameters returns them unchanged";
+        self.check(checks, claim, || idempotent(&guest));
+        let claim = "it refuses unknown parameters";
+        self.check(checks, claim, || refuses_unknown(&guest));
+        let claim = "its values match its schema";
+        self.check(checks, claim, || {
+            makes_values(&guest, now_seconds, &self.host.issuers)
+        });
+        if guest.description.entropy_bits_min.is_some() {
+            let claim = "its value schema marks the secrets in random values";
+            self.check(checks, claim, || marks_secrets(&guest));
+        }
+        Ok(())
+    }
+
+    fn check(
+        &self,
+        checks: &mut Vec<Check>,
+        claim: &str,
+        outcome: impl FnOnce() -> Result<(), String>,
+    ) {
+        self.host.begin(claim);
+        checks.push(Check {
+            claim: claim.to_owned(),
+            fault: outcome().err(),
+            mismatch: None,
+        });
+    }
+
+    fn check_vectors(&self, checks: &mut Vec<Check>, vectors: &[Vector], usage: &Arc<Usage>) {
+        for (number, vector) in (1..).zip(vectors) {
+            let claim = format!("expectation {number} is met");
+            self.host.begin(&claim);
+            checks.push(self.meets(claim, vector, usage));
+        }
     }
 
     /// Tests the randomness of a generator's values as a server does when it loads the component. Returns `false` for a resolver,
@@ -122,58 +161,19 @@ impl PluginUnderTest {
         }
         on_calling_thread(|| {
             let random = Arc::new(RepeatableRandom::new());
-            let guest = self.guest(Arc::clone(&random) as Arc<dyn RandomSource>)?;
+            let source = Arc::clone(&random) as Arc<dyn RandomSource>;
+            let guest = self.guest(None, source, &Arc::default())?;
             let Some(declared_bits) = guest.description.entropy_bits_min else {
                 return Ok(false);
             };
-            let report = entropy_report(&guest, &random, declared_bits, Effort::AT_START);
+            let effort = Effort::AT_START;
+            let issuers = &self.host.issuers;
+            let report = entropy_report(&guest, &random, declared_bits, effort, issuers, &|_| {});
             match report.map_err(|refusal| self.refused(refusal))?.fault() {
                 Some(fault) => Err(self.refused(Refusal::NotRandom(fault.clone()))),
                 None => Ok(true),
             }
         })?
-    }
-
-    /// Returns a guest whose calls are recorded in `usage`.
-    fn counted_guest(
-        &self,
-        random: Arc<dyn RandomSource>,
-        usage: &Arc<Usage>,
-    ) -> Result<GeneratorGuest, PluginTestError> {
-        let mut guest = self.guest(random)?;
-        guest.plugin.usage = Arc::clone(usage);
-        Ok(guest)
-    }
-
-    fn meets(&self, vector: &Vector, usage: &Arc<Usage>) -> Result<(), String> {
-        let random = Arc::new(FixedBytes::new(vector.random.clone()));
-        let guest = self.counted_guest(Arc::clone(&random) as Arc<dyn RandomSource>, usage);
-        let outcome = guest.and_then(|guest| {
-            let parameters =
-                issuerless(&guest, &guest.requested(&vector.parameters.clone().into())?)?;
-            Ok(guest.generate(parameters.to_json(), vector.now_seconds, None)?)
-        });
-        if random.has_run_out() {
-            return Err(format!(
-                "it requested more random bytes than the {} in the expectation",
-                vector.random.len()
-            ));
-        }
-        match (&vector.expected, outcome) {
-            (Expected::Value(expected), Ok(value)) => {
-                let value: Value = keywright_json::read(value.expose()).unwrap_or_default();
-                let differs = || "it generated another value".to_owned();
-                (value == *expected).then_some(()).ok_or_else(differs)
-            }
-            (Expected::Value(_), Err(failure)) => Err(failure.to_string()),
-            (Expected::Refused(_), Ok(_)) => {
-                Err("it generated a value instead of refusing the parameters".to_owned())
-            }
-            (Expected::Refused(field), Err(failure)) => match refused_field(&failure) {
-                Some(refused) if refused == field => Ok(()),
-                _ => Err(format!("expected a refusal of {field:?}, got: {failure}")),
-            },
-        }
     }
 
     fn limits_used(&self, usage: &Usage) -> Vec<LimitUsed> {
@@ -206,35 +206,32 @@ impl PluginUnderTest {
         .into()
     }
 
-    fn randomness(
+    fn check_randomness(
         &self,
+        checks: &mut Vec<Check>,
         usage: &Arc<Usage>,
-    ) -> Result<(Check, Option<EntropyReport>), PluginTestError> {
+    ) -> Result<Option<EntropyReport>, PluginTestError> {
         let random = Arc::new(RepeatableRandom::new());
-        let mut guest = self.counted_guest(Arc::clone(&random) as Arc<dyn RandomSource>, usage)?;
+        let source = Arc::clone(&random) as Arc<dyn RandomSource>;
+        let mut guest = self.guest(None, source, usage)?;
         // The test makes thousands of calls.
         guest.plugin.notes = None;
         let Some(declared_bits) = guest.description.entropy_bits_min else {
             let claim = "it declares derived values: its configuration needs derived = true";
-            return Ok((check(claim, Ok(())), None));
+            self.check(checks, claim, || Ok(()));
+            return Ok(None);
         };
         let claim = format!("its values are random, with at least {declared_bits} bits");
-        Ok(
-            match entropy_report(&guest, &random, declared_bits, Effort::AT_TEST) {
-                Ok(report) => {
-                    let fault = report.fault().map(ToString::to_string);
-                    (check(&claim, fault.map_or(Ok(()), Err)), Some(report))
-                }
-                Err(refusal) => (check(&claim, Err(refusal.to_string())), None),
-            },
-        )
-    }
-}
-
-fn check(claim: &str, outcome: Result<(), String>) -> Check {
-    Check {
-        claim: claim.to_owned(),
-        fault: outcome.err(),
+        let (effort, issuers) = (Effort::AT_TEST, &self.host.issuers);
+        let progress = |values| self.host.begin(&format!("{claim}: value {values}"));
+        let report = entropy_report(&guest, &random, declared_bits, effort, issuers, &progress);
+        self.check(checks, &claim, || match &report {
+            Ok(report) => report
+                .fault()
+                .map_or(Ok(()), |fault| Err(fault.to_string())),
+            Err(refusal) => Err(refusal.to_string()),
+        });
+        Ok(report.ok())
     }
 }
 
@@ -285,12 +282,17 @@ fn refuses_unknown(guest: &GeneratorGuest) -> Result<(), String> {
     }
 }
 
-fn makes_values(guest: &GeneratorGuest, now_seconds: u64) -> Result<(), String> {
+fn makes_values(
+    guest: &GeneratorGuest,
+    now_seconds: u64,
+    issuers: &TestIssuers,
+) -> Result<(), String> {
     let example = guest.description.parameters_schema.example();
     let parameters = guest.canonical(&example);
     let parameters = parameters.map_err(|failure| failure.to_string())?;
     for _ in 0..VALUES {
-        let outcome = guest.generate(parameters.to_json(), now_seconds, None);
+        let issuer = guest.test_issuer(issuers, &parameters, now_seconds);
+        let outcome = guest.generate(parameters.to_json(), now_seconds, issuer);
         outcome.map_err(|failure| failure.to_string())?;
     }
     Ok(())
@@ -304,165 +306,3 @@ fn marks_secrets(guest: &GeneratorGuest) -> Result<(), String> {
 /// The reason if the value schema marks no secret.
 const NO_SECRETS: &str = "no part of its value is secret, so plugin run shows all of it, and recover receives all of it; \
      set \"writeOnly\": true on the whole value or on each secret field";
-
-/// Returns the parameter that a refusal names, or an empty string for a refusal without a parameter. Returns `None` for other
-/// errors.
-fn refused_field(failure: &PluginTestError) -> Option<&str> {
-    match failure {
-        PluginTestError::Failed(PluginCallError::ParametersRefused(Violation {
-            field, ..
-        })) => Some(field.as_deref().unwrap_or_default()),
-        _ => None,
-    }
-}
-
-/// A test vector: the expected value, or the parameter that must be refused.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "JsonVector")]
-pub struct Vector {
-    /// The parameters of the request.
-    pub(super) parameters: Map<String, Value>,
-    /// All random bytes that the guest can draw.
-    random: Vec<u8>,
-    /// The time of the call, in seconds since 1970.
-    now_seconds: u64,
-    /// The expected result.
-    expected: Expected,
-}
-
-/// An expected result.
-#[derive(Clone, Debug)]
-enum Expected {
-    /// This value.
-    Value(Value),
-    /// A refusal that names this parameter, or no parameter if the string is empty.
-    Refused(String),
-}
-
-/// The JSON form of a [`Vector`].
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JsonVector {
-    #[serde(default)]
-    parameters: Map<String, Value>,
-    /// Hexadecimal.
-    #[serde(default)]
-    random: String,
-    #[serde(default)]
-    now_seconds: u64,
-    value: Option<Value>,
-    refused: Option<String>,
-}
-
-impl TryFrom<JsonVector> for Vector {
-    type Error = &'static str;
-
-    fn try_from(json: JsonVector) -> Result<Self, Self::Error> {
-        Ok(Self {
-            parameters: json.parameters,
-            random: bytes(&json.random).ok_or("random must be hexadecimal")?,
-            now_seconds: json.now_seconds,
-            expected: match (json.value, json.refused) {
-                (Some(value), None) => Expected::Value(value),
-                (None, Some(field)) => Expected::Refused(field),
-                _ => return Err("exactly one of value and refused is required"),
-            },
-        })
-    }
-}
-
-/// Decodes hexadecimal digits.
-fn bytes(digits: &str) -> Option<Vec<u8>> {
-    let pairs = digits.as_bytes().chunks(2);
-    let bytes = pairs.map(|pair| {
-        let pair = std::str::from_utf8(pair).ok()?;
-        (pair.len() == 2).then(|| u8::from_str_radix(pair, 16).ok())?
-    });
-    bytes.collect()
-}
-
-impl Vector {
-    /// Parses a JSON array of vectors.
-    pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsError> {
-        let vectors: Value = keywright_json::read(text).map_err(serde_json::Error::from)?;
-        Ok(serde_json::from_value(vectors)?)
-    }
-}
-
-/// The error for malformed test vectors.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "expected a JSON array of objects with parameters, random, now_seconds, and either value or refused"
-)]
-pub struct VectorsError(#[from] serde_json::Error);
-
-/// A random source with a fixed number of bytes.
-struct FixedBytes {
-    remaining: Mutex<std::vec::IntoIter<u8>>,
-    has_run_out: AtomicBool,
-}
-
-impl FixedBytes {
-    fn new(bytes: Vec<u8>) -> Self {
-        Self {
-            remaining: Mutex::new(bytes.into_iter()),
-            has_run_out: AtomicBool::new(false),
-        }
-    }
-
-    fn has_run_out(&self) -> bool {
-        self.has_run_out.load(Ordering::Relaxed)
-    }
-}
-
-impl RandomSource for FixedBytes {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
-        let mut remaining = self
-            .remaining
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        for byte in bytes {
-            let Some(next) = remaining.next() else {
-                self.has_run_out.store(true, Ordering::Relaxed);
-                return Err(RandomError);
-            };
-            *byte = next;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_vector_has_either_a_value_or_a_refusal() {
-        for text in [
-            r#"[{"parameters": {}, "random": "00ff", "now_seconds": 1, "value": {"a": 1}}]"#,
-            r#"[{"value": 1}, {"refused": "length"}, {"refused": ""}]"#,
-        ] {
-            assert!(Vector::parse_all(text).is_ok(), "{text}");
-        }
-        for text in [
-            "{}",
-            "[{}]",
-            r#"[{"value": 1, "refused": "a"}]"#,
-            r#"[{"value": 1, "random": "0"}]"#,
-            r#"[{"value": 1, "random": "zz"}]"#,
-            r#"[{"value": 1, "parameter": {}}]"#,
-        ] {
-            assert!(Vector::parse_all(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_source_fails_when_its_bytes_run_out() {
-        let source = FixedBytes::new(vec![1, 2, 3]);
-        let mut bytes = [0; 2];
-        source.fill(&mut bytes).unwrap();
-        assert_eq!(bytes, [1, 2]);
-        assert!(!source.has_run_out());
-        assert!(source.fill(&mut bytes).is_err() && source.has_run_out());
-    }
-}

@@ -4,46 +4,77 @@
 mod conformance_report;
 mod description_changes;
 mod requests;
+mod run;
 mod upgrade;
+mod vectors;
 
 use std::{
     io,
+    path::PathBuf,
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use keywright_core::{credential::Parameters, ports::PluginCallError};
+use keywright_core::ports::PluginCallError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wasmtime::{Engine, component::Component};
 
-pub use conformance_report::{Check, ConformanceReport, LimitUsed, Vector, VectorsError};
+pub use conformance_report::{Check, ConformanceReport, LimitUsed};
 use description_changes::Described;
 pub use description_changes::{Difference, Effect, InspectedGenerator};
+pub use run::{PluginCall, Run, TestRandom};
 pub use upgrade::{ComparedRequest, Operation, Outcome, Prediction, UpgradeReport};
+pub use vectors::{Mismatch, Vector, VectorsError};
 
 use crate::{
-    cache,
+    cache::{self, Cache},
+    call::Plugin,
     component::{CheckedComponent, Role, checked_digest, link},
     config::{ComponentSource, Grant, Limits, PluginConfig},
     engine::CALLING_THREAD_STACK_BYTES,
     generator::{DESCRIPTOR, GeneratorGuest, describe},
-    host::{NoteReader, RandomSource, SystemRandom},
+    host::{NoteReader, RandomSource, SystemRandom, TestIssuers},
     interfaces::{BuiltFor, check_imports, exports_any, grants_needed, named_versions},
     load::engine_for,
+    measure::Usage,
     outline::Outline,
     refused::{LoadError, PluginLoadError, Refusal},
-    resolver::RESOLVERS,
+    resolver::{RESOLVERS, ResolverGuest},
 };
 
 /// The number of warm-up calls before the measured calls.
 const CALLS_BEFORE: u32 = 10;
 
+/// The host of plugins under test.
+#[derive(Clone)]
+pub struct TestHost {
+    /// Issuers for calls whose parameters name an issuer.
+    pub issuers: TestIssuers,
+    /// The folder for compiled components, if any. It is created with mode 0700 if it does not exist, and must belong to the
+    /// current user and be inaccessible to others. A folder that can't be used is only logged.
+    pub cache_directory: Option<PathBuf>,
+    /// The reader of the current step, if any.
+    pub progress: Option<ProgressReader>,
+}
+
+/// A callback for the current step of a long operation.
+pub type ProgressReader = Arc<dyn Fn(&str) + Send + Sync>;
+
+impl TestHost {
+    fn begin(&self, step: &str) {
+        if let Some(progress) = &self.progress {
+            progress(step);
+        }
+    }
+}
+
 /// A plugin under test, outside a server.
 ///
 /// It is granted every import that a server can grant.
 pub struct PluginUnderTest {
+    host: TestHost,
     engine: Engine,
     outline: Outline,
     component: Component,
@@ -63,6 +94,7 @@ impl PluginUnderTest {
         component: impl Into<ComponentSource>,
         settings: Map<String, Value>,
         limits: Limits,
+        host: &TestHost,
     ) -> Result<Self, LoadError> {
         let component = component.into();
         let name = component.short_name();
@@ -81,10 +113,12 @@ impl PluginUnderTest {
         let bytes = config.component.read().map_err(refused)?;
         let digest = checked_digest(&bytes, None).map_err(refused)?;
         let outline = Outline::read(&bytes).map_err(refused)?;
-        let (_, component) = cache::compile(&engine, &bytes).map_err(refused)?;
+        host.begin("compiling");
+        let component = compiled(&engine, &digest, &bytes, host).map_err(refused)?;
         let bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         config.grants = grants_needed(&outline);
         Ok(Self {
+            host: host.clone(),
             engine,
             outline,
             component,
@@ -147,32 +181,6 @@ impl PluginUnderTest {
         Ok(inspection)
     }
 
-    /// Generates one value with these parameters, as a server does for a request at this time.
-    pub fn run(
-        &self,
-        given: Map<String, Value>,
-        now_seconds: u64,
-        random: Arc<dyn RandomSource>,
-    ) -> Result<Run, PluginTestError> {
-        on_calling_thread(|| {
-            let guest = self.guest(random)?;
-            let parameters = issuerless(&guest, &guest.requested(&given.into())?)?;
-            let begun = Instant::now();
-            let value = guest.generate(parameters.to_json(), now_seconds, None)?;
-            let took = begun.elapsed();
-            // The value was validated against its schema, so it is JSON.
-            let value: Value = keywright_json::read(value.expose()).unwrap_or_default();
-            let mut redacted = value.clone();
-            guest.description.value_schema.redact(&mut redacted);
-            Ok(Run {
-                parameters: keywright_json::read(&parameters.to_json()).unwrap_or_default(),
-                value,
-                redacted,
-                took,
-            })
-        })?
-    }
-
     /// Measures `calls` calls with these parameters, or with the first of the `examples` in the parameters schema.
     pub fn measure(
         &self,
@@ -182,12 +190,13 @@ impl PluginUnderTest {
         random: Arc<dyn RandomSource>,
     ) -> Result<Speed, PluginTestError> {
         on_calling_thread(|| {
-            let guest = self.guest(random)?;
+            let guest = self.guest(None, random, &Arc::default())?;
             let given = match given {
                 Some(given) => guest.requested(&given.into())?,
                 None => guest.description.parameters_schema.example(),
             };
-            let parameters = issuerless(&guest, &given)?.to_json();
+            let parameters = guest.canonical(&given)?;
+            self.host.begin("measuring");
             let instantiation = quantiles(calls, || {
                 let outcome = guest.plugin.instantiate();
                 outcome.map_err(|fault| guest.plugin.faulted(fault).into())
@@ -197,7 +206,8 @@ impl PluginUnderTest {
                 described.map(drop).map_err(|refusal| self.refused(refusal))
             })?;
             let call = quantiles(calls, || {
-                let value = guest.generate(parameters.clone(), now_seconds, None);
+                let issuer = guest.test_issuer(&self.host.issuers, &parameters, now_seconds);
+                let value = guest.generate(parameters.to_json(), now_seconds, issuer);
                 value.map(drop).map_err(PluginTestError::from)
             })?;
             Ok(Speed {
@@ -214,7 +224,7 @@ impl PluginUnderTest {
     }
 
     fn inspect_generator(&self) -> Result<InspectedGenerator, PluginTestError> {
-        let guest = self.guest(Arc::new(SystemRandom))?;
+        let guest = self.guest(None, Arc::new(SystemRandom), &Arc::default())?;
         let description = guest.description;
         let schema = |text: &str| keywright_json::read(text).unwrap_or_default();
         Ok(InspectedGenerator {
@@ -236,16 +246,50 @@ impl PluginUnderTest {
         })
     }
 
-    fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, PluginTestError> {
-        let role = role(&self.name, &self.config);
+    /// Links the generator. `settings` replace the plugin's settings, if given. `usage` records its calls.
+    fn guest(
+        &self,
+        settings: Option<&Map<String, Value>>,
+        random: Arc<dyn RandomSource>,
+        usage: &Arc<Usage>,
+    ) -> Result<GeneratorGuest, PluginTestError> {
+        let plugin = self.linked(&[DESCRIPTOR], settings, random, usage)?;
+        let guest = GeneratorGuest::of(plugin, None);
+        guest.map_err(|refusal| self.refused(refusal))
+    }
+
+    /// Links the resolver, like [`Self::guest`].
+    fn resolver(
+        &self,
+        settings: Option<&Map<String, Value>>,
+        random: Arc<dyn RandomSource>,
+        usage: &Arc<Usage>,
+    ) -> Result<ResolverGuest, PluginTestError> {
+        let plugin = self.linked(&RESOLVERS, settings, random, usage)?;
+        let guest = ResolverGuest::new(plugin);
+        guest.map_err(|refusal| self.refused(refusal))
+    }
+
+    fn linked(
+        &self,
+        interfaces: &[&'static str],
+        settings: Option<&Map<String, Value>>,
+        random: Arc<dyn RandomSource>,
+        usage: &Arc<Usage>,
+    ) -> Result<Plugin, PluginTestError> {
         let refused = |refusal| self.refused(refusal);
-        let checked =
-            CheckedComponent::check(&self.outline, role, &[DESCRIPTOR]).map_err(refused)?;
+        let mut config = self.config.clone();
+        if let Some(settings) = settings {
+            config.settings.clone_from(settings);
+        }
+        let role = role(&self.name, &config);
+        let checked = CheckedComponent::check(&self.outline, role, interfaces).map_err(refused)?;
         let digest = self.digest.clone();
         let linked = link(&self.engine, &self.component, digest, checked, random);
         let mut plugin = linked.map_err(refused)?;
         plugin.notes.clone_from(&self.notes);
-        GeneratorGuest::of(plugin, None).map_err(refused)
+        plugin.usage = Arc::clone(usage);
+        Ok(plugin)
     }
 
     fn refused(&self, refusal: Refusal) -> PluginTestError {
@@ -277,18 +321,6 @@ pub struct Inspection {
     pub refusal: Option<String>,
 }
 
-/// A generated value.
-pub struct Run {
-    /// The canonical parameters.
-    pub parameters: Value,
-    /// The value.
-    pub value: Value,
-    /// The value with its secret parts redacted.
-    pub redacted: Value,
-    /// The duration of the call, including instantiation.
-    pub took: Duration,
-}
-
 /// The durations of sequential calls on one thread, each in a fresh instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Speed {
@@ -318,9 +350,9 @@ pub enum PluginTestError {
     /// A call of the plugin failed.
     #[error(transparent)]
     Failed(#[from] PluginCallError),
-    /// The parameters name an issuer.
-    #[error("the parameter {0} names an issuer, which only a server can provide; omit it")]
-    IssuerNeeded(String),
+    /// The call drew more random bytes than this number, which it was given.
+    #[error("it requested more random bytes than the {0} that it was given")]
+    RandomExhausted(usize),
     /// A server would refuse the component.
     #[error(transparent)]
     Refused(Box<PluginLoadError>),
@@ -329,14 +361,20 @@ pub enum PluginTestError {
     Threads(#[from] io::Error),
 }
 
-/// Returns the canonical form of parameters, or an error if they name an issuer.
-fn issuerless(guest: &GeneratorGuest, given: &Parameters) -> Result<Parameters, PluginTestError> {
-    let parameters = guest.canonical(given)?;
-    let issuer = guest.description.issuer_parameter.as_deref();
-    match issuer.filter(|name| parameters.field(name).is_some_and(|named| !named.is_null())) {
-        Some(name) => Err(PluginTestError::IssuerNeeded(name.to_owned())),
-        None => Ok(parameters),
+/// Compiles a component, or reads it from the cache.
+fn compiled(
+    engine: &Engine,
+    digest: &str,
+    bytes: &[u8],
+    host: &TestHost,
+) -> Result<Component, Refusal> {
+    let directory = host.cache_directory.as_deref();
+    match directory.map(|directory| Cache::of_user(directory, engine)) {
+        Some(Ok(cache)) => return cache.component(engine, digest, bytes),
+        Some(Err(cause)) => tracing::warn!(%cause, "compiled components are not cached"),
+        None => {}
     }
+    cache::compile(engine, bytes).map(|(_, component)| component)
 }
 
 fn role<'a>(name: &'a str, config: &'a PluginConfig) -> Role<'a> {

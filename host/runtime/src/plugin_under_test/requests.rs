@@ -12,8 +12,7 @@ const REQUESTS_MAX: usize = 64;
 const STRING_CHARACTERS_MAX: usize = 1_024;
 
 /// Returns requests without parameters, with each example of the schema, with the `given` parameters, and with the first
-/// example and one parameter at one of its bounds. The generator may refuse some of them. Requests of the last kind never
-/// name an issuer.
+/// example and one parameter at one of its bounds. The generator may refuse some of them.
 pub(super) fn requests<'g>(
     generator: &InspectedGenerator,
     given: impl Iterator<Item = &'g Map<String, Value>>,
@@ -25,15 +24,11 @@ pub(super) fn requests<'g>(
     let base = examples
         .first()
         .map_or_else(Map::new, |first| (*first).clone());
-    let is_requested = |name: &String, property: &Value| {
-        generator.issuer_parameter.as_ref() != Some(name)
-            && property.get("readOnly") != Some(&Value::Bool(true))
-    };
     let properties = schema.get("properties").and_then(Value::as_object);
     let at_bounds = properties
         .into_iter()
         .flatten()
-        .filter(|(name, property)| is_requested(name, property))
+        .filter(|(_, property)| property.get("readOnly") != Some(&Value::Bool(true)))
         .flat_map(|(name, property)| bounds(property).into_iter().map(move |value| (name, value)))
         .map(|(name, value)| {
             let mut request = base.clone();
@@ -159,7 +154,7 @@ mod tests {
         let given = [json!({"length": 7}), json!({})];
         let given = given.iter().filter_map(Value::as_object);
         let expected = json!([
-            {}, {"name": "a"}, {"length": 2}, {"length": 7},
+            {}, {"name": "a"}, {"length": 2}, {"length": 7}, {"name": "a", "ca": "a"},
             {"name": "a", "length": 2}, {"name": "a", "length": 1},
         ]);
         assert_eq!(json!(requests(&generator, given)), expected);

@@ -13,7 +13,7 @@ use keywright_core::{
         BaseVersion, CredentialType, Parameters, RequestedParameters, canonical_parameters,
         is_generated_from, regeneration_parameters,
     },
-    ports::Generator,
+    ports::{Generator, PluginCallError},
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -28,7 +28,7 @@ use crate::{
     breaker::Breakers,
     config::SandboxConfig,
     generator::{GeneratorGuest, WasmGenerator},
-    host::SystemRandom,
+    host::{SystemRandom, TestIssuers},
     lane::Lanes,
     refused::Refusal,
     schema::SensitiveJson,
@@ -46,10 +46,8 @@ pub struct UpgradeReport {
     pub new_version: String,
     /// The differences between the descriptions.
     pub description: Vec<Difference>,
-    /// The compared requests: all that the old release accepts, except requests that name an issuer.
+    /// The compared requests: all that the old release accepts.
     pub requests: Vec<ComparedRequest>,
-    /// The number of requests that name an issuer. They are not compared, because only a server has the issuer.
-    pub issued_requests: usize,
 }
 
 impl fmt::Display for Effect {
@@ -141,24 +139,25 @@ impl PluginUnderTest {
         let comparison = Comparison {
             credential_type: CredentialType::parse(&before.generator.credential_type)
                 .map_err(|_| old.refused(Refusal::CredentialTypeMalformed))?,
-            old_guest: on_calling_thread(|| old.guest(Arc::new(SystemRandom)))??,
+            old_guest: old.own_guest()?,
             old: old.generator()?,
             new: self.generator()?,
+            issuers: Arc::clone(&self.host.issuers),
             now,
         };
-        let given = vectors.iter().map(|vector| &vector.parameters);
-        let (mut compared, mut issued_requests) = (Vec::new(), 0);
+        let given = vectors.iter().filter_map(Vector::parameters);
+        let mut compared = Vec::new();
         // A server has no generator for credentials of another type.
         let is_same_type = before.generator.credential_type == after.generator.credential_type;
         let requests = is_same_type.then(|| requests(&before.generator, given));
         for parameters in requests.into_iter().flatten() {
-            match comparison.predictions(&parameters).await {
-                Predictions::Made(predictions) => compared.push(ComparedRequest {
+            self.host
+                .begin(&format!("comparing request {}", compared.len() + 1));
+            if let Some(predictions) = comparison.predictions(&parameters).await {
+                compared.push(ComparedRequest {
                     parameters,
                     predictions,
-                }),
-                Predictions::IssuerNeeded => issued_requests += 1,
-                Predictions::RefusedBefore => {}
+                });
             }
         }
         let effects = compared.iter().flat_map(|request| &request.predictions);
@@ -170,13 +169,12 @@ impl PluginUnderTest {
             new_version: after.generator.plugin_version,
             description,
             requests: compared,
-            issued_requests,
         })
     }
 
     /// Returns the generator as a server calls it, on threads of its own. Its notes are discarded.
     fn generator(&self) -> Result<Arc<dyn Generator>, PluginTestError> {
-        let mut guest = on_calling_thread(|| self.guest(Arc::new(SystemRandom)))??;
+        let mut guest = self.own_guest()?;
         guest.plugin.notes = None;
         let lanes = Lanes::start(1, SandboxConfig::new(PathBuf::new()).queue_limits())?;
         let breaker = Breakers::new(u32::MAX, Duration::ZERO).of(&self.digest);
@@ -185,6 +183,10 @@ impl PluginUnderTest {
             Arc::new(lanes),
             breaker,
         )))
+    }
+
+    fn own_guest(&self) -> Result<GeneratorGuest, PluginTestError> {
+        on_calling_thread(|| self.guest(None, Arc::new(SystemRandom), &Arc::default()))?
     }
 }
 
@@ -195,31 +197,16 @@ struct Comparison {
     old_guest: GeneratorGuest,
     old: Arc<dyn Generator>,
     new: Arc<dyn Generator>,
+    issuers: TestIssuers,
     now: DateTime<Utc>,
 }
 
-/// The predictions for a request.
-enum Predictions {
-    Made(Vec<Prediction>),
-    /// The request names an issuer.
-    IssuerNeeded,
-    /// The old release does not generate a value.
-    RefusedBefore,
-}
-
 impl Comparison {
-    async fn predictions(&self, parameters: &Map<String, Value>) -> Predictions {
+    /// Returns the predictions for a request, or `None` if the old release does not generate a value.
+    async fn predictions(&self, parameters: &Map<String, Value>) -> Option<Vec<Prediction>> {
         let requested = RequestedParameters::from(parameters.clone());
-        let Ok(canonical) = self.canonical(&requested, &self.old).await else {
-            return Predictions::RefusedBefore;
-        };
-        let issuer_parameter = self.old.issuer_parameter();
-        if issuer_parameter.is_some_and(|name| canonical.field(name).is_some()) {
-            return Predictions::IssuerNeeded;
-        }
-        let Ok(value) = self.old.generate(&canonical, self.now, None).await else {
-            return Predictions::RefusedBefore;
-        };
+        let canonical = self.canonical(&requested, &self.old).await.ok()?;
+        let value = self.generate(&self.old, &canonical).await.ok()?;
         let generated = BaseVersion {
             credential_type: &self.credential_type,
             value: &value,
@@ -247,7 +234,7 @@ impl Comparison {
                 self.regenerate(Operation::RegenerateSet, set).await,
             ]);
         }
-        Predictions::Made(predictions)
+        Some(predictions)
     }
 
     async fn converge(
@@ -273,7 +260,7 @@ impl Comparison {
             if is_generated_from(stored, &effective, generator_ref).await? {
                 return Ok((Outcome::Same, None));
             }
-            generator_ref.generate(&effective, self.now, None).await?;
+            self.generate(generator, &effective).await?;
             let compared = regeneration_parameters(stored, generator_ref).await.ok();
             let compared = compared.as_ref().or(stored.parameters);
             let changes = compared.map(|compared| changes(compared, &effective));
@@ -290,7 +277,7 @@ impl Comparison {
         let before = regeneration_parameters(stored, self.old.as_ref()).await;
         let outcome = async {
             let parameters = regeneration_parameters(stored, self.new.as_ref()).await?;
-            let value = self.new.generate(&parameters, self.now, None).await?;
+            let value = self.generate(&self.new, &parameters).await?;
             Ok(match &before {
                 Ok(before) if *before != parameters => {
                     let changes = changes(before, &parameters);
@@ -315,6 +302,18 @@ impl Comparison {
             Err(failure) => failed(&failure.into()),
         };
         prediction(Operation::Set, Outcome::Same, outcome, reason)
+    }
+
+    /// Generates a value. If the parameters name an issuer, the test CA signs.
+    async fn generate(
+        &self,
+        generator: &Arc<dyn Generator>,
+        parameters: &Parameters,
+    ) -> Result<Secret, PluginCallError> {
+        let name = generator.issuer_parameter();
+        let named = name.and_then(|name| parameters.text(name));
+        let issuer = named.and_then(|_| (self.issuers)(parameters, self.now));
+        generator.generate(parameters, self.now, issuer).await
     }
 
     async fn canonical(

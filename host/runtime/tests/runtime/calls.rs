@@ -8,12 +8,12 @@ use keywright_core::{
     permission::Actor,
     ports::{Generator, PluginCallError, Reference},
 };
-use keywright_runtime::{CacheKeys, RandomError, RandomSource, Runtime};
+use keywright_runtime::{RandomError, RandomSource};
 use serde_json::{Value, json};
 
 use crate::{
-    component, config, doing, generator, hostile, hostile_resolver, no_parameters, parameters,
-    plugin,
+    component, config, doing, generator, hostile, hostile_resolver, load_drawing, no_parameters,
+    parameters, plugin,
 };
 
 fn plain() -> Arc<dyn Generator> {
@@ -64,12 +64,7 @@ async fn randomness_only_comes_from_the_configured_source() {
         config
             .generators
             .insert("plain".to_owned(), plugin(component("plain"), &json!({})));
-        let runtime = Runtime::load(
-            &config,
-            &CacheKeys::new(&[7; 32], []),
-            Arc::new(Constant(byte)),
-        )
-        .unwrap();
+        let runtime = load_drawing(&config, Arc::new(Constant(byte))).unwrap();
         let types = runtime.generators().credential_types();
         let generator = runtime.generators().generator(&types[0]).unwrap();
         let value = generator

@@ -129,7 +129,8 @@ pub(crate) fn load_drawing(
     random: Arc<dyn RandomSource>,
 ) -> Result<Runtime, LoadError> {
     LazyLock::force(&LOG);
-    Runtime::load(config, &CacheKeys::new(&[7; 32], []), random)
+    let keys = CacheKeys::new(&[7; 32], []);
+    Runtime::load(config, &keys, random, Arc::new(|_, _| None))
 }
 
 /// Loads a plugin under this name and returns its generator.

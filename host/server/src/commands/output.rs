@@ -136,6 +136,31 @@ fn line(what: &str, done: u64, total: u64) -> String {
     format!("{what}: {done} of {total}")
 }
 
+/// Returns a spinner for the current step of a command. It is hidden unless standard error is a terminal.
+pub(super) fn spinner() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template(SPINNER_TEMPLATE);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let spinner = ProgressBar::new_spinner().with_style(style);
+    spinner.enable_steady_tick(TICK);
+    spinner
+}
+
+/// Writes to standard error, above a progress bar or spinner.
+pub(super) struct AboveProgress(pub(super) ProgressBar);
+
+impl Write for AboveProgress {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.suspend(|| io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
 fn bar(what: &'static str, total: u64) -> ProgressBar {
     let style = ProgressStyle::with_template(TEMPLATE);
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -146,7 +171,9 @@ fn bar(what: &'static str, total: u64) -> ProgressBar {
 
 const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left";
 
-/// The redraw interval of the bar.
+const SPINNER_TEMPLATE: &str = "{spinner} {wide_msg} {elapsed}";
+
+/// The redraw interval.
 const TICK: Duration = Duration::from_millis(250);
 
 /// The minimum time between two lines.

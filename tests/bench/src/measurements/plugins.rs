@@ -17,7 +17,7 @@ use aws_lc_rs::rand;
 use chrono::{DateTime, Utc};
 use keywright_core::{credential::Parameters, ports::Generator};
 use keywright_harness::{server_program, workspace};
-use keywright_runtime::{Limits, PluginUnderTest, SystemRandom};
+use keywright_runtime::{Limits, PluginUnderTest, SystemRandom, TestHost};
 use serde_json::{Map, Value};
 use wasmtime::{
     Config, Enabled, Engine, PoolingAllocationConfig, Store,
@@ -100,7 +100,13 @@ struct Measured {
 
 impl Measured {
     fn of(component: &Path) -> Outcome<Self> {
-        let plugin = PluginUnderTest::open(component.to_owned(), Map::new(), Limits::default())?;
+        let host = TestHost {
+            issuers: Arc::new(|_, _| None),
+            cache_directory: None,
+            progress: None,
+        };
+        let limits = Limits::default();
+        let plugin = PluginUnderTest::open(component.to_owned(), Map::new(), limits, &host)?;
         let inspection = plugin.inspect()?;
         let generator = inspection
             .generator

@@ -46,6 +46,8 @@ impl descriptor::Guest for Component {
                     "duration": {"type": "integer", "minimum": 1, "default": 1},
                     "spiffe_id": {"type": "string", "default": "spiffe://example.org/workload"}
                 },
+                "required": ["ca"],
+                "examples": [{"ca": "/ca"}],
                 "additionalProperties": false
             }"#
             .to_owned(),
@@ -71,11 +73,9 @@ impl issued_generator::Guest for Component {
         generation: issued_generator::Generation,
         issuer: Option<&Issuer>,
     ) -> Result<String, Failure> {
+        let issuer = issuer.ok_or_else(|| other("there is no issuer"))?;
         let key = SecretKey::generate_from_rng(&mut HostRandom::new(get_random_bytes));
         let private_key = key.to_pkcs8_pem(LineEnding::LF).map_err(other)?;
-        let Some(issuer) = issuer else {
-            return Ok(json!({"x509_svid_key": private_key.as_str()}).to_string());
-        };
         let parameters: Value = serde_json::from_str(&generation.parameters).map_err(other)?;
         let public_key = key.public_key().to_public_key_der().map_err(other)?;
         let body = tbs_certificate(&Body {

@@ -1,21 +1,27 @@
 //! The arguments that the commands for plugins share, and the form of their output.
 
 use std::{
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, SystemTime},
 };
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
+use etcetera::{BaseStrategy, base_strategy::choose_native_strategy};
+use indicatif::ProgressBar;
 use keywright_registry::{Cache, PinnedReference, RegistryHost, pull};
-use keywright_runtime::{ComponentSource, Limits, NoteReader, PluginUnderTest};
+use keywright_runtime::{ComponentSource, Limits, NoteReader, PluginUnderTest, TestHost};
 use serde_json::{Map, Value};
 
+use super::super::output::AboveProgress;
 use crate::{
     config::{ComponentLocation, RegistryConfig, RegistryHostConfig},
+    plugin_cache::remove_unused,
     process::on_threads,
     started::StartupError,
+    test_authority::test_issuers,
 };
 
 /// The component, its settings and its limits.
@@ -38,12 +44,16 @@ pub(super) struct ComponentArguments {
 }
 
 impl ComponentArguments {
-    pub(super) fn open(&self) -> Result<PluginUnderTest, StartupError> {
-        self.open_release(&self.file)
+    pub(super) fn open(&self, progress: &ProgressBar) -> Result<PluginUnderTest, StartupError> {
+        self.open_release(&self.file, progress)
     }
 
     /// Opens another release of the component, with the same settings and limits.
-    pub(super) fn open_release(&self, file: &Path) -> Result<PluginUnderTest, StartupError> {
+    pub(super) fn open_release(
+        &self,
+        file: &Path,
+        progress: &ProgressBar,
+    ) -> Result<PluginUnderTest, StartupError> {
         let doing = "loading the component";
         let component = file.to_owned().into_os_string().into_string();
         let location = component.ok().map(ComponentLocation::try_from).transpose();
@@ -52,7 +62,8 @@ impl ComponentArguments {
             Some(ComponentLocation::Registry(reference)) => self.pull(&reference)?,
             Some(ComponentLocation::File(_)) | None => ComponentSource::File(file.to_owned()),
         };
-        PluginUnderTest::open(component, self.settings.clone(), self.limits)
+        let host = host(progress);
+        PluginUnderTest::open(component, self.settings.clone(), self.limits, &host)
             .map_err(|refused| StartupError::while_doing(doing, refused))
     }
 
@@ -78,22 +89,49 @@ impl ComponentArguments {
     }
 
     /// Opens the component. Its notes are printed to standard error.
-    pub(super) fn open_with_notes(&self) -> Result<PluginUnderTest, StartupError> {
-        let reader: NoteReader = Arc::new(|function, text| {
+    pub(super) fn open_with_notes(
+        &self,
+        progress: &ProgressBar,
+    ) -> Result<PluginUnderTest, StartupError> {
+        let above = progress.clone();
+        let reader: NoteReader = Arc::new(move |function, text| {
+            let mut errors = AboveProgress(above.clone());
             // Standard error may be closed.
-            let _ = writeln!(io::stderr(), "note ({function}): {text}");
+            let _ = writeln!(errors, "note ({function}): {text}");
         });
-        Ok(self.open()?.with_notes(reader))
+        Ok(self.open(progress)?.with_notes(reader))
     }
 }
 
-/// The parameters of a request.
-#[derive(Debug, Args)]
-pub(super) struct ParameterArguments {
-    /// Parameters of the request: a JSON object
-    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
-    pub(super) parameters: Map<String, Value>,
+/// Returns a host for plugins that is not used again.
+pub(super) fn uncached_host() -> TestHost {
+    TestHost {
+        issuers: test_issuers(),
+        cache_directory: None,
+        progress: None,
+    }
 }
+
+/// Returns a host for plugins that caches compiled components, and shows the current step.
+fn host(progress: &ProgressBar) -> TestHost {
+    let cache_directory = choose_native_strategy().ok();
+    let cache_directory = cache_directory.map(|folders| folders.cache_dir().join(CACHE));
+    if let Some(folder) = &cache_directory {
+        remove_unused(folder, CACHED_MAX, SystemTime::now());
+    }
+    let progress = progress.clone();
+    TestHost {
+        cache_directory,
+        progress: Some(Arc::new(move |step| progress.set_message(step.to_owned()))),
+        ..uncached_host()
+    }
+}
+
+/// The folder for compiled components, in the user's folder for caches.
+const CACHE: &str = "keywright/plugins";
+
+/// The time after which a compiled component is removed.
+const CACHED_MAX: Duration = Duration::from_hours(24 * 30);
 
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -109,6 +147,22 @@ pub(super) fn object(text: &str) -> Result<Map<String, Value>, String> {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err("must be a JSON object".to_owned()),
         Err(cause) => Err(cause.to_string()),
+    }
+}
+
+pub(super) fn json(text: &str) -> Result<Value, String> {
+    keywright_json::read(text).map_err(|cause| cause.to_string())
+}
+
+/// Parses a time: RFC 3339, or seconds since 1970.
+pub(super) fn seconds(text: &str) -> Result<u64, String> {
+    let parsed = DateTime::parse_from_rfc3339(text).map(|time| u64::try_from(time.timestamp()));
+    match (text.parse(), parsed) {
+        (Ok(seconds), _) | (Err(_), Ok(Ok(seconds))) => Ok(seconds),
+        _ => Err(
+            "must be a time such as 2026-01-31T12:00:00Z, or a number of seconds since 1970"
+                .to_owned(),
+        ),
     }
 }
 

@@ -10,13 +10,16 @@ use std::{
 };
 
 use clap::Args;
+use indicatif::ProgressBar;
 use keywright_registry::{PushTarget, Pushed, Signed, push};
 use keywright_runtime::{ComponentSource, InspectedGenerator, Inspection, Limits, PluginUnderTest};
 use serde_json::Map;
 
 use super::{
     super::output::{self, HAS_FINDINGS, escaped},
-    arguments::{ComponentArguments, OutputForm, RegistryArguments, pretty, to_json},
+    arguments::{
+        ComponentArguments, OutputForm, RegistryArguments, pretty, to_json, uncached_host,
+    },
 };
 use crate::{process::on_threads, started::StartupError};
 
@@ -34,11 +37,12 @@ pub(crate) struct Inspect {
 }
 
 impl Inspect {
-    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
-        let plugin = self.component.open()?;
+    pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
+        let plugin = self.component.open(progress)?;
         let inspection = plugin
             .inspect()
             .map_err(|failure| StartupError::while_doing("inspecting the component", failure))?;
+        progress.finish_and_clear();
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&to_json(&inspection)?),
             OutputForm::Table => self.table(&inspection),
@@ -177,7 +181,7 @@ impl Push {
     fn inspection(&self, bytes: Arc<[u8]>) -> Result<Inspection, StartupError> {
         let name = self.file.display().to_string();
         let component = ComponentSource::Bytes { name, bytes };
-        PluginUnderTest::open(component, Map::new(), Limits::default())
+        PluginUnderTest::open(component, Map::new(), Limits::default(), &uncached_host())
             .map_err(|refused| StartupError::while_doing("loading the component", refused))?
             .inspect()
             .map_err(|failure| StartupError::while_doing("inspecting the component", failure))

@@ -17,6 +17,7 @@ use std::{
 use clap::Subcommand;
 use tracing::Level;
 
+use super::output::{self, AboveProgress};
 use crate::started::StartupError;
 
 /// A command for plugins.
@@ -41,10 +42,12 @@ pub(crate) enum PluginCommand {
     /// Also pushes the minisign signature next to the file, if it exists, and prints the reference for a configuration.
     /// Exits with status 3 if no server would load the component.
     Push(inspect::Push),
-    /// Generate one value, as a server would
+    /// Call a plugin once, as a server would
     ///
-    /// Secret parts are hidden unless you use `--reveal`. The plugin's notes are printed to standard error.
-    Run(run::Run),
+    /// Generates a value, or sets one, recovers its parameters, or finds the references in a document. Secret parts are hidden
+    /// unless you use `--reveal`. The plugin's notes are printed to standard error. If the parameters name a CA, a CA that exists
+    /// only for tests signs.
+    Run(Box<run::Run>),
     /// Test a plugin as a server does
     ///
     /// Checks the plugin's conformance, the randomness of its values, and how close it comes to its limits. With
@@ -57,20 +60,24 @@ pub(crate) enum PluginCommand {
 
 /// Executes a command.
 pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartupError> {
+    let progress = output::spinner();
+    let above = progress.clone();
     tracing_subscriber::fmt()
-        .with_max_level(Level::ERROR)
-        .with_writer(io::stderr)
+        .with_max_level(Level::WARN)
+        .with_writer(move || AboveProgress(above.clone()))
         .with_ansi(io::stderr().is_terminal())
         .without_time()
         .init();
-    match command {
-        PluginCommand::Bench(command) => command.execute(),
+    let outcome = match command {
+        PluginCommand::Bench(command) => command.execute(&progress),
         PluginCommand::Build(command) => command.execute(),
-        PluginCommand::Inspect(command) => command.execute(),
+        PluginCommand::Inspect(command) => command.execute(&progress),
         PluginCommand::New(command) => command.execute(),
         PluginCommand::Push(command) => command.execute(),
-        PluginCommand::Run(command) => command.execute(),
-        PluginCommand::Test(command) => command.execute(),
+        PluginCommand::Run(command) => command.execute(&progress),
+        PluginCommand::Test(command) => command.execute(&progress),
         PluginCommand::Tested(command) => command.execute(),
-    }
+    };
+    progress.finish_and_clear();
+    outcome
 }

@@ -39,15 +39,15 @@ impl New {
         let Self { name, lang, kind } = self;
         begin(Path::new("."), &name, kind, lang)
             .map_err(|refused| StartupError::while_doing("creating the project", refused))?;
-        let (role, next) = match kind {
-            Kind::Generator | Kind::Issued => ("generator", "test"),
-            Kind::Resolver => ("resolver", "inspect"),
+        let role = match kind {
+            Kind::Generator | Kind::Issued => "generator",
+            Kind::Resolver => "resolver",
         };
         output::print(&format!(
             "Created a working {role} in the folder {name}. Next:\n\n  \
              cd {name}\n{}  \
              keywright plugin build\n  \
-             keywright plugin {next} {name}.wasm\n\n\
+             keywright plugin test {name}.wasm\n\n\
              README.md explains what to edit and how to use it.\n",
             preparation(lang)
         ))?;

@@ -10,17 +10,20 @@ use std::{
 };
 
 use clap::Args;
+use indicatif::ProgressBar;
 use keywright_runtime::{
-    ConformanceReport, Effect, Limits, PluginTestError, PluginUnderTest, Quantiles, Speed,
-    SystemRandom, TestedComponents, UpgradeReport, Vector,
+    ConformanceReport, Effect, Limits, Mismatch, PluginCall, PluginTestError, PluginUnderTest,
+    Quantiles, Speed, SystemRandom, TestRandom, TestedComponents, UpgradeReport, Vector,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use similar::TextDiff;
 
 use super::{
     super::output::{self, HAS_FINDINGS, escaped},
     arguments::{
-        ComponentArguments, OutputForm, ParameterArguments, now_seconds, object, pretty, to_json,
+        ComponentArguments, OutputForm, json, now_seconds, object, pretty, seconds, to_json,
+        uncached_host,
     },
     upgrade::upgrade_table,
 };
@@ -30,42 +33,81 @@ use crate::{
     started::StartupError,
 };
 
-/// Generates one value.
+/// Makes one call.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # Generate a value without parameters and hide its secret parts
   keywright plugin run wireguard.wasm
   # Generate a value with parameters and show all of it
-  keywright plugin run wireguard.wasm --parameters '{\"preshared_key\": true}' --reveal")]
+  keywright plugin run wireguard.wasm --parameters '{\"preshared_key\": true}' --reveal
+  # Generate the same value each time
+  keywright plugin run wireguard.wasm --random seed:any --now 2026-01-31T12:00:00Z")]
 pub(crate) struct Run {
     #[command(flatten)]
     component: ComponentArguments,
-    #[command(flatten)]
-    request: ParameterArguments,
+    /// Parameters of the request: a JSON object. With `--recover`, the stored parameters.
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    parameters: Option<Map<String, Value>>,
+    /// A value to set instead of generating one: JSON
+    #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "parameters")]
+    set: Option<Value>,
+    /// A stored value to recover the parameters of: JSON
+    #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "set")]
+    recover: Option<Value>,
+    /// A document to find the references in, for a resolver: JSON
+    #[arg(long, value_name = "JSON", value_parser = json, conflicts_with_all = ["parameters", "set", "recover"])]
+    document: Option<Value>,
+    /// The random bytes for the plugin: hexadecimal digits, or `seed:TEXT` for any number of bytes. Defaults to new random
+    /// bytes.
+    #[arg(long, value_name = "BYTES")]
+    random: Option<TestRandom>,
+    /// The time of the call: RFC 3339, or seconds since 1970. Defaults to the current time.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    now: Option<u64>,
     /// Also show the secret parts
     #[arg(long)]
     reveal: bool,
 }
 
 impl Run {
-    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
-        let plugin = self.component.open_with_notes()?;
+    pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
+        let plugin = self.component.open_with_notes(progress)?;
+        let (call, doing) = match (self.set, self.recover, self.document) {
+            (Some(value), ..) => (PluginCall::Accept(value), "setting the value"),
+            (_, Some(value), _) => {
+                let parameters = self.parameters;
+                (
+                    PluginCall::Recover { parameters, value },
+                    "recovering the parameters",
+                )
+            }
+            (.., Some(document)) => (PluginCall::FindReferences(document), "finding references"),
+            (None, None, None) => {
+                let parameters = self.parameters.unwrap_or_default();
+                (PluginCall::Generate(parameters), "generating a value")
+            }
+        };
+        let random = self.random.unwrap_or(TestRandom::System);
+        let now = self.now.unwrap_or_else(now_seconds);
         let run = plugin
-            .run(
-                self.request.parameters,
-                now_seconds(),
-                Arc::new(SystemRandom),
-            )
-            .map_err(|failure| StartupError::while_doing("generating a value", failure))?;
-        let value = if self.reveal { run.value } else { run.redacted };
+            .run(&call, now, &random)
+            .map_err(|failure| StartupError::while_doing(doing, failure))?;
+        progress.finish_and_clear();
+        let mut results = if self.reveal {
+            run.results
+        } else {
+            run.redacted
+        };
+        let canonical = results.remove("canonical");
         output::print(&match self.component.output {
-            OutputForm::Json => pretty(&json!({
-                "parameters": run.parameters,
-                "value": value,
-                "duration_ms": run.took.as_secs_f64() * 1_000.0,
-            })),
-            OutputForm::Table => pretty(&value),
+            OutputForm::Json => {
+                results.extend(canonical.map(|canonical| ("parameters".to_owned(), canonical)));
+                let duration_ms = run.took.as_secs_f64() * 1_000.0;
+                results.insert("duration_ms".to_owned(), json!(duration_ms));
+                pretty(&Value::Object(results))
+            }
+            OutputForm::Table => results.values().map(pretty).collect(),
         })?;
         Ok(ExitCode::SUCCESS)
     }
@@ -92,12 +134,13 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
-        let plugin = self.component.open()?;
+    pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
+        let plugin = self.component.open(progress)?;
         let random = Arc::new(SystemRandom);
         let speed = plugin
             .measure(self.parameters, self.calls, now_seconds(), random)
             .map_err(|failure| StartupError::while_doing("generating a value", failure))?;
+        progress.finish_and_clear();
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&json!({
                 "calls": speed.calls,
@@ -151,9 +194,8 @@ Examples:
 pub(crate) struct Test {
     #[command(flatten)]
     component: ComponentArguments,
-    /// Test vectors: a JSON array of objects with `parameters`, `random` bytes in hexadecimal, the time as
-    /// `now_seconds`, and either the expected `value` or the name of the parameter that is `refused`. Defaults to the
-    /// file next to the component with the extension `.vectors.json`, if it exists.
+    /// Test vectors: a JSON array of calls with their expected results. Defaults to the file next to the component with
+    /// the extension `.vectors.json`, if it exists.
     #[arg(long, value_name = "FILE")]
     vectors: Option<PathBuf>,
     /// An older release to compare with: a file or a reference to a registry. Predicts what a server does with credentials
@@ -172,11 +214,11 @@ struct TestReport {
 }
 
 impl Test {
-    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
+    pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
         let vectors = self.vectors()?;
-        let plugin = self.component.open_with_notes()?;
+        let plugin = self.component.open_with_notes(progress)?;
         let old = self.against.as_deref();
-        let old = old.map(|file| self.component.open_release(file));
+        let old = old.map(|file| self.component.open_release(file, progress));
         let old = old.transpose()?;
         let failed = |failure| StartupError::while_doing("testing the component", failure);
         let conformance = plugin.test(&vectors, now_seconds()).map_err(failed)?;
@@ -191,6 +233,7 @@ impl Test {
             conformance,
             upgrade: upgrade.transpose()?,
         };
+        progress.finish_and_clear();
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&to_json(&report)?),
             OutputForm::Table => {
@@ -234,6 +277,11 @@ fn report_table(report: &ConformanceReport) -> String {
             None => writeln!(text, "ok      {}", check.claim),
             Some(fault) => writeln!(text, "FAILED  {}: {}", check.claim, escaped(fault)),
         };
+        if let Some(mismatch) = &check.mismatch {
+            for line in difference(mismatch).lines() {
+                let _ = writeln!(text, "        {}", escaped(line));
+            }
+        }
     }
     if let Some(entropy) = &report.entropy {
         let _ = writeln!(
@@ -258,6 +306,18 @@ fn report_table(report: &ConformanceReport) -> String {
     text
 }
 
+/// Returns the difference between the expected and the returned result, as a unified diff.
+fn difference(mismatch: &Mismatch) -> String {
+    let [expected, returned] = [&mismatch.expected, &mismatch.returned].map(|result| {
+        let mut sorted = result.clone();
+        sorted.sort_all_objects();
+        pretty(&sorted)
+    });
+    let difference = TextDiff::from_lines(&expected, &returned);
+    let mut unified = difference.unified_diff();
+    unified.header("expected", "returned").to_string()
+}
+
 /// Prints the list of components that a release embeds.
 #[derive(Debug, Args)]
 pub(crate) struct Tested {
@@ -269,10 +329,11 @@ pub(crate) struct Tested {
 impl Tested {
     pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let known = tested_components();
+        let host = uncached_host();
         let mut tested = TestedComponents::default();
         for file in self.files {
             let refused = |cause| StartupError::file("loading", &file, cause);
-            let plugin = PluginUnderTest::open(file.clone(), Map::new(), Limits::default());
+            let plugin = PluginUnderTest::open(file.clone(), Map::new(), Limits::default(), &host);
             let plugin = plugin.map_err(refused)?;
             let digest = plugin.digest().to_owned();
             let failed = |cause: PluginTestError| StartupError::file("testing", &file, cause);

@@ -46,10 +46,6 @@ pub(super) fn upgrade_table(report: &UpgradeReport) -> String {
             );
         }
     }
-    if report.issued_requests > 0 {
-        let requests = counted(report.issued_requests as u64, "request");
-        let _ = writeln!(text, "{requests} with an issuer: not compared");
-    }
     let _ = writeln!(text, "\nverdict: {}", verdict(report));
     text
 }

@@ -1,0 +1,293 @@
+//! Single calls of a plugin under test, with fixed input where the author wants the same result each time.
+
+use std::{
+    str::FromStr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use aws_lc_rs::digest;
+use keywright_core::{Secret, credential::Parameters, ports::Reference};
+use serde_json::{Map, Value, json};
+
+use super::{PluginTestError, PluginUnderTest, on_calling_thread};
+use crate::{
+    conformance::{RepeatableRandom, Stream},
+    generator::GeneratorGuest,
+    host::{RandomError, RandomSource, SystemRandom},
+    measure::Usage,
+};
+
+/// A call of a plugin, as a server makes it for a request.
+#[derive(Clone, Debug)]
+pub enum PluginCall {
+    /// Generates a value with these parameters.
+    Generate(Map<String, Value>),
+    /// Sets a credential to this value.
+    Accept(Value),
+    /// Recovers the parameters of a stored value.
+    Recover {
+        /// The stored parameters, if any.
+        parameters: Option<Map<String, Value>>,
+        /// The stored value.
+        value: Value,
+    },
+    /// Finds the references in this document.
+    FindReferences(Value),
+}
+
+/// The results of a call.
+pub struct Run {
+    /// By name: `canonical` (parameters) and `value` of [`PluginCall::Generate`], `value` of [`PluginCall::Accept`], `recovered`,
+    /// or `references`.
+    pub results: Map<String, Value>,
+    /// The same results. The secret parts of the value are redacted.
+    pub redacted: Map<String, Value>,
+    /// The duration of the call, including instantiation.
+    pub took: Duration,
+}
+
+/// A source of random bytes for a call.
+#[derive(Clone, Debug)]
+pub enum TestRandom {
+    /// The random generator of the server.
+    System,
+    /// Exactly these bytes.
+    Bytes(Vec<u8>),
+    /// An unlimited number of bytes that are derived from this text.
+    Seed(String),
+}
+
+impl FromStr for TestRandom {
+    type Err = &'static str;
+
+    /// Parses `seed:TEXT`, or bytes in hexadecimal.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(seed) = text.strip_prefix(SEED_PREFIX) {
+            return Ok(Self::Seed(seed.to_owned()));
+        }
+        let pairs = text.as_bytes().chunks(2).map(|pair| {
+            let pair = std::str::from_utf8(pair).ok()?;
+            let is_pair = pair.len() == 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit());
+            is_pair.then(|| u8::from_str_radix(pair, 16).ok())?
+        });
+        let bytes: Option<_> = pairs.collect();
+        bytes
+            .map(Self::Bytes)
+            .ok_or("must be hexadecimal, or seed: followed by any text")
+    }
+}
+
+/// The input of a call in addition to its arguments.
+pub(super) struct CallContext<'c> {
+    /// Settings that replace the plugin's settings, if any.
+    pub(super) settings: Option<&'c Map<String, Value>>,
+    pub(super) random: &'c TestRandom,
+    pub(super) now_seconds: u64,
+    /// Whether the parameters of [`PluginCall::Generate`] are only normalized.
+    pub(super) normalizes_only: bool,
+    pub(super) usage: Arc<Usage>,
+}
+
+impl PluginUnderTest {
+    /// Makes one call, as a server does for a request at this time. If the parameters name an issuer, the test CA signs.
+    pub fn run(
+        &self,
+        call: &PluginCall,
+        now_seconds: u64,
+        random: &TestRandom,
+    ) -> Result<Run, PluginTestError> {
+        let context = CallContext {
+            settings: None,
+            random,
+            now_seconds,
+            normalizes_only: false,
+            usage: Arc::default(),
+        };
+        on_calling_thread(|| self.call(call, &context))?
+    }
+
+    /// Makes one call on this thread.
+    pub(super) fn call(
+        &self,
+        call: &PluginCall,
+        context: &CallContext<'_>,
+    ) -> Result<Run, PluginTestError> {
+        match context.random {
+            TestRandom::System => self.call_drawing(call, context, Arc::new(SystemRandom)),
+            TestRandom::Bytes(bytes) => {
+                let random = Arc::new(FixedBytes::new(bytes.clone()));
+                let source = Arc::clone(&random) as Arc<dyn RandomSource>;
+                let outcome = self.call_drawing(call, context, source);
+                if random.has_run_out() {
+                    return Err(PluginTestError::RandomExhausted(bytes.len()));
+                }
+                outcome
+            }
+            TestRandom::Seed(text) => {
+                let mut seed = [0; 32];
+                seed.copy_from_slice(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
+                let random = RepeatableRandom::new();
+                random.begin(Stream::new(seed, 0));
+                self.call_drawing(call, context, Arc::new(random))
+            }
+        }
+    }
+
+    fn call_drawing(
+        &self,
+        call: &PluginCall,
+        context: &CallContext<'_>,
+        random: Arc<dyn RandomSource>,
+    ) -> Result<Run, PluginTestError> {
+        let usage = &context.usage;
+        if let PluginCall::FindReferences(document) = call {
+            let resolver = self.resolver(context.settings, random, usage)?;
+            let begun = Instant::now();
+            let found = resolver.find_references(&document.to_string())?;
+            let took = begun.elapsed();
+            let references = found.into_iter().map(reference_json).collect();
+            let results = Map::from_iter([("references".to_owned(), references)]);
+            return Ok(Run {
+                redacted: results.clone(),
+                results,
+                took,
+            });
+        }
+        let guest = self.guest(context.settings, random, usage)?;
+        let begun = Instant::now();
+        let results = self.generator_results(&guest, call, context)?;
+        let took = begun.elapsed();
+        let mut redacted = results.clone();
+        if let Some(value) = redacted.get_mut("value") {
+            guest.description.value_schema.redact(value);
+        }
+        Ok(Run {
+            results,
+            redacted,
+            took,
+        })
+    }
+
+    fn generator_results(
+        &self,
+        guest: &GeneratorGuest,
+        call: &PluginCall,
+        context: &CallContext<'_>,
+    ) -> Result<Map<String, Value>, PluginTestError> {
+        let mut results = Map::new();
+        match call {
+            PluginCall::Generate(given) => {
+                let parameters = guest.canonical(&guest.requested(&given.clone().into())?)?;
+                let canonical = Value::Object(parameters.clone().into_fields());
+                results.insert("canonical".to_owned(), canonical);
+                if !context.normalizes_only {
+                    let now_seconds = context.now_seconds;
+                    let issuer = guest.test_issuer(&self.host.issuers, &parameters, now_seconds);
+                    let value = guest.generate(parameters.to_json(), now_seconds, issuer)?;
+                    results.insert("value".to_owned(), json_of(&value));
+                }
+            }
+            PluginCall::Accept(value) => {
+                let value = Secret::new(value.to_string());
+                let accepted = if guest.exports.has_acceptor() {
+                    guest.accept(&value)?
+                } else {
+                    guest.accept_by_schema(&value)?
+                };
+                results.insert("value".to_owned(), json_of(&accepted));
+            }
+            PluginCall::Recover { parameters, value } => {
+                let parameters = parameters
+                    .clone()
+                    .map(|stored| Parameters::new(stored).to_json());
+                let recovered = guest.recover(parameters, &Secret::new(value.to_string()))?;
+                let recovered = json!({
+                    "parameters": recovered.parameters.into_fields(),
+                    "complete": recovered.is_complete,
+                });
+                results.insert("recovered".to_owned(), recovered);
+            }
+            // A generator has no references.
+            PluginCall::FindReferences(_) => {}
+        }
+        Ok(results)
+    }
+}
+
+/// Parses a value that the host has validated, so it is JSON.
+fn json_of(value: &Secret) -> Value {
+    keywright_json::read(value.expose()).unwrap_or_default()
+}
+
+fn reference_json(reference: Reference) -> Value {
+    let mut json = json!({"pointer": reference.pointer, "name": reference.name});
+    if let Some(fields) = json.as_object_mut() {
+        let range = reference.range.map(|range| json!([range.start, range.end]));
+        fields.extend(range.map(|range| ("range".to_owned(), range)));
+        if !reference.fields.is_empty() {
+            fields.insert("fields".to_owned(), json!(reference.fields));
+        }
+        if reference.is_any_type {
+            fields.insert("any_type".to_owned(), Value::Bool(true));
+        }
+    }
+    json
+}
+
+/// A random source with a fixed number of bytes.
+struct FixedBytes {
+    remaining: Mutex<std::vec::IntoIter<u8>>,
+    has_run_out: AtomicBool,
+}
+
+impl FixedBytes {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            remaining: Mutex::new(bytes.into_iter()),
+            has_run_out: AtomicBool::new(false),
+        }
+    }
+
+    fn has_run_out(&self) -> bool {
+        self.has_run_out.load(Ordering::Relaxed)
+    }
+}
+
+impl RandomSource for FixedBytes {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
+        let mut remaining = self
+            .remaining
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for byte in bytes {
+            let Some(next) = remaining.next() else {
+                self.has_run_out.store(true, Ordering::Relaxed);
+                return Err(RandomError);
+            };
+            *byte = next;
+        }
+        Ok(())
+    }
+}
+
+/// The prefix of a seed.
+pub(super) const SEED_PREFIX: &str = "seed:";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_fails_when_its_bytes_run_out() {
+        let source = FixedBytes::new(vec![1, 2, 3]);
+        let mut bytes = [0; 2];
+        source.fill(&mut bytes).unwrap();
+        assert_eq!(bytes, [1, 2]);
+        assert!(!source.has_run_out());
+        assert!(source.fill(&mut bytes).is_err() && source.has_run_out());
+    }
+}

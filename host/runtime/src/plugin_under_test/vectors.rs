@@ -1,0 +1,251 @@
+//! Test vectors: a call of a plugin with fixed input, and its expected result.
+
+use std::sync::Arc;
+
+use keywright_core::ports::{PluginCallError, PluginFaultError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Check, PluginTestError, PluginUnderTest,
+    run::{CallContext, PluginCall, SEED_PREFIX, TestRandom},
+};
+use crate::{generator::unlogged, measure::Usage};
+
+/// A test vector.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "JsonVector")]
+pub struct Vector {
+    call: PluginCall,
+    /// The settings, instead of the plugin's.
+    settings: Option<Map<String, Value>>,
+    random: TestRandom,
+    /// The time of the call, in seconds since 1970.
+    now_seconds: u64,
+    /// The expected results by name, or the expected error: `refused` with the name of the field (empty if there is none), or
+    /// `misconfigured`.
+    expected: Map<String, Value>,
+}
+
+/// The JSON form of a [`Vector`]: exactly one call, and its expected results or error.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonVector {
+    parameters: Option<Map<String, Value>>,
+    accept: Option<Value>,
+    recover: Option<JsonStored>,
+    document: Option<Value>,
+    settings: Option<Map<String, Value>>,
+    #[serde(default = "any_random")]
+    random: String,
+    #[serde(default)]
+    now_seconds: u64,
+    canonical: Option<Map<String, Value>>,
+    value: Option<Value>,
+    recovered: Option<Value>,
+    references: Option<Vec<Value>>,
+    refused: Option<String>,
+    misconfigured: Option<bool>,
+}
+
+/// Returns the random bytes of vectors that specify none.
+fn any_random() -> String {
+    SEED_PREFIX.to_owned()
+}
+
+/// A stored value.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonStored {
+    parameters: Option<Map<String, Value>>,
+    value: Value,
+}
+
+impl TryFrom<JsonVector> for Vector {
+    type Error = &'static str;
+
+    fn try_from(json: JsonVector) -> Result<Self, Self::Error> {
+        let (call, results): (_, &[&str]) =
+            match (json.parameters, json.accept, json.recover, json.document) {
+                (None, Some(value), None, None) => (PluginCall::Accept(value), &["value"]),
+                (None, None, Some(JsonStored { parameters, value }), None) => {
+                    (PluginCall::Recover { parameters, value }, &["recovered"])
+                }
+                (None, None, None, Some(document)) => {
+                    (PluginCall::FindReferences(document), &["references"])
+                }
+                (given, None, None, None) => (
+                    PluginCall::Generate(given.unwrap_or_default()),
+                    &["canonical", "value"],
+                ),
+                _ => return Err("only one of parameters, accept, recover and document is allowed"),
+            };
+        let expected: Map<String, Value> = [
+            ("canonical", json.canonical.map(Value::Object)),
+            ("value", json.value),
+            ("recovered", json.recovered),
+            ("references", json.references.map(Value::Array)),
+            ("refused", json.refused.map(Value::String)),
+            ("misconfigured", json.misconfigured.map(Value::Bool)),
+        ]
+        .into_iter()
+        .filter_map(|(name, expected)| Some((name.to_owned(), expected?)))
+        .collect();
+        let are_results = expected.keys().all(|name| results.contains(&name.as_str()));
+        let is_error =
+            ["refused", "misconfigured"].map(|error| expected.contains_key(error)) != [false; 2];
+        if expected.is_empty() || !(are_results || is_error && expected.len() == 1) {
+            return Err(EXPECTED);
+        }
+        Ok(Self {
+            call,
+            settings: json.settings,
+            random: json.random.parse()?,
+            now_seconds: json.now_seconds,
+            expected,
+        })
+    }
+}
+
+/// The rule for expected results.
+const EXPECTED: &str = "must have either the results of its call (canonical and value for parameters, value for accept, \
+     recovered for recover, references for document), or refused, or misconfigured";
+
+impl Vector {
+    /// Parses a JSON array of vectors.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsError> {
+        let vectors: Value = keywright_json::read(text).map_err(serde_json::Error::from)?;
+        Ok(serde_json::from_value(vectors)?)
+    }
+
+    /// Returns the parameters, if the vector generates a value with the plugin's own settings.
+    pub(super) fn parameters(&self) -> Option<&Map<String, Value>> {
+        match &self.call {
+            PluginCall::Generate(parameters) if self.settings.is_none() => Some(parameters),
+            _ => None,
+        }
+    }
+}
+
+/// The error for malformed test vectors.
+#[derive(Debug, thiserror::Error)]
+#[error("expected a JSON array of test vectors")]
+pub struct VectorsError(#[from] serde_json::Error);
+
+/// A result that differs from the expected result.
+#[derive(Debug, Serialize)]
+pub struct Mismatch {
+    /// The expected results or the expected error.
+    pub expected: Value,
+    /// The results or the error.
+    pub returned: Value,
+}
+
+impl PluginUnderTest {
+    /// Checks a vector.
+    pub(super) fn meets(&self, claim: String, vector: &Vector, usage: &Arc<Usage>) -> Check {
+        let expected = &vector.expected;
+        let context = CallContext {
+            settings: vector.settings.as_ref(),
+            random: &vector.random,
+            now_seconds: vector.now_seconds,
+            normalizes_only: expected.keys().eq(["canonical"]),
+            usage: Arc::clone(usage),
+        };
+        let call = || self.call(&vector.call, &context);
+        let outcome = if expected.contains_key("misconfigured") {
+            unlogged(call)
+        } else {
+            call()
+        };
+        let (fault, returned) = match outcome {
+            Ok(mut run) => {
+                let is_expected = |name: &String| expected.contains_key(name);
+                if run.results.keys().any(is_expected) {
+                    run.results.retain(|name, _| is_expected(name));
+                }
+                ("the result differs".to_owned(), run.results)
+            }
+            Err(failure) => match reported(&failure) {
+                Some(error) => (failure.to_string(), error),
+                None => {
+                    return Check {
+                        claim,
+                        fault: Some(failure.to_string()),
+                        mismatch: None,
+                    };
+                }
+            },
+        };
+        let is_met = returned == *expected;
+        let mismatch = || Mismatch {
+            expected: Value::Object(expected.clone()),
+            returned: Value::Object(returned),
+        };
+        Check {
+            claim,
+            fault: (!is_met).then_some(fault),
+            mismatch: (!is_met).then(mismatch),
+        }
+    }
+}
+
+/// Returns an error that a vector can expect.
+fn reported(failure: &PluginTestError) -> Option<Map<String, Value>> {
+    let PluginTestError::Failed(failure) = failure else {
+        return None;
+    };
+    let error = match failure {
+        PluginCallError::ParametersRefused(violation)
+        | PluginCallError::ValueRefused(violation) => {
+            json!({"refused": violation.field.as_deref().unwrap_or_default()})
+        }
+        PluginCallError::ValueFieldUnknown(field) => json!({"refused": field}),
+        PluginCallError::DocumentRefused(_) => json!({"refused": ""}),
+        PluginCallError::Faulted {
+            fault: PluginFaultError::Misconfigured,
+            ..
+        } => json!({"misconfigured": true}),
+        _ => return None,
+    };
+    match error {
+        Value::Object(error) => Some(error),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_has_one_call_and_its_results_or_an_error() {
+        for text in [
+            r#"[{"parameters": {}, "random": "00ff", "now_seconds": 1, "value": {"a": 1}}]"#,
+            r#"[{"value": 1}, {"refused": "length"}, {"refused": ""}]"#,
+            r#"[{"canonical": {}}, {"canonical": {}, "value": 1}, {"misconfigured": true}]"#,
+            r#"[{"accept": 1, "value": 1}, {"accept": 1, "settings": {"a": 1}, "refused": ""}]"#,
+            r#"[{"recover": {"value": 1}, "recovered": {}, "random": "seed:any text"}]"#,
+            r#"[{"document": [], "references": []}, {"document": [], "refused": ""}]"#,
+        ] {
+            assert!(Vector::parse_all(text).is_ok(), "{text}");
+        }
+        for text in [
+            "{}",
+            "[{}]",
+            r#"[{"value": 1, "refused": "a"}]"#,
+            r#"[{"refused": "a", "misconfigured": true}]"#,
+            r#"[{"value": 1, "random": "0"}]"#,
+            r#"[{"value": 1, "random": "zz"}]"#,
+            r#"[{"value": 1, "random": "+f"}]"#,
+            r#"[{"value": 1, "parameter": {}}]"#,
+            r#"[{"parameters": {}, "accept": 1, "value": 1}]"#,
+            r#"[{"accept": 1, "canonical": {}}]"#,
+            r#"[{"document": {}, "value": 1}]"#,
+            r#"[{"recover": {"value": 1}, "value": 1}]"#,
+            r#"[{"recover": {}, "recovered": {}}]"#,
+        ] {
+            assert!(Vector::parse_all(text).is_err(), "{text}");
+        }
+    }
+}
