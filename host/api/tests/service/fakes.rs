@@ -15,7 +15,7 @@ use keywright_api::audit::{AppendError, AuditSink};
 use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, SigningUsages},
-    credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
+    credential::{CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields, Clock,
@@ -205,6 +205,15 @@ impl Generator for EchoGenerator {
             return Err(PluginCallError::ValueFieldUnknown("bogus".to_owned()));
         }
         Ok(value.clone())
+    }
+
+    async fn lifetime(
+        &self,
+        _: Option<&Parameters>,
+        _: &Secret,
+        _: DateTime<Utc>,
+    ) -> Result<Lifetime, PluginCallError> {
+        Ok(Lifetime::default())
     }
 
     async fn recover(

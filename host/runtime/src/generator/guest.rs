@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    credential::{CredentialType, Parameters, RequestedParameters},
+    credential::{CredentialType, Lifetime, Parameters, RequestedParameters},
     ports::{CertificateIssuer, PluginCallError, PluginFaultError, Recovered, Violation},
 };
 use keywright_json::JsonError;
@@ -19,14 +19,16 @@ use super::description::Description;
 use crate::{
     bindings::{
         PassedIssuer,
-        exports::keywright::generator::{descriptor, generator, issued_generator, recoverer},
+        exports::keywright::generator::{
+            descriptor, expiry, generator, issued_generator, recoverer,
+        },
         keywright::generator::types::{self, Failure},
     },
     call::{GENERATE, Plugin},
     exported::{Exported, Function},
     host::{CallState, TestIssuers},
     refused::Refusal,
-    schema::SensitiveJson,
+    schema::{SensitiveJson, SettingsSchema},
     text::{for_caller, violation},
 };
 
@@ -34,12 +36,18 @@ use crate::{
 pub(super) const NORMALIZE: &str = "normalize";
 pub(super) const ACCEPT: &str = "accept";
 pub(super) const RECOVER: &str = "recover";
+pub(super) const EXPIRES: &str = "expires";
+
+/// The maximum of the times in a lifetime, in seconds since 1970: the last second of the year 9999.
+const LIFETIME_SECONDS_MAX: u64 = 253_402_300_799;
 
 /// A generator's guest and its description.
 pub(crate) struct GeneratorGuest {
     pub(crate) plugin: Plugin,
     pub(crate) exports: GeneratorExports,
     pub(crate) description: Description,
+    /// The schema of its settings, if it declares one. The caller of [`GeneratorGuest::of`] must check the settings.
+    pub(crate) settings_schema: Option<SettingsSchema>,
 }
 
 impl GeneratorGuest {
@@ -70,6 +78,7 @@ impl GeneratorGuest {
         if description.issuer_parameter.is_some() && !exports.takes_issuer() {
             return Err(Refusal::IssuerNotAccepted);
         }
+        let settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
         let identity = &mut plugin.identity;
         identity.version.clone_from(&description.plugin_version);
         credential_type.as_str().clone_into(&mut identity.name);
@@ -77,7 +86,14 @@ impl GeneratorGuest {
             plugin,
             exports,
             description,
+            settings_schema,
         })
+    }
+
+    /// Checks the plugin's settings against its settings schema, if it declares one.
+    pub(crate) fn check_settings(&self) -> Result<(), Refusal> {
+        let schema = self.settings_schema.as_ref();
+        schema.map_or(Ok(()), |schema| schema.check(&self.plugin.settings))
     }
 
     /// Reads the parameters of a request, and converts scalars to the types that the schema declares.
@@ -255,13 +271,7 @@ impl GeneratorGuest {
         parameters: Option<String>,
         value: &Secret,
     ) -> Result<Recovered, PluginCallError> {
-        let mut json = SensitiveJson::parse(value).map_err(|_| {
-            self.plugin
-                .malformed(RECOVER, "was stored earlier and is not JSON")
-        })?;
-        let schema = &self.description.value_schema;
-        schema.withhold_secrets(json.value_mut());
-        let value = json.value().to_string();
+        let value = self.without_secrets(RECOVER, value)?;
         let Some(recoverer) = &self.exports.recoverer else {
             return Err(self.plugin.malformed(RECOVER, NOT_EXPORTED));
         };
@@ -282,6 +292,50 @@ impl GeneratorGuest {
             parameters: self.parameters(RECOVER, &Secret::new(found.parameters))?,
             is_complete: found.complete,
         })
+    }
+
+    /// Returns the lifetime of a new value, without calling the guest if it exports no `expiry`.
+    pub(crate) fn lifetime(
+        &self,
+        parameters: Option<String>,
+        value: &Secret,
+        now_seconds: u64,
+    ) -> Result<Lifetime, PluginCallError> {
+        let Some(expiry) = &self.exports.expiry else {
+            return Ok(Lifetime::default());
+        };
+        let value = expiry::NewValue {
+            parameters,
+            value: self.without_secrets(EXPIRES, value)?,
+            settings: self.plugin.settings.clone(),
+            now_seconds,
+        };
+        let input_bytes = value.parameters.as_ref().map_or(0, String::len) + value.value.len();
+        let outcome = self
+            .plugin
+            .call(EXPIRES, input_bytes, None, |store, instance| {
+                expiry.call(store, instance, (&value,))
+            });
+        match outcome.map_err(|fault| self.plugin.faulted(fault))? {
+            Ok(returned) => checked_lifetime(returned, now_seconds)
+                .map_err(|rule| self.plugin.malformed(EXPIRES, rule)),
+            Err(failure) => Err(self.reported(EXPIRES, failure)),
+        }
+    }
+
+    /// Returns the JSON text of a value without its secret fields.
+    fn without_secrets(
+        &self,
+        function: &'static str,
+        value: &Secret,
+    ) -> Result<String, PluginCallError> {
+        let mut json = SensitiveJson::parse(value).map_err(|_| {
+            let reason = "was stored earlier and is not JSON";
+            self.plugin.malformed(function, reason)
+        })?;
+        let schema = &self.description.value_schema;
+        schema.withhold_secrets(json.value_mut());
+        Ok(json.value().to_string())
     }
 
     /// Returns the guest's output after checking its size.
@@ -373,6 +427,33 @@ impl GeneratorGuest {
 /// The reason if the guest lacks the function that should have been called.
 const NOT_EXPORTED: &str = "is missing, because the function is not exported";
 
+/// Converts a returned lifetime, or returns the rule that it breaks.
+fn checked_lifetime(
+    returned: expiry::Lifetime,
+    now_seconds: u64,
+) -> Result<Lifetime, &'static str> {
+    let checked = |seconds: Option<u64>| match seconds {
+        None => Ok(None),
+        Some(seconds) if seconds < now_seconds => Err("has a time before the call"),
+        Some(seconds) if seconds > LIFETIME_SECONDS_MAX => Err("has a time after the year 9999"),
+        Some(seconds) => Ok(i64::try_from(seconds)
+            .ok()
+            .and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0))),
+    };
+    let lifetime = Lifetime {
+        expires_at: checked(returned.expires_seconds)?,
+        rotate_at: checked(returned.rotate_seconds)?,
+    };
+    let is_rotated_late = lifetime
+        .rotate_at
+        .zip(lifetime.expires_at)
+        .is_some_and(|(rotate_at, expires_at)| rotate_at > expires_at);
+    if is_rotated_late {
+        return Err("has a rotate-seconds after its expires-seconds");
+    }
+    Ok(lifetime)
+}
+
 fn not_json(cause: JsonError) -> String {
     format!("is not valid: {cause}")
 }
@@ -391,6 +472,7 @@ pub(crate) struct GeneratorExports {
     normalizer: Option<Exported<Normalize>>,
     acceptor: Option<Exported<Accept>>,
     recoverer: Option<Exported<Recover>>,
+    expiry: Option<Exported<Expires>>,
 }
 
 /// The interface that generates values: one of two.
@@ -419,6 +501,7 @@ impl GeneratorExports {
             normalizer: Exported::find(component, version)?,
             acceptor: Exported::find(component, version)?,
             recoverer: Exported::find(component, version)?,
+            expiry: Exported::find(component, version)?,
         })
     }
 
@@ -438,6 +521,10 @@ impl GeneratorExports {
         self.recoverer.is_some()
     }
 
+    pub(super) fn has_expiry(&self) -> bool {
+        self.expiry.is_some()
+    }
+
     /// Checks the types of all functions against their interfaces.
     fn check(&self, store: &mut Store<CallState>, instance: &Instance) -> Result<(), Refusal> {
         match &self.generate {
@@ -452,6 +539,9 @@ impl GeneratorExports {
         }
         if let Some(recoverer) = &self.recoverer {
             recoverer.check(store, instance)?;
+        }
+        if let Some(expiry) = &self.expiry {
+            expiry.check(store, instance)?;
         }
         self.descriptor.check(store, instance)
     }
@@ -479,6 +569,16 @@ impl Function for Describe {
     type Result = descriptor::Description;
     const INTERFACE: &'static str = DESCRIPTOR;
     const NAME: &'static str = "describe";
+}
+
+/// `settings-descriptor.describe-settings`.
+struct DescribeSettings;
+
+impl Function for DescribeSettings {
+    type Parameters<'a> = ();
+    type Result = String;
+    const INTERFACE: &'static str = "keywright:generator/settings-descriptor";
+    const NAME: &'static str = "describe-settings";
 }
 
 /// `generator.generate`.
@@ -532,4 +632,14 @@ impl Function for Recover {
     type Result = Result<recoverer::Recovered, Failure>;
     const INTERFACE: &'static str = "keywright:generator/recoverer";
     const NAME: &'static str = "recover";
+}
+
+/// `expiry.expires`.
+struct Expires;
+
+impl Function for Expires {
+    type Parameters<'a> = (&'a expiry::NewValue,);
+    type Result = Result<expiry::Lifetime, Failure>;
+    const INTERFACE: &'static str = "keywright:generator/expiry";
+    const NAME: &'static str = EXPIRES;
 }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
+    credential::{CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
         CertificateIssuer, Generator, GeneratorDescription, Generators, HostWork, PluginCallError,
@@ -19,7 +19,7 @@ use keywright_core::{
 };
 
 pub(crate) use entropy_test::{entropy_report, unlogged};
-use guest::{ACCEPT, NORMALIZE, RECOVER};
+use guest::{ACCEPT, EXPIRES, NORMALIZE, RECOVER};
 pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
 
 use crate::{
@@ -199,7 +199,7 @@ impl Generator for WasmGenerator {
         issuer: Option<Arc<dyn CertificateIssuer>>,
     ) -> Result<Secret, PluginCallError> {
         let parameters = parameters.to_json();
-        let now_seconds = u64::try_from(now.timestamp()).unwrap_or_default();
+        let now_seconds = in_seconds(now);
         let attempt = self.attempt(GENERATE, &[&parameters])?;
         self.call(&self.lanes.generate, attempt, move |guest| {
             guest.generate(parameters, now_seconds, issuer)
@@ -223,6 +223,25 @@ impl Generator for WasmGenerator {
         }
     }
 
+    async fn lifetime(
+        &self,
+        parameters: Option<&Parameters>,
+        value: &Secret,
+        now: DateTime<Utc>,
+    ) -> Result<Lifetime, PluginCallError> {
+        if !self.guest.exports.has_expiry() {
+            return Ok(Lifetime::default());
+        }
+        let parameters = parameters.map(Parameters::to_json);
+        let inputs = [parameters.as_deref().unwrap_or_default(), value.expose()];
+        let attempt = self.attempt(EXPIRES, &inputs)?;
+        let (given, now_seconds) = (value.clone(), in_seconds(now));
+        self.call(&self.lanes.short, attempt, move |guest| {
+            guest.lifetime(parameters, &given, now_seconds)
+        })
+        .await
+    }
+
     async fn recover(
         &self,
         parameters: Option<&Parameters>,
@@ -243,4 +262,9 @@ impl Generator for WasmGenerator {
         })
         .await
     }
+}
+
+/// Returns a time in the form that guests get.
+fn in_seconds(time: DateTime<Utc>) -> u64 {
+    u64::try_from(time.timestamp()).unwrap_or_default()
 }
