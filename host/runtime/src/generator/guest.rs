@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     credential::{CredentialType, Lifetime, Parameters, RequestedParameters},
@@ -15,7 +14,10 @@ use wasmtime::{
     component::{Instance, Resource},
 };
 
-use super::description::Description;
+use super::{
+    description::Description,
+    lifetime::{EXPIRES, Expires, checked_lifetime},
+};
 use crate::{
     bindings::{
         PassedIssuer,
@@ -36,10 +38,6 @@ use crate::{
 pub(super) const NORMALIZE: &str = "normalize";
 pub(super) const ACCEPT: &str = "accept";
 pub(super) const RECOVER: &str = "recover";
-pub(super) const EXPIRES: &str = "expires";
-
-/// The maximum of the times in a lifetime, in seconds since 1970: the last second of the year 9999.
-const LIFETIME_SECONDS_MAX: u64 = 253_402_300_799;
 
 /// A generator's guest and its description.
 pub(crate) struct GeneratorGuest {
@@ -427,33 +425,6 @@ impl GeneratorGuest {
 /// The reason if the guest lacks the function that should have been called.
 const NOT_EXPORTED: &str = "is missing, because the function is not exported";
 
-/// Converts a returned lifetime, or returns the rule that it breaks.
-fn checked_lifetime(
-    returned: expiry::Lifetime,
-    now_seconds: u64,
-) -> Result<Lifetime, &'static str> {
-    let checked = |seconds: Option<u64>| match seconds {
-        None => Ok(None),
-        Some(seconds) if seconds < now_seconds => Err("has a time before the call"),
-        Some(seconds) if seconds > LIFETIME_SECONDS_MAX => Err("has a time after the year 9999"),
-        Some(seconds) => Ok(i64::try_from(seconds)
-            .ok()
-            .and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0))),
-    };
-    let lifetime = Lifetime {
-        expires_at: checked(returned.expires_seconds)?,
-        rotate_at: checked(returned.rotate_seconds)?,
-    };
-    let is_rotated_late = lifetime
-        .rotate_at
-        .zip(lifetime.expires_at)
-        .is_some_and(|(rotate_at, expires_at)| rotate_at > expires_at);
-    if is_rotated_late {
-        return Err("has a rotate-seconds after its expires-seconds");
-    }
-    Ok(lifetime)
-}
-
 fn not_json(cause: JsonError) -> String {
     format!("is not valid: {cause}")
 }
@@ -632,14 +603,4 @@ impl Function for Recover {
     type Result = Result<recoverer::Recovered, Failure>;
     const INTERFACE: &'static str = "keywright:generator/recoverer";
     const NAME: &'static str = "recover";
-}
-
-/// `expiry.expires`.
-struct Expires;
-
-impl Function for Expires {
-    type Parameters<'a> = (&'a expiry::NewValue,);
-    type Result = Result<expiry::Lifetime, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/expiry";
-    const NAME: &'static str = EXPIRES;
 }

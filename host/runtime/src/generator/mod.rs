@@ -3,6 +3,7 @@
 mod description;
 mod entropy_test;
 mod guest;
+mod lifetime;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,8 +20,9 @@ use keywright_core::{
 };
 
 pub(crate) use entropy_test::{entropy_report, unlogged};
-use guest::{ACCEPT, EXPIRES, NORMALIZE, RECOVER};
+use guest::{ACCEPT, NORMALIZE, RECOVER};
 pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
+use lifetime::EXPIRES;
 
 use crate::{
     breaker::{Attempt, Breaker},
