@@ -179,7 +179,8 @@ impl PluginUnderTest {
 
     fn describe_into(&self, inspection: &mut Inspection) -> Result<(), PluginTestError> {
         let schema = if inspection.is_resolver {
-            self.unchecked_resolver(None, Arc::new(SystemRandom), &Arc::default())?.settings_schema
+            self.unchecked_resolver(None, Arc::new(SystemRandom), &Arc::default())?
+                .settings_schema
         } else {
             let guest = self.unchecked_guest(None, Arc::new(SystemRandom), &Arc::default())?;
             let (generator, schema) = inspected(guest);
@@ -241,9 +242,8 @@ impl PluginUnderTest {
     }
 
     fn described(&self) -> Result<Described, PluginTestError> {
-        let guest = on_calling_thread(|| {
-            self.guest(None, Arc::new(SystemRandom), &Arc::default())
-        })??;
+        let guest =
+            on_calling_thread(|| self.guest(None, Arc::new(SystemRandom), &Arc::default()))??;
         Ok(Described {
             generator: inspected(guest).0,
             grants: self.config.grants.clone(),
