@@ -8,7 +8,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Options, Scrape, Server,
+    Options, Scrape, Server, component,
     mint::{Mint, present, seconds_since_epoch},
     workspace,
 };
@@ -159,8 +159,14 @@ async fn the_management_listener_stops_with_the_server() {
 
 /// Scrapes a server that has samples for every metric.
 async fn full_scrape() -> Scrape {
-    let server = Server::start_with(&Options::default().watched().extra(RETENTION)).await;
+    let expiring = format!(
+        "component = \"{}\"\ngrants = [\"random\"]\nsettings = {{ expires_after = 60 }}",
+        component("current-generator").display()
+    );
+    let options = Options::default().watched().extra(RETENTION);
+    let server = Server::start_with(&options.generator("plain-current", &expiring)).await;
     given::generate(&server, "/p", "password", json!({})).await;
+    given::generate(&server, "/expiring", "plain-current", json!({})).await;
     let response = server.send(server.request(Method::GET, "/version")).await;
     response.expect(401);
     let address = server.base_url().trim_start_matches("https://");

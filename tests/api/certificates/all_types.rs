@@ -84,7 +84,7 @@ const SUMMARY_WITH_ISSUED: [&str; 6] = ["name", "id", "versions", "signed_by", "
 #[tokio::test]
 async fn another_type_is_found_by_name_only_on_request() {
     let server = server_with_svid().await;
-    given::generate(&server, "/plain", SVID, json!({})).await;
+    given::set(&server, "/plain", SVID, json!({"x509_svid_key": "key"})).await;
     given::set_value(&server, "/value", "v").await;
     let all = listed(&server, "?all_types=true").await;
     assert_eq!(names(&all), ["/svid", "/root"]);
