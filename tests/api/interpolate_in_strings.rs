@@ -158,16 +158,12 @@ async fn without_the_setting_strings_are_returned_unchanged() {
     }
 }
 
-#[tokio::test]
-async fn a_malformed_setting_is_the_operators_error() {
-    let server = Server::start_with(&options("\"yes\"")).await;
-    let error = interpolate(&server, json!({})).await.expect(500).error();
-    assert_eq!(
-        error,
-        "the plugin resolver reported that its settings are invalid; the log has its message"
-    );
-    let named = "the setting `references_in_strings` must be true or false";
-    assert!(server.log().contains(named), "{}", server.log());
+#[test]
+fn the_server_does_not_start_with_a_malformed_setting() {
+    let refusal = Server::refusal(&options("\"hunter2\""));
+    let named = "is refused: invalid settings: references_in_strings must be of type boolean";
+    assert!(refusal.contains(named), "{refusal}");
+    assert!(!refusal.contains("hunter2"), "{refusal}");
 }
 
 #[tokio::test]

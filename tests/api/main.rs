@@ -39,6 +39,7 @@ mod credentials {
     mod expiring;
     mod find;
     mod get;
+    mod lifetimes;
     mod version;
 }
 

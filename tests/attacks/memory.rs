@@ -9,7 +9,8 @@
 
 use std::{env, fs, time::Duration};
 
-use keywright_harness::{Caller, Options, Response, Server};
+use keywright_harness::{Caller, Options, Response, Server, component};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
@@ -138,6 +139,55 @@ async fn a_response_past_the_limit_is_413_with_a_remedy() {
     server.post(interpolate, referring(17)).await.expect(200);
     server.post(interpolate, referring(18)).await.expect(413);
     server.get("/health").await.expect(200);
+}
+
+/// The number of calls that wait for a plugin.
+const WAITING_CALLS: usize = 24;
+
+#[tokio::test]
+async fn parameters_of_waiting_calls_take_little_memory() {
+    let resolver = format!(
+        "[resolver]\ncomponent = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+         limits = {{ deadline_ms = 1500 }}\nsettings = {{ find-references = \"as-configured\" }}",
+        component("hostile").display()
+    );
+    let options = Options::default()
+        .without_resolver()
+        .extra(&resolver)
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1");
+    let server = Server::start_with(&options).await;
+    let attacker = server.as_client("attacker").await;
+    for (bytes, status) in [(128 * 1024 - 256, 400), (MIB - 256, 413)] {
+        let idle_bytes = memory_bytes(&server, "VmHWM:");
+        let slow = server.as_client(&format!("slow {bytes}")).await;
+        let mut occupying = JoinSet::new();
+        for _ in 0..3 {
+            let slow = slow.clone();
+            let document = json!({"behave": "loop"});
+            occupying.spawn(async move { slow.post("/api/v1/interpolate", document).await });
+        }
+        sleep(Duration::from_millis(200)).await;
+        // Parsed, each item takes a hundred times the memory of its text.
+        let names = vec!["[0]"; bytes / 4].join(",");
+        let body = format!(
+            r#"{{"name":"/x","type":"certificate","parameters":{{"self_sign":true,"alternative_names":[{names}]}}}}"#
+        );
+        let mut waiting = JoinSet::new();
+        for _ in 0..WAITING_CALLS {
+            let request = attacker.request(Method::POST, "/api/v1/data");
+            waiting.spawn(Response::to(request.body(body.clone())));
+        }
+        for response in waiting.join_all().await {
+            response.expect(status);
+        }
+        occupying.join_all().await;
+        let more_bytes = memory_bytes(&server, "VmHWM:") - idle_bytes;
+        assert!(
+            more_bytes <= 192 * MIB,
+            "{} MiB for {WAITING_CALLS} requests of {bytes} bytes",
+            more_bytes / MIB
+        );
+    }
 }
 
 /// Stores versions of one credential, each with a large value.

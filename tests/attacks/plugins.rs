@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, fs, path::Path, time::Duration};
 
 use keywright_harness::{Caller, Options, Response, Server, component, workspace};
+use reqwest::Method;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -315,6 +316,62 @@ async fn too_deep_or_overlapping_references_fail_their_request() {
         interpolate(&caller, "overlapping-pointers", 500).await;
     }
     interpolate(&caller, "", 200).await;
+}
+
+/// Returns documents of nearly the largest allowed size that take the most memory when they are parsed.
+fn large_documents() -> Vec<String> {
+    const BYTES: usize = 1024 * 1024 - 64;
+    let list = |item: &str| {
+        let items = vec![item; BYTES / (item.len() + 1)].join(",");
+        format!(r#"{{"a":[{items}]}}"#)
+    };
+    let items = [
+        "0",
+        r#""""#,
+        "[]",
+        "[0]",
+        "[[[0]]]",
+        r#"{"":0}"#,
+        r#"{"credentials":0}"#,
+        r#"{"credentials":[0]}"#,
+        r#"{"credentials":{"":[0]}}"#,
+    ];
+    let mut documents: Vec<String> = items.map(list).into();
+    for part in ["((", "((a", "((a.", "))"] {
+        let text = part.repeat(BYTES / part.len());
+        documents.push(format!(r#"{{"a":["{text}"]}}"#));
+    }
+    let keys: Vec<String> = (0..BYTES / 12)
+        .map(|key| format!("\"{key:05}\":[0]"))
+        .collect();
+    documents.push(format!("{{{}}}", keys.join(",")));
+    documents
+}
+
+#[tokio::test]
+async fn no_document_exhausts_the_shipped_resolver() {
+    for setting in [false, true] {
+        let section = format!(
+            "[resolver]\ncomponent = \"{}\"\nsettings = {{ references_in_strings = {setting} }}\n\
+             limits = {{ input_bytes_max = 1114112 }}",
+            component("interpolation").display()
+        );
+        let options = Options::default().without_resolver().extra(&section);
+        let server = Server::start_with(&options).await;
+        let attacker = server.as_client("attacker").await;
+        for document in large_documents() {
+            let request = attacker.request(Method::POST, "/api/v1/interpolate");
+            let response = server.send(request.body(document.clone())).await;
+            let beginning = &document[..32];
+            assert_eq!(
+                response.status,
+                200,
+                "{beginning} {setting} {}",
+                response.error()
+            );
+            assert!(response.body == document, "{beginning}");
+        }
+    }
 }
 
 /// The maximum number of waiting calls per actor.

@@ -18,5 +18,6 @@ mod refusals;
 mod registry;
 mod released;
 mod reload;
+mod settings;
 mod signing;
 mod types;

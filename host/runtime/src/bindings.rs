@@ -27,6 +27,7 @@ wasmtime::component::bindgen!({
             export keywright:generator/normalizer@0.2.0;
             export keywright:generator/acceptor@0.2.0;
             export keywright:generator/recoverer@0.2.0;
+            export keywright:generator/expiry@0.2.0;
             export keywright:interpolation/resolver@0.2.0;
             export keywright:interpolation/any-type-resolver@0.2.0;
         }

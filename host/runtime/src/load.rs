@@ -364,6 +364,7 @@ impl<'c> Loader<'c> {
         let credential_type = credential_type(role)?;
         let plugin = self.link(role)?;
         let mut guest = GeneratorGuest::of(plugin, Some(&credential_type))?;
+        guest.check_settings()?;
         let repeatable = Arc::new(RepeatableRandom::new());
         guest.plugin.random = Arc::clone(&repeatable) as Arc<dyn RandomSource>;
         self.check_entropy(role, &guest, &repeatable)?;
@@ -421,6 +422,7 @@ impl<'c> Loader<'c> {
         log_loaded(&plugin);
         let breaker = self.breakers.of(&plugin.identity.digest);
         let guest = ResolverGuest::new(plugin)?;
+        guest.check_settings()?;
         let lanes = Arc::clone(&self.lanes);
         let resolver = WasmResolver::new(guest, lanes, breaker);
         Ok(Loaded::Resolver(Arc::new(resolver)))

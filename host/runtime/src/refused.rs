@@ -113,6 +113,9 @@ pub enum Refusal {
     /// Its `describe` function failed.
     #[error("its describe function failed: it {0}; report this to its author")]
     DescribeFailed(PluginFaultError),
+    /// Its `describe-settings` function failed.
+    #[error("its describe-settings function failed: it {0}; report this to its author")]
+    DescribeSettingsFailed(PluginFaultError),
     /// It declares that its values are not random, and its configuration does not allow that.
     #[error(
         "it derives its values from its parameters alone, so anyone who knows the parameters knows the values; if you \
@@ -233,14 +236,17 @@ pub enum Refusal {
     /// It failed the entropy test.
     #[error("its values are not random enough: {0}; use another component")]
     NotRandom(EntropyError),
-    /// Its parameters schema or value schema can't be used.
+    /// One of its schemas can't be used.
     #[error("its {which} schema {malformed}; report this to its author")]
     SchemaMalformed {
-        /// The schema: `parameters` or `value`.
+        /// The schema: `parameters`, `value` or `settings`.
         which: &'static str,
         /// The reason.
         malformed: SchemaError,
     },
+    /// Its settings do not match its settings schema. The rule contains no values.
+    #[error("invalid settings: {0}")]
+    SettingsRefused(String),
     /// Its settings alone exceed the input limit.
     #[error("its settings are larger than its input_bytes_max")]
     SettingsTooLarge,
@@ -270,7 +276,7 @@ impl Refusal {
             Self::DigestDiffers { .. } | Self::DigestMalformed => "sha256",
             Self::ImportNotGranted { .. } => "grants",
             Self::LimitOutOfBounds { .. } => "limits",
-            Self::SettingsTooLarge => "settings",
+            Self::SettingsRefused(_) | Self::SettingsTooLarge => "settings",
             _ => "component",
         }
     }

@@ -21,6 +21,7 @@ use crate::{
     exported::{Exported, Function},
     lane::{Flow, Lanes},
     refused::Refusal,
+    schema::SettingsSchema,
     text::for_caller,
 };
 
@@ -52,6 +53,8 @@ pub(crate) struct WasmResolver {
 pub(crate) struct ResolverGuest {
     plugin: Plugin,
     function: FindReferences,
+    /// The schema of its settings, if it declares one. The caller of [`ResolverGuest::new`] must check the settings.
+    pub(crate) settings_schema: Option<SettingsSchema>,
 }
 
 /// The guest's function.
@@ -104,7 +107,18 @@ impl ResolverGuest {
                 })
             })
             .map_err(Refusal::DescribeFailed)??;
-        Ok(Self { plugin, function })
+        let settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
+        Ok(Self {
+            plugin,
+            function,
+            settings_schema,
+        })
+    }
+
+    /// Checks the plugin's settings against its settings schema, if it declares one.
+    pub(crate) fn check_settings(&self) -> Result<(), Refusal> {
+        let schema = self.settings_schema.as_ref();
+        schema.map_or(Ok(()), |schema| schema.check(&self.plugin.settings))
     }
 
     /// Finds the references in a document.
@@ -172,6 +186,16 @@ impl ResolverGuest {
         }
         Ok(found)
     }
+}
+
+/// `settings-descriptor.describe-settings`.
+struct DescribeSettings;
+
+impl Function for DescribeSettings {
+    type Parameters<'a> = ();
+    type Result = String;
+    const INTERFACE: &'static str = "keywright:interpolation/settings-descriptor";
+    const NAME: &'static str = "describe-settings";
 }
 
 /// `resolver.find-references`.

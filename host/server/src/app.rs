@@ -8,6 +8,7 @@ use keywright_api::{
 };
 use keywright_core::{
     authorization::Authorization,
+    certificate::CertificateSettings,
     credential::{CredentialPorts, Credentials, VersionStore},
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
@@ -97,13 +98,13 @@ pub(crate) async fn assemble(
     let certificate_settings = config.certificates.settings()?;
     let credentials = Credentials::new(CredentialPorts {
         authorization: authorization.clone(),
-        store: VersionStore {
-            repository: Arc::new(database.credentials()),
-            sealer: Arc::clone(&encryption_keys.sealer),
+        store: version_store(
+            &database,
+            &encryption_keys,
             clock,
             identifiers,
-            concatenates_authorities: certificate_settings.concatenates_authorities,
-        },
+            certificate_settings,
+        ),
         reads: Arc::new(database.credentials()),
         generators: Arc::clone(&plugins) as _,
         certificates: Arc::new(X509Certificates),
@@ -124,7 +125,6 @@ pub(crate) async fn assemble(
         let page = recorder.page(plugins, database.clone(), stored, audit.clone());
         management_router(Arc::clone(&health), Arc::new(page))
     });
-    let announcement = announcement(config, development_identity.is_some());
     let pipeline = Arc::new(Pipeline::new(Api {
         credentials,
         permissions: permissions(&database, authorization),
@@ -144,7 +144,7 @@ pub(crate) async fn assemble(
         tls,
         pipeline,
         management,
-        announcement,
+        announcement: announcement(config),
         audit,
         activation,
         background,
@@ -175,6 +175,22 @@ fn encryption_keys(database: &Database, key_ring: SharedKeyRing) -> EncryptionKe
     }
 }
 
+fn version_store(
+    database: &Database,
+    encryption_keys: &EncryptionKeys,
+    clock: Arc<dyn Clock>,
+    identifiers: Arc<dyn Identifiers>,
+    certificate_settings: CertificateSettings,
+) -> VersionStore {
+    VersionStore {
+        repository: Arc::new(database.credentials()),
+        sealer: Arc::clone(&encryption_keys.sealer),
+        clock,
+        identifiers,
+        concatenates_authorities: certificate_settings.concatenates_authorities,
+    }
+}
+
 fn background(
     config: &Config,
     database: &Database,
@@ -200,8 +216,9 @@ fn background(
     background
 }
 
-fn announcement(config: &Config, is_development: bool) -> Option<Announcement> {
-    is_development.then(|| Announcement::new(&config.server.tls.certificate))
+fn announcement(config: &Config) -> Option<Announcement> {
+    let development = config.development_identity_provider.as_ref();
+    development.map(|_| Announcement::new(&config.server.tls.certificate))
 }
 
 fn information(config: &Config) -> Information {

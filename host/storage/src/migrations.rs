@@ -94,7 +94,8 @@ macro_rules! files {
             "0008_listing",
             "0009_serial_number",
             "0010_key_usage_and_clock",
-            "0011_certificates_of_other_types"
+            "0011_certificates_of_other_types",
+            "0012_value_expiry"
         )
     };
     ($engine:literal, $($name:literal),+) => {

@@ -383,7 +383,7 @@ const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
     credential::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
     credential::CERTIFICATES_SIGNED_BY,
     credential::ISSUED_BY,
-    credential::CERTIFICATES_BY_EXPIRY,
+    credential::CREDENTIALS_BY_EXPIRY,
     find::FIND_BELOW,
     find::FIND_EXPIRING,
     find::FIND_EXPIRING_BELOW,

@@ -1,9 +1,12 @@
 //! The plugin's functions, independent of WIT.
 
-use std::ops::Range;
+use std::{fmt, ops::Range};
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
 
 use crate::settings::Settings;
 
@@ -36,22 +39,13 @@ pub fn find_references(
     document: &str,
     settings: &Settings,
 ) -> Result<Vec<Reference>, NoJsonObject> {
-    let services = parse(document).map_err(|_| NoJsonObject)?;
     let mut finder = Finder {
         settings,
         pointer: String::new(),
         found: Vec::new(),
     };
-    for (service, bindings) in &services {
-        finder.at(service, |finder| match bindings {
-            Value::Array(bindings) => {
-                for (index, binding) in bindings.iter().enumerate() {
-                    finder.at(&index.to_string(), |finder| finder.in_binding(binding));
-                }
-            }
-            other => finder.in_value(other),
-        });
-    }
+    let document_part = finder.in_part(Part::Document);
+    read(document, |json| json.deserialize_map(document_part)).map_err(|_| NoJsonObject)?;
     Ok(finder.found)
 }
 
@@ -62,18 +56,18 @@ struct Finder<'a> {
     found: Vec<Reference>,
 }
 
-impl Finder<'_> {
-    /// Finds the references in a child of the current value, unless the host already refuses the document.
-    fn at(&mut self, key: &str, find: impl FnOnce(&mut Self)) {
-        if self.is_refused() {
-            return;
-        }
+impl<'a> Finder<'a> {
+    fn in_part(&mut self, part: Part) -> PartFinder<'_, 'a> {
+        PartFinder { finder: self, part }
+    }
+
+    /// Adds a key to the pointer, and returns the length of the pointer before.
+    fn enter(&mut self, key: &str) -> usize {
         let parent_bytes = self.pointer.len();
         self.pointer.push('/');
         self.pointer
             .push_str(&key.replace('~', "~0").replace('/', "~1"));
-        find(self);
-        self.pointer.truncate(parent_bytes);
+        parent_bytes
     }
 
     /// Returns whether the host already refuses the document.
@@ -83,46 +77,22 @@ impl Finder<'_> {
             || last.is_some_and(|last| last.pointer.len() > POINTER_BYTES_MAX)
     }
 
-    fn in_binding(&mut self, binding: &Value) {
-        let Value::Object(fields) = binding else {
-            return self.in_value(binding);
-        };
-        for (key, value) in fields {
-            self.at(key, |finder| {
-                let reference = (key == CREDENTIALS)
-                    .then(|| reference(value.as_object()?, finder.settings))
-                    .flatten();
-                match reference {
-                    Some(name) => finder.found.push(Reference {
-                        pointer: finder.pointer.clone(),
-                        name: without_parentheses(name).to_owned(),
-                        ..Reference::default()
-                    }),
-                    None => finder.in_value(value),
-                }
-            });
+    fn in_credentials(&mut self, credentials: &str) -> Result<(), serde_json::Error> {
+        // Credentials that are not an object contain no reference.
+        let name = read(credentials, |json| {
+            json.deserialize_map(Named(self.settings))
+        });
+        match name.ok().flatten() {
+            Some(name) => self.found.push(Reference {
+                pointer: self.pointer.clone(),
+                name: without_parentheses(&name).to_owned(),
+                ..Reference::default()
+            }),
+            None => read(credentials, |json| {
+                self.in_part(Part::Other).deserialize(json)
+            })?,
         }
-    }
-
-    /// Finds the references in all strings of a value, if the settings allow it.
-    fn in_value(&mut self, value: &Value) {
-        if !self.settings.references_in_strings {
-            return;
-        }
-        match value {
-            Value::String(text) => self.in_text(text),
-            Value::Array(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    self.at(&index.to_string(), |finder| finder.in_value(item));
-                }
-            }
-            Value::Object(fields) => {
-                for (key, value) in fields {
-                    self.at(key, |finder| finder.in_value(value));
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        Ok(())
     }
 
     fn in_text(&mut self, text: &str) {
@@ -163,18 +133,150 @@ fn is_reference_character(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '-' | '_' | '/' | '.')
 }
 
-fn parse(document: &str) -> Result<Map<String, Value>, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_str(document);
-    // The host already limits the depth. Its limit is one level higher than the default of serde_json.
-    deserializer.disable_recursion_limit();
-    let services = Map::deserialize(&mut deserializer)?;
-    deserializer.end()?;
-    Ok(services)
+/// A part of a document. It determines which references are found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Document,
+    /// A field of the document.
+    Service,
+    /// An item of a service.
+    Binding,
+    /// Anything else: references are found only in strings, if the settings allow it.
+    Other,
 }
 
-fn reference<'a>(credentials: &'a Map<String, Value>, settings: &Settings) -> Option<&'a str> {
-    let mut keys = settings.reference_keys.iter();
-    keys.find_map(|key| credentials.get(key)?.as_str())
+/// Finds the references in a part while it is parsed. Keeps none of it: a parsed document can take a hundred times the memory of
+/// its text.
+struct PartFinder<'f, 'a> {
+    finder: &'f mut Finder<'a>,
+    part: Part,
+}
+
+impl<'de> DeserializeSeed<'de> for PartFinder<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        let has_no_references =
+            self.part == Part::Other && !self.finder.settings.references_in_strings;
+        if has_no_references || self.finder.is_refused() {
+            return json.deserialize_ignored_any(IgnoredAny).map(|_| ());
+        }
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for PartFinder<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let Self { finder, part } = self;
+        let of_fields = match part {
+            Part::Document => Part::Service,
+            Part::Service | Part::Binding | Part::Other => Part::Other,
+        };
+        while let Some(key) = fields.next_key::<String>()? {
+            let parent_bytes = finder.enter(&key);
+            if part == Part::Binding && key == CREDENTIALS && !finder.is_refused() {
+                let credentials: &RawValue = fields.next_value()?;
+                finder
+                    .in_credentials(credentials.get())
+                    .map_err(Error::custom)?;
+            } else {
+                fields.next_value_seed(finder.in_part(of_fields))?;
+            }
+            finder.pointer.truncate(parent_bytes);
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Self { finder, part } = self;
+        let of_items = match part {
+            Part::Service => Part::Binding,
+            Part::Document | Part::Binding | Part::Other => Part::Other,
+        };
+        for index in 0_usize.. {
+            let parent_bytes = finder.enter(&index.to_string());
+            let item = items.next_element_seed(finder.in_part(of_items))?;
+            finder.pointer.truncate(parent_bytes);
+            if item.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        if self.finder.settings.references_in_strings {
+            self.finder.in_text(text);
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// Reads the reference in a `credentials` object: the first of the keys in the settings whose value is a string.
+struct Named<'a>(&'a Settings);
+
+impl<'de> Visitor<'de> for Named<'_> {
+    type Value = Option<String>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Option<String>, A::Error> {
+        let mut first: Option<(usize, String)> = None;
+        while let Some((key, value)) = fields.next_entry::<String, &RawValue>()? {
+            let position = self.0.reference_keys.iter().position(|known| *known == key);
+            let position = position
+                .filter(|position| first.as_ref().is_none_or(|(first, _)| position < first));
+            if let Some(position) = position
+                && let Ok(name) = serde_json::from_str(value.get())
+            {
+                first = Some((position, name));
+            }
+        }
+        Ok(first.map(|(_, name)| name))
+    }
+}
+
+/// Parses a JSON text, after which no other text may follow.
+fn read<'de, T>(
+    text: &'de str,
+    parse: impl FnOnce(
+        &mut serde_json::Deserializer<serde_json::de::StrRead<'de>>,
+    ) -> Result<T, serde_json::Error>,
+) -> Result<T, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    // The host already limits the depth. Its limit is one level higher than the default of serde_json.
+    deserializer.disable_recursion_limit();
+    let parsed = parse(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(parsed)
 }
 
 /// Strips a leading `((` and a trailing `))`, independently of each other.
@@ -192,7 +294,7 @@ const POINTER_BYTES_MAX: usize = 8 * 1_024;
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

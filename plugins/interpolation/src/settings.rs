@@ -1,9 +1,13 @@
-//! The settings of the plugin.
+//! The settings of the plugin, and their schema.
 
-use keywright_plugin_support::{Fields, Violation};
+use serde::Deserialize;
+
+/// The schema of the settings. The host validates them before it loads the plugin.
+pub const SETTINGS_SCHEMA: &str = include_str!("settings.schema.json");
 
 /// The settings of the plugin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Settings {
     /// Setting `reference_keys`: the fields of `credentials` that may contain a reference. The default is `credhub_ref`,
     /// `credhub-ref`, `store-ref`. If a `credentials` object has several of them, the first in this list is used.
@@ -14,38 +18,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Parses the settings.
+    /// Parses settings that match [`SETTINGS_SCHEMA`].
     ///
     /// # Errors
     ///
-    /// If there is an unknown setting, or a setting is malformed or empty. The text is for the operator.
+    /// If they do not match. The text is for the operator.
     pub fn parse(settings: &str) -> Result<Self, String> {
-        let mut fields =
-            Fields::parse(settings).map_err(|_| "the settings must be a JSON object".to_owned())?;
-        let malformed = |violation: Violation| {
-            let setting = violation.field.unwrap_or_default();
-            format!("the setting `{setting}` {}", violation.rule)
-        };
-        let has_keys = fields.has(REFERENCE_KEYS);
-        let given = Self {
-            reference_keys: fields.take_texts(REFERENCE_KEYS).map_err(malformed)?,
-            references_in_strings: fields.take_flag(REFERENCES_IN_STRINGS).map_err(malformed)?,
-        };
-        fields.finish().map_err(|violation| {
-            format!("unknown setting `{}`", violation.field.unwrap_or_default())
-        })?;
-        if !has_keys {
-            return Ok(Self {
-                references_in_strings: given.references_in_strings,
-                ..Self::default()
-            });
-        }
-        if given.reference_keys.is_empty() || given.reference_keys.iter().any(String::is_empty) {
-            return Err(format!(
-                "the setting `{REFERENCE_KEYS}` must contain one or more field names"
-            ));
-        }
-        Ok(given)
+        serde_json::from_str(settings)
+            .map_err(|_| "the settings do not match their schema".to_owned())
     }
 }
 
@@ -58,22 +38,24 @@ impl Default for Settings {
     }
 }
 
-const REFERENCE_KEYS: &str = "reference_keys";
-const REFERENCES_IN_STRINGS: &str = "references_in_strings";
 const DEFAULT_KEYS: [&str; 3] = ["credhub_ref", "credhub-ref", "store-ref"];
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
-    fn default_keys_start_with_the_underscore_form() {
+    fn defaults_are_as_in_the_schema() {
+        let schema: Value = serde_json::from_str(SETTINGS_SCHEMA).unwrap();
+        let default = |name: &str| &schema["properties"][name]["default"];
         let settings = Settings::parse("{}").unwrap();
+        assert_eq!(json!(settings.reference_keys), *default("reference_keys"));
         assert_eq!(
-            settings.reference_keys,
-            ["credhub_ref", "credhub-ref", "store-ref"]
+            json!(settings.references_in_strings),
+            *default("references_in_strings")
         );
-        assert!(!settings.references_in_strings);
     }
 
     #[test]
@@ -87,25 +69,9 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_reported() {
-        for (settings, named) in [
-            (r#"{"reference_key":["a"]}"#, "`reference_key`"),
-            (r#"{"reference_keys":"a"}"#, "`reference_keys`"),
-            (r#"{"reference_keys":[]}"#, "`reference_keys`"),
-            (r#"{"reference_keys":null}"#, "`reference_keys`"),
-            (r#"{"reference_keys":[""]}"#, "`reference_keys`"),
-            (
-                r#"{"references_in_strings":"true"}"#,
-                "`references_in_strings`",
-            ),
-            (
-                r#"{"references_in_strings":null}"#,
-                "`references_in_strings`",
-            ),
-            ("[]", "JSON object"),
-        ] {
-            let text = Settings::parse(settings).unwrap_err();
-            assert!(text.contains(named), "{settings}: {text}");
+    fn settings_of_other_types_are_refused() {
+        for settings in [r#"{"reference_keys":"a"}"#, "null"] {
+            assert!(Settings::parse(settings).is_err(), "{settings}");
         }
     }
 }

@@ -134,6 +134,9 @@ fn invalid_claim_rules_are_refused_at_start() {
     for (settings, expected) in [
         ("scopes_required = []", "audience"),
         (r#"scopes_required = ["a b"]"#, "scopes_required"),
+        (r#"scopes_required = ["a", ""]"#, "scopes_required"),
+        (r#"scopes_required = ['a"']"#, "scopes_required"),
+        (r#"scopes_required = ["ä"]"#, "scopes_required"),
         (r#"audience = """#, "audience"),
         ("[authentication.claims]\nuser_id = \"\"", "claims.user_id"),
         ("[authentication.claims]\nuser = \"sub\"", "user"),

@@ -36,7 +36,7 @@ const ODD_VALUES: [&str; 23] = [
     r#"{"":{"":null},"type":{},"operations":{}}"#,
 ];
 
-/// Requests, one per line. `ODD` stands for each of the values, `CERTIFICATE` and `PERMISSION` for the paths of existing ones.
+/// Requests, one per line. Each of the values replaces `ODD`. Paths of a stored certificate and permission replace the other names.
 const BODIES: &str = r#"
     PUT /api/v1/data {"name":ODD,"type":"value","value":"v"}
     PUT /api/v1/data {"name":"/a","type":ODD,"value":"v"}
@@ -181,7 +181,7 @@ async fn an_odd_field_is_not_a_server_error() {
 const ODD_TEXTS: &str = "%00 %FF %ZZ % %F0%9F%94%91 -1 1e9 null true [] ' %22 %5C * a%20b ..%2F.. + &&=& %E2%80%AE \
     %2F%2A%2F%2A %27%20or%201=1 a%0d%0ab";
 
-/// Queries. `ODD` stands for each of the texts.
+/// Queries. Each of the texts replaces `ODD`.
 const QUERIES: &str = "
     /api/v1/data?name=ODD
     /api/v1/data?name=/a&versions=ODD

@@ -49,6 +49,11 @@ async fn a_malformed_organization_unit_is_not_an_identity() {
     let holder = |units: &[&[&str]]| authority.issue(&Contents::of_client(units));
     for unit in [
         "",
+        "app:",
+        "app: 0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+        "app:0d8c5e9e0a0f4f9d8b1f2c1f0f1d3a55",
+        "app:0d8c5e9e00a0f-4f9d-8b1f-2c1f0f1d3a55",
+        "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a5\u{666}",
         "space:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
         "0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
         "app:0D8C5E9E-0A0F-4F9D-8B1F-2C1F0F1D3A55",

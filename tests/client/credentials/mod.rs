@@ -4,7 +4,7 @@ mod write;
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Reply, ReusedServer, Server, Shell, Stub};
+use keywright_harness::{Options, Reply, ReusedServer, Server, Shell, Stub, component};
 use serde_json::json;
 
 use crate::{
@@ -223,6 +223,38 @@ async fn find_lists_certificates_by_their_own_or_their_cas_expiry() {
     let table = shell.run(&table).expect(0).output;
     assert!(table.contains("BECAUSE OF"), "{table}");
     shell.run(&["find", "--effective"]).expect(2);
+}
+
+#[tokio::test]
+async fn find_and_get_show_the_lifetime_of_a_value() {
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\"]\nsettings = {{ expires_after = 200000, rotate_after = 100000 }}",
+        component("current-generator").display()
+    );
+    let options = Options::default().generator("plain-current", &section);
+    let server = Server::start_with(&options).await;
+    let made = server.generate("/a", "plain-current", json!({})).await;
+    let made = made.expect(200).json();
+    let dates = ["expiry_date", "rotation_date"].map(|date| made[date].as_str().unwrap());
+    let shell = Shell::of(&server);
+    let find = ["find", "--expires-within-days", "2"];
+    let found = json_of(shell.run(&find));
+    let found = &found["credentials"][0];
+    assert_eq!(
+        ["expiry_date", "rotation_date"].map(|date| &found[date]),
+        dates
+    );
+    let table = [&find[..], &["-o", "table"]].concat();
+    let table = shell.run(&table).expect(0).output;
+    let shown = shell.run(&["get", "/a", "-o", "table"]).expect(0).output;
+    for (output, names) in [
+        (table, ["EXPIRES", "ROTATE"]),
+        (shown, ["expires", "rotate"]),
+    ] {
+        for expected in names.into_iter().chain(dates) {
+            assert!(output.contains(expected), "{expected}: {output}");
+        }
+    }
 }
 
 /// Starts a server with two credentials below `/a`, and one outside.

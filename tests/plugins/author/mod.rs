@@ -154,6 +154,37 @@ fn inspect_prints_a_generators_description_and_imports() {
 }
 
 #[test]
+fn invalid_settings_are_refused_and_inspect_prints_their_schema() {
+    let workshop = Workshop::with(&["current-generator", "interpolation", "wireguard"]);
+    for (file, setting) in [
+        ("current-generator.wasm", "size"),
+        ("interpolation.wasm", "reference_keys"),
+    ] {
+        let shown = workshop.json(&["inspect", file], 0);
+        let schema = &shown["settings_schema"];
+        assert!(schema["properties"][setting].is_object(), "{schema}");
+        let settings = json!({setting: "hunter2"}).to_string();
+        let refused = workshop.json(&["inspect", file, "--settings", &settings], 3);
+        let expected = format!("invalid settings: {setting} must be of type");
+        let refusal = refused["refusal"].as_str().unwrap();
+        assert!(refusal.starts_with(&expected), "{refusal}");
+        assert!(!refusal.contains("hunter2"), "{refusal}");
+        let table = workshop.plugin(&["inspect", file]).expect(0).output;
+        assert!(table.contains("\nsettings     {"), "{table}");
+    }
+    let shown = workshop.json(&["inspect", "wireguard.wasm"], 0);
+    assert_eq!(shown["settings_schema"], Value::Null);
+    for verb in ["bench", "run", "test"] {
+        let settings = r#"{"size": "hunter2"}"#;
+        let arguments = [verb, "current-generator.wasm", "--settings", settings];
+        let refused = workshop.plugin(&arguments).expect(1);
+        let expected = "invalid settings: size must be of type integer";
+        assert!(refused.errors.contains(expected), "{refused:#?}");
+        assert!(!refused.errors.contains("hunter2"), "{refused:#?}");
+    }
+}
+
+#[test]
 fn inspect_prints_the_interface_version() {
     let workshop = Workshop::with(&[
         "current-issued",

@@ -73,7 +73,7 @@ fn faults_other_than_weak_randomness_are_detected() {
         (json!({}), unknown, "it accepted"),
         (
             json!({"generate": "wrong-shape"}),
-            "its values match its schema",
+            "its values match its schema, and their lifetimes are valid",
             "does not have the declared form",
         ),
         (

@@ -35,7 +35,7 @@ impl JsonSchema for Version {
     }
 }
 
-/// The fields that every certificate version has, and versions of other types do not.
+/// The fields that every certificate version has.
 const CERTIFICATE_MARKS: [&str; 4] = [
     "transitional",
     "certificate_authority",

@@ -143,7 +143,8 @@ pub(crate) struct VersionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     generated: Option<bool>,
-    /// For certificates: when this version expires; null if it has no certificate.
+    /// For certificates: when this version expires; null if it has no certificate. For other types: when the value expires;
+    /// absent unless its plugin returned it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Timestamp>")]
     #[expect(
@@ -151,6 +152,10 @@ pub(crate) struct VersionBody<'a> {
         reason = "absent, null or a time are different responses"
     )]
     expiry_date: Option<Option<String>>,
+    /// For types other than certificate: when the value should be rotated; absent unless its plugin returned it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Timestamp")]
+    rotation_date: Option<String>,
     /// For a newly generated certificate: whether the requested duration was raised to the configured minimum.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
@@ -184,6 +189,7 @@ impl<'a> VersionBody<'a> {
         let is_certificate = version.credential_type.is_certificate();
         let attributes = is_certificate.then_some(&version.attributes);
         let facts = attributes.and_then(|attributes| attributes.certificate.as_ref());
+        let lifetime = version.attributes.lifetime;
         Ok(Self {
             credential_type: version.credential_type.as_str(),
             version_created_at: timestamp(version.created_at),
@@ -198,7 +204,12 @@ impl<'a> VersionBody<'a> {
                 .map(|_| facts.is_some_and(|facts| facts.is_certificate_authority)),
             self_signed: attributes.map(|_| facts.is_some_and(|facts| facts.is_self_signed)),
             generated: attributes.and_then(|attributes| attributes.is_generated),
-            expiry_date: attributes.map(|_| facts.map(|facts| timestamp(facts.expires_at))),
+            expiry_date: if is_certificate {
+                Some(facts.map(|facts| timestamp(facts.expires_at)))
+            } else {
+                lifetime.expires_at.map(|time| Some(timestamp(time)))
+            },
+            rotation_date: lifetime.rotate_at.map(timestamp),
             duration_overridden: None,
             duration_used: None,
             key_length: None,

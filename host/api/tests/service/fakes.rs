@@ -15,7 +15,7 @@ use keywright_api::audit::{AppendError, AuditSink};
 use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, SigningUsages},
-    credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
+    credential::{CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields, Clock,
@@ -162,13 +162,13 @@ impl Generator for EchoGenerator {
         Ok(Parameters::new(parameters.collect()))
     }
 
-    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError> {
+    async fn normalize(&self, parameters: Parameters) -> Result<Parameters, PluginCallError> {
         let faulted = |fault| PluginCallError::Faulted {
             plugin: "echo".to_owned(),
             fault,
         };
         match parameters.text("fault") {
-            None => Ok(with_more(parameters)),
+            None => Ok(with_more(&parameters)),
             Some("full") => Err(PluginCallError::QueueFull {
                 retry_after: Duration::from_secs(3),
             }),
@@ -205,6 +205,15 @@ impl Generator for EchoGenerator {
             return Err(PluginCallError::ValueFieldUnknown("bogus".to_owned()));
         }
         Ok(value.clone())
+    }
+
+    async fn lifetime(
+        &self,
+        _: Option<&Parameters>,
+        _: &Secret,
+        _: DateTime<Utc>,
+    ) -> Result<Lifetime, PluginCallError> {
+        Ok(Lifetime::default())
     }
 
     async fn recover(

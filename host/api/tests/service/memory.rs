@@ -14,15 +14,15 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
-        ChainLink, CredentialName, CredentialType, EffectiveExpiry, Find, FindNames,
-        FoundCredential, GeneratedCredential, IssuedCredential, ListedCertificate, LookupName,
-        PluginDigest, StoredVersion,
+        ChainLink, CredentialName, EffectiveExpiry, Find, FindNames, FoundCredential,
+        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
+        StoredVersion,
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, EncryptionKeyRepository, NewVersion, NewestSize, ReadVersions, Receive,
-        RepositoryError, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
-        VersionDeleted, VersionSelection, VersionsSize,
+        EXPIRY_MOMENTS, EncryptionKeyRepository, ExpiryCounts, NewVersion, NewestSize,
+        ReadVersions, Receive, RepositoryError, SignedName, SignedTypes, TransitionalMoved,
+        TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
     },
 };
 use rows::{ciphertext_bytes, selected, signed_by, signed_name, stored};
@@ -167,10 +167,10 @@ impl CredentialRepository for Memory {
         Ok(())
     }
 
-    async fn certificates_by_expiry(
+    async fn credentials_by_expiry(
         &self,
         _: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<Vec<(CredentialType, [u64; EXPIRY_MOMENTS + 1])>, RepositoryError> {
+    ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
         self.newest_first().map(|_| Vec::new())
     }
 

@@ -28,7 +28,7 @@ pub struct CredentialVersion {
     pub metadata: Option<SecretJson>,
     /// The value.
     pub value: SecretJson,
-    /// Whether the version is transitional. This and the next four fields are only present for certificates.
+    /// Whether the version is transitional. This and the next three fields are only present for certificates.
     pub transitional: Option<bool>,
     /// Whether the version is a CA certificate.
     pub certificate_authority: Option<bool>,
@@ -38,6 +38,8 @@ pub struct CredentialVersion {
     pub generated: Option<bool>,
     /// The expiry: ISO 8601, UTC.
     pub expiry_date: Option<String>,
+    /// When the value should be rotated: ISO 8601, UTC. Only if its plugin returned it.
+    pub rotation_date: Option<String>,
     /// The SHA-256 of the component of the plugin that generated the value, if known. This and the next two fields are only
     /// present after [`Client::current_version_with_provenance`].
     pub generated_by: Option<String>,
@@ -61,6 +63,9 @@ pub struct FoundCredential {
     /// The expiry, if the search is by expiry: ISO 8601, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiry_date: Option<String>,
+    /// When the value should be rotated, if the search is by expiry and its plugin returned it: ISO 8601, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotation_date: Option<String>,
     /// The link of the chain that expires first, if requested by [`Find::effective`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiring_link: Option<ExpiringLink>,
@@ -115,7 +120,7 @@ impl Find {
         }
     }
 
-    /// Only finds credentials, of any type, whose certificate has expired or expires within this number of days.
+    /// Only finds credentials, of any type, that have expired, expire within this number of days, or should be rotated by then.
     #[must_use]
     pub fn expires_within_days(mut self, days: u32) -> Self {
         self.expires_within_days = Some(days);

@@ -22,10 +22,10 @@ pub struct Find {
     /// Text that the name contains, ignoring case.
     #[arg(long, value_name = "TEXT")]
     name_like: Option<String>,
-    /// Find credentials of any type whose certificate has expired or expires within this number of days.
+    /// Find credentials of any type that have expired, expire within this number of days, or should be rotated by then.
     #[arg(long, value_name = "DAYS")]
     expires_within_days: Option<u32>,
-    /// Check the whole chain: a certificate is unusable once any CA above it has expired.
+    /// Find only certificates, and check the whole chain: a certificate is unusable once any CA above it has expired.
     #[arg(long, requires = "expires_within_days")]
     effective: bool,
     /// SHA-256 of the plugin component that generated the value, as shown by `types` and `sha256sum`.
@@ -68,15 +68,18 @@ impl Run for Find {
 
 fn table(found: &[FoundCredential]) -> Table {
     let expires = found.iter().any(|one| one.expiry_date.is_some());
+    let rotates = found.iter().any(|one| one.rotation_date.is_some());
     let links = found.iter().any(|one| one.expiring_link.is_some());
     let imported = found.iter().any(|one| one.imported);
     let mut heads = vec!["NAME", "CREATED"];
     heads.extend(expires.then_some("EXPIRES"));
+    heads.extend(rotates.then_some("ROTATE"));
     heads.extend(links.then_some("BECAUSE OF"));
     heads.extend(imported.then_some("IMPORTED"));
     let row = |one: &FoundCredential| {
         let mut row = vec![one.name.clone(), one.version_created_at.clone()];
         row.extend(expires.then(|| one.expiry_date.clone().unwrap_or_default()));
+        row.extend(rotates.then(|| one.rotation_date.clone().unwrap_or_default()));
         let link = one.expiring_link.as_ref();
         row.extend(links.then(|| link.map(|link| link.name.clone()).unwrap_or_default()));
         row.extend(imported.then(|| if one.imported { "yes" } else { "no" }.to_owned()));

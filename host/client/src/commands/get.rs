@@ -139,6 +139,12 @@ fn fields(version: &CredentialVersion) -> Vec<(String, String)> {
             .as_ref()
             .map(|date| field("expires", date)),
     );
+    fields.extend(
+        version
+            .rotation_date
+            .as_ref()
+            .map(|date| field("rotate", date)),
+    );
     let facts = [
         ("transitional", version.transitional),
         ("certificate authority", version.certificate_authority),

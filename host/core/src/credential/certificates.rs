@@ -36,31 +36,31 @@ pub struct CertificateSummary {
     pub issued: Vec<IssuedCredential>,
 }
 
-/// The numbers of certificates of one type by days left until they expire. Each certificate counts once, by its newest version,
-/// as in a search by expiry.
+/// The numbers of credentials of one type by days left until they expire or should be rotated. Each counts once, by its newest
+/// version, as in a search by expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CertificatesByDaysLeft {
-    /// The number of expired certificates.
+pub struct CredentialsByDaysLeft {
+    /// The number of credentials without time left.
     pub expired: u64,
-    /// The numbers of certificates by maximum days left; see [`DAYS_LEFT`]. Each entry excludes the certificates before it.
+    /// The numbers of credentials by maximum days left; see [`DAYS_LEFT`]. Each entry excludes the credentials before it.
     pub within: [(u32, u64); DAYS_LEFT.len()],
-    /// The number of certificates with more days left than the last entry.
+    /// The number of credentials with more days left than the last entry.
     pub more: u64,
 }
 
-impl CertificatesByDaysLeft {
-    /// Counts all certificates by the type of their credential, with one query. Types without certificates are absent.
+/// The type of counted credentials, and whether they have certificates.
+pub type CountedType = (CredentialType, bool);
+
+impl CredentialsByDaysLeft {
+    /// Counts all credentials that expire or should be rotated, with one query. Types without such credentials are absent.
     pub async fn count(
         repository: &dyn CredentialRepository,
         now: DateTime<Utc>,
-    ) -> Result<Vec<(CredentialType, Self)>, Failure> {
+    ) -> Result<Vec<(CountedType, Self)>, Failure> {
         let [week, month, quarter, year] =
             DAYS_LEFT.map(|days| now + TimeDelta::days(i64::from(days)));
         let moments = [now, week, month, quarter, year];
-        let counted = repository
-            .certificates_by_expiry(moments)
-            .await?
-            .into_iter();
+        let counted = repository.credentials_by_expiry(moments).await?.into_iter();
         let of = |[expired, within @ .., more]: [u64; EXPIRY_MOMENTS + 1]| Self {
             expired,
             within: {
@@ -70,7 +70,10 @@ impl CertificatesByDaysLeft {
             more,
         };
         Ok(counted
-            .map(|(credential_type, numbers)| (credential_type, of(numbers)))
+            .map(|counted| {
+                let counted_type = (counted.credential_type, counted.has_certificate);
+                (counted_type, of(counted.counts))
+            })
             .collect())
     }
 }

@@ -9,7 +9,8 @@ use crate::{
     Failure, Secret,
     certificate::{CertificateFacts, CertificateSettings, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
-        CredentialName, CredentialType, CredentialTypes, LookupName, Parameters, VersionAttributes,
+        CredentialName, CredentialType, CredentialTypes, Lifetime, LookupName, Parameters,
+        VersionAttributes,
         content::{Content, StoredCertificate, fields},
         guest_constraints::{COMMON_NAME, DURATION, IS_CA, signing_usages},
         version_store::{Authority, Draft},
@@ -61,6 +62,10 @@ impl Generation {
                 .await?
                 .map_err(Failure::GeneratedCertificateRefused)?
         };
+        let lifetime = match &certificate {
+            Some(_) => Lifetime::default(),
+            None => generator.lifetime(Some(parameters), &value, now).await?,
+        };
         let signed_by = authority.map(|authority| &authority.name);
         let signed_by = signed_by.or(is_certificate.then_some(name)).cloned();
         Ok(Draft {
@@ -71,6 +76,7 @@ impl Generation {
                 certificate,
                 signed_by,
                 issuer: authority.and_then(|authority| authority.issuer),
+                lifetime,
                 provenance: Some(generator.identity().clone()),
                 ..VersionAttributes::default()
             },

@@ -329,7 +329,7 @@ pub async fn canonical_parameters(
             None => {}
         }
     }
-    normalize(generator, &parameters).await
+    normalize(generator, parameters).await
 }
 
 /// Returns whether a version was generated from these canonical parameters or, if it was set, could have been. If so, a

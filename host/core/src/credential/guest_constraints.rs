@@ -44,19 +44,20 @@ const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
 /// If the plugin refuses or fails, or its parameters exceed the request.
 pub(super) async fn normalize(
     generator: &dyn Generator,
-    requested: &Parameters,
+    requested: Parameters,
 ) -> Result<Parameters, Failure> {
-    let normalized = generator.normalize(requested).await?;
     let Some(issuer_parameter) = generator.issuer_parameter() else {
-        return Ok(normalized);
+        return Ok(generator.normalize(requested).await?);
     };
-    let has_same_issuer = normalized.field(issuer_parameter) == requested.field(issuer_parameter);
+    let issuer = requested.text(issuer_parameter).map(Value::from);
     let limits = Limits {
         // The host converts text only if the plugin's schema declares a type.
         may_be_authority: requested.is_true(IS_CA) || requested.text(IS_CA) == Some("true"),
-        signing_usages: signing_usages(requested),
-        duration_days_max: days(requested).max(u64::from(DURATION_DAYS_MAX)),
+        signing_usages: signing_usages(&requested),
+        duration_days_max: days(&requested).max(u64::from(DURATION_DAYS_MAX)),
     };
+    let normalized = generator.normalize(requested).await?;
+    let has_same_issuer = normalized.field(issuer_parameter) == issuer.as_ref();
     if has_same_issuer && limits.include(&normalized) {
         Ok(normalized)
     } else {
@@ -254,7 +255,7 @@ async fn normalized(
         // A certificate that was set may have a duration that is not allowed in a request.
         given.remove(DURATION);
     }
-    let normalized = generator.normalize(&given).await?;
+    let normalized = generator.normalize(given).await?;
     Ok(match generator.issuer_parameter() {
         Some(issuer_parameter) => as_stored(normalized, stored, issuer_parameter),
         None => normalized,

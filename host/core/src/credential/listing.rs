@@ -13,8 +13,8 @@ use crate::{
 pub struct Find {
     /// The pattern of the names.
     pub names: FindNames,
-    /// Restricts the search to credentials of any type with a certificate whose newest version, transitional or not, expires
-    /// at or before this time.
+    /// Restricts the search to credentials of any type whose newest version, transitional or not, expires at or before this
+    /// time, or should be rotated by then.
     pub expires_until: Option<DateTime<Utc>>,
 }
 
@@ -50,6 +50,8 @@ pub struct FoundCredential {
     pub version_created_at: DateTime<Utc>,
     /// In a search by expiry, the expiry of that version.
     pub expires_at: Option<DateTime<Utc>>,
+    /// In a search by expiry, the time to rotate that version.
+    pub rotate_at: Option<DateTime<Utc>>,
     /// In a search by plugin, whether the plugin is only the claim of the caller who imported the version.
     pub is_imported: bool,
 }

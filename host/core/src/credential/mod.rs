@@ -29,7 +29,8 @@ pub use bulk_regenerate::{
 };
 pub use ca_rotation::{CaRotation, NewCertificateVersion};
 pub use certificates::{
-    CHAIN_DEPTH_MAX, CertificateCredentials, CertificateSummary, CertificatesByDaysLeft, DAYS_LEFT,
+    CHAIN_DEPTH_MAX, CertificateCredentials, CertificateSummary, CountedType,
+    CredentialsByDaysLeft, DAYS_LEFT,
 };
 pub use child_versions::BULK_CERTIFICATES_MAX;
 pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
@@ -56,7 +57,7 @@ pub use set::{ImportedProvenance, Set, SetCredentials};
 pub use types::{CredentialTypes, KnownType};
 pub use use_cases::{CredentialPorts, Credentials};
 pub use version::{
-    DigestError, IssuerVersion, METADATA_CHARACTERS_MAX, Metadata, MetadataError, PluginDigest,
-    PluginIdentity, StoredVersion, VersionAttributes,
+    DigestError, IssuerVersion, Lifetime, METADATA_CHARACTERS_MAX, Metadata, MetadataError,
+    PluginDigest, PluginIdentity, StoredVersion, VersionAttributes,
 };
 pub use version_store::{TransitionalParent, VersionStore};

@@ -76,8 +76,8 @@ impl ReadCredentials {
     }
 
     /// Finds the credentials that the caller may read, newest first. With `expires_within_days`, only credentials of any
-    /// type with a certificate that expires within this many times 24 hours, or has already expired. Sends no query if the caller
-    /// may read no credential.
+    /// type that expire, or should be rotated, within this many times 24 hours or earlier. Sends no query if the caller may read
+    /// no credential.
     pub async fn find(
         &self,
         caller: &Caller,

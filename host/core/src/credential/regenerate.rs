@@ -362,7 +362,7 @@ async fn changed(
         }
         None => parameters.remove(DURATION),
     };
-    let mut parameters = normalize(generator, &parameters).await?;
+    let mut parameters = normalize(generator, parameters).await?;
     if let Some(duration) = kept_duration {
         parameters.insert(DURATION, duration);
     }

@@ -12,8 +12,8 @@ use crate::{
     certificate::{RSA_BITS_MIN, RSA_BITS_RECOMMENDED},
     credential::{
         CredentialName, CredentialType, CredentialTypes, CredentialVersion, IssuerVersion,
-        LookupName, Metadata, Parameters, PluginDigest, PluginIdentity, RequestedParameters,
-        VersionAttributes, VersionStore,
+        Lifetime, LookupName, Metadata, Parameters, PluginDigest, PluginIdentity,
+        RequestedParameters, VersionAttributes, VersionStore,
         content::{Content, StoredCertificate, check_bytes, check_size, fields, take_text},
         draft::{declared_certificate, named_issuer, run_on_plugin_thread},
         generate::canonical_parameters,
@@ -65,6 +65,7 @@ impl SetCredentials {
             return self.certificate(caller, set).await;
         }
         let (mut rsa_bits, mut certificate) = (None, None);
+        let mut lifetime = Lifetime::default();
         let value = match set.credential_type.as_str() {
             CredentialType::VALUE => accept_text(set.value)?,
             CredentialType::JSON => accept_object(set.value)?,
@@ -82,6 +83,10 @@ impl SetCredentials {
                     let field = generator.certificate_field().unwrap_or(cause.field);
                     Failure::ValueRefused(format!("{field} {}", cause.rule))
                 })?;
+                if certificate.is_none() {
+                    let now = self.store.clock.now();
+                    lifetime = generator.lifetime(None, &value, now).await?;
+                }
                 value
             }
         };
@@ -98,6 +103,7 @@ impl SetCredentials {
             attributes: VersionAttributes {
                 is_generated: Some(false),
                 certificate,
+                lifetime,
                 ..VersionAttributes::default()
             },
             content: Content {

@@ -25,9 +25,33 @@ pub struct VersionAttributes {
     pub signed_by: Option<CredentialName>,
     /// The issuer; `None` if the version is self-signed or its issuer is unknown.
     pub issuer: Option<IssuerVersion>,
+    /// The lifetime that the plugin returned for the value. Empty if there is a certificate.
+    pub lifetime: Lifetime,
     /// The plugin that generated it; `None` if it was set without provenance. The claim of a caller if `is_generated` is not
     /// `Some(true)`.
     pub provenance: Option<PluginIdentity>,
+}
+
+impl VersionAttributes {
+    /// Returns the time from which the value should not be used any more: when it should be rotated, or else its expiry.
+    #[must_use]
+    pub fn due_at(&self) -> Option<DateTime<Utc>> {
+        let Lifetime {
+            expires_at,
+            rotate_at,
+        } = self.lifetime;
+        let certificate = self.certificate.as_ref().map(|facts| facts.expires_at);
+        rotate_at.or(expires_at).or(certificate)
+    }
+}
+
+/// When a value expires and when it should be rotated, according to its plugin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// The time from which it must not be used; `None` if it does not expire.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// The time from which it should be replaced, not after its expiry; `None` if that is only its expiry.
+    pub rotate_at: Option<DateTime<Utc>>,
 }
 
 /// An encrypted version, as stored.

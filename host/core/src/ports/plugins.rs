@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Secret,
-    credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
+    credential::{CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::CertificateIssuer,
 };
@@ -71,7 +71,10 @@ pub trait Generator: Send + Sync {
 
     /// Returns the canonical form of parameters. The parameters come from a request, are canonical parameters with
     /// changes, or were stored by another release of the plugin.
-    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError>;
+    ///
+    /// Takes the parameters, so that a call that waits keeps only their text: parsed, they can take a hundred times as much
+    /// memory.
+    async fn normalize(&self, parameters: Parameters) -> Result<Parameters, PluginCallError>;
 
     /// Checks whether [`Self::generate`] would call the guest with these parameters, without calling it.
     ///
@@ -89,6 +92,18 @@ pub trait Generator: Send + Sync {
 
     /// Checks and completes a value to set, JSON text. The result is valid against the plugin's value schema.
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError>;
+
+    /// Returns when a new value expires and when it should be rotated: the result of the guest's `expires` if the guest
+    /// exports it, otherwise neither. `parameters` are those that generated the value, if any. The times are not before `now`
+    /// and not after the year 9999, and the rotation is not after the expiry.
+    ///
+    /// `value` is the whole value. This method withholds its secret fields from the guest.
+    async fn lifetime(
+        &self,
+        parameters: Option<&Parameters>,
+        value: &Secret,
+        now: DateTime<Utc>,
+    ) -> Result<Lifetime, PluginCallError>;
 
     /// Returns the parameters to regenerate a stored value: the result of the guest's `recover` if the guest exports it,
     /// otherwise the stored parameters, if any.

@@ -131,13 +131,13 @@ pub trait CredentialRepository: Send + Sync {
         types: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError>;
 
-    /// Counts the certificates of each type by the expiry of their newest version, in the ranges between these ascending
-    /// times. Each time is the inclusive upper bound of a range; the last range has no upper bound. Types without
-    /// certificates are absent.
-    async fn certificates_by_expiry(
+    /// Counts the credentials of each type by the time at which their newest version is due
+    /// ([`VersionAttributes::due_at`](crate::credential::VersionAttributes::due_at)), in the ranges between these ascending
+    /// times. Types without such credentials are absent.
+    async fn credentials_by_expiry(
         &self,
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<Vec<(CredentialType, [u64; EXPIRY_MOMENTS + 1])>, RepositoryError>;
+    ) -> Result<Vec<ExpiryCounts>, RepositoryError>;
 
     /// Returns the names of the certificates with any version signed by this certificate, except itself, each once, in no
     /// particular order.
@@ -196,8 +196,19 @@ pub trait CredentialRepository: Send + Sync {
     async fn ping(&self) -> Result<(), RepositoryError>;
 }
 
-/// The number of elements of `moments` in [`CredentialRepository::certificates_by_expiry`].
+/// The number of elements of `moments` in [`CredentialRepository::credentials_by_expiry`].
 pub const EXPIRY_MOMENTS: usize = 5;
+
+/// The numbers of credentials of one type, all with a certificate or all without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpiryCounts {
+    /// The type.
+    pub credential_type: CredentialType,
+    /// Whether their newest versions have certificates.
+    pub has_certificate: bool,
+    /// The numbers by time: each moment is the inclusive upper bound of a range, and the last range has no upper bound.
+    pub counts: [u64; EXPIRY_MOMENTS + 1],
+}
 
 /// Versions of several credentials to add atomically, with the preconditions of the transaction.
 #[derive(Clone, Debug, Default)]

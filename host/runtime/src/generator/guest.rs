@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use chrono::DateTime;
 use keywright_core::{
     Secret,
-    credential::{CredentialType, Parameters, RequestedParameters},
+    credential::{CredentialType, Lifetime, Parameters, RequestedParameters},
     ports::{CertificateIssuer, PluginCallError, PluginFaultError, Recovered, Violation},
 };
 use keywright_json::JsonError;
@@ -15,18 +14,23 @@ use wasmtime::{
     component::{Instance, Resource},
 };
 
-use super::description::Description;
+use super::{
+    description::Description,
+    lifetime::{EXPIRES, Expires, checked_lifetime},
+};
 use crate::{
     bindings::{
         PassedIssuer,
-        exports::keywright::generator::{descriptor, generator, issued_generator, recoverer},
+        exports::keywright::generator::{
+            descriptor, expiry, generator, issued_generator, recoverer,
+        },
         keywright::generator::types::{self, Failure},
     },
     call::{GENERATE, Plugin},
     exported::{Exported, Function},
     host::{CallState, TestIssuers},
     refused::Refusal,
-    schema::SensitiveJson,
+    schema::{SensitiveJson, SettingsSchema},
     text::{for_caller, violation},
 };
 
@@ -40,6 +44,8 @@ pub(crate) struct GeneratorGuest {
     pub(crate) plugin: Plugin,
     pub(crate) exports: GeneratorExports,
     pub(crate) description: Description,
+    /// The schema of its settings, if it declares one. The caller of [`GeneratorGuest::of`] must check the settings.
+    pub(crate) settings_schema: Option<SettingsSchema>,
 }
 
 impl GeneratorGuest {
@@ -70,6 +76,7 @@ impl GeneratorGuest {
         if description.issuer_parameter.is_some() && !exports.takes_issuer() {
             return Err(Refusal::IssuerNotAccepted);
         }
+        let settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
         let identity = &mut plugin.identity;
         identity.version.clone_from(&description.plugin_version);
         credential_type.as_str().clone_into(&mut identity.name);
@@ -77,7 +84,14 @@ impl GeneratorGuest {
             plugin,
             exports,
             description,
+            settings_schema,
         })
+    }
+
+    /// Checks the plugin's settings against its settings schema, if it declares one.
+    pub(crate) fn check_settings(&self) -> Result<(), Refusal> {
+        let schema = self.settings_schema.as_ref();
+        schema.map_or(Ok(()), |schema| schema.check(&self.plugin.settings))
     }
 
     /// Reads the parameters of a request, and converts scalars to the types that the schema declares.
@@ -85,36 +99,53 @@ impl GeneratorGuest {
         &self,
         parameters: &RequestedParameters,
     ) -> Result<Parameters, PluginCallError> {
+        // Parsed parameters take much more memory than their text, so parameters that are too large are not parsed.
+        let is_counted = |byte: &u8| !byte.is_ascii_whitespace();
+        let bytes = |text: &str| text.bytes().filter(is_counted).count();
+        let texts = parameters.iter();
+        self.check_input_bytes(
+            NORMALIZE,
+            texts.map(|(name, json)| bytes(name) + bytes(json)).sum(),
+        )?;
         let schema = &self.description.parameters_schema;
         schema
             .requested(parameters)
             .map_err(PluginCallError::ParametersRefused)
     }
 
+    /// Returns the read-only parameters among these.
+    pub(super) fn read_only(&self, parameters: Parameters) -> Parameters {
+        let names = self.description.parameters_schema.read_only();
+        parameters.retain(|name| names.iter().any(|read_only| read_only == name))
+    }
+
     /// Returns the canonical form of parameters. The host computes it if the guest exports no normalizer.
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginCallError> {
+        let json = given.to_json();
         if self.exports.has_normalizer() {
-            self.normalize(given, &given.to_json())
+            self.normalize(given, &json)
         } else {
-            self.complete(given.clone())
+            self.complete(&json)
         }
     }
 
-    /// Returns the canonical form of parameters according to the schema, without calling the guest.
-    pub(super) fn complete(&self, given: Parameters) -> Result<Parameters, PluginCallError> {
+    /// Returns the canonical form of the JSON of parameters according to the schema, without calling the guest.
+    pub(super) fn complete(&self, json: &str) -> Result<Parameters, PluginCallError> {
         // Parameters that are too large for `generate` need no further check.
-        self.check_input(NORMALIZE, &given.to_json())?;
+        self.check_input(NORMALIZE, json)?;
+        let given = keywright_json::read(json)
+            .map_err(|cause| self.plugin.malformed(NORMALIZE, &not_json(cause)))?;
         let schema = &self.description.parameters_schema;
         schema
-            .complete(given.into_fields())
+            .complete(given)
             .map_err(PluginCallError::ParametersRefused)
     }
 
-    /// Calls the guest's normalizer with parameters and their JSON. It must not add read-only parameters, which only `recover`
-    /// may set.
+    /// Calls the guest's normalizer with the JSON of parameters. It must not add read-only parameters to the given ones, because
+    /// only `recover` may set them.
     pub(super) fn normalize(
         &self,
-        given: &Parameters,
+        read_only: &Parameters,
         json: &str,
     ) -> Result<Parameters, PluginCallError> {
         let Some(normalizer) = &self.exports.normalizer else {
@@ -128,7 +159,7 @@ impl GeneratorGuest {
         let canonical = self.returned(NORMALIZE, outcome)?;
         let canonical = self.parameters(NORMALIZE, &canonical)?;
         let schema = &self.description.parameters_schema;
-        if schema.adds_no_read_only(given, &canonical) {
+        if schema.adds_no_read_only(read_only, &canonical) {
             Ok(canonical)
         } else {
             let reason = "has a readOnly parameter, which only recover may set";
@@ -238,13 +269,7 @@ impl GeneratorGuest {
         parameters: Option<String>,
         value: &Secret,
     ) -> Result<Recovered, PluginCallError> {
-        let mut json = SensitiveJson::parse(value).map_err(|_| {
-            self.plugin
-                .malformed(RECOVER, "was stored earlier and is not JSON")
-        })?;
-        let schema = &self.description.value_schema;
-        schema.withhold_secrets(json.value_mut());
-        let value = json.value().to_string();
+        let value = self.without_secrets(RECOVER, value)?;
         let Some(recoverer) = &self.exports.recoverer else {
             return Err(self.plugin.malformed(RECOVER, NOT_EXPORTED));
         };
@@ -265,6 +290,50 @@ impl GeneratorGuest {
             parameters: self.parameters(RECOVER, &Secret::new(found.parameters))?,
             is_complete: found.complete,
         })
+    }
+
+    /// Returns the lifetime of a new value, without calling the guest if it exports no `expiry`.
+    pub(crate) fn lifetime(
+        &self,
+        parameters: Option<String>,
+        value: &Secret,
+        now_seconds: u64,
+    ) -> Result<Lifetime, PluginCallError> {
+        let Some(expiry) = &self.exports.expiry else {
+            return Ok(Lifetime::default());
+        };
+        let value = expiry::NewValue {
+            parameters,
+            value: self.without_secrets(EXPIRES, value)?,
+            settings: self.plugin.settings.clone(),
+            now_seconds,
+        };
+        let input_bytes = value.parameters.as_ref().map_or(0, String::len) + value.value.len();
+        let outcome = self
+            .plugin
+            .call(EXPIRES, input_bytes, None, |store, instance| {
+                expiry.call(store, instance, (&value,))
+            });
+        match outcome.map_err(|fault| self.plugin.faulted(fault))? {
+            Ok(returned) => checked_lifetime(returned, now_seconds)
+                .map_err(|rule| self.plugin.malformed(EXPIRES, rule)),
+            Err(failure) => Err(self.reported(EXPIRES, failure)),
+        }
+    }
+
+    /// Returns the JSON text of a value without its secret fields.
+    fn without_secrets(
+        &self,
+        function: &'static str,
+        value: &Secret,
+    ) -> Result<String, PluginCallError> {
+        let mut json = SensitiveJson::parse(value).map_err(|_| {
+            let reason = "was stored earlier and is not JSON";
+            self.plugin.malformed(function, reason)
+        })?;
+        let schema = &self.description.value_schema;
+        schema.withhold_secrets(json.value_mut());
+        Ok(json.value().to_string())
     }
 
     /// Returns the guest's output after checking its size.
@@ -289,8 +358,16 @@ impl GeneratorGuest {
         function: &'static str,
         text: &str,
     ) -> Result<(), PluginCallError> {
+        self.check_input_bytes(function, text.len())
+    }
+
+    fn check_input_bytes(
+        &self,
+        function: &'static str,
+        bytes: usize,
+    ) -> Result<(), PluginCallError> {
         self.plugin
-            .check_input(function, text.len())
+            .check_input(function, bytes)
             .map_err(|fault| self.plugin.faulted(fault))
     }
 
@@ -366,6 +443,7 @@ pub(crate) struct GeneratorExports {
     normalizer: Option<Exported<Normalize>>,
     acceptor: Option<Exported<Accept>>,
     recoverer: Option<Exported<Recover>>,
+    expiry: Option<Exported<Expires>>,
 }
 
 /// The interface that generates values: one of two.
@@ -394,6 +472,7 @@ impl GeneratorExports {
             normalizer: Exported::find(component, version)?,
             acceptor: Exported::find(component, version)?,
             recoverer: Exported::find(component, version)?,
+            expiry: Exported::find(component, version)?,
         })
     }
 
@@ -413,6 +492,10 @@ impl GeneratorExports {
         self.recoverer.is_some()
     }
 
+    pub(super) fn has_expiry(&self) -> bool {
+        self.expiry.is_some()
+    }
+
     /// Checks the types of all functions against their interfaces.
     fn check(&self, store: &mut Store<CallState>, instance: &Instance) -> Result<(), Refusal> {
         match &self.generate {
@@ -427,6 +510,9 @@ impl GeneratorExports {
         }
         if let Some(recoverer) = &self.recoverer {
             recoverer.check(store, instance)?;
+        }
+        if let Some(expiry) = &self.expiry {
+            expiry.check(store, instance)?;
         }
         self.descriptor.check(store, instance)
     }
@@ -454,6 +540,16 @@ impl Function for Describe {
     type Result = descriptor::Description;
     const INTERFACE: &'static str = DESCRIPTOR;
     const NAME: &'static str = "describe";
+}
+
+/// `settings-descriptor.describe-settings`.
+struct DescribeSettings;
+
+impl Function for DescribeSettings {
+    type Parameters<'a> = ();
+    type Result = String;
+    const INTERFACE: &'static str = "keywright:generator/settings-descriptor";
+    const NAME: &'static str = "describe-settings";
 }
 
 /// `generator.generate`.

@@ -3,6 +3,7 @@
 mod description;
 mod entropy_test;
 mod guest;
+mod lifetime;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,7 +11,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
+    credential::{CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
         CertificateIssuer, Generator, GeneratorDescription, Generators, HostWork, PluginCallError,
@@ -21,6 +22,7 @@ use keywright_core::{
 pub(crate) use entropy_test::{entropy_report, unlogged};
 use guest::{ACCEPT, NORMALIZE, RECOVER};
 pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
+use lifetime::EXPIRES;
 
 use crate::{
     breaker::{Attempt, Breaker},
@@ -167,18 +169,20 @@ impl Generator for WasmGenerator {
         self.guest.requested(parameters)
     }
 
-    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError> {
-        let given = parameters.clone();
+    async fn normalize(&self, parameters: Parameters) -> Result<Parameters, PluginCallError> {
+        let json = parameters.to_json();
+        self.guest.check_input(NORMALIZE, &json)?;
         if self.guest.exports.has_normalizer() {
-            let json = given.to_json();
             let attempt = self.attempt(NORMALIZE, &[&json])?;
+            let read_only = self.guest.read_only(parameters);
             self.call(&self.lanes.short, attempt, move |guest| {
-                guest.normalize(&given, &json)
+                guest.normalize(&read_only, &json)
             })
             .await
         } else {
+            drop(parameters);
             self.run(&self.lanes.short, NORMALIZE, move |guest| {
-                guest.complete(given)
+                guest.complete(&json)
             })
             .await
         }
@@ -197,7 +201,7 @@ impl Generator for WasmGenerator {
         issuer: Option<Arc<dyn CertificateIssuer>>,
     ) -> Result<Secret, PluginCallError> {
         let parameters = parameters.to_json();
-        let now_seconds = u64::try_from(now.timestamp()).unwrap_or_default();
+        let now_seconds = in_seconds(now);
         let attempt = self.attempt(GENERATE, &[&parameters])?;
         self.call(&self.lanes.generate, attempt, move |guest| {
             guest.generate(parameters, now_seconds, issuer)
@@ -221,6 +225,25 @@ impl Generator for WasmGenerator {
         }
     }
 
+    async fn lifetime(
+        &self,
+        parameters: Option<&Parameters>,
+        value: &Secret,
+        now: DateTime<Utc>,
+    ) -> Result<Lifetime, PluginCallError> {
+        if !self.guest.exports.has_expiry() {
+            return Ok(Lifetime::default());
+        }
+        let parameters = parameters.map(Parameters::to_json);
+        let inputs = [parameters.as_deref().unwrap_or_default(), value.expose()];
+        let attempt = self.attempt(EXPIRES, &inputs)?;
+        let (given, now_seconds) = (value.clone(), in_seconds(now));
+        self.call(&self.lanes.short, attempt, move |guest| {
+            guest.lifetime(parameters, &given, now_seconds)
+        })
+        .await
+    }
+
     async fn recover(
         &self,
         parameters: Option<&Parameters>,
@@ -241,4 +264,9 @@ impl Generator for WasmGenerator {
         })
         .await
     }
+}
+
+/// Returns a time in the form that guests get.
+fn in_seconds(time: DateTime<Utc>) -> u64 {
+    u64::try_from(time.timestamp()).unwrap_or_default()
 }

@@ -117,7 +117,7 @@ impl PluginUnderTest {
         self.check(checks, claim, || idempotent(&guest));
         let claim = "it refuses unknown parameters";
         self.check(checks, claim, || refuses_unknown(&guest));
-        let claim = "its values match its schema";
+        let claim = "its values match its schema, and their lifetimes are valid";
         self.check(checks, claim, || {
             makes_values(&guest, now_seconds, &self.host.issuers)
         });
@@ -293,6 +293,8 @@ fn makes_values(
     for _ in 0..VALUES {
         let issuer = guest.test_issuer(issuers, &parameters, now_seconds);
         let outcome = guest.generate(parameters.to_json(), now_seconds, issuer);
+        let outcome = outcome
+            .and_then(|value| guest.lifetime(Some(parameters.to_json()), &value, now_seconds));
         outcome.map_err(|failure| failure.to_string())?;
     }
     Ok(())

@@ -37,12 +37,13 @@ use crate::{
     engine::CALLING_THREAD_STACK_BYTES,
     generator::{DESCRIPTOR, GeneratorGuest, describe},
     host::{NoteReader, RandomSource, SystemRandom, TestIssuers},
-    interfaces::{BuiltFor, check_imports, exports_any, grants_needed, named_versions},
+    interfaces::{exports_any, grants_needed, named_versions},
     load::engine_for,
     measure::Usage,
     outline::Outline,
     refused::{LoadError, PluginLoadError, Refusal},
     resolver::{RESOLVERS, ResolverGuest},
+    schema::SettingsSchema,
 };
 
 /// The number of warm-up calls before the measured calls.
@@ -146,7 +147,7 @@ impl PluginUnderTest {
         }
     }
 
-    /// Inspects the component and calls its `describe` function.
+    /// Inspects the component and calls its functions that describe it. Checks its settings, unless they are empty.
     ///
     /// # Errors
     /// If the operating system can't start a thread.
@@ -163,16 +164,11 @@ impl PluginUnderTest {
             interface_version: (!versions.is_empty()).then(|| versions.join(", ")),
             generator: None,
             is_resolver,
+            settings_schema: None,
             refusal: None,
         };
-        if is_resolver {
-            let checked =
-                BuiltFor::of(outline).and_then(|_| check_imports(outline, &self.config.grants));
-            inspection.refusal = checked.err().map(|refusal| refusal.to_string());
-            return Ok(inspection);
-        }
-        match on_calling_thread(|| self.inspect_generator())? {
-            Ok(generator) => inspection.generator = Some(generator),
+        match on_calling_thread(|| self.describe_into(&mut inspection))? {
+            Ok(()) => {}
             Err(PluginTestError::Refused(refused)) => {
                 // Without the plugin's name: a plugin under test has no configured name.
                 inspection.refusal = Some(refused.refusal.to_string());
@@ -180,6 +176,28 @@ impl PluginUnderTest {
             Err(failure) => return Err(failure),
         }
         Ok(inspection)
+    }
+
+    fn describe_into(&self, inspection: &mut Inspection) -> Result<(), PluginTestError> {
+        let schema = if inspection.is_resolver {
+            self.unchecked_resolver(None, Arc::new(SystemRandom), &Arc::default())?
+                .settings_schema
+        } else {
+            let guest = self.unchecked_guest(None, Arc::new(SystemRandom), &Arc::default())?;
+            let (generator, schema) = inspected(guest);
+            inspection.generator = Some(generator);
+            schema
+        };
+        let Some(schema) = schema else {
+            return Ok(());
+        };
+        let settings = &self.config.settings;
+        if !settings.is_empty() {
+            let checked = schema.check(&Value::Object(settings.clone()).to_string());
+            checked.map_err(|refusal| self.refused(refusal))?;
+        }
+        inspection.settings_schema = Some(schema.declared);
+        Ok(())
     }
 
     /// Measures `calls` calls with these parameters, or with the first of the `examples` in the parameters schema.
@@ -224,39 +242,38 @@ impl PluginUnderTest {
         exports_any(&self.outline, &RESOLVERS) && !exports_any(&self.outline, &[DESCRIPTOR])
     }
 
-    fn inspect_generator(&self) -> Result<InspectedGenerator, PluginTestError> {
-        let guest = self.guest(None, Arc::new(SystemRandom), &Arc::default())?;
-        let description = guest.description;
-        let schema = |text: &str| keywright_json::read(text).unwrap_or_default();
-        Ok(InspectedGenerator {
-            credential_type: guest.plugin.identity.name,
-            plugin_version: description.plugin_version,
-            entropy_bits_min: description.entropy_bits_min,
-            issuer_parameter: description.issuer_parameter,
-            parameters_schema: schema(&description.declared.parameters_schema),
-            value_schema: schema(&description.declared.value_schema),
-            summary: description.declared.summary,
-        })
-    }
-
     fn described(&self) -> Result<Described, PluginTestError> {
+        let guest =
+            on_calling_thread(|| self.guest(None, Arc::new(SystemRandom), &Arc::default()))??;
         Ok(Described {
-            generator: on_calling_thread(|| self.inspect_generator())??,
+            generator: inspected(guest).0,
             grants: self.config.grants.clone(),
             interface_version: named_versions(&self.outline).join(", "),
         })
     }
 
-    /// Links the generator. `settings` replace the plugin's settings, if given. `usage` records its calls.
+    /// Links the generator and checks its settings. `settings` replace the plugin's settings, if given. `usage` records its
+    /// calls.
     fn guest(
         &self,
         settings: Option<&Map<String, Value>>,
         random: Arc<dyn RandomSource>,
         usage: &Arc<Usage>,
     ) -> Result<GeneratorGuest, PluginTestError> {
+        let guest = self.unchecked_guest(settings, random, usage)?;
+        let checked = guest.check_settings();
+        checked.map_err(|refusal| self.refused(refusal))?;
+        Ok(guest)
+    }
+
+    fn unchecked_guest(
+        &self,
+        settings: Option<&Map<String, Value>>,
+        random: Arc<dyn RandomSource>,
+        usage: &Arc<Usage>,
+    ) -> Result<GeneratorGuest, PluginTestError> {
         let plugin = self.linked(&[DESCRIPTOR], settings, random, usage)?;
-        let guest = GeneratorGuest::of(plugin, None);
-        guest.map_err(|refusal| self.refused(refusal))
+        GeneratorGuest::of(plugin, None).map_err(|refusal| self.refused(refusal))
     }
 
     /// Links the resolver, like [`Self::guest`].
@@ -266,9 +283,20 @@ impl PluginUnderTest {
         random: Arc<dyn RandomSource>,
         usage: &Arc<Usage>,
     ) -> Result<ResolverGuest, PluginTestError> {
+        let resolver = self.unchecked_resolver(settings, random, usage)?;
+        let checked = resolver.check_settings();
+        checked.map_err(|refusal| self.refused(refusal))?;
+        Ok(resolver)
+    }
+
+    fn unchecked_resolver(
+        &self,
+        settings: Option<&Map<String, Value>>,
+        random: Arc<dyn RandomSource>,
+        usage: &Arc<Usage>,
+    ) -> Result<ResolverGuest, PluginTestError> {
         let plugin = self.linked(&RESOLVERS, settings, random, usage)?;
-        let guest = ResolverGuest::new(plugin);
-        guest.map_err(|refusal| self.refused(refusal))
+        ResolverGuest::new(plugin).map_err(|refusal| self.refused(refusal))
     }
 
     fn linked(
@@ -318,6 +346,8 @@ pub struct Inspection {
     pub generator: Option<InspectedGenerator>,
     /// Whether it is a resolver.
     pub is_resolver: bool,
+    /// The JSON Schema of its settings, if it declares one.
+    pub settings_schema: Option<Value>,
     /// The reason why a server would refuse it, if any.
     pub refusal: Option<String>,
 }
@@ -379,6 +409,22 @@ fn compiled(
         None => {}
     }
     cache::compile(engine, bytes).map(|(_, component)| component)
+}
+
+/// Returns the description of a generator, and the schema of its settings.
+fn inspected(guest: GeneratorGuest) -> (InspectedGenerator, Option<SettingsSchema>) {
+    let description = guest.description;
+    let schema = |text: &str| keywright_json::read(text).unwrap_or_default();
+    let generator = InspectedGenerator {
+        credential_type: guest.plugin.identity.name,
+        plugin_version: description.plugin_version,
+        entropy_bits_min: description.entropy_bits_min,
+        issuer_parameter: description.issuer_parameter,
+        parameters_schema: schema(&description.declared.parameters_schema),
+        value_schema: schema(&description.declared.value_schema),
+        summary: description.declared.summary,
+    };
+    (generator, guest.settings_schema)
 }
 
 fn role<'a>(name: &'a str, config: &'a PluginConfig) -> Role<'a> {

@@ -10,7 +10,11 @@ use std::{
 };
 
 use aws_lc_rs::digest;
-use keywright_core::{Secret, credential::Parameters, ports::Reference};
+use keywright_core::{
+    Secret,
+    credential::{Lifetime, Parameters},
+    ports::Reference,
+};
 use serde_json::{Map, Value, json};
 
 use super::{PluginTestError, PluginUnderTest, on_calling_thread};
@@ -46,6 +50,8 @@ pub struct Run {
     pub results: Map<String, Value>,
     /// The same results. The secret parts of the value are redacted.
     pub redacted: Map<String, Value>,
+    /// When a value expires and should be rotated, if it is not a certificate.
+    pub lifetime: Lifetime,
     /// The duration of the call, including instantiation.
     pub took: Duration,
 }
@@ -154,12 +160,13 @@ impl PluginUnderTest {
             return Ok(Run {
                 redacted: results.clone(),
                 results,
+                lifetime: Lifetime::default(),
                 took,
             });
         }
         let guest = self.guest(context.settings, random, usage)?;
         let begun = Instant::now();
-        let results = self.generator_results(&guest, call, context)?;
+        let (results, lifetime) = self.generator_results(&guest, call, context)?;
         let took = begun.elapsed();
         let mut redacted = results.clone();
         if let Some(value) = redacted.get_mut("value") {
@@ -168,6 +175,7 @@ impl PluginUnderTest {
         Ok(Run {
             results,
             redacted,
+            lifetime,
             took,
         })
     }
@@ -177,8 +185,9 @@ impl PluginUnderTest {
         guest: &GeneratorGuest,
         call: &PluginCall,
         context: &CallContext<'_>,
-    ) -> Result<Map<String, Value>, PluginTestError> {
+    ) -> Result<(Map<String, Value>, Lifetime), PluginTestError> {
         let mut results = Map::new();
+        let mut lifetime = Lifetime::default();
         match call {
             PluginCall::Generate(given) => {
                 let parameters = guest.canonical(&guest.requested(&given.clone().into())?)?;
@@ -187,7 +196,9 @@ impl PluginUnderTest {
                 if !context.normalizes_only {
                     let now_seconds = context.now_seconds;
                     let issuer = guest.test_issuer(&self.host.issuers, &parameters, now_seconds);
-                    let value = guest.generate(parameters.to_json(), now_seconds, issuer)?;
+                    let parameters = parameters.to_json();
+                    let value = guest.generate(parameters.clone(), now_seconds, issuer)?;
+                    lifetime = guest.lifetime(Some(parameters), &value, now_seconds)?;
                     results.insert("value".to_owned(), json_of(&value));
                 }
             }
@@ -198,6 +209,7 @@ impl PluginUnderTest {
                 } else {
                     guest.accept_by_schema(&value)?
                 };
+                lifetime = guest.lifetime(None, &accepted, context.now_seconds)?;
                 results.insert("value".to_owned(), json_of(&accepted));
             }
             PluginCall::Recover { parameters, value } => {
@@ -214,7 +226,7 @@ impl PluginUnderTest {
             // A generator has no references.
             PluginCall::FindReferences(_) => {}
         }
-        Ok(results)
+        Ok((results, lifetime))
     }
 }
 

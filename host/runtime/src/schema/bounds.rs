@@ -34,7 +34,7 @@ pub enum SchemaError {
          documents; patterns must have no look-around, and at most {PATTERN_BYTES_MAX} bytes when compiled"
     )]
     NotASchema(String),
-    /// It is a schema of parameters, but not of type `object`.
+    /// It is a schema of parameters or settings, but not of type `object`.
     #[error("is not of type object")]
     NotOfObjects,
     /// It is recursive.

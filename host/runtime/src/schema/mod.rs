@@ -1,7 +1,8 @@
-//! The JSON Schemas of a plugin's parameters and values.
+//! The JSON Schemas of a plugin's parameters, values and settings.
 
 mod bounds;
 mod parameters;
+mod settings;
 mod value;
 
 use std::{collections::BTreeSet, fmt};
@@ -16,6 +17,7 @@ use serde_json::Value;
 pub use bounds::SchemaError;
 use bounds::{PATTERN_BYTES_MAX, SCHEMA_BYTES_MAX};
 pub(crate) use parameters::ParametersSchema;
+pub(crate) use settings::SettingsSchema;
 pub(crate) use value::{SensitiveJson, ValueSchema};
 
 use crate::text::{for_log, violation};
@@ -142,6 +144,11 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaError> {
         declared,
     };
     Ok((schema, checker))
+}
+
+/// Returns whether a schema has the type `object`.
+fn is_of_objects(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("object")
 }
 
 /// Collects the names below each `properties`, at any depth.

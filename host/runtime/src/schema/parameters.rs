@@ -10,7 +10,7 @@ use keywright_core::{
 use keywright_json::{Checked, JsonError};
 use serde_json::{Map, Value};
 
-use super::{Checker, SchemaError, compile, known_fields};
+use super::{Checker, SchemaError, compile, is_of_objects, known_fields};
 use crate::text::violation;
 
 /// The annotation of a parameter that callers can't send: the plugin sets it when it recovers parameters.
@@ -36,7 +36,7 @@ impl ParametersSchema {
     /// If the schema is malformed, exceeds a limit, or is not of type `object`.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaError> {
         let (schema, checker) = compile(text)?;
-        if schema.get("type").and_then(Value::as_str) != Some("object") {
+        if !is_of_objects(&schema) {
             return Err(SchemaError::NotOfObjects);
         }
         let properties = schema.get("properties").and_then(Value::as_object);

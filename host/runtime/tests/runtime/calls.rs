@@ -78,7 +78,7 @@ async fn randomness_only_comes_from_the_configured_source() {
 async fn without_a_normalizer_the_host_applies_the_schema() {
     let plain = plain();
     let canonical = plain
-        .normalize(&parameters(&json!({"label": "x"})))
+        .normalize(parameters(&json!({"label": "x"})))
         .await
         .unwrap();
     assert_eq!(canonical, parameters(&json!({"label": "x", "length": 4})));
@@ -87,7 +87,7 @@ async fn without_a_normalizer_the_host_applies_the_schema() {
         (json!({"length": 10}), "length must be at most 9"),
         (json!({"label": 7}), "label must be of type string"),
     ] {
-        let refused = plain.normalize(&parameters(&given)).await;
+        let refused = plain.normalize(parameters(&given)).await;
         let Err(PluginCallError::ParametersRefused(refused)) = refused else {
             panic!("accepted")
         };

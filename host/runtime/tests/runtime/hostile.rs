@@ -19,7 +19,7 @@ async fn short_calls_have_a_deadline_of_their_own() {
         ..Limits::default()
     };
     let generator = hostile_within(&doing("normalize", "loop"), limits);
-    let looped = generator.normalize(&no_parameters()).await;
+    let looped = generator.normalize(no_parameters()).await;
     assert_eq!(looped, Err(faulted("hostile", PluginFaultError::TimedOut)));
 }
 
@@ -52,7 +52,7 @@ async fn input_one_byte_past_the_limit_including_settings_fails() {
     let envelope = "{}".len() + r#"{"a":""}"#.len();
     for (length, fits) in [(1024 - envelope, true), (1025 - envelope, false)] {
         let given = parameters(&json!({"a": "x".repeat(length)}));
-        let outcome = generator.normalize(&given).await.map(|_| ());
+        let outcome = generator.normalize(given.clone()).await.map(|_| ());
         let expected = if fits {
             Ok(())
         } else {
@@ -77,7 +77,7 @@ async fn output_one_byte_past_the_limit_fails() {
     let envelope = r#"{"a":""}"#.len();
     for (length, fits) in [(1024 - envelope, true), (1025 - envelope, false)] {
         let given = parameters(&json!({"a": "x".repeat(length)}));
-        let outcome = generator.normalize(&given).await.map(|_| ());
+        let outcome = generator.normalize(given.clone()).await.map(|_| ());
         let expected = if fits {
             Ok(())
         } else {
@@ -154,7 +154,7 @@ async fn value(generator: &dyn Generator) -> Value {
 async fn call(generator: &dyn Generator, function: &str) -> Result<(), PluginCallError> {
     let value = secret(r#"{"secret":"s"}"#);
     match function {
-        "normalize" => generator.normalize(&no_parameters()).await.map(|_| ()),
+        "normalize" => generator.normalize(no_parameters()).await.map(|_| ()),
         "generate" => generate(generator).await.map(|_| ()),
         "accept" => generator.accept(&value).await.map(|_| ()),
         _ => generator.recover(None, &value).await.map(|_| ()),

@@ -99,7 +99,7 @@ async fn a_full_queue_rejects_calls_but_not_short_ones() {
         assert_eq!(refused, Err(PluginCallError::QueueFull { retry_after }));
     }
     for _ in 0..50 {
-        assert!(generator.normalize(&no_parameters()).await.is_ok());
+        assert!(generator.normalize(no_parameters()).await.is_ok());
     }
     assert!(!running.is_finished());
     gate.set(true);

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use keywright_api::{Measurements, audit::AuditTrail};
 use keywright_core::{
     Failure,
-    credential::{CertificatesByDaysLeft, CredentialType, Credentials},
+    credential::{CountedType, CredentialType, Credentials, CredentialsByDaysLeft},
     encryption_key::{EncryptionKeys, KeyUsage},
     ports::{Clock, CredentialRepository},
 };
@@ -135,15 +135,15 @@ pub(crate) struct StoredCounts {
     counting: Mutex<Counting>,
 }
 
-/// The times of counting, and the certificates that were counted.
+/// The times of counting, and the credentials that were counted.
 #[derive(Default)]
 struct Counting {
     /// The last attempt.
     tried: Option<Instant>,
     /// The last success.
     succeeded: Option<Instant>,
-    /// The certificates at the last success, by type. Keeps types whose certificates were deleted, so that their gauges become 0.
-    certificates: BTreeMap<CredentialType, CertificatesByDaysLeft>,
+    /// The credentials that expire, at the last success. Keeps types whose credentials were deleted, so that their gauges become 0.
+    expiring: BTreeMap<CountedType, CredentialsByDaysLeft>,
 }
 
 impl Counting {
@@ -153,14 +153,14 @@ impl Counting {
     }
 
     /// Replaces all numbers. The type certificate always has numbers.
-    fn update_certificates(&mut self, counted: Vec<(CredentialType, CertificatesByDaysLeft)>) {
-        self.certificates
-            .entry(CredentialType::certificate())
+    fn update_expiring(&mut self, counted: Vec<(CountedType, CredentialsByDaysLeft)>) {
+        self.expiring
+            .entry((CredentialType::certificate(), true))
             .or_default();
-        for numbers in self.certificates.values_mut() {
-            *numbers = CertificatesByDaysLeft::default();
+        for numbers in self.expiring.values_mut() {
+            *numbers = CredentialsByDaysLeft::default();
         }
-        self.certificates.extend(counted);
+        self.expiring.extend(counted);
     }
 }
 
@@ -182,9 +182,9 @@ impl StoredCounts {
             counting.tried = Some(now);
             match timeout(STORED_DURATION_MAX, self.count()).await {
                 Ok(Ok(counts)) => {
-                    counting.update_certificates(counts.certificates);
-                    for (credential_type, numbers) in &counting.certificates {
-                        record_certificates(credential_type, numbers);
+                    counting.update_expiring(counts.expiring);
+                    for (of, numbers) in &counting.expiring {
+                        record_expiring(of, numbers);
                     }
                     record_key_usage(counts.key_usage);
                     gauge!(ENCRYPTIONS).set(gauge_value(counts.encryptions));
@@ -208,7 +208,7 @@ impl StoredCounts {
     async fn count(&self) -> Result<Counts, Failure> {
         let now = self.clock.now();
         Ok(Counts {
-            certificates: CertificatesByDaysLeft::count(self.credentials.as_ref(), now).await?,
+            expiring: CredentialsByDaysLeft::count(self.credentials.as_ref(), now).await?,
             key_usage: self.encryption_keys.usage().await?,
             encryptions: self.encryption_keys.active_encryptions().await?,
         })
@@ -217,23 +217,31 @@ impl StoredCounts {
 
 /// The counts at one time.
 struct Counts {
-    certificates: Vec<(CredentialType, CertificatesByDaysLeft)>,
+    expiring: Vec<(CountedType, CredentialsByDaysLeft)>,
     key_usage: KeyUsage,
     /// The number of encryptions with the active key.
     encryptions: u64,
 }
 
-fn record_certificates(credential_type: &CredentialType, certificates: &CertificatesByDaysLeft) {
+fn record_expiring(
+    (credential_type, have_certificates): &CountedType,
+    numbers: &CredentialsByDaysLeft,
+) {
+    let gauge_name = if *have_certificates {
+        CERTIFICATES
+    } else {
+        EXPIRING_CREDENTIALS
+    };
     let record = |days_left: String, number: u64| {
         let credential_type = credential_type.as_str().to_owned();
-        gauge!(CERTIFICATES, "type" => credential_type, "days_left" => days_left)
+        gauge!(gauge_name, "type" => credential_type, "days_left" => days_left)
             .set(gauge_value(number));
     };
-    record("expired".to_owned(), certificates.expired);
-    for (days, number) in certificates.within {
+    record("expired".to_owned(), numbers.expired);
+    for (days, number) in numbers.within {
         record(days.to_string(), number);
     }
-    record("more".to_owned(), certificates.more);
+    record("more".to_owned(), numbers.more);
 }
 
 fn record_key_usage(usage: KeyUsage) {
@@ -290,6 +298,10 @@ fn describe_metrics() {
         "Certificates by type and by the remaining days of their newest version; each is counted once, under the smallest bound."
     );
     describe_gauge!(
+        EXPIRING_CREDENTIALS,
+        "Credentials without certificates that expire or should be rotated, by type and remaining days; each is counted once, under the smallest bound."
+    );
+    describe_gauge!(
         ENCRYPTED_VERSIONS,
         "Credential versions by the key that encrypts them: active, other configured (inactive) or unknown."
     );
@@ -303,7 +315,7 @@ fn describe_metrics() {
     );
     describe_gauge!(
         STORED_AGE,
-        "Seconds since certificates and encrypted versions were last counted."
+        "Seconds since stored credentials were last counted."
     );
     events::describe_metrics();
 }
@@ -316,6 +328,7 @@ const CONNECTION_WAITERS: &str = "keywright_database_connection_waiters";
 const HEALTH_CHECK: &str = "keywright_health_check";
 const TRANSACTIONS_RETRIED: &str = "keywright_database_transactions_retried_total";
 const CERTIFICATES: &str = "keywright_certificates";
+const EXPIRING_CREDENTIALS: &str = "keywright_expiring_credentials";
 const ENCRYPTED_VERSIONS: &str = "keywright_encrypted_versions";
 const ENCRYPTIONS: &str = "keywright_encryption_key_encryptions";
 const ENCRYPTIONS_MAX: &str = "keywright_encryption_key_encryptions_max";
@@ -359,11 +372,11 @@ mod tests {
 
     #[test]
     fn types_without_certificates_left_count_zero() {
-        let expired = |expired| CertificatesByDaysLeft {
+        let expired = |expired| CredentialsByDaysLeft {
             expired,
-            ..CertificatesByDaysLeft::default()
+            ..CredentialsByDaysLeft::default()
         };
-        let svid = CredentialType::parse("svid").unwrap();
+        let svid = (CredentialType::parse("svid").unwrap(), false);
         let mut counting = Counting::default();
         for (counted, expected) in [
             (vec![], vec![("certificate", 0)]),
@@ -372,13 +385,13 @@ mod tests {
                 vec![("certificate", 0), ("svid", 2)],
             ),
             (
-                vec![(CredentialType::certificate(), expired(1))],
+                vec![((CredentialType::certificate(), true), expired(1))],
                 vec![("certificate", 1), ("svid", 0)],
             ),
         ] {
-            counting.update_certificates(counted);
-            let numbers = counting.certificates.iter();
-            let numbers = numbers.map(|(of, numbers)| (of.as_str(), numbers.expired));
+            counting.update_expiring(counted);
+            let numbers = counting.expiring.iter();
+            let numbers = numbers.map(|((of, _), numbers)| (of.as_str(), numbers.expired));
             assert_eq!(numbers.collect::<Vec<_>>(), expected);
         }
     }

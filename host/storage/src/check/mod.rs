@@ -258,6 +258,8 @@ pub(crate) mod statements {
     //! that all of them are from one snapshot. Subqueries look up those values for each row, so that no plan reads another table
     //! completely.
 
+    use crate::credential::row::{due_at, version_columns};
+
     /// A credential, with the corresponding values of its versions. Its sequence is a range of one value, as in `newest_first!`.
     /// The query of the index of names depends on the engine.
     macro_rules! select_credentials {
@@ -271,7 +273,9 @@ pub(crate) mod statements {
                     (select v.created_at from credential_version v
                         where v.credential_sequence between c.sequence and c.sequence
                         order by v.credential_sequence desc, v.sequence desc limit 1) as newest_created_at_found,
-                    (select v.expires_at from credential_version v
+                    (select ",
+                due_at!(),
+                " from credential_version v
                         where v.credential_sequence between c.sequence and c.sequence
                         order by v.credential_sequence desc, v.sequence desc limit 1) as newest_expires_at_found,
                     (select v.sequence from credential_version v
@@ -320,8 +324,6 @@ pub(crate) mod statements {
         from credential_name_trigram t join credential c on c.sequence = t.doc
         where substr(c.name_folded || char(1, 1), t.offset + 1, 3) is not t.term
         limit $1";
-
-    use crate::credential::row::version_columns;
 
     /// Selects the columns that `row::stored_version_from` decodes.
     macro_rules! select_versions {

@@ -198,11 +198,7 @@ async fn insert_version(
     credential_sequence: i64,
     version: &NewVersion,
 ) -> Result<Option<i64>, RepositoryError> {
-    let VersionAttributes {
-        is_transitional,
-        certificate,
-        ..
-    } = &version.attributes;
+    let is_transitional = version.attributes.is_transitional;
     let query = match transaction.engine() {
         Engine::Postgres => {
             statements::postgres_add_versions(&[(credential_sequence, version)], true)
@@ -211,7 +207,7 @@ async fn insert_version(
     };
     // Fetches all rows, so that the statement runs to its end.
     let inserted = match transaction.fetch_all(query).await {
-        Err(failure) if *is_transitional && is_refused(&failure, &TRANSITIONAL_VERSION) => {
+        Err(failure) if is_transitional && is_refused(&failure, &TRANSITIONAL_VERSION) => {
             return Ok(None);
         }
         inserted => inserted?,
@@ -224,11 +220,12 @@ async fn insert_version(
             .bind(sequence)
             .bind(version.created_at.timestamp_millis())
             .bind(
-                certificate
-                    .as_ref()
-                    .map(|facts| facts.expires_at.timestamp_millis()),
+                version
+                    .attributes
+                    .due_at()
+                    .map(|time| time.timestamp_millis()),
             )
-            .bind(*is_transitional);
+            .bind(is_transitional);
         transaction.execute(query).await?;
     }
     Ok(Some(sequence))

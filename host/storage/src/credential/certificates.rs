@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    credential::{CredentialName, CredentialType, IssuedCredential, ListedCertificate, LookupName},
-    ports::{EXPIRY_MOMENTS, Receive, RepositoryError, SignedTypes},
+    credential::{CredentialName, IssuedCredential, ListedCertificate, LookupName},
+    ports::{EXPIRY_MOMENTS, ExpiryCounts, Receive, RepositoryError, SignedTypes},
 };
 
 use super::{row, statements};
@@ -79,18 +79,16 @@ pub(super) async fn issued_by(
 pub(super) async fn by_expiry(
     reader: &Connections,
     moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-) -> Result<Vec<(CredentialType, [u64; EXPIRY_MOMENTS + 1])>, RepositoryError> {
+) -> Result<Vec<ExpiryCounts>, RepositoryError> {
     let query = moments.iter().fold(
-        statement(statements::CERTIFICATES_BY_EXPIRY),
+        statement(statements::CREDENTIALS_BY_EXPIRY),
         |query, moment| query.bind(moment.timestamp_millis()),
     );
     let rows = reader.fetch_all(query).await?;
-    rows.iter().map(counts_of_type).collect()
+    rows.iter().map(expiry_counts).collect()
 }
 
-fn counts_of_type(
-    row: &Row,
-) -> Result<(CredentialType, [u64; EXPIRY_MOMENTS + 1]), RepositoryError> {
+fn expiry_counts(row: &Row) -> Result<ExpiryCounts, RepositoryError> {
     let counts = [
         count(column!(row, "credential", "until_1")?),
         count(column!(row, "credential", "until_2")?),
@@ -99,7 +97,11 @@ fn counts_of_type(
         count(column!(row, "credential", "until_5")?),
         count(column!(row, "credential", "later")?),
     ];
-    Ok((row::credential_type(row)?, counts))
+    Ok(ExpiryCounts {
+        credential_type: row::credential_type(row)?,
+        has_certificate: column!(row, "credential_version", "has_certificate")?,
+        counts,
+    })
 }
 
 /// Groups rows, one per version, by certificate. The rows of one certificate are adjacent.

@@ -230,7 +230,8 @@ pub(crate) mod statements {
     macro_rules! select_found {
         ($($rest:expr),+) => {
             concat!(
-                "select c.name, c.current_created_at as version_created_at, cast(null as bigint) as expires_at
+                "select c.name, c.current_created_at as version_created_at, cast(null as bigint) as expires_at,
+                    cast(null as bigint) as rotate_at
                  from credential c where c.current_sequence is not null and ",
                 $($rest),+,
                 " order by c.current_sequence desc"
@@ -238,11 +239,18 @@ pub(crate) mod statements {
         };
     }
 
-    /// The columns of a search by expiry.
+    /// The columns of a search by expiry. Only certificates are certain to have no times of their own in their version.
     macro_rules! select_found_expiring {
         ($($rest:expr),+) => {
             concat!(
-                "select c.name, c.newest_created_at as version_created_at, c.newest_expires_at as expires_at
+                "select c.name, c.newest_created_at as version_created_at,
+                    case when c.credential_type = 'certificate' then c.newest_expires_at else (
+                        select coalesce(v.expires_at, v.value_expires_at) from credential_version v
+                        where v.sequence = c.newest_sequence
+                    ) end as expires_at,
+                    case when c.credential_type = 'certificate' then null else (
+                        select v.rotate_at from credential_version v where v.sequence = c.newest_sequence
+                    ) end as rotate_at
                  from credential c where c.newest_expires_at <= $1 ",
                 $($rest),+,
                 " order by c.newest_sequence desc"
@@ -427,7 +435,7 @@ pub(crate) mod statements {
         ($($names:literal),*) => {
             concat!(
                 "select c.name, coalesce(c.current_created_at, c.newest_created_at) as version_created_at,
-                    cast(null as bigint) as expires_at, v.sequence, v.is_generated, c.newest_sequence
+                    cast(null as bigint) as expires_at, cast(null as bigint) as rotate_at, v.sequence, v.is_generated, c.newest_sequence
                  from credential_version v join credential c on c.sequence = v.credential_sequence
                  where v.plugin_digest = $1
                     and (v.is_transitional or v.sequence = c.current_sequence or v.sequence = c.newest_sequence) ",

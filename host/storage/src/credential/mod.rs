@@ -22,9 +22,10 @@ use keywright_core::{
     permission::Permission,
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, Identifiers, NewVersion, NewestSize, PermittedRead, PermittedReads,
-        PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName, SignedTypes,
-        TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
+        EXPIRY_MOMENTS, ExpiryCounts, Identifiers, NewVersion, NewestSize, PermittedRead,
+        PermittedReads, PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName,
+        SignedTypes, TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection,
+        VersionsSize,
     },
 };
 use uuid::Uuid;
@@ -296,10 +297,10 @@ impl CredentialRepository for SqlCredentialRepository {
         certificates::by_name(&self.pools.reader, name, types).await
     }
 
-    async fn certificates_by_expiry(
+    async fn credentials_by_expiry(
         &self,
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<Vec<(CredentialType, [u64; EXPIRY_MOMENTS + 1])>, RepositoryError> {
+    ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
         certificates::by_expiry(&self.pools.reader, moments).await
     }
 

@@ -1,10 +1,11 @@
 //! The columns of a version, and decoding rows.
 
+use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::{CertificateFacts, SerialNumber},
     credential::{
         CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuedCredential,
-        IssuedRecord, IssuerVersion, ListedVersion, PluginIdentity, StoredVersion,
+        IssuedRecord, IssuerVersion, Lifetime, ListedVersion, PluginIdentity, StoredVersion,
         VersionAttributes,
     },
     ports::{Envelope, NewVersion, NewestSize, RepositoryError, SignedName, VersionsSize},
@@ -20,10 +21,19 @@ macro_rules! version_columns {
     () => {
         "v.created_at, v.is_transitional, v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed,
             v.key_length_bits, v.serial_number, v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name,
-            v.plugin_version, v.plugin_digest, v.interface_version, v.encryption_key_id, v.nonce, v.ciphertext"
+            v.plugin_version, v.plugin_digest, v.interface_version, v.encryption_key_id, v.nonce, v.ciphertext,
+            v.value_expires_at, v.rotate_at"
     };
 }
 pub(crate) use version_columns;
+
+/// The time that a credential repeats of its newest version: from then on, the version should not be used any more.
+macro_rules! due_at {
+    () => {
+        "coalesce(v.rotate_at, v.value_expires_at, v.expires_at)"
+    };
+}
+pub(crate) use due_at;
 
 /// A column of `credential_version` that is written with a new version, except the sequence of the credential.
 pub(super) struct NewColumn {
@@ -46,6 +56,8 @@ const COLUMNS: &[NewColumn] = new_columns! { version:
     created_at = Some(version.created_at.timestamp_millis());
     is_transitional = Some(version.attributes.is_transitional);
     is_generated = version.attributes.is_generated;
+    value_expires_at = version.attributes.lifetime.expires_at.map(|time| time.timestamp_millis());
+    rotate_at = version.attributes.lifetime.rotate_at.map(|time| time.timestamp_millis());
     plugin_name = plugin(version).map(|plugin| plugin.name.as_str());
     plugin_version = plugin(version).map(|plugin| plugin.version.as_str());
     plugin_digest = plugin(version).map(|plugin| plugin.digest.as_str());
@@ -130,6 +142,7 @@ pub(crate) fn stored_version_from(
             signed_by: signed_by.map(CredentialName::from_stored),
             issuer: issuer(row, first + 14)?,
             provenance: provenance(row, first + 16)?,
+            lifetime: lifetime(row, first + 23)?,
         },
         envelope: Envelope {
             key_id: column_at!(row, first + 20, "credential_version", "encryption_key_id")?,
@@ -201,25 +214,27 @@ pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, Repositor
             version_id: column!(row, "credential_version", "id")?,
             issuer_version_id: column!(row, "credential_version", "issuer_version_id")?,
             serial_number: serial_number.map(SerialNumber::new),
-            expires_at: expires_at
-                .map(|milliseconds| time(milliseconds, "credential_version.expires_at"))
-                .transpose()?,
+            expires_at: optional_time(expires_at, "credential_version.expires_at")?,
         }),
     })
 }
 
 /// Decodes the columns of `select_found!` and `select_found_expiring!`.
 pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryError> {
-    let expires_at: Option<i64> = column!(row, "credential", "expires_at")?;
     Ok(FoundCredential {
         name: name(row)?,
         version_created_at: time(
             column!(row, "credential", "version_created_at")?,
             "credential.version_created_at",
         )?,
-        expires_at: expires_at
-            .map(|milliseconds| time(milliseconds, "credential.newest_expires_at"))
-            .transpose()?,
+        expires_at: optional_time(
+            column!(row, "credential", "expires_at")?,
+            "credential.newest_expires_at",
+        )?,
+        rotate_at: optional_time(
+            column!(row, "credential_version", "rotate_at")?,
+            "credential_version.rotate_at",
+        )?,
         is_imported: false,
     })
 }
@@ -286,6 +301,26 @@ fn certificate(
         )?,
         serial_number: serial_number.map(SerialNumber::new),
     }))
+}
+
+fn lifetime(row: &impl Columns, first: usize) -> Result<Lifetime, RepositoryError> {
+    Ok(Lifetime {
+        expires_at: optional_time(
+            column_at!(row, first, "credential_version", "value_expires_at")?,
+            "credential_version.value_expires_at",
+        )?,
+        rotate_at: optional_time(
+            column_at!(row, first + 1, "credential_version", "rotate_at")?,
+            "credential_version.rotate_at",
+        )?,
+    })
+}
+
+fn optional_time(
+    milliseconds: Option<i64>,
+    column: &'static str,
+) -> Result<Option<DateTime<Utc>>, RepositoryError> {
+    milliseconds.map(|found| time(found, column)).transpose()
 }
 
 fn issuer(row: &impl Columns, first: usize) -> Result<Option<IssuerVersion>, RepositoryError> {

@@ -4,7 +4,7 @@ use std::{iter::once, sync::LazyLock};
 
 use keywright_core::ports::{NewVersion, SignedTypes};
 
-use super::row::{NewColumn, new_columns, version_columns};
+use super::row::{NewColumn, due_at, new_columns, version_columns};
 use crate::statement::{Statement, StatementOfMany, placeholders, statement};
 
 /// The columns that `row::stored_version_from` decodes.
@@ -310,6 +310,14 @@ pub(crate) const CERTIFICATES: &str = newest_certificate_first!(select_certifica
 pub(crate) const CERTIFICATE_BY_NAME: &str =
     newest_certificate_first!(select_certificates!(" and c.name_folded = $1"));
 
+/// Whether the newest version of a credential has the facts of a certificate. The time in `newest_expires_at` can also be the
+/// lifetime that a plugin returned.
+macro_rules! newest_has_certificate {
+    () => {
+        "(select n.expires_at from credential_version n where n.sequence = c.newest_sequence) is not null"
+    };
+}
+
 /// As [`CERTIFICATES`], with the credentials of other types whose newest version has the facts of a certificate, or a signer without
 /// them: older releases stored only the signer. Equal sequences are written as a difference, so that no plan begins with a scan of
 /// all credentials.
@@ -318,7 +326,10 @@ pub(crate) const CERTIFICATES_OF_ALL_TYPES: &str = newest_certificate_first!(
     " union all ",
     select_listed!(
         "credential c",
-        "c.credential_type <> 'certificate' and c.newest_expires_at > -9223372036854775807"
+        concat!(
+            "c.credential_type <> 'certificate' and c.newest_expires_at > -9223372036854775807 and ",
+            newest_has_certificate!()
+        )
     ),
     " union all ",
     select_listed!(
@@ -332,9 +343,13 @@ pub(crate) const CERTIFICATES_OF_ALL_TYPES: &str = newest_certificate_first!(
 
 pub(crate) const CERTIFICATE_OF_ANY_TYPE_BY_NAME: &str = newest_certificate_first!(select_listed!(
     "credential c",
-    "c.name_folded = $1 and (c.credential_type = 'certificate' or c.newest_expires_at is not null or (
-        select n.signed_by_folded from credential_version n where n.sequence = c.newest_sequence
-    ) is not null)"
+    concat!(
+        "c.name_folded = $1 and (c.credential_type = 'certificate' or ",
+        newest_has_certificate!(),
+        " or (
+            select n.signed_by_folded from credential_version n where n.sequence = c.newest_sequence
+        ) is not null)"
+    )
 ));
 
 pub(crate) const CERTIFICATES_SIGNED_BY: &str = "
@@ -343,16 +358,21 @@ pub(crate) const CERTIFICATES_SIGNED_BY: &str = "
     where v.signed_by_folded = $1 and v.expires_at is not null and c.credential_type = 'certificate'
         and c.name_folded <> $1";
 
-/// The number of certificates of each type that expire in each interval between the parameters, which must ascend.
-pub(crate) const CERTIFICATES_BY_EXPIRY: &str = "
-    select c.credential_type,
+/// The number of credentials of each type whose newest version is due in each interval between the parameters, which must ascend,
+/// with certificates and without.
+pub(crate) const CREDENTIALS_BY_EXPIRY: &str = concat!(
+    "select c.credential_type,
+        case when c.credential_type = 'certificate' then true else ",
+    newest_has_certificate!(),
+    " end as has_certificate,
         count(case when c.newest_expires_at <= $1 then 1 end) as until_1,
         count(case when c.newest_expires_at > $1 and c.newest_expires_at <= $2 then 1 end) as until_2,
         count(case when c.newest_expires_at > $2 and c.newest_expires_at <= $3 then 1 end) as until_3,
         count(case when c.newest_expires_at > $3 and c.newest_expires_at <= $4 then 1 end) as until_4,
         count(case when c.newest_expires_at > $4 and c.newest_expires_at <= $5 then 1 end) as until_5,
         count(case when c.newest_expires_at > $5 then 1 end) as later
-    from credential c where c.newest_expires_at > -9223372036854775807 group by c.credential_type";
+     from credential c where c.newest_expires_at > -9223372036854775807 group by 1, 2"
+);
 
 // ---- Writing ----------------------------------------------------------------------------------------------------------
 
@@ -410,10 +430,11 @@ fn postgres_add_versions_sql(count: usize, may_be_signed: bool) -> String {
         "with new ({columns}) as (values {rows}),
          added as (
              insert into credential_version ({columns}) select {columns} from new where id is not null
-             returning id, sequence, credential_sequence, created_at, expires_at, is_transitional
+             returning id, sequence, credential_sequence, created_at, is_transitional,
+                 coalesce(rotate_at, value_expires_at, expires_at) as due_at
          )
          update credential set newest_sequence = added.sequence, newest_created_at = added.created_at,
-             newest_expires_at = added.expires_at,
+             newest_expires_at = added.due_at,
              current_sequence = case when added.is_transitional then current_sequence else added.sequence end,
              current_created_at = case when added.is_transitional then current_created_at else added.created_at end
          from added where credential.sequence in ({sequences}) and credential.sequence = added.credential_sequence
@@ -504,10 +525,12 @@ pub(crate) const DELETE_VERSION: &str = "delete from credential_version where se
 
 /// Updates the columns of a credential that repeat values of its versions. The condition on the sequence is a range of one value, as
 /// in `newest_first!`.
-pub(crate) const POINT_AT_VERSIONS: &str = "
-    update credential set
+pub(crate) const POINT_AT_VERSIONS: &str = concat!(
+    "update credential set
         (newest_sequence, newest_created_at, newest_expires_at) = (
-            select v.sequence, v.created_at, v.expires_at from credential_version v
+            select v.sequence, v.created_at, ",
+    due_at!(),
+    " from credential_version v
             where v.credential_sequence between $1 and $1 order by v.credential_sequence desc, v.sequence desc limit 1
         ),
         (current_sequence, current_created_at) = (
@@ -515,7 +538,8 @@ pub(crate) const POINT_AT_VERSIONS: &str = "
             where v.credential_sequence between $1 and $1 and not v.is_transitional
             order by v.credential_sequence desc, v.sequence desc limit 1
         )
-    where sequence = $1";
+    where sequence = $1"
+);
 
 pub(crate) const DELETE_CREDENTIAL: &str =
     "delete from credential where name_folded = $1 returning id";

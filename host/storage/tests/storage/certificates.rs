@@ -2,7 +2,9 @@
 
 use keywright_core::{
     certificate::CertificateFacts,
-    credential::{CredentialName, IssuerVersion, LookupName, StoredVersion, VersionAttributes},
+    credential::{
+        CredentialName, IssuerVersion, Lifetime, LookupName, StoredVersion, VersionAttributes,
+    },
     ports::{CredentialRepository, NewVersion, SignedName, SignedTypes, VersionSelection},
 };
 use uuid::Uuid;
@@ -115,7 +117,7 @@ async fn versions_by_credential_equal_versions_by_name() {
 }
 
 #[tokio::test]
-async fn certificates_are_counted_by_the_expiry_of_the_newest_version() {
+async fn credentials_are_counted_by_the_expiry_of_the_newest_version() {
     let fixture = Fixture::new().await;
     for (number, expires_at) in [9, 10, 11, 20, 21, 30, 40, 50, 51, 99]
         .into_iter()
@@ -133,16 +135,33 @@ async fn certificates_are_counted_by_the_expiry_of_the_newest_version() {
     let mut svid = version(&fixture, "/svid", "svid", 5);
     svid.attributes.certificate = Some(facts(20));
     fixture.write(svid).await;
+    for (name, expires_at, rotate_at) in [
+        ("/svid/expiring", Some(20), None),
+        ("/svid/rotating", Some(45), Some(30)),
+        ("/svid/unlimited", None, Some(60)),
+    ] {
+        let mut token = version(&fixture, name, "svid", 6);
+        token.attributes.lifetime = Lifetime {
+            expires_at: expires_at.map(at),
+            rotate_at: rotate_at.map(at),
+        };
+        fixture.write(token).await;
+    }
     let moments = [10, 20, 30, 40, 50].map(at);
-    let counted = fixture.credentials.certificates_by_expiry(moments).await;
-    let mut counted = counted.unwrap();
-    counted.sort();
-    let counted = counted.iter().map(|(of, numbers)| (of.as_str(), *numbers));
+    let counted = fixture.credentials.credentials_by_expiry(moments).await;
+    let counted = counted.unwrap();
+    let counted = counted.iter().map(|counted| {
+        let credential_type = counted.credential_type.as_str();
+        (credential_type, counted.has_certificate, counted.counts)
+    });
+    let mut counted: Vec<_> = counted.collect();
+    counted.sort_unstable();
     assert_eq!(
-        counted.collect::<Vec<_>>(),
+        counted,
         [
-            ("certificate", [1, 2, 2, 1, 2, 2]),
-            ("svid", [0, 1, 0, 0, 0, 0])
+            ("certificate", true, [1, 2, 2, 1, 2, 2]),
+            ("svid", false, [0, 1, 1, 0, 0, 1]),
+            ("svid", true, [0, 1, 0, 0, 0, 0])
         ]
     );
 }

@@ -461,7 +461,8 @@ impl Fixture {
                 where v.credential_sequence = c.sequence and not v.is_transitional
             )
             where c.newest_sequence is distinct from n.sequence or c.newest_created_at is distinct from n.created_at
-                or c.newest_expires_at is distinct from n.expires_at or c.current_sequence is distinct from u.sequence
+                or c.newest_expires_at is distinct from coalesce(n.rotate_at, n.value_expires_at, n.expires_at)
+                or c.current_sequence is distinct from u.sequence
                 or c.current_created_at is distinct from u.created_at";
         assert_eq!(self.count(mismatches).await, 0);
     }

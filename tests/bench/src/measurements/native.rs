@@ -25,7 +25,7 @@ use crate::{
 pub(crate) fn measure_password() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let generator = plugin::load_shipped("password", Arc::new(SystemRandom))?;
-        let parameters = generator.normalize(&Parameters::new(Map::new())).await?;
+        let parameters = generator.normalize(Parameters::new(Map::new())).await?;
         let mut native = Vec::new();
         let mut guest = Vec::new();
         let mut guest_queued = Vec::new();
@@ -144,7 +144,7 @@ pub(crate) fn measure_rsa() -> Outcome<Table> {
     let random = RepeatableRandom::new();
     let generator = plugin::load_shipped("rsa", Arc::new(random.clone()))?;
     let runtime = tokio::runtime::Runtime::new()?;
-    let parameters = runtime.block_on(generator.normalize(&Parameters::new(Map::new())))?;
+    let parameters = runtime.block_on(generator.normalize(Parameters::new(Map::new())))?;
     let mut guest = Vec::new();
     let mut native = Vec::new();
     let mut openssl = Vec::new();

@@ -116,7 +116,7 @@ impl Measured {
         let config = plugin::config(component, inspection.grants);
         let served = plugin::load(&generator.credential_type, config, Arc::new(SystemRandom))?;
         let runtime = tokio::runtime::Runtime::new()?;
-        let parameters = runtime.block_on(served.normalize(&Parameters::new(example)))?;
+        let parameters = runtime.block_on(served.normalize(Parameters::new(example)))?;
         let mut reported = [Vec::new(), Vec::new()];
         let (mut alone, mut in_a_server) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {

@@ -121,11 +121,15 @@ struct FoundBody<'a> {
     /// When the active version was created.
     #[schemars(with = "Timestamp")]
     version_created_at: String,
-    /// When the certificate expires; with `effective`, when the first certificate of its chain expires. Only in a search by
-    /// expiry.
+    /// When the newest version expires; with `effective`, when the first certificate of its chain expires. Only in a search by
+    /// expiry, and absent if the version only has a `rotation_date`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Timestamp")]
     expiry_date: Option<String>,
+    /// When the newest version should be rotated, if its plugin returned it. Only in a search by expiry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Timestamp")]
+    rotation_date: Option<String>,
     /// The certificate of the chain that expires first. Only with `effective`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LinkBody")]
@@ -154,6 +158,7 @@ impl<'a> FoundBody<'a> {
             name: found.name.as_str(),
             version_created_at: timestamp(found.version_created_at),
             expiry_date: found.expires_at.map(timestamp),
+            rotation_date: found.rotate_at.map(timestamp),
             expiring_link: None,
             imported: found.is_imported.then_some(true),
         }
@@ -165,6 +170,7 @@ impl<'a> FoundBody<'a> {
             name: expiry.name.as_str(),
             version_created_at: timestamp(expiry.version_created_at),
             expiry_date: Some(timestamp(link.expires_at)),
+            rotation_date: None,
             expiring_link: Some(LinkBody {
                 name: link.name.as_ref().map(CredentialName::as_str),
                 version_id: link.version_id,

@@ -52,6 +52,7 @@ impl Memory {
                 name: stored.name,
                 version_created_at: stored.created_at,
                 expires_at: find.expires_until,
+                rotate_at: None,
                 is_imported: false,
             })
             .collect())

@@ -78,6 +78,9 @@ impl Inspect {
             None if inspection.is_resolver => line("role", "resolver"),
             None => {}
         }
+        if let Some(schema) = &inspection.settings_schema {
+            line("settings", &schema.to_string());
+        }
         if let Some(refusal) = &inspection.refusal {
             line("refused", refusal);
         } else {

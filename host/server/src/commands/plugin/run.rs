@@ -103,6 +103,12 @@ impl Run {
         output::print(&match self.component.output {
             OutputForm::Json => {
                 results.extend(canonical.map(|canonical| ("parameters".to_owned(), canonical)));
+                for (name, time) in [
+                    ("expires_at", run.lifetime.expires_at),
+                    ("rotate_at", run.lifetime.rotate_at),
+                ] {
+                    results.extend(time.map(|time| (name.to_owned(), json!(time.to_rfc3339()))));
+                }
                 let duration_ms = run.took.as_secs_f64() * 1_000.0;
                 results.insert("duration_ms".to_owned(), json!(duration_ms));
                 pretty(&Value::Object(results))

@@ -1,5 +1,8 @@
-//! The guest of version 0.1.0, with unchanged source, built for the current version of the WIT packages.
+//! The guest of version 0.1.0, with unchanged source, built for the current version of the WIT packages, with its optional
+//! interfaces.
 
+#[cfg(target_arch = "wasm32")]
+mod added;
 #[cfg(target_arch = "wasm32")]
 #[path = "../../../released/0_1_0/generator/src/component.rs"]
 mod component;
@@ -19,6 +22,8 @@ mod bindings {
                 export keywright:generator/normalizer@0.2.0;
                 export keywright:generator/acceptor@0.2.0;
                 export keywright:generator/recoverer@0.2.0;
+                export keywright:generator/settings-descriptor@0.2.0;
+                export keywright:generator/expiry@0.2.0;
             }
         ",
         generate_all,

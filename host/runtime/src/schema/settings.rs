@@ -1,0 +1,118 @@
+//! Settings of plugins, and the schema that a plugin may declare for them.
+
+use serde_json::Value;
+
+use super::{Checker, SchemaError, compile, is_of_objects};
+use crate::{
+    call::Plugin,
+    exported::{Exported, Function},
+    refused::Refusal,
+};
+
+/// The schema of a plugin's settings.
+pub(crate) struct SettingsSchema {
+    checker: Checker,
+    /// The schema, unchanged.
+    pub(crate) declared: Value,
+}
+
+impl SettingsSchema {
+    /// Calls a plugin's function `F` that describes its settings. Returns `None` if the plugin does not export it.
+    ///
+    /// # Errors
+    /// If the function has another type or fails, or its result is malformed, exceeds a limit, or is not of type `object`.
+    pub(crate) fn of<F>(plugin: &Plugin) -> Result<Option<Self>, Refusal>
+    where
+        F: for<'a> Function<Parameters<'a> = (), Result = String>,
+    {
+        let Some(function) = Exported::<F>::find(&plugin.component, plugin.wit_version)? else {
+            return Ok(None);
+        };
+        let described = plugin.call(F::NAME, 0, None, |store, instance| {
+            match function.check(store, instance) {
+                Ok(()) => function.call(store, instance, ()).map(Ok),
+                Err(differs) => Ok(Err(differs)),
+            }
+        });
+        let text = described.map_err(Refusal::DescribeSettingsFailed)??;
+        let parsed = Self::parse(&text).map_err(|malformed| Refusal::SchemaMalformed {
+            which: "settings",
+            malformed,
+        });
+        parsed.map(Some)
+    }
+
+    fn parse(text: &str) -> Result<Self, SchemaError> {
+        let (declared, checker) = compile(text)?;
+        if !is_of_objects(&declared) {
+            return Err(SchemaError::NotOfObjects);
+        }
+        Ok(Self { checker, declared })
+    }
+
+    /// Checks the settings of a plugin, JSON text.
+    ///
+    /// # Errors
+    /// [`Refusal::SettingsRefused`], with names of settings but none of their values.
+    pub(crate) fn check(&self, settings: &str) -> Result<(), Refusal> {
+        let settings = keywright_json::read(settings).unwrap_or_default();
+        match self.checker.broken_rule(&settings) {
+            Some(broken) => Err(Refusal::SettingsRefused(format!(
+                "{} ({broken})",
+                broken.violation
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_rule_keyword_and_pointer_without_the_value() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "keys": {"type": "array", "items": {"type": "string"}},
+                "issuer": {"type": "string"},
+            },
+            "required": ["issuer"],
+            "additionalProperties": false,
+        });
+        let schema = SettingsSchema::parse(&schema.to_string()).unwrap();
+        for (settings, expected) in [
+            (
+                json!({"issuer": "a", "keys": ["a", 70707]}),
+                r#"keys.1 must be of type string (violates "type" of its schema at the JSON Pointer "/keys/1")"#,
+            ),
+            (
+                json!({}),
+                r#"issuer is required (violates "required" of its schema at the JSON Pointer "/issuer")"#,
+            ),
+            (
+                json!({"issuer": "a", "key": 70707}),
+                r#"key is unknown (violates "additionalProperties" of its schema at the JSON Pointer "")"#,
+            ),
+        ] {
+            let refusal = schema.check(&settings.to_string()).unwrap_err();
+            assert_eq!(
+                refusal.to_string(),
+                format!("invalid settings: {expected}"),
+                "{settings}"
+            );
+        }
+        assert!(schema.check(r#"{"issuer":"a"}"#).is_ok());
+    }
+
+    #[test]
+    fn a_schema_of_other_values_than_objects_is_refused() {
+        for schema in [json!(true), json!({"type": "string"}), json!({})] {
+            let parsed = SettingsSchema::parse(&schema.to_string());
+            assert!(matches!(parsed, Err(SchemaError::NotOfObjects)), "{schema}");
+        }
+    }
+}
