@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::DateTime;
 use keywright_core::{
     Secret,
     credential::{CredentialType, Lifetime, Parameters, RequestedParameters},
