@@ -10,13 +10,16 @@ use super::{
 };
 
 /// The kinds of failures, each with the parameters that cause it and the languages.
-const KINDS: [(&str, &str, &[&str]); 5] = [
+const KINDS: [(&str, &str, &[&str]); 8] = [
     ("exception", r#"{"length": 16}"#, &ALL),
     ("assertion", r#"{"length": 17}"#, &ALL),
     ("shape", r#"{"length": 18}"#, &ALL),
     // Calls that a plugin does not have.
     ("clock", r#"{"length": 19}"#, &["c", "js", "python", "go"]),
     ("wait", r#"{"length": 20}"#, &["c", "go"]),
+    ("memory", r#"{"length": 21}"#, &ALL),
+    ("endless", r#"{"length": 22}"#, &ALL),
+    ("recursion", r#"{"length": 23}"#, &ALL),
 ];
 const ALL: [&str; 5] = ["rust", "c", "js", "python", "go"];
 
@@ -25,10 +28,19 @@ const IMPORTS: [(&str, &str, &str); 3] = [
     (
         "c",
         "#include <string.h>\n",
-        "#include <string.h>\n#include <assert.h>\n#include <time.h>\n#include <unistd.h>\n",
+        "#include <string.h>\n#include <assert.h>\n#include <time.h>\n#include <unistd.h>\n\
+         static int deeper(volatile int depth) { volatile int deepest = deeper(depth + 1); return deepest; }\n",
     ),
-    ("python", "import json\n", "import json\nimport time\n"),
-    ("go", "\t\"fmt\"\n", "\t\"fmt\"\n\t\"time\"\n"),
+    (
+        "python",
+        "import json\n",
+        "import json\nimport random\nimport time\n",
+    ),
+    (
+        "go",
+        "\t\"fmt\"\n",
+        "\t\"fmt\"\n\tmathrand \"math/rand\"\n\t\"time\"\n",
+    ),
 ];
 
 /// A language, the file to edit, the line after which the mistakes are inserted, and the mistakes, one line for each kind.
@@ -40,6 +52,11 @@ const MISTAKES: [(&str, &str, &str, &str); 5] = [
         r#"    if length == 16 { parameters["size"].as_u64().unwrap(); }
     assert!(length != 17, "the length must not be\n{length}");
     if length == 18 { return Ok(json!("hunter2")); }
+    if length == 21 { let mut all = Vec::new(); loop { all.push(vec![1_u8; 1 << 20]); } }
+    if length == 22 { loop {} }
+    fn deeper(depth: u64) -> u64 { std::hint::black_box(deeper(std::hint::black_box(depth)) + 1) }
+    if length == 23 { deeper(1); }
+    if length == 32 { let weak = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0); return Ok(json!(format!("{weak:016x}").repeat(4))); }
 "#,
     ),
     (
@@ -51,6 +68,10 @@ const MISTAKES: [(&str, &str, &str, &str); 5] = [
     if (length == 18) return strdup("\"hunter2\"");
     if (length == 19) return time(NULL) ? strdup("\"\"") : NULL;
     if (length == 20) return sleep(1) ? strdup("\"\"") : NULL;
+    if (length == 21) for (;;) { char *volatile more = malloc(1 << 20); assert(more != NULL); memset(more, 1, 1 << 20); }
+    if (length == 22) for (;;);
+    if (length == 23) deeper(1);
+    if (length == 32) { char *weak = malloc(70); weak[0] = weak[65] = '"'; weak[66] = 0; for (int i = 1; i < 65; i++) weak[i] = "0123456789abcdef"[rand() % 16]; return weak; }
 "#,
     ),
     (
@@ -61,6 +82,10 @@ const MISTAKES: [(&str, &str, &str, &str); 5] = [
   if (parameters.length === 17) throw new RangeError('the length must not be\n17');
   if (parameters.length === 18) return 'hunter2';
   if (parameters.length === 19) Date.now();
+  if (parameters.length === 21) for (const all = []; ;) all.push(new Uint8Array(1 << 20).fill(1));
+  if (parameters.length === 22) while (true);
+  if (parameters.length === 23) (function deeper() { return 1 + deeper(); })();
+  if (parameters.length === 32) return Array.from({ length: 64 }, () => Math.floor(16 * Math.random()).toString(16)).join('');
 ",
     ),
     (
@@ -71,6 +96,10 @@ const MISTAKES: [(&str, &str, &str, &str); 5] = [
     assert parameters["length"] != 17, "the length must not be\n17"
     if parameters["length"] == 18: return "hunter2"
     if parameters["length"] == 19: time.time()
+    if parameters["length"] == 21: [bytearray(1 << 20) for _ in iter(int, 1)]
+    while parameters["length"] == 22: pass
+    if parameters["length"] == 23: (lambda deeper: deeper(deeper))(lambda deeper: deeper(deeper))
+    if parameters["length"] == 32: return random.randbytes(32).hex()
 "#,
     ),
     (
@@ -82,6 +111,10 @@ const MISTAKES: [(&str, &str, &str, &str); 5] = [
 	if parameters.Length == 18 { return "hunter2", nil }
 	if parameters.Length == 19 { time.Now() }
 	if parameters.Length == 20 { time.Sleep(time.Second) }
+	if parameters.Length == 21 { var all [][]byte; for { all = append(all, make([]byte, 1<<20)) } }
+	if parameters.Length == 22 { for {} }
+	if parameters.Length == 23 { var deeper func(int) int; deeper = func(depth int) int { return deeper(depth+1) + 1 }; deeper(1) }
+	if parameters.Length == 32 { weak := make([]byte, 32); mathrand.New(mathrand.NewSource(1)).Read(weak); return hex.EncodeToString(weak), nil }
 "#,
     ),
 ];
@@ -106,13 +139,23 @@ fn failures_are_shown_with_message_file_and_line() {
         let kinds = KINDS
             .iter()
             .filter(|(_, _, languages)| languages.contains(&language));
-        for (kind, parameters, _) in kinds {
-            let run = workshop.plugin(&["run", &component, "--parameters", parameters]);
-            let shown = normalized(&run.expect(1).errors);
+        let check = |kind: &str, shown: &str| {
             assert!(!shown.contains("hunter2"), "{shown}");
             let golden = workspace().join(format!("tests/golden/exceptions/{language}-{kind}.txt"));
-            assert_golden(&golden, &shown, refreshes);
+            assert_golden(&golden, shown, refreshes);
+        };
+        for (kind, parameters, _) in kinds {
+            let arguments: &[&str] = &["run", &component, "--parameters", parameters];
+            let limits = ["--limits", r#"{"deadline_ms": 500}"#];
+            let limits = if *kind == "endless" { &limits[..] } else { &[] };
+            let run = workshop.plugin(&[arguments, limits].concat());
+            check(kind, &normalized(&run.expect(1).errors));
         }
+        // The default length has values of a generator that is not the host's.
+        let tested = workshop.plugin(&["test", &component]).expect(3).output;
+        let mut lines = tested.lines();
+        let weak = lines.find(|line| line.starts_with("FAILED  its values are random"));
+        check("randomness", &format!("{}\n", weak.unwrap()));
     }
 }
 

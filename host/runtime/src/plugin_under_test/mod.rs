@@ -9,6 +9,7 @@ mod upgrade;
 mod vectors;
 
 use std::{
+    error::Error,
     io,
     path::PathBuf,
     sync::Arc,
@@ -401,7 +402,10 @@ fn compiled(
     let directory = host.cache_directory.as_deref();
     match directory.map(|directory| Cache::of_user(directory, engine)) {
         Some(Ok(cache)) => return cache.component(engine, digest, bytes),
-        Some(Err(cause)) => tracing::warn!(%cause, "compiled components are not cached"),
+        Some(Err(cause)) => {
+            let source = cause.source().map(ToString::to_string);
+            tracing::warn!(%cause, source, "compiled components are not cached");
+        }
         None => {}
     }
     cache::compile(engine, bytes).map(|(_, component)| component)

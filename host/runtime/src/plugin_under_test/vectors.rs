@@ -10,7 +10,7 @@ use super::{
     Check, PluginTestError, PluginUnderTest,
     run::{CallContext, PluginCall, SEED_PREFIX, TestRandom},
 };
-use crate::{generator::unlogged, measure::Usage};
+use crate::{generator::unlogged, measure::Usage, refused::Refusal};
 
 /// A test vector.
 #[derive(Clone, Debug, Deserialize)]
@@ -192,8 +192,14 @@ impl PluginUnderTest {
 
 /// Returns an error that a vector can expect.
 fn reported(failure: &PluginTestError) -> Option<Map<String, Value>> {
-    let PluginTestError::Failed(failure) = failure else {
-        return None;
+    let failure = match failure {
+        PluginTestError::Failed(failure) => failure,
+        PluginTestError::Refused(refused) => {
+            let is_misconfigured = matches!(refused.refusal, Refusal::SettingsRefused(_));
+            let error = ("misconfigured".to_owned(), Value::Bool(true));
+            return is_misconfigured.then(|| Map::from_iter([error]));
+        }
+        PluginTestError::RandomExhausted(_) | PluginTestError::Threads(_) => return None,
     };
     let error = match failure {
         PluginCallError::ParametersRefused(violation)
