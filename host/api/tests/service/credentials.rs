@@ -269,7 +269,7 @@ async fn declared_certificates_in_generated_values_are_recorded() {
         let parameters = json!({"declared_certificate": certificate});
         json!({"name": "/w", "type": "wireguard", "mode": "overwrite", "parameters": parameters})
     };
-    let all_types = format!("/api/v1/certificates?all_types=true");
+    let all_types = "/api/v1/certificates?all_types=true";
     for (certificate, status, listed) in [
         (json!(MALFORMED_CERTIFICATE), 500, 0),
         (json!("a certificate"), 200, 1),
@@ -278,7 +278,7 @@ async fn declared_certificates_in_generated_values_are_recorded() {
         (json!(7), 200, 1),
     ] {
         check(&service, "POST", DATA, generate(certificate), status).await;
-        let all = service.get(&all_types).await.json();
+        let all = service.get(all_types).await.json();
         let all = all["certificates"].as_array().unwrap();
         assert_eq!(all.len(), listed);
         for one in all {
