@@ -95,20 +95,15 @@ pub(crate) async fn assemble(
     let encryption_keys = encryption_keys(&database, key_ring);
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
-    let certificate_settings = config.certificates.settings()?;
+    let settings = config.certificates.settings()?;
+    let store = version_store(&database, &encryption_keys, clock, identifiers, settings);
     let credentials = Credentials::new(CredentialPorts {
         authorization: authorization.clone(),
-        store: version_store(
-            &database,
-            &encryption_keys,
-            clock,
-            identifiers,
-            certificate_settings,
-        ),
+        store,
         reads: Arc::new(database.credentials()),
         generators: Arc::clone(&plugins) as _,
         certificates: Arc::new(X509Certificates),
-        certificate_settings,
+        certificate_settings: settings,
     });
     let server_mode = config.management.server_mode()?;
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {

@@ -1,7 +1,7 @@
 //! A CA for tests of plugins whose values a CA signs: for `keywright plugin …`, and for the entropy test of a server.
 //!
 //! It exists only in memory. Its private key is derived from a public constant, so that a test has the same result in each run.
-//! Nobody may trust it.
+//! Never trust it.
 
 use std::sync::Arc;
 

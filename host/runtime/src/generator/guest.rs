@@ -103,15 +103,12 @@ impl GeneratorGuest {
         // Parsed parameters take much more memory than their text, so parameters that are too large are not parsed.
         let is_counted = |byte: &u8| !byte.is_ascii_whitespace();
         let bytes = |text: &str| text.bytes().filter(is_counted).count();
-        let texts = parameters.iter();
-        self.check_input_bytes(
-            NORMALIZE,
-            texts.map(|(name, json)| bytes(name) + bytes(json)).sum(),
-        )?;
-        let schema = &self.description.parameters_schema;
-        schema
-            .requested(parameters)
-            .map_err(PluginCallError::ParametersRefused)
+        let sizes = parameters
+            .iter()
+            .map(|(name, json)| bytes(name) + bytes(json));
+        self.check_input_bytes(NORMALIZE, sizes.sum())?;
+        let requested = self.description.parameters_schema.requested(parameters);
+        requested.map_err(PluginCallError::ParametersRefused)
     }
 
     /// Returns the read-only parameters among these.
@@ -136,10 +133,8 @@ impl GeneratorGuest {
         self.check_input(NORMALIZE, json)?;
         let given = keywright_json::read(json)
             .map_err(|cause| self.plugin.malformed(NORMALIZE, &not_json(cause)))?;
-        let schema = &self.description.parameters_schema;
-        schema
-            .complete(given)
-            .map_err(PluginCallError::ParametersRefused)
+        let completed = self.description.parameters_schema.complete(given);
+        completed.map_err(PluginCallError::ParametersRefused)
     }
 
     /// Calls the guest's normalizer with the JSON of parameters. It must not add read-only parameters to the given ones, because
@@ -223,8 +218,7 @@ impl GeneratorGuest {
     pub(crate) fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginCallError> {
         self.check_input(ACCEPT, value.expose())?;
         let json = self.known_fields(value)?;
-        let schema = &self.description.value_schema;
-        match schema.broken_rule(json.value()) {
+        match self.description.value_schema.broken_rule(json.value()) {
             Some(broken) => Err(PluginCallError::ValueRefused(broken.violation)),
             None => Ok(json.to_secret()),
         }
@@ -234,8 +228,7 @@ impl GeneratorGuest {
     fn known_fields(&self, value: &Secret) -> Result<SensitiveJson, PluginCallError> {
         let json = SensitiveJson::parse(value)
             .map_err(|_| PluginCallError::ValueRefused(violation(None, "must be JSON")))?;
-        let schema = &self.description.value_schema;
-        match schema.unknown_field(json.value()) {
+        match self.description.value_schema.unknown_field(json.value()) {
             Some(field) => Err(PluginCallError::ValueFieldUnknown(for_caller(field))),
             None => Ok(json),
         }
