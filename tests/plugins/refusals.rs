@@ -205,10 +205,7 @@ fn limits_out_of_range_are_rejected() {
         let options = Options::default().generator("plain", &section(&component("plain"), &more));
         assert_refused(
             &options,
-            &[
-                "the plugin plain",
-                &format!("its limit {limit} must be from"),
-            ],
+            &[&format!("generators.plain.limits.{limit}: must be from")],
         );
     }
 }
@@ -224,7 +221,7 @@ fn sandbox_settings_out_of_range_are_rejected() {
         let options = Options::default()
             .without_plugins()
             .environment(&variable, &value.to_string());
-        let reported = format!("the sandbox setting {setting} must be from 1 to {max}");
+        let reported = format!("plugins.{setting}: must be from 1 to {max}, not {value}");
         assert_refused(&options, &[&reported]);
     }
 }
