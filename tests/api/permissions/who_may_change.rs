@@ -119,7 +119,7 @@ async fn a_hidden_permission_looks_like_an_absent_one() {
 }
 
 #[tokio::test]
-async fn no_caller_adds_changes_or_deletes_its_own_permission() {
+async fn no_caller_may_add_change_or_delete_its_own_permissions() {
     let server = Server::reused().await;
     let user = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b11";
     for caller in [
