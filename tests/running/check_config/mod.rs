@@ -327,7 +327,7 @@ fn an_environment_variable_without_a_setting_is_named() {
 }
 
 #[tokio::test]
-async fn components_in_the_plugin_cache_are_not_compiled() {
+async fn cached_components_are_not_compiled_again() {
     // Another server has compiled the plugins under the same key.
     drop(Server::start().await);
     let layout = Layout::new();
