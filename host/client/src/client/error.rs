@@ -3,7 +3,7 @@
 use keywright_json::JsonError;
 use serde::Deserialize;
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -47,7 +47,7 @@ pub use settings::{Arguments, Settings};
 
 use crate::Error;
 
-/// Why settings are refused.
+/// The reason why settings are refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {

@@ -12,7 +12,7 @@ use crate::transfer::entry::{Entry, EntryError};
 /// A receiver of entries. It can stop the reading.
 pub(crate) type EntryReceiver<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>) -> ControlFlow<()>;
 
-/// Why a file can't be read.
+/// The reason why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     /// An I/O error occurred.
