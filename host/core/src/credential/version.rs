@@ -50,7 +50,7 @@ impl VersionAttributes {
 pub struct Lifetime {
     /// The time from which it must not be used; `None` if it does not expire.
     pub expires_at: Option<DateTime<Utc>>,
-    /// The time from which it should be replaced, not after its expiry; `None` if that is only its expiry.
+    /// The time from which it should be replaced, not after its expiry; `None` if it need not be replaced before.
     pub rotate_at: Option<DateTime<Utc>>,
 }
 
