@@ -66,8 +66,8 @@ pub struct LimitUsed {
 }
 
 impl PluginUnderTest {
-    /// Tests a generator with the first of the examples in its parameters schema, or a resolver with an empty document; and either
-    /// with these vectors.
+    /// Tests a generator with the first of the examples in its parameters schema, or a resolver with an empty document. Also runs
+    /// these vectors.
     ///
     /// # Errors
     /// If a server would refuse it for a reason other than its randomness.
