@@ -53,7 +53,7 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
         .merge(environment()))
 }
 
-/// The environment variables that override settings.
+/// Returns the environment variables that override settings.
 fn environment() -> Env {
     let is_ours = |name: &UncasedStr| {
         let is_clients = name
