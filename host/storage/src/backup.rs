@@ -38,7 +38,7 @@ pub struct BackedUp {
     pub bytes: u64,
 }
 
-/// Why a backup failed. Except after [`BackupError::NotSynchronised`], no copy exists.
+/// The reason why a backup failed. Except after [`BackupError::NotSynchronised`], no copy exists.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The copy is damaged or incomplete.
