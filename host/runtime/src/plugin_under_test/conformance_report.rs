@@ -45,7 +45,7 @@ impl ConformanceReport {
 /// One check.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// The expected behaviour.
+    /// The expected behavior.
     pub claim: String,
     /// The deviation, if the check failed.
     pub fault: Option<String>,

@@ -1,4 +1,4 @@
-//! The calls of a history, and the behaviour of a single server that processes one request after the other.
+//! The calls of a history, and the behavior of a single server that processes one request after the other.
 
 use std::{collections::HashSet, time::Duration};
 
