@@ -317,28 +317,6 @@ async fn without_write_acl_a_path_discloses_no_permissions() {
     }
 }
 
-#[tokio::test]
-async fn adding_an_existing_permission_is_409_but_an_own_one_is_400() {
-    let server = Server::reused().await;
-    let writer = client_with(&server, "/*", &["write_acl"]).await;
-    for (path, body) in [
-        (PERMISSIONS, permission("/*", writer.actor(), &["read"])),
-        (
-            BY_CREDENTIAL,
-            on_credential("/*", writer.actor(), &["write_acl"]),
-        ),
-    ] {
-        writer.post(path, body).await.expect(400);
-    }
-    server.grant("/a", "other", &["read"]).await;
-    for (path, body) in [
-        (PERMISSIONS, permission("/a", "other", &["read"])),
-        (BY_CREDENTIAL, on_credential("/a", "other", &["read"])),
-    ] {
-        writer.post(path, body).await.expect(409);
-    }
-}
-
 // Permissions are stored even if they are not enforced.
 
 #[tokio::test]
