@@ -10,7 +10,7 @@ use std::{
 use aws_lc_rs::rand;
 use chrono::{DateTime, Utc};
 use keywright_core::{credential::Parameters, ports::Generator};
-use keywright_plugin_support::{Generator, HostRandom};
+use keywright_plugin_support::{Generator as _, HostRandom};
 use keywright_runtime::SystemRandom;
 use serde_json::Map;
 
