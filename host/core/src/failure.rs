@@ -104,6 +104,8 @@ pub enum Failure {
         "the plugin generated more than {limit} below this path, the limit of one request; send separate requests for longer paths"
     )]
     TooManyGenerated { limit: &'static str },
+    #[error("the credential has more than {limit}, the limit of a list")]
+    TooManyPermissions { limit: &'static str },
     #[error(
         "the certificate authority and the authorities below it have signed more than {limit}, the limit of one request"
     )]

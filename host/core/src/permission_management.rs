@@ -276,7 +276,8 @@ impl Permissions {
     /// the permissions on the name both in the requested and in the stored casing.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if there is no such credential, or the caller may not read its permissions.
+    /// [`Failure::NotFound`] if there is no such credential, or the caller may not read its permissions, and
+    /// [`Failure::TooManyPermissions`] beyond [`LISTED_PERMISSIONS_MAX`].
     pub async fn of_credential(
         &self,
         caller: &Caller,
@@ -291,7 +292,13 @@ impl Permissions {
         let stored = self.credentials.stored_name(name).await?;
         let name = stored.ok_or(Failure::NotFound)?;
         let path = PermissionPath::of_lookup(&name.lookup());
-        let permissions = self.repository.on_path(&path).await?;
+        let one_too_many = LISTED_PERMISSIONS_MAX + 1;
+        let permissions = self.repository.on_path(&path, one_too_many).await?;
+        if permissions.len() > LISTED_PERMISSIONS_MAX {
+            return Err(Failure::TooManyPermissions {
+                limit: "1,000 permissions",
+            });
+        }
         for permission in &permissions {
             permit.record_resource(permission.id);
         }
@@ -360,3 +367,6 @@ fn about_permissions(failure: Failure) -> Failure {
 
 /// The maximum number of grants in one request.
 pub const CREDENTIAL_GRANTS_MAX: usize = 100;
+
+/// The maximum number of permissions in a list. Each is one event in the audit trail.
+pub const LISTED_PERMISSIONS_MAX: usize = 1_000;

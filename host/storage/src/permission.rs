@@ -133,8 +133,15 @@ impl PermissionRepository for SqlPermissionRepository {
         Ok(self.pools.reader.decode_all(query).await?.pop())
     }
 
-    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryError> {
-        let query = statement(statements::ON_PATH).bind(path.as_str());
+    async fn on_path(
+        &self,
+        path: &PermissionPath,
+        count_max: usize,
+    ) -> Result<Vec<Permission>, RepositoryError> {
+        let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
+        let query = statement(statements::ON_PATH)
+            .bind(path.as_str())
+            .bind(count_max);
         self.pools.reader.decode_all(query).await
     }
 
@@ -320,7 +327,8 @@ pub(crate) mod statements {
 
     pub(crate) const BY_ID: &str = select_permission!("where p.id = $1");
 
-    pub(crate) const ON_PATH: &str = select_permission!("where p.path = $1 order by p.sequence");
+    pub(crate) const ON_PATH: &str =
+        select_permission!("where p.path = $1 order by p.sequence limit $2");
 
     pub(crate) const GRANT: &str = returning_permission!(
         "insert into permission (id, path, actor, operations) values ($1, $2, $3, $4)

@@ -1,9 +1,7 @@
 //! Recovers the parameters of a stored certificate.
 
 use der::Decode;
-use keywright_plugin_support::{
-    Failure, Fields, Recovered, Violation, canonical, no_settings, to_json,
-};
+use keywright_plugin_support::{Failure, Fields, Recovered, Violation, canonical, to_json};
 use x509_cert::{
     certificate::{CertificateInner, Raw, TbsCertificateInner},
     ext::pkix::{self, BasicConstraints},
@@ -32,13 +30,7 @@ use crate::{
 /// - [`Failure::InvalidValue`] if the certificate is missing or malformed, its kind of key can't be generated, or a part of it
 ///   would be lost.
 /// - [`Failure::Other`] if the stored value or parameters are malformed.
-/// - [`Failure::Misconfigured`] if there is any setting.
-pub fn recover(
-    parameters: Option<String>,
-    value: &str,
-    settings: &str,
-) -> Result<Recovered, Failure> {
-    no_settings(settings)?;
+pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
     if let Some(parameters) = parameters {
         let stored: Parameters = canonical(&parameters)?;
         let is_complete = stored

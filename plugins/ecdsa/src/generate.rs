@@ -1,8 +1,6 @@
 //! The plugin's functions, independent of WIT.
 
-use keywright_plugin_support::{
-    Failure, Fields, KeyFormat, KeyPair, Violation, canonical, no_settings, to_json,
-};
+use keywright_plugin_support::{Failure, Fields, Generator, KeyFormat, KeyPair, Violation};
 use p256::elliptic_curve::Generate;
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
@@ -12,45 +10,53 @@ use crate::curve::Curve;
 
 /// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Parameters {
+pub struct Parameters {
     pub(crate) curve: Curve,
     pub(crate) format: KeyFormat,
     /// The comment of a key in SSH format, or empty.
     pub(crate) ssh_comment: String,
 }
 
-/// Converts parameters to their canonical form, in which every parameter is present.
-pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    to_json(&parameters)
-}
-
-/// Generates a key pair from canonical parameters and returns it as JSON: in SSH format (RFC 5656), or as PKCS#8 with a private
-/// key of RFC 5915.
+/// Generates key pairs in SSH format (RFC 5656), or as PKCS#8 with a private key of RFC 5915.
 ///
 /// Random private keys outside the order of the curve's group are discarded, so that all keys are equally likely (FIPS 186-5,
 /// appendix A.2.2).
-pub fn generate(
-    parameters: &str,
-    settings: &str,
-    random: &mut impl CryptoRng,
-) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let Parameters {
-        curve,
-        format,
-        ssh_comment,
-    } = canonical(parameters)?;
-    let key_pair = match format {
-        KeyFormat::Ssh => {
-            let keys = EcdsaKeypair::random(random, curve.for_ssh())
-                .map_err(|error| Failure::Other(format!("could not generate a key: {error}")))?;
-            KeyPair::for_ssh(keys.into(), ssh_comment)?
+pub struct Ecdsa;
+
+impl Generator for Ecdsa {
+    type Parameters = Parameters;
+    type Value = KeyPair;
+
+    fn take(fields: &mut Fields) -> Result<Parameters, Violation> {
+        let curve = Curve::take(fields)?;
+        let (format, ssh_comment) = KeyFormat::take(fields)?;
+        Ok(Parameters {
+            curve,
+            format,
+            ssh_comment,
+        })
+    }
+
+    fn make(parameters: Parameters, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
+        let Parameters {
+            curve,
+            format,
+            ssh_comment,
+        } = parameters;
+        match format {
+            KeyFormat::Ssh => {
+                let keys = EcdsaKeypair::random(random, curve.for_ssh()).map_err(|error| {
+                    Failure::Other(format!("could not generate a key: {error}"))
+                })?;
+                KeyPair::for_ssh(keys.into(), ssh_comment)
+            }
+            KeyFormat::Pkcs8 => pkcs8(curve, random),
         }
-        KeyFormat::Pkcs8 => pkcs8(curve, random)?,
-    };
-    to_json(&key_pair)
+    }
+
+    fn check(value: &str, _random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
+        KeyPair::check(value)
+    }
 }
 
 fn pkcs8(curve: Curve, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
@@ -70,18 +76,6 @@ fn pkcs8(curve: Curve, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> 
     }
 }
 
-fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut fields = Fields::parse(parameters)?;
-    let curve = Curve::take(&mut fields)?;
-    let (format, ssh_comment) = KeyFormat::take(&mut fields)?;
-    fields.finish()?;
-    Ok(Parameters {
-        curve,
-        format,
-        ssh_comment,
-    })
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use p256::pkcs8::{DecodePrivateKey, EncodePublicKey, LineEnding};
@@ -95,9 +89,9 @@ pub(crate) mod tests {
     pub(crate) const CURVES: [&str; 3] = ["p256", "p384", "p521"];
 
     pub(crate) fn generated(parameters: &Value, seed: u64) -> Value {
-        let parameters = normalize(&parameters.to_string(), "{}").unwrap();
+        let parameters = Ecdsa::normalize(&parameters.to_string(), "{}").unwrap();
         let random = &mut ChaCha12Rng::seed_from_u64(seed);
-        serde_json::from_str(&generate(&parameters, "{}", random).unwrap()).unwrap()
+        serde_json::from_str(&Ecdsa::generate(&parameters, "{}", random).unwrap()).unwrap()
     }
 
     fn matches(schema: &str, instance: &Value) -> bool {
@@ -120,8 +114,8 @@ pub(crate) mod tests {
                 r#"{"curve":"p384","format":"pkcs8","ssh_comment":""}"#,
             ),
         ] {
-            assert_eq!(normalize(given, "{}").unwrap(), expected);
-            assert_eq!(normalize(expected, "{}").unwrap(), expected);
+            assert_eq!(Ecdsa::normalize(given, "{}").unwrap(), expected);
+            assert_eq!(Ecdsa::normalize(expected, "{}").unwrap(), expected);
             let canonical = serde_json::from_str(expected).unwrap();
             assert!(matches(PARAMETERS_SCHEMA, &canonical));
         }
@@ -131,7 +125,8 @@ pub(crate) mod tests {
     fn unknown_curve_is_reported() {
         for curve in [json!("secp256k1"), json!("P-256"), json!(256)] {
             let parameters = json!({"curve": curve}).to_string();
-            let Err(Failure::InvalidParameters(violation)) = normalize(&parameters, "{}") else {
+            let Err(Failure::InvalidParameters(violation)) = Ecdsa::normalize(&parameters, "{}")
+            else {
                 panic!("{curve} was accepted")
             };
             assert_eq!(violation.field.as_deref(), Some("curve"));
@@ -192,28 +187,6 @@ pub(crate) mod tests {
                 assert_eq!(generated(&parameters, 1), generated(&parameters, 1));
                 assert_ne!(generated(&parameters, 1), generated(&parameters, 2));
             }
-        }
-    }
-
-    #[test]
-    fn generate_rejects_parameters_that_are_not_canonical() {
-        for parameters in ["{}", r#"{"format":"ssh","ssh_comment":""}"#] {
-            let failure = generate(parameters, "{}", &mut ChaCha12Rng::seed_from_u64(1));
-            assert!(matches!(failure, Err(Failure::Other(_))), "{parameters}");
-        }
-    }
-
-    #[test]
-    fn every_function_rejects_settings() {
-        let settings = r#"{"curve":"p384"}"#;
-        let random = &mut ChaCha12Rng::seed_from_u64(1);
-        let parameters = r#"{"curve":"p256","format":"ssh","ssh_comment":""}"#;
-        for result in [
-            normalize("{}", settings),
-            generate(parameters, settings, random),
-            KeyPair::accept(r#"{"public_key":"x"}"#, settings),
-        ] {
-            assert!(matches!(result, Err(Failure::Misconfigured(text)) if text.contains("curve")));
         }
     }
 }

@@ -1,9 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use ed25519_dalek::{SigningKey, pkcs8::KeypairBytes};
-use keywright_plugin_support::{
-    Failure, Fields, KeyFormat, KeyPair, Violation, canonical, no_settings, to_json,
-};
+use keywright_plugin_support::{Failure, Fields, Generator, KeyFormat, KeyPair, Violation};
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 use ssh_key::{
@@ -13,59 +11,51 @@ use ssh_key::{
 
 /// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Parameters {
+pub struct Parameters {
     pub(crate) format: KeyFormat,
     /// The comment of a key in SSH format, or empty.
     pub(crate) ssh_comment: String,
 }
 
-/// Converts parameters to their canonical form, in which every parameter is present.
-pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    to_json(&parameters)
-}
+/// Generates key pairs in SSH format (RFC 8709), or as PKCS#8 version 1 (RFC 8410), because many programs do not support version
+/// 2, which includes the public key.
+pub struct Ed25519;
 
-/// Generates a key pair from canonical parameters and returns it as JSON: in SSH format (RFC 8709), or as PKCS#8 version 1
-/// (RFC 8410), because many programs do not support version 2, which includes the public key.
-pub fn generate(
-    parameters: &str,
-    settings: &str,
-    random: &mut impl CryptoRng,
-) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let Parameters {
-        format,
-        ssh_comment,
-    } = canonical(parameters)?;
-    let key = SigningKey::generate(random);
-    let key_pair = match format {
-        KeyFormat::Ssh => {
-            let keys = Ed25519Keypair {
-                public: Ed25519PublicKey(key.verifying_key().to_bytes()),
-                private: Ed25519PrivateKey::from_bytes(key.as_bytes()),
-            };
-            KeyPair::for_ssh(keys.into(), ssh_comment)?
-        }
-        KeyFormat::Pkcs8 => {
-            let private_key = KeypairBytes {
-                secret_key: key.to_bytes(),
-                public_key: None,
-            };
-            KeyPair::as_pkcs8(&private_key, &key.verifying_key())?
-        }
-    };
-    to_json(&key_pair)
-}
+impl Generator for Ed25519 {
+    type Parameters = Parameters;
+    type Value = KeyPair;
 
-fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut fields = Fields::parse(parameters)?;
-    let (format, ssh_comment) = KeyFormat::take(&mut fields)?;
-    fields.finish()?;
-    Ok(Parameters {
-        format,
-        ssh_comment,
-    })
+    fn take(fields: &mut Fields) -> Result<Parameters, Violation> {
+        let (format, ssh_comment) = KeyFormat::take(fields)?;
+        Ok(Parameters {
+            format,
+            ssh_comment,
+        })
+    }
+
+    fn make(parameters: Parameters, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
+        let key = SigningKey::generate(random);
+        match parameters.format {
+            KeyFormat::Ssh => {
+                let keys = Ed25519Keypair {
+                    public: Ed25519PublicKey(key.verifying_key().to_bytes()),
+                    private: Ed25519PrivateKey::from_bytes(key.as_bytes()),
+                };
+                KeyPair::for_ssh(keys.into(), parameters.ssh_comment)
+            }
+            KeyFormat::Pkcs8 => {
+                let private_key = KeypairBytes {
+                    secret_key: key.to_bytes(),
+                    public_key: None,
+                };
+                KeyPair::as_pkcs8(&private_key, &key.verifying_key())
+            }
+        }
+    }
+
+    fn check(value: &str, _random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
+        KeyPair::check(value)
+    }
 }
 
 #[cfg(test)]
@@ -82,9 +72,9 @@ pub(crate) mod tests {
     use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
 
     pub(crate) fn generated(parameters: &Value, seed: u64) -> Value {
-        let parameters = normalize(&parameters.to_string(), "{}").unwrap();
+        let parameters = Ed25519::normalize(&parameters.to_string(), "{}").unwrap();
         let random = &mut ChaCha12Rng::seed_from_u64(seed);
-        serde_json::from_str(&generate(&parameters, "{}", random).unwrap()).unwrap()
+        serde_json::from_str(&Ed25519::generate(&parameters, "{}", random).unwrap()).unwrap()
     }
 
     fn matches(schema: &str, instance: &Value) -> bool {
@@ -107,8 +97,8 @@ pub(crate) mod tests {
                 r#"{"format":"pkcs8","ssh_comment":""}"#,
             ),
         ] {
-            assert_eq!(normalize(given, "{}").unwrap(), expected);
-            assert_eq!(normalize(expected, "{}").unwrap(), expected);
+            assert_eq!(Ed25519::normalize(given, "{}").unwrap(), expected);
+            assert_eq!(Ed25519::normalize(expected, "{}").unwrap(), expected);
             let canonical = serde_json::from_str(expected).unwrap();
             assert!(matches(PARAMETERS_SCHEMA, &canonical));
         }
@@ -153,27 +143,6 @@ pub(crate) mod tests {
         for parameters in [json!({}), json!({"format": "pkcs8"})] {
             assert_eq!(generated(&parameters, 1), generated(&parameters, 1));
             assert_ne!(generated(&parameters, 1), generated(&parameters, 2));
-        }
-    }
-
-    #[test]
-    fn generate_rejects_parameters_that_are_not_canonical() {
-        for parameters in ["{}", r#"{"format":"pem","ssh_comment":""}"#] {
-            let failure = generate(parameters, "{}", &mut ChaCha12Rng::seed_from_u64(1));
-            assert!(matches!(failure, Err(Failure::Other(_))), "{parameters}");
-        }
-    }
-
-    #[test]
-    fn every_function_rejects_settings() {
-        let settings = r#"{"format":"ssh"}"#;
-        let random = &mut ChaCha12Rng::seed_from_u64(1);
-        for result in [
-            normalize("{}", settings),
-            generate(r#"{"format":"ssh","ssh_comment":""}"#, settings, random),
-            KeyPair::accept(r#"{"public_key":"x"}"#, settings),
-        ] {
-            assert!(matches!(result, Err(Failure::Misconfigured(text)) if text.contains("format")));
         }
     }
 }

@@ -17,13 +17,11 @@ pub const ENTROPY_BITS_MIN: u32 = 256;
 
 #[cfg(target_arch = "wasm32")]
 keywright_plugin_support::generator_component! {
+    generator: generate::Ed25519,
     credential_type: "ed25519",
     summary: "Ed25519 key pairs, in SSH format or as PKCS#8",
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,
-    generate: generate::generate,
-    normalize: generate::normalize,
-    accept: (|value: &str, settings: &str, _: &mut _| keywright_plugin_support::KeyPair::accept(value, settings)),
     recover: recover::recover,
 }

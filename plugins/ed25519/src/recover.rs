@@ -9,12 +9,8 @@ use crate::generate::Parameters;
 /// Returns the stored parameters. Without stored parameters, reads them from the public key.
 ///
 /// If the public key is absent, malformed or not Ed25519, the result has default parameters and is incomplete.
-pub fn recover(
-    parameters: Option<String>,
-    value: &str,
-    settings: &str,
-) -> Result<Recovered, Failure> {
-    Recovered::of_key_pair(parameters, value, settings, parameters_of)
+pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
+    Recovered::of_key_pair(parameters, value, parameters_of)
 }
 
 fn parameters_of(public_key: &str) -> Option<Parameters> {
@@ -41,7 +37,7 @@ mod tests {
 
     fn recovered(public_key: &Value) -> (Value, bool) {
         let value = json!({"public_key": public_key}).to_string();
-        let recovered = recover(None, &value, "{}").unwrap();
+        let recovered = recover(None, &value).unwrap();
         let parameters = serde_json::from_str(&recovered.parameters).unwrap();
         (parameters, recovered.is_complete)
     }
@@ -49,7 +45,7 @@ mod tests {
     #[test]
     fn stored_parameters_are_returned_unchanged() {
         let stored = r#"{"format":"pkcs8","ssh_comment":""}"#.to_owned();
-        let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#, "{}").unwrap();
+        let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#).unwrap();
         let expected = Recovered {
             parameters: stored,
             is_complete: true,

@@ -1,14 +1,13 @@
 //! The plugin's functions, independent of WIT.
 
-use keywright_plugin_support::{Failure, Fields, Violation, canonical, no_settings, to_json};
+use keywright_plugin_support::{Failure, Fields, Generator, Violation, filled_text};
 use rand::seq::IndexedRandom;
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The canonical parameters of a passphrase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Parameters {
+pub struct Parameters {
     words: usize,
     /// The separator between words.
     separator: String,
@@ -18,70 +17,51 @@ struct Parameters {
     include_number: bool,
 }
 
-/// Converts parameters to their canonical form, in which every parameter is present.
-pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    to_json(&parameters)
-}
-
-/// Generates a passphrase from canonical parameters and returns it as a JSON string.
+/// Generates passphrases.
 ///
 /// All words are equally likely at every position: random numbers that do not divide evenly among the words are discarded. No word
 /// is a prefix of another, so different choices result in different passphrases, even without a separator.
-pub fn generate(
-    parameters: &str,
-    settings: &str,
-    random: &mut impl CryptoRng,
-) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let parameters: Parameters = canonical(parameters)?;
-    let list: Vec<&str> = WORDS.lines().collect();
-    let mut words: Vec<String> = (0..parameters.words)
-        .filter_map(|_| list.choose(random))
-        .map(|word| {
-            if parameters.capitalize {
-                capitalized(word)
-            } else {
-                (*word).to_owned()
-            }
+pub struct Passphrase;
+
+impl Generator for Passphrase {
+    type Parameters = Parameters;
+    type Value = String;
+
+    fn take(fields: &mut Fields) -> Result<Parameters, Violation> {
+        Ok(Parameters {
+            words: words(fields)?,
+            separator: separator(fields)?,
+            capitalize: fields.take_flag("capitalize")?,
+            include_number: fields.take_flag("include_number")?,
         })
-        .collect();
-    if parameters.include_number {
-        let indexes: Vec<usize> = (0..words.len()).collect();
-        let index = indexes.choose(random).copied();
-        let word = index.and_then(|index| words.get_mut(index));
-        if let (Some(word), Some(digit)) = (word, DIGITS.choose(random)) {
-            word.push(char::from(*digit));
+    }
+
+    fn make(parameters: Parameters, random: &mut impl CryptoRng) -> Result<String, Failure> {
+        let list: Vec<&str> = WORDS.lines().collect();
+        let mut words: Vec<String> = (0..parameters.words)
+            .filter_map(|_| list.choose(random))
+            .map(|word| {
+                if parameters.capitalize {
+                    capitalized(word)
+                } else {
+                    (*word).to_owned()
+                }
+            })
+            .collect();
+        if parameters.include_number {
+            let indexes: Vec<usize> = (0..words.len()).collect();
+            let index = indexes.choose(random).copied();
+            let word = index.and_then(|index| words.get_mut(index));
+            if let (Some(word), Some(digit)) = (word, DIGITS.choose(random)) {
+                word.push(char::from(*digit));
+            }
         }
+        Ok(words.join(&parameters.separator))
     }
-    to_json(&words.join(&parameters.separator))
-}
 
-/// Checks a passphrase that a caller sets: any string except the empty one.
-pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    match serde_json::from_str(value) {
-        Ok(Value::String(passphrase)) if !passphrase.is_empty() => to_json(&passphrase),
-        Ok(Value::String(_)) => Err(Failure::InvalidValue(Violation::of_whole(
-            "must not be empty",
-        ))),
-        _ => Err(Failure::InvalidValue(Violation::of_whole(
-            "must be a string",
-        ))),
+    fn check(value: &str, _random: &mut impl CryptoRng) -> Result<String, Failure> {
+        filled_text(value)
     }
-}
-
-fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut fields = Fields::parse(parameters)?;
-    let parameters = Parameters {
-        words: words(&mut fields)?,
-        separator: separator(&mut fields)?,
-        capitalize: fields.take_flag("capitalize")?,
-        include_number: fields.take_flag("include_number")?,
-    };
-    fields.finish()?;
-    Ok(parameters)
 }
 
 fn words(fields: &mut Fields) -> Result<usize, Violation> {
@@ -130,7 +110,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     use rand::{SeedableRng, rngs::ChaCha12Rng};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::{ENTROPY_BITS_MIN, PARAMETERS_SCHEMA, VALUE_SCHEMA};
@@ -146,8 +126,8 @@ mod tests {
     }
 
     fn generated(parameters: &Value, random: &mut ChaCha12Rng) -> String {
-        let parameters = normalize(&parameters.to_string(), "{}").unwrap();
-        let passphrase = generate(&parameters, "{}", random).unwrap();
+        let parameters = Passphrase::normalize(&parameters.to_string(), "{}").unwrap();
+        let passphrase = Passphrase::generate(&parameters, "{}", random).unwrap();
         assert!(matches(VALUE_SCHEMA, &passphrase));
         serde_json::from_str(&passphrase).unwrap()
     }
@@ -157,7 +137,7 @@ mod tests {
     }
 
     fn refused(parameters: &Value) -> Option<String> {
-        match normalize(&parameters.to_string(), "{}") {
+        match Passphrase::normalize(&parameters.to_string(), "{}") {
             Err(Failure::InvalidParameters(violation)) => violation.field,
             other => panic!("{parameters}: {other:?}"),
         }
@@ -193,9 +173,12 @@ mod tests {
                 DEFAULTS.replace("capitalize\":false", "capitalize\":true"),
             ),
         ] {
-            let normalized = normalize(given, "{}").unwrap();
+            let normalized = Passphrase::normalize(given, "{}").unwrap();
             assert_eq!(normalized, expected);
-            assert_eq!(normalize(&normalized, "{}").unwrap(), normalized);
+            assert_eq!(
+                Passphrase::normalize(&normalized, "{}").unwrap(),
+                normalized
+            );
             assert!(matches(PARAMETERS_SCHEMA, &normalized));
         }
     }
@@ -215,7 +198,7 @@ mod tests {
             json!({"words": 40}),
             json!({"separator": "12345678"}),
         ] {
-            normalize(&fitting.to_string(), "{}").unwrap();
+            Passphrase::normalize(&fitting.to_string(), "{}").unwrap();
         }
     }
 
@@ -276,37 +259,6 @@ mod tests {
                     "{letter} {count}"
                 );
             }
-        }
-    }
-
-    #[test]
-    fn generate_rejects_parameters_that_are_not_canonical() {
-        for parameters in ["{}", &DEFAULTS.replace('6', "\"6\"")] {
-            let failure = generate(parameters, "{}", &mut random());
-            assert!(matches!(failure, Err(Failure::Other(_))), "{parameters}");
-        }
-    }
-
-    #[test]
-    fn any_string_except_the_empty_one_is_accepted() {
-        assert_eq!(accept(r#""of mine""#, "{}").unwrap(), r#""of mine""#);
-        for value in [r#""""#, "3", "null", "{}"] {
-            assert!(
-                matches!(accept(value, "{}"), Err(Failure::InvalidValue(_))),
-                "{value}"
-            );
-        }
-    }
-
-    #[test]
-    fn every_function_rejects_settings() {
-        let settings = r#"{"words":5}"#;
-        for result in [
-            normalize("{}", settings),
-            generate(DEFAULTS, settings, &mut random()),
-            accept("\"x\"", settings),
-        ] {
-            assert!(matches!(result, Err(Failure::Misconfigured(text)) if text.contains("words")));
         }
     }
 }

@@ -22,12 +22,10 @@ pub const ENTROPY_BITS_MIN: u32 = 77;
 
 #[cfg(target_arch = "wasm32")]
 keywright_plugin_support::generator_component! {
+    generator: generate::Passphrase,
     credential_type: "passphrase",
     summary: "Random words from a list",
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,
-    generate: generate::generate,
-    normalize: generate::normalize,
-    accept: (|value: &str, settings: &str, _: &mut _| generate::accept(value, settings)),
 }

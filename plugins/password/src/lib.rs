@@ -18,12 +18,10 @@ pub const ENTROPY_BITS_MIN: u32 = 160;
 
 #[cfg(target_arch = "wasm32")]
 keywright_plugin_support::generator_component! {
+    generator: generate::Password,
     credential_type: "password",
     summary: "Random passwords",
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,
-    generate: generate::generate,
-    normalize: generate::normalize,
-    accept: (|value: &str, settings: &str, _: &mut _| generate::accept(value, settings)),
 }

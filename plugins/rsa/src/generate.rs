@@ -1,8 +1,6 @@
 //! The plugin's functions, independent of WIT.
 
-use keywright_plugin_support::{
-    Failure, Fields, KeyLength, Violation, canonical, no_settings, to_json,
-};
+use keywright_plugin_support::{Failure, Fields, Generator, KeyLength, Violation};
 use rand_core::CryptoRng;
 use rsa::{
     RsaPrivateKey,
@@ -13,63 +11,52 @@ use serde::{Deserialize, Serialize};
 
 /// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Parameters {
+pub struct Parameters {
     pub(crate) key_length: KeyLength,
 }
 
-/// Converts parameters to their canonical form, in which every parameter is present.
-pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    to_json(&parameters)
-}
-
-/// Generates a key pair from canonical parameters and returns it as JSON.
-///
-/// The public exponent is 65537.
-pub fn generate(
-    parameters: &str,
-    settings: &str,
-    random: &mut impl CryptoRng,
-) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let Parameters { key_length } = canonical(parameters)?;
-    let key = RsaPrivateKey::new(random, key_length.bits())
-        .map_err(|error| Failure::Other(format!("could not generate a key: {error}")))?;
-    let not_encoded = || Failure::Other("could not encode the key".to_owned());
-    let public_key = key
-        .to_public_key()
-        .to_public_key_pem(LineEnding::LF)
-        .map_err(|_| not_encoded())?;
-    let private_key = key
-        .to_pkcs1_pem(LineEnding::LF)
-        .map_err(|_| not_encoded())?;
-    to_json(&KeyPair {
-        public_key: Some(public_key),
-        private_key: Some(private_key.to_string()),
-    })
-}
-
-/// Checks a key pair that a caller sets. At least one of the keys is required; an empty key counts as absent.
-///
-/// The contents of the keys are not checked.
-pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let key_pair = parse_value(value).map_err(Failure::InvalidValue)?;
-    to_json(&key_pair)
-}
-
+/// A key pair, PEM.
 #[derive(Serialize)]
-struct KeyPair {
+pub struct KeyPair {
     public_key: Option<String>,
     private_key: Option<String>,
 }
 
-fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut fields = Fields::parse(parameters)?;
-    let key_length = KeyLength::take(&mut fields)?;
-    fields.finish()?;
-    Ok(Parameters { key_length })
+/// Generates key pairs with the public exponent 65537.
+pub struct Rsa;
+
+impl Generator for Rsa {
+    type Parameters = Parameters;
+    type Value = KeyPair;
+
+    fn take(fields: &mut Fields) -> Result<Parameters, Violation> {
+        let key_length = KeyLength::take(fields)?;
+        Ok(Parameters { key_length })
+    }
+
+    fn make(parameters: Parameters, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
+        let key = RsaPrivateKey::new(random, parameters.key_length.bits())
+            .map_err(|error| Failure::Other(format!("could not generate a key: {error}")))?;
+        let not_encoded = || Failure::Other("could not encode the key".to_owned());
+        let public_key = key
+            .to_public_key()
+            .to_public_key_pem(LineEnding::LF)
+            .map_err(|_| not_encoded())?;
+        let private_key = key
+            .to_pkcs1_pem(LineEnding::LF)
+            .map_err(|_| not_encoded())?;
+        Ok(KeyPair {
+            public_key: Some(public_key),
+            private_key: Some(private_key.to_string()),
+        })
+    }
+
+    /// Checks a key pair that a caller sets. At least one of the keys is required; an empty key counts as absent.
+    ///
+    /// The contents of the keys are not checked.
+    fn check(value: &str, _random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
+        parse_value(value).map_err(Failure::InvalidValue)
+    }
 }
 
 fn parse_value(value: &str) -> Result<KeyPair, Violation> {
@@ -102,13 +89,16 @@ pub(crate) mod tests {
     use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
 
     pub(crate) fn generated(key_length: usize, seed: u64) -> Value {
-        let parameters = normalize(&json!({"key_length": key_length}).to_string(), "{}").unwrap();
+        let parameters =
+            Rsa::normalize(&json!({"key_length": key_length}).to_string(), "{}").unwrap();
         let random = &mut ChaCha12Rng::seed_from_u64(seed);
-        serde_json::from_str(&generate(&parameters, "{}", random).unwrap()).unwrap()
+        serde_json::from_str(&Rsa::generate(&parameters, "{}", random).unwrap()).unwrap()
     }
 
     fn accepted(value: &Value) -> Result<Value, Failure> {
-        Ok(serde_json::from_str(&accept(&value.to_string(), "{}")?).unwrap())
+        let random = &mut ChaCha12Rng::seed_from_u64(1);
+        let accepted = Rsa::accept(&value.to_string(), "{}", random)?;
+        Ok(serde_json::from_str(&accepted).unwrap())
     }
 
     fn matches(schema: &str, instance: &Value) -> bool {
@@ -125,8 +115,8 @@ pub(crate) mod tests {
             (r#"{"key_length":3072}"#, r#"{"key_length":3072}"#),
             (r#"{"key_length":4096}"#, r#"{"key_length":4096}"#),
         ] {
-            assert_eq!(normalize(given, "{}").unwrap(), expected);
-            assert_eq!(normalize(expected, "{}").unwrap(), expected);
+            assert_eq!(Rsa::normalize(given, "{}").unwrap(), expected);
+            assert_eq!(Rsa::normalize(expected, "{}").unwrap(), expected);
             assert!(matches(
                 PARAMETERS_SCHEMA,
                 &serde_json::from_str(expected).unwrap()
@@ -137,7 +127,7 @@ pub(crate) mod tests {
     #[test]
     fn unknown_parameter_is_reported() {
         assert_eq!(
-            normalize(r#"{"length":30}"#, "{}"),
+            Rsa::normalize(r#"{"length":30}"#, "{}"),
             Err(Failure::InvalidParameters(Violation::of(
                 "length",
                 "is unknown"

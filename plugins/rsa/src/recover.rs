@@ -11,12 +11,8 @@ use crate::generate::Parameters;
 ///
 /// If the public key is absent or malformed, or has a length that can't be requested, the result has default parameters and is
 /// incomplete.
-pub fn recover(
-    parameters: Option<String>,
-    value: &str,
-    settings: &str,
-) -> Result<Recovered, Failure> {
-    Recovered::of_key_pair(parameters, value, settings, parameters_of)
+pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
+    Recovered::of_key_pair(parameters, value, parameters_of)
 }
 
 fn parameters_of(public_key: &str) -> Option<Parameters> {
@@ -39,7 +35,7 @@ mod tests {
     #[test]
     fn stored_parameters_are_returned_unchanged() {
         let stored = r#"{"key_length":4096}"#.to_owned();
-        let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#, "{}").unwrap();
+        let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#).unwrap();
         assert_eq!(
             recovered,
             Recovered {
@@ -56,7 +52,7 @@ mod tests {
         let pkcs1 = key.to_pkcs1_pem(rsa::pkcs8::LineEnding::CRLF).unwrap();
         for public_key in [public_key, json!(pkcs1)] {
             let value = json!({"public_key": public_key}).to_string();
-            let recovered = recover(None, &value, "{}").unwrap();
+            let recovered = recover(None, &value).unwrap();
             let expected = Recovered {
                 parameters: r#"{"key_length":3072}"#.to_owned(),
                 is_complete: true,
@@ -76,7 +72,7 @@ FOkx3JpI0T9hpnBCWwIDAQAB
 ";
         for public_key in [json!(null), json!("no PEM"), json!(odd)] {
             let value = json!({"public_key": public_key}).to_string();
-            let recovered = recover(None, &value, "{}").unwrap();
+            let recovered = recover(None, &value).unwrap();
             let expected = Recovered {
                 parameters: r#"{"key_length":2048}"#.to_owned(),
                 is_complete: false,

@@ -1,8 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Fields, KeyLength, KeyPair, Violation, canonical, no_settings, ssh_fingerprint,
-    take_ssh_comment, to_json,
+    Failure, Fields, Generator, KeyLength, KeyPair, Violation, ssh_fingerprint, take_ssh_comment,
 };
 use rand_core::CryptoRng;
 use rsa::{
@@ -15,54 +14,45 @@ use ssh_key::{Mpint, PublicKey, public};
 
 /// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Parameters {
+pub struct Parameters {
     pub(crate) key_length: KeyLength,
     /// The comment at the end of the public key's line, or empty.
     pub(crate) ssh_comment: String,
 }
 
-/// Converts parameters to their canonical form, in which every parameter is present.
-pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    to_json(&parameters)
-}
+/// Generates key pairs with the public exponent 65537.
+pub struct Ssh;
 
-/// Generates a key pair from canonical parameters and returns it as JSON.
-///
-/// The public exponent is 65537.
-pub fn generate(
-    parameters: &str,
-    settings: &str,
-    random: &mut impl CryptoRng,
-) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let Parameters {
-        key_length,
-        ssh_comment,
-    } = canonical(parameters)?;
-    let key = RsaPrivateKey::new(random, key_length.bits())
-        .map_err(|error| Failure::Other(format!("could not generate a key: {error}")))?;
-    let not_encoded = || Failure::Other("could not encode the key".to_owned());
-    let private_key = key
-        .to_pkcs1_pem(LineEnding::LF)
-        .map_err(|_| not_encoded())?;
-    let public_key = public_key(&key.to_public_key(), ssh_comment).map_err(|_| not_encoded())?;
-    to_json(&KeyPair {
-        public_key: Some(public_key.to_openssh().map_err(|_| not_encoded())?),
-        private_key: Some(private_key.to_string()),
-        public_key_fingerprint: Some(ssh_fingerprint(&public_key)),
-    })
-}
+impl Generator for Ssh {
+    type Parameters = Parameters;
+    type Value = KeyPair;
 
-fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut fields = Fields::parse(parameters)?;
-    let parameters = Parameters {
-        key_length: KeyLength::take(&mut fields)?,
-        ssh_comment: take_ssh_comment(&mut fields)?,
-    };
-    fields.finish()?;
-    Ok(parameters)
+    fn take(fields: &mut Fields) -> Result<Parameters, Violation> {
+        Ok(Parameters {
+            key_length: KeyLength::take(fields)?,
+            ssh_comment: take_ssh_comment(fields)?,
+        })
+    }
+
+    fn make(parameters: Parameters, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
+        let key = RsaPrivateKey::new(random, parameters.key_length.bits())
+            .map_err(|error| Failure::Other(format!("could not generate a key: {error}")))?;
+        let not_encoded = || Failure::Other("could not encode the key".to_owned());
+        let private_key = key
+            .to_pkcs1_pem(LineEnding::LF)
+            .map_err(|_| not_encoded())?;
+        let public_key =
+            public_key(&key.to_public_key(), parameters.ssh_comment).map_err(|_| not_encoded())?;
+        Ok(KeyPair {
+            public_key: Some(public_key.to_openssh().map_err(|_| not_encoded())?),
+            private_key: Some(private_key.to_string()),
+            public_key_fingerprint: Some(ssh_fingerprint(&public_key)),
+        })
+    }
+
+    fn check(value: &str, _random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
+        KeyPair::check(value)
+    }
 }
 
 fn public_key(key: &RsaPublicKey, comment: String) -> ssh_key::Result<PublicKey> {
@@ -82,13 +72,9 @@ pub(crate) mod tests {
     use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
 
     pub(crate) fn generated(parameters: &Value) -> Value {
-        let parameters = normalize(&parameters.to_string(), "{}").unwrap();
+        let parameters = Ssh::normalize(&parameters.to_string(), "{}").unwrap();
         let random = &mut ChaCha12Rng::seed_from_u64(5);
-        serde_json::from_str(&generate(&parameters, "{}", random).unwrap()).unwrap()
-    }
-
-    fn accepted(value: &Value) -> Result<Value, Failure> {
-        Ok(serde_json::from_str(&KeyPair::accept(&value.to_string(), "{}")?).unwrap())
+        serde_json::from_str(&Ssh::generate(&parameters, "{}", random).unwrap()).unwrap()
     }
 
     fn matches(schema: &str, instance: &Value) -> bool {
@@ -111,8 +97,8 @@ pub(crate) mod tests {
                 r#"{"key_length":4096,"ssh_comment":"ada@host"}"#,
             ),
         ] {
-            assert_eq!(normalize(given, "{}").unwrap(), expected);
-            assert_eq!(normalize(expected, "{}").unwrap(), expected);
+            assert_eq!(Ssh::normalize(given, "{}").unwrap(), expected);
+            assert_eq!(Ssh::normalize(expected, "{}").unwrap(), expected);
             assert!(matches(
                 PARAMETERS_SCHEMA,
                 &serde_json::from_str(expected).unwrap()
@@ -124,7 +110,7 @@ pub(crate) mod tests {
     fn comment_must_not_contain_line_breaks() {
         for comment in ["a\nssh-rsa AAAA", "a\r", "\u{0}", "\u{85}"] {
             let Err(Failure::InvalidParameters(violation)) =
-                normalize(&json!({"ssh_comment": comment}).to_string(), "{}")
+                Ssh::normalize(&json!({"ssh_comment": comment}).to_string(), "{}")
             else {
                 panic!("{comment:?} was accepted")
             };
@@ -163,36 +149,5 @@ pub(crate) mod tests {
             ssh_fingerprint(&key),
             "LSNnWGRxjajAnit6qsn3OXQ8dVk2wn9us9MHPeyKuPw"
         );
-    }
-
-    #[test]
-    fn key_that_is_set_has_no_fingerprint() {
-        for value in [
-            json!({"public_key": "ssh-rsa AAAA", "public_key_fingerprint": "abc"}),
-            json!({"public_key": "ssh-rsa AAAA", "private_key": ""}),
-        ] {
-            let key_pair = accepted(&value).unwrap();
-            assert_eq!(
-                key_pair,
-                json!({"public_key": "ssh-rsa AAAA", "private_key": null, "public_key_fingerprint": null})
-            );
-            assert!(matches(VALUE_SCHEMA, &key_pair));
-        }
-    }
-
-    #[test]
-    fn invalid_key_pairs_are_rejected() {
-        for (value, field) in [
-            (json!({}), None),
-            (json!({"public_key": "", "private_key": ""}), None),
-            (json!({"public_key_fingerprint": "abc"}), None),
-            (json!({"private_key": []}), Some("private_key")),
-            (json!({"public_key": "x", "comment": "y"}), Some("comment")),
-        ] {
-            let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
-                panic!("{value} was accepted")
-            };
-            assert_eq!(violation.field.as_deref(), field, "{value}");
-        }
     }
 }

@@ -21,13 +21,11 @@ pub const ENTROPY_BITS_MIN: u32 = 2042;
 
 #[cfg(target_arch = "wasm32")]
 keywright_plugin_support::generator_component! {
+    generator: generate::Ssh,
     credential_type: "ssh",
     summary: "RSA key pairs in SSH format",
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,
-    generate: generate::generate,
-    normalize: generate::normalize,
-    accept: (|value: &str, settings: &str, _: &mut _| keywright_plugin_support::KeyPair::accept(value, settings)),
     recover: recover::recover,
 }

@@ -9,12 +9,8 @@ use crate::generate::Parameters;
 ///
 /// If the public key is absent, malformed or not RSA, or has a length that can't be requested, the result has default parameters
 /// and is incomplete.
-pub fn recover(
-    parameters: Option<String>,
-    value: &str,
-    settings: &str,
-) -> Result<Recovered, Failure> {
-    Recovered::of_key_pair(parameters, value, settings, parameters_of)
+pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
+    Recovered::of_key_pair(parameters, value, parameters_of)
 }
 
 fn parameters_of(public_key: &str) -> Option<Parameters> {
@@ -38,7 +34,7 @@ mod tests {
     #[test]
     fn stored_parameters_are_returned_unchanged() {
         let stored = r#"{"key_length":4096,"ssh_comment":"x"}"#.to_owned();
-        let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#, "{}").unwrap();
+        let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#).unwrap();
         assert_eq!(
             recovered,
             Recovered {
@@ -60,7 +56,7 @@ mod tests {
             let value = json!({"public_key": generated(&parameters)["public_key"]}).to_string();
             let expected = json!({"key_length": 3072, "ssh_comment": comment}).to_string();
             assert_eq!(
-                recover(None, &value, "{}").unwrap(),
+                recover(None, &value).unwrap(),
                 Recovered {
                     parameters: expected,
                     is_complete: true
@@ -82,7 +78,7 @@ mod tests {
             let value = json!({"public_key": public_key}).to_string();
             let expected = r#"{"key_length":2048,"ssh_comment":""}"#.to_owned();
             assert_eq!(
-                recover(None, &value, "{}").unwrap(),
+                recover(None, &value).unwrap(),
                 Recovered {
                     parameters: expected,
                     is_complete: false

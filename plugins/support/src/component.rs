@@ -1,18 +1,16 @@
-/// Generates the WIT bindings of a generator without an issuer, and implements its exports: `descriptor`, `generator`,
-/// `normalizer`, `acceptor`, and `recoverer` if `recover` is given.
+/// Generates the WIT bindings of a [`Generator`](crate::Generator) without an issuer, and implements its exports: `descriptor`,
+/// `generator`, `normalizer`, `acceptor`, and `recoverer` if `recover` is given.
 ///
 /// The package's version is the plugin's version.
 #[macro_export]
 macro_rules! generator_component {
     (
+        generator: $generator:ty,
         credential_type: $credential_type:literal,
         summary: $summary:literal,
         parameters_schema: $parameters_schema:expr,
         value_schema: $value_schema:expr,
         entropy_bits_min: $entropy_bits_min:expr,
-        generate: $generate:expr,
-        normalize: $normalize:expr,
-        accept: $accept:expr,
     ) => {
         $crate::generator_component! {
             @bindings "
@@ -26,19 +24,16 @@ macro_rules! generator_component {
             "
         }
         $crate::generator_component! {
-            @exports $credential_type, $summary, $parameters_schema, $value_schema, $entropy_bits_min,
-            $generate, $normalize, $accept
+            @exports $generator, $credential_type, $summary, $parameters_schema, $value_schema, $entropy_bits_min
         }
     };
     (
+        generator: $generator:ty,
         credential_type: $credential_type:literal,
         summary: $summary:literal,
         parameters_schema: $parameters_schema:expr,
         value_schema: $value_schema:expr,
         entropy_bits_min: $entropy_bits_min:expr,
-        generate: $generate:expr,
-        normalize: $normalize:expr,
-        accept: $accept:expr,
         recover: $recover:expr,
     ) => {
         $crate::generator_component! {
@@ -54,8 +49,7 @@ macro_rules! generator_component {
             "
         }
         $crate::generator_component! {
-            @exports $credential_type, $summary, $parameters_schema, $value_schema, $entropy_bits_min,
-            $generate, $normalize, $accept
+            @exports $generator, $credential_type, $summary, $parameters_schema, $value_schema, $entropy_bits_min
         }
         $crate::wit_recoverer!(bindings, Component, $recover);
     };
@@ -74,8 +68,8 @@ macro_rules! generator_component {
         }
     };
     (
-        @exports $credential_type:literal, $summary:literal, $parameters_schema:expr, $value_schema:expr,
-        $entropy_bits_min:expr, $generate:expr, $normalize:expr, $accept:expr
+        @exports $generator:ty, $credential_type:literal, $summary:literal, $parameters_schema:expr,
+        $value_schema:expr, $entropy_bits_min:expr
     ) => {
         use bindings::{
             exports::keywright::generator as exported, keywright::generator::types::Failure,
@@ -103,20 +97,20 @@ macro_rules! generator_component {
         impl exported::generator::Guest for Component {
             fn generate(generation: exported::generator::Generation) -> Result<String, Failure> {
                 let mut random = $crate::HostRandom::new(get_random_bytes);
-                Ok($generate(&generation.parameters, &generation.settings, &mut random)?)
+                Ok(<$generator as $crate::Generator>::generate(&generation.parameters, &generation.settings, &mut random)?)
             }
         }
 
         impl exported::normalizer::Guest for Component {
             fn normalize(parameters: String, settings: String) -> Result<String, Failure> {
-                Ok($normalize(&parameters, &settings)?)
+                Ok(<$generator as $crate::Generator>::normalize(&parameters, &settings)?)
             }
         }
 
         impl exported::acceptor::Guest for Component {
             fn accept(value: String, settings: String) -> Result<String, Failure> {
                 let mut random = $crate::HostRandom::new(get_random_bytes);
-                Ok($accept(&value, &settings, &mut random)?)
+                Ok(<$generator as $crate::Generator>::accept(&value, &settings, &mut random)?)
             }
         }
     };
@@ -136,7 +130,8 @@ macro_rules! wit_recoverer {
                     stored: recoverer::Stored,
                     settings: String,
                 ) -> Result<recoverer::Recovered, Failure> {
-                    let recovered = $recover(stored.parameters, &stored.value, &settings)?;
+                    $crate::no_settings(&settings)?;
+                    let recovered = $recover(stored.parameters, &stored.value)?;
                     Ok(recoverer::Recovered {
                         parameters: recovered.parameters,
                         complete: recovered.is_complete,

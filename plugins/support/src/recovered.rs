@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::{Failure, Fields, no_settings, to_json};
+use crate::{Failure, Fields, to_json};
 
 /// Parameters to regenerate a stored value. The fields mirror the WIT record `keywright:generator/recoverer.recovered`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,14 +18,12 @@ impl Recovered {
     ///
     /// # Errors
     ///
-    /// [`Failure::Other`] if the stored value is not a key pair; [`Failure::Misconfigured`] for any setting.
+    /// [`Failure::Other`] if the stored value is not a key pair.
     pub fn of_key_pair<Parameters: Default + Serialize>(
         stored: Option<String>,
         value: &str,
-        settings: &str,
         read: impl FnOnce(&str) -> Option<Parameters>,
     ) -> Result<Self, Failure> {
-        no_settings(settings)?;
         if let Some(parameters) = stored {
             return Ok(Self {
                 parameters,

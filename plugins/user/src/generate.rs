@@ -1,8 +1,6 @@
 //! The plugin's functions, independent of WIT.
 
-use keywright_plugin_support::{
-    Failure, Fields, PasswordRules, Violation, canonical, no_settings, to_json,
-};
+use keywright_plugin_support::{Failure, Fields, Generator, PasswordRules, Violation};
 use rand::seq::IndexedRandom;
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
@@ -12,71 +10,64 @@ use crate::hash::{PASSWORD_BYTES_MAX, password_hash};
 
 /// The canonical parameters of a user.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Parameters {
+pub struct Parameters {
     #[serde(flatten)]
     rules: PasswordRules,
     /// The name, or `None` for a random one.
     pub(crate) username: Option<String>,
 }
 
-/// Converts parameters to their canonical form, in which every parameter is present. `username` is null unless the caller
-/// sets it.
-pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
-    to_json(&parameters)
-}
-
-/// Generates a user from canonical parameters and returns it as JSON.
-pub fn generate(
-    parameters: &str,
-    settings: &str,
-    random: &mut impl CryptoRng,
-) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let Parameters { rules, username } = canonical(parameters)?;
-    let username = username.unwrap_or_else(|| random_username(random));
-    let password = rules.generate(random);
-    user(Some(username), password, random)
-}
-
-/// Checks a user that a caller sets, and adds the hash of the password.
-///
-/// The password is required and must have 1 to 4,096 bytes. An empty name counts as absent. `password_hash` is ignored.
-pub fn accept(value: &str, settings: &str, random: &mut impl CryptoRng) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let (username, password) = parse_value(value).map_err(Failure::InvalidValue)?;
-    user(username, password, random)
-}
-
+/// A user. The hash is of the password.
 #[derive(Serialize)]
-struct User {
+pub struct Account {
     username: Option<String>,
     password: String,
     password_hash: String,
 }
 
-fn user(
-    username: Option<String>,
-    password: String,
-    random: &mut impl CryptoRng,
-) -> Result<String, Failure> {
-    let password_hash = password_hash(&password, random)?;
-    to_json(&User {
-        username,
-        password,
-        password_hash,
-    })
+/// Generates users.
+pub struct User;
+
+impl Generator for User {
+    type Parameters = Parameters;
+    type Value = Account;
+
+    fn take(fields: &mut Fields) -> Result<Parameters, Violation> {
+        Ok(Parameters {
+            rules: PasswordRules::take(fields)?,
+            username: fields.take_filled_text("username")?,
+        })
+    }
+
+    fn make(parameters: Parameters, random: &mut impl CryptoRng) -> Result<Account, Failure> {
+        let Parameters { rules, username } = parameters;
+        let username = username.unwrap_or_else(|| random_username(random));
+        let password = rules.generate(random);
+        Account::new(Some(username), password, random)
+    }
+
+    /// Checks a user that a caller sets, and adds the hash of the password.
+    ///
+    /// The password is required and must have 1 to 4,096 bytes. An empty name counts as absent. `password_hash` is ignored.
+    fn check(value: &str, random: &mut impl CryptoRng) -> Result<Account, Failure> {
+        let (username, password) = parse_value(value).map_err(Failure::InvalidValue)?;
+        Account::new(username, password, random)
+    }
 }
 
-fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut fields = Fields::parse(parameters)?;
-    let parameters = Parameters {
-        rules: PasswordRules::take(&mut fields)?,
-        username: fields.take_filled_text("username")?,
-    };
-    fields.finish()?;
-    Ok(parameters)
+impl Account {
+    fn new(
+        username: Option<String>,
+        password: String,
+        random: &mut impl CryptoRng,
+    ) -> Result<Self, Failure> {
+        let password_hash = password_hash(&password, random)?;
+        Ok(Self {
+            username,
+            password,
+            password_hash,
+        })
+    }
 }
 
 fn parse_value(value: &str) -> Result<(Option<String>, String), Violation> {
@@ -149,12 +140,12 @@ mod tests {
     }
 
     fn generated(parameters: &str) -> Value {
-        let parameters = normalize(parameters, "{}").unwrap();
-        serde_json::from_str(&generate(&parameters, "{}", &mut random()).unwrap()).unwrap()
+        let parameters = User::normalize(parameters, "{}").unwrap();
+        serde_json::from_str(&User::generate(&parameters, "{}", &mut random()).unwrap()).unwrap()
     }
 
     fn accepted(value: &Value) -> Result<Value, Failure> {
-        let value = accept(&value.to_string(), "{}", &mut random())?;
+        let value = User::accept(&value.to_string(), "{}", &mut random())?;
         Ok(serde_json::from_str(&value).unwrap())
     }
 
@@ -168,9 +159,9 @@ mod tests {
             (r#"{"username":null}"#, defaults),
             (r#"{"username":"ada"}"#, named.as_str()),
         ] {
-            let normalized = normalize(given, "{}").unwrap();
+            let normalized = User::normalize(given, "{}").unwrap();
             assert_eq!(normalized, expected);
-            assert_eq!(normalize(&normalized, "{}").unwrap(), normalized);
+            assert_eq!(User::normalize(&normalized, "{}").unwrap(), normalized);
             assert!(matches(
                 PARAMETERS_SCHEMA,
                 &serde_json::from_str(&normalized).unwrap()
@@ -185,7 +176,7 @@ mod tests {
             (r#"{"user":"x"}"#, "user"),
             (r#"{"username":1}"#, "username"),
         ] {
-            let Err(Failure::InvalidParameters(violation)) = normalize(given, "{}") else {
+            let Err(Failure::InvalidParameters(violation)) = User::normalize(given, "{}") else {
                 panic!("{given} was accepted")
             };
             assert_eq!(violation.field.as_deref(), Some(field));
@@ -235,7 +226,7 @@ mod tests {
             "false",
         ] {
             let value = format!(r#"{{"password":{written}}}"#);
-            let user = accept(&value, "{}", &mut random()).unwrap();
+            let user = User::accept(&value, "{}", &mut random()).unwrap();
             let user: Value = serde_json::from_str(&user).unwrap();
             assert_eq!(user["password"], written);
         }

@@ -21,13 +21,11 @@ pub const ENTROPY_BITS_MIN: u32 = 160;
 
 #[cfg(target_arch = "wasm32")]
 keywright_plugin_support::generator_component! {
+    generator: generate::User,
     credential_type: "user",
     summary: "Users with a random password and its hash",
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,
-    generate: generate::generate,
-    normalize: generate::normalize,
-    accept: generate::accept,
     recover: recover::recover,
 }

@@ -1,8 +1,6 @@
 //! Recovers the parameters of a stored user.
 
-use keywright_plugin_support::{
-    Failure, Fields, Recovered, Violation, canonical, no_settings, to_json,
-};
+use keywright_plugin_support::{Failure, Fields, Recovered, Violation, canonical, to_json};
 
 use crate::generate::Parameters;
 
@@ -11,13 +9,8 @@ use crate::generate::Parameters;
 /// # Errors
 ///
 /// [`Failure::InvalidValue`] if there are no parameters, because the user was set; [`Failure::Other`] if the stored value or
-/// parameters are malformed; [`Failure::Misconfigured`] for any setting.
-pub fn recover(
-    parameters: Option<String>,
-    value: &str,
-    settings: &str,
-) -> Result<Recovered, Failure> {
-    no_settings(settings)?;
+/// parameters are malformed.
+pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
     let Some(parameters) = parameters else {
         return Err(Failure::InvalidValue(Violation::of_whole(
             "was set, not generated",
@@ -37,16 +30,18 @@ pub fn recover(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::normalize;
+    use keywright_plugin_support::Generator as _;
+
+    use crate::generate::User;
 
     #[test]
     fn recovered_parameters_contain_the_stored_name() {
-        let stored = normalize(r#"{"length":12}"#, "{}").unwrap();
-        let recovered = recover(Some(stored), r#"{"username":"ada"}"#, "{}").unwrap();
+        let stored = User::normalize(r#"{"length":12}"#, "{}").unwrap();
+        let recovered = recover(Some(stored), r#"{"username":"ada"}"#).unwrap();
         assert_eq!(
             recovered,
             Recovered {
-                parameters: normalize(r#"{"length":12,"username":"ada"}"#, "{}").unwrap(),
+                parameters: User::normalize(r#"{"length":12,"username":"ada"}"#, "{}").unwrap(),
                 is_complete: true
             }
         );
@@ -55,7 +50,7 @@ mod tests {
     #[test]
     fn a_user_that_was_set_is_not_regenerated() {
         assert_eq!(
-            recover(None, r#"{"username":"ada"}"#, "{}"),
+            recover(None, r#"{"username":"ada"}"#),
             Err(Failure::InvalidValue(Violation::of_whole(
                 "was set, not generated"
             )))

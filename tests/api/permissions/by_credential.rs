@@ -230,6 +230,28 @@ async fn a_credential_without_permissions_has_an_empty_list() {
 }
 
 #[tokio::test]
+async fn a_list_has_at_most_1000_permissions() {
+    let server = Server::reused().await;
+    set_value(&server, "/a", "x").await;
+    for hundred in 0..10 {
+        let entries =
+            (0..100).map(|number| permission("/a", &format!("{hundred}-{number}"), &["read"]));
+        let body = json!({"credential_name": "/a", "permissions": entries.collect::<Vec<_>>()});
+        server.post(BY_CREDENTIAL, body).await.expect(201);
+    }
+    let listed = list(&server, "/a").await;
+    assert_eq!(listed["permissions"].as_array().unwrap().len(), 1_000);
+
+    server.grant("/a", "one too many", &["read"]).await;
+    let refused = server
+        .get(&format!("{BY_CREDENTIAL}?credential_name=/a"))
+        .await
+        .expect(413);
+    let error = "the credential has more than 1,000 permissions, the limit of a list";
+    assert_eq!(refused.error(), error);
+}
+
+#[tokio::test]
 async fn a_name_with_permissions_but_no_credential_is_not_found() {
     let server = Server::reused().await;
     server.grant("/a", "one", &["read"]).await;

@@ -310,6 +310,7 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::ReferencesTooLarge { .. }
         | Failure::TooManyGenerated { .. }
         | Failure::ResponseTooLarge { .. }
+        | Failure::TooManyPermissions { .. }
         | Failure::TooManySigned { .. }
         | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Failure::NoResponseMemoryOfActor => StatusCode::TOO_MANY_REQUESTS,
@@ -484,6 +485,7 @@ mod tests {
             (not_all_regenerated(Failure::IssuerNotFound), 404),
             (not_all_regenerated(Failure::Contended), 503),
             (Failure::TooManyGenerated { limit: "one" }, 413),
+            (Failure::TooManyPermissions { limit: "one" }, 413),
             (Failure::TooManySigned { limit: "one" }, 413),
             (PluginCallError::ParametersRefused(violation).into(), 400),
             (faulted(PluginFaultError::Trapped).into(), 500),

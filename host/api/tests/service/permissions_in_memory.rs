@@ -111,8 +111,14 @@ impl PermissionRepository for PermissionsInMemory {
         Ok(self.chosen(|permission| permission.id == id).pop())
     }
 
-    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryError> {
-        Ok(self.chosen(|permission| permission.path == *path))
+    async fn on_path(
+        &self,
+        path: &PermissionPath,
+        count_max: usize,
+    ) -> Result<Vec<Permission>, RepositoryError> {
+        let mut on_path = self.chosen(|permission| permission.path == *path);
+        on_path.truncate(count_max);
+        Ok(on_path)
     }
 
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError> {

@@ -498,8 +498,12 @@ pub trait PermissionRepository: Send + Sync {
     /// Returns the permission with this id, or `None`.
     async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError>;
 
-    /// Returns the permissions on exactly this path, in the order in which they were added.
-    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryError>;
+    /// Returns the first `count_max` permissions on exactly this path, in the order in which they were added.
+    async fn on_path(
+        &self,
+        path: &PermissionPath,
+        count_max: usize,
+    ) -> Result<Vec<Permission>, RepositoryError>;
 
     /// Adds a permission. Returns `None` and changes nothing if the actor already has a permission on the path.
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError>;

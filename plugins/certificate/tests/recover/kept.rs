@@ -58,7 +58,7 @@ fn of_another_program(subject: &[u8], alternative_names: Option<&[u8]>) -> Value
 
 fn refused(certificate: &str) -> Violation {
     let value = json!({"certificate": certificate, "ca": null}).to_string();
-    match recover(None, &value, "{}") {
+    match recover(None, &value) {
         Err(Failure::InvalidValue(violation)) => violation,
         other => panic!("{other:?}"),
     }

@@ -17,7 +17,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// Returns the parameters recovered from a certificate, and whether they are complete.
 pub(crate) fn reported(certificate: &str) -> (Value, bool) {
     let value = json!({"certificate": certificate, "ca": null}).to_string();
-    let recovered = recover(None, &value, "{}").unwrap();
+    let recovered = recover(None, &value).unwrap();
     (
         serde_json::from_str(&recovered.parameters).unwrap(),
         recovered.is_complete,
@@ -104,7 +104,7 @@ fn recovered_parameters_do_not_name_the_ca() {
 #[test]
 fn stored_parameters_are_returned_unchanged() {
     let stored = normalize(r#"{"common_name":"x","ca":"/ca"}"#, "{}").unwrap();
-    let recovered = recover(Some(stored.clone()), r#"{"certificate":null}"#, "{}").unwrap();
+    let recovered = recover(Some(stored.clone()), r#"{"certificate":null}"#).unwrap();
     assert_eq!(recovered.parameters, stored);
     assert!(recovered.is_complete);
 }
@@ -218,7 +218,7 @@ fn stored_parameters_are_complete_if_only_encodings_are_kept() {
     ] {
         let (parameters, _) = reported(certificate);
         let stored = parameters.to_string();
-        let recovered = recover(Some(stored.clone()), r#"{"certificate":null}"#, "{}").unwrap();
+        let recovered = recover(Some(stored.clone()), r#"{"certificate":null}"#).unwrap();
         assert_eq!(
             recovered,
             Recovered {
@@ -281,7 +281,7 @@ fn unsupported_key_type_is_rejected_by_name() {
         ),
     ] {
         let value = json!({"certificate": certificate, "ca": null}).to_string();
-        let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
+        let Err(Failure::InvalidValue(violation)) = recover(None, &value) else {
             panic!("{words} was accepted")
         };
         assert_eq!(violation.field.as_deref(), Some("certificate"));
@@ -309,7 +309,7 @@ fn malformed_certificate_cannot_be_regenerated() {
     let torn = include_str!("../keys/ecdsa.pem").replace("MII", "MIM");
     for certificate in [json!(null), json!(""), json!("no PEM"), json!(torn)] {
         let value = json!({"certificate": certificate, "ca": null}).to_string();
-        let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
+        let Err(Failure::InvalidValue(violation)) = recover(None, &value) else {
             panic!("{certificate} was accepted")
         };
         assert_eq!(violation.field.as_deref(), Some("certificate"));

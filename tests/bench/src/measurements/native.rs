@@ -10,7 +10,7 @@ use std::{
 use aws_lc_rs::rand;
 use chrono::{DateTime, Utc};
 use keywright_core::{credential::Parameters, ports::Generator};
-use keywright_plugin_support::HostRandom;
+use keywright_plugin_support::{Generator as _, HostRandom};
 use keywright_runtime::SystemRandom;
 use serde_json::Map;
 
@@ -82,7 +82,7 @@ fn call_natively(parameters: &Parameters) -> Outcome<Vec<f64>> {
     for _ in 0..CALLS_A_ROUND {
         let begun = Instant::now();
         let mut random = HostRandom::new(random_bytes);
-        keywright_plugin_password::generate::generate(&parameters, "{}", &mut random)
+        keywright_plugin_password::generate::Password::generate(&parameters, "{}", &mut random)
             .map_err(|failure| format!("the native generator failed: {failure:?}"))?;
         times.push(micros(begun.elapsed()));
     }
@@ -230,7 +230,7 @@ async fn make(generator: &Arc<dyn Generator>, parameters: &Parameters) -> Outcom
 
 fn make_natively(random: &RepeatableRandom, parameters: &Parameters) -> Outcome<String> {
     let mut bytes = HostRandom::new(|count| random.bytes(count));
-    keywright_plugin_rsa::generate::generate(&parameters.to_json(), "{}", &mut bytes)
+    keywright_plugin_rsa::generate::Rsa::generate(&parameters.to_json(), "{}", &mut bytes)
         .map_err(|failure| format!("the native generator failed: {failure:?}").into())
 }
 

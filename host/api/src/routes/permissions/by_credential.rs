@@ -27,7 +27,8 @@ pub(crate) fn list_route() -> Route {
     route!(GET "/api/v1/permissions", Access::Permission(ReadAcl), "GET_PERMISSIONS", list,
         "listCredentialPermissions", Permissions, "Lists the permissions on exactly one credential name",
         400 => "The name is missing, empty or repeated.",
-        404 => "The credential does not exist, or the caller may not read its permissions.")
+        404 => "The credential does not exist, or the caller may not read its permissions.",
+        413 => "The credential has more than 1,000 permissions.")
         .text("Use `GET /api/v2/permissions` instead.")
         .deprecated()
         .parameter(
