@@ -5,7 +5,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage, anchor_from_trusted_cert};
 
-use crate::{Files, certificate, chain, chain_of, openssl};
+use crate::{Files, certificate, chain, chain_of};
 
 #[tokio::test]
 async fn openssl_verifies_the_chain_in_strict_mode() {
