@@ -191,7 +191,7 @@ impl DigestError {
     pub const EXPECTED: &str = EXPECTED;
 }
 
-const EXPECTED: &str = "sha256: followed by 64 hexadecimal digits";
+const EXPECTED: &str = "`sha256:` followed by 64 hexadecimal digits";
 const PREFIX: &str = "sha256:";
 const DIGITS: usize = 64;
 
