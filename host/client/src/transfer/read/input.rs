@@ -30,7 +30,7 @@ pub(crate) enum FileError {
         reason: String,
     },
     /// The file has no list of credentials.
-    #[error("no top-level list `credentials`")]
+    #[error("the file has no top-level list `credentials`")]
     NoCredentials,
     /// The file has several YAML documents.
     #[error("more than one YAML document")]
