@@ -45,7 +45,7 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
         let line = before.map_or(1, |before| before.matches('\n').count() + 1);
         refused(format!(
             "malformed TOML in line {line}: {}",
-            cause.message()
+            cause.message().replace('\n', ", ")
         ))
     })?;
     Ok(Figment::new()
