@@ -24,7 +24,7 @@ fn options(setting: &str) -> Options {
 
 const PASSWORD: &str = "canary \"\\\n\u{7f}ä((/text))$1";
 
-/// A server that searches strings, with a credential of each kind of value.
+/// Starts a server that searches strings, with a credential of each kind of value.
 async fn server() -> Server {
     let server = Server::start_with(&options("true")).await;
     for (name, credential_type, value) in [

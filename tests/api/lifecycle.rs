@@ -122,33 +122,6 @@ async fn everything_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn acknowledged_writes_survive_a_kill() {
-    let server = Server::start().await;
-    let mut stored = store_every_type(&server).await;
-    for number in 0..20 {
-        let version = given::set_value(&server, "/last", &number.to_string()).await;
-        stored.insert(0, version);
-    }
-    let directory = server.kill();
-    let restarted = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::all_versions(&restarted).await, stored);
-}
-
-#[tokio::test]
-async fn deleted_credentials_stay_deleted_after_a_kill() {
-    let server = Server::start().await;
-    let version = given::set_value(&server, "/a", "v").await;
-    server.delete("/api/v1/data?name=/a").await.expect(204);
-    let restarted = Server::start_in(server.kill(), &Options::default()).await;
-    restarted.get("/api/v1/data?name=/a").await.expect(404);
-    restarted
-        .get(&format!("/api/v1/data/{}", given::id(&version)))
-        .await
-        .expect(404);
-    assert!(given::found_names(&restarted, "path=").await.is_empty());
-}
-
-#[tokio::test]
 async fn a_restarted_server_continues_with_the_stored_state() {
     let server = Server::start().await;
     let parameters = json!({"length": 17});

@@ -77,7 +77,7 @@ mod regenerate {
     mod requests;
 }
 
-/// Rulings on the behaviour of the original server and its clients. The name of each test starts with its row in
+/// Rulings on the behavior of the original server and its clients. The name of each test starts with its row in
 /// section 20 of the behaviour reference.
 mod rulings {
     mod certificates;

@@ -129,7 +129,7 @@ async fn a_moved_database_is_not_used_until_it_is_restored() {
 }
 
 #[tokio::test]
-async fn a_deleted_database_stops_writes_and_the_next_start() {
+async fn after_deletion_of_the_database_writes_and_starts_fail() {
     if is_on_postgres() {
         return;
     }

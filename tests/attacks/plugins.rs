@@ -24,7 +24,7 @@ fn doubling(length: usize, references: usize) -> Value {
     json!({"type": "object", "$defs": definitions, "allOf": [{"$ref": last}]})
 }
 
-/// Invalid schemas, each with its error.
+/// Returns invalid schemas, each with its error.
 fn hostile_schemas() -> Vec<(String, &'static str)> {
     let nested = |levels: usize| {
         let (open, close) = (r#"{"not":"#.repeat(levels), "}".repeat(levels));

@@ -18,7 +18,7 @@ struct Authentication {
 }
 
 impl Authentication {
-    /// By a token that the development identity provider issues to the client `developer`.
+    /// Authenticates by a token that the development identity provider issues to the client `developer`.
     fn by_secret() -> Self {
         Self {
             options: Options::default(),
@@ -26,7 +26,7 @@ impl Authentication {
         }
     }
 
-    /// By a client certificate.
+    /// Authenticates by a client certificate.
     fn by_certificate(application: &Application) -> Self {
         Self {
             options: application.options(),

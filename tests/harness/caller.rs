@@ -170,10 +170,10 @@ impl Response {
         let json = self.json();
         let fields = json
             .as_object()
-            .unwrap_or_else(|| panic!("not an object: {self:?}"));
+            .unwrap_or_else(|| panic!("the body is not an object: {self:?}"));
         assert!(
             fields.values().all(Value::is_string),
-            "not all strings: {self:?}"
+            "a field of the body is not a string: {self:?}"
         );
         fields
             .get("error")

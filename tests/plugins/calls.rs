@@ -329,7 +329,7 @@ async fn errors_returned_by_a_guest_do_not_disable_it() {
 
 #[tokio::test]
 async fn plugin_is_called_again_after_the_pause() {
-    let server = Server::start_with(&options_with_pause("trap", REST_SECONDS)).await;
+    let server = Server::start_with(&options_with_pause("trap", DISABLED_SECONDS)).await;
     // A single trap after the pause disables the plugin again. A pause that ends between two requests is not observed, so
     // the loop continues.
     let mut newest = [0; 3];
@@ -364,7 +364,7 @@ async fn reload_enables_a_disabled_plugin() {
 const FAULTS_MAX: usize = 2;
 
 /// The time for which the plugin is disabled, in seconds; the test waits for its end.
-const REST_SECONDS: u32 = 1;
+const DISABLED_SECONDS: u32 = 1;
 
 /// The maximum number of calls until the test has seen the plugin disabled, called again, and disabled again.
 const CALLS_MAX: usize = 60;

@@ -146,7 +146,7 @@ async fn generated(server: &Server, credential_type: &str, parameters: &Value) -
     second["value"].clone()
 }
 
-/// The `age-keygen` program computes the same recipient from the identity.
+/// Asserts that `age-keygen` computes the same recipient from the identity.
 async fn assert_age_identity(server: &Server) {
     let value = generated(server, "age", &json!({})).await;
     if is_available("age-keygen") {

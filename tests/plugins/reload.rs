@@ -283,7 +283,7 @@ async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
 /// The marks of the builds that alternate.
 const MARKS: [&str; 3] = ["1st", "2nd", "3rd"];
 
-/// The field that is named by the mark, as contained in the component.
+/// The name of the field that each build replaces with its mark.
 const MARKED: &str = "\"now\"";
 
 const SWAPS: usize = 6;

@@ -1,12 +1,11 @@
-//! Chains of a root CA, an intermediate CA and a leaf, and the dates and serial numbers of certificates.
+//! Chains of a root CA, an intermediate CA and a leaf.
 
-use chrono::{NaiveDateTime, Utc};
 use keywright_harness::{Program, Server, is_available};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage, anchor_from_trusted_cert};
 
-use crate::{Files, certificate, chain, chain_of, openssl};
+use crate::{Files, certificate, chain, chain_of};
 
 #[tokio::test]
 async fn openssl_verifies_the_chain_in_strict_mode() {
@@ -106,7 +105,7 @@ async fn webpki_verifies_the_chain_for_its_names_and_its_usage() {
 fn openssl_verifies(chain: &[Value], options: &[&str]) -> bool {
     let files = Files::new();
     let [root, intermediate, leaf] = chain else {
-        panic!("not three certificates");
+        panic!("expected three certificates");
     };
     let root = files.write_field("root", root, "certificate");
     let intermediate = files.write_field("intermediate", intermediate, "certificate");
@@ -120,7 +119,7 @@ fn openssl_verifies(chain: &[Value], options: &[&str]) -> bool {
 fn webpki_verifies(chain: &[Value], server_name: &str, usage: KeyUsage) -> Result<(), Error> {
     let chain: Vec<CertificateDer<'_>> = chain.iter().map(der).collect();
     let [root, intermediate, leaf] = chain.as_slice() else {
-        panic!("not three certificates");
+        panic!("expected three certificates");
     };
     let leaf = EndEntityCert::try_from(leaf)?;
     leaf.verify_for_usage(
@@ -138,68 +137,4 @@ fn webpki_verifies(chain: &[Value], server_name: &str, usage: KeyUsage) -> Resul
 fn der(version: &Value) -> CertificateDer<'static> {
     let pem = version["value"]["certificate"].as_str().unwrap();
     CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
-}
-
-/// Returns the date after a label, in seconds since 1970.
-fn seconds(text: &str, label: &str) -> i64 {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(label))
-        .unwrap();
-    NaiveDateTime::parse_from_str(line, "%b %e %H:%M:%S %Y GMT")
-        .unwrap()
-        .and_utc()
-        .timestamp()
-}
-
-#[tokio::test]
-async fn a_certificate_is_valid_for_exactly_its_duration_from_now() {
-    if !is_available("openssl") {
-        return;
-    }
-    let server = Server::reused().await;
-    certificate(
-        &server,
-        "/root",
-        json!({"common_name": "root", "is_ca": true}),
-    )
-    .await;
-    for duration in [1, 30, 365, 3_650] {
-        let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": duration});
-        let before = Utc::now().timestamp();
-        let leaf = certificate(&server, "/leaf", parameters).await;
-        let files = Files::new();
-        let file = files.write_field("leaf", &leaf, "certificate");
-        let dates = openssl(&["x509", "-in", &file, "-noout", "-startdate", "-enddate"]);
-        let (begin, end) = (seconds(&dates, "notBefore="), seconds(&dates, "notAfter="));
-        assert_eq!(end - begin, duration * 86_400);
-        assert!((before..=Utc::now().timestamp()).contains(&begin));
-        let expiry_date = chrono::DateTime::from_timestamp(end, 0).unwrap();
-        assert_eq!(
-            leaf["expiry_date"],
-            expiry_date.format("%Y-%m-%dT%H:%M:%SZ").to_string()
-        );
-    }
-}
-
-#[tokio::test]
-async fn serial_numbers_are_positive_and_of_at_most_159_bits() {
-    if !is_available("openssl") {
-        return;
-    }
-    let server = Server::reused().await;
-    let mut serials = std::collections::BTreeSet::new();
-    for _ in 0..5 {
-        let parameters = json!({"common_name": "own", "self_sign": true});
-        let own = certificate(&server, "/own", parameters).await;
-        let files = Files::new();
-        let file = files.write_field("own", &own, "certificate");
-        let serial = openssl(&["x509", "-in", &file, "-noout", "-serial"]);
-        let digits = serial.trim().strip_prefix("serial=").unwrap().to_owned();
-        assert!(!digits.starts_with('-'), "{digits}");
-        let is_of_159_bits = digits.len() < 40 || digits.as_bytes()[0] < b'8';
-        assert!(digits.len() <= 40 && is_of_159_bits, "{digits}");
-        serials.insert(digits);
-    }
-    assert_eq!(serials.len(), 5);
 }

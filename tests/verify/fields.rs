@@ -308,42 +308,6 @@ fn attributes(version: &Value, which: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn subject_attributes_are_in_the_specified_order() {
-    if !is_available("openssl") {
-        return;
-    }
-    let server = Server::reused().await;
-    let parameters = json!({
-        "locality": "Graz",
-        "organization": "Example",
-        "state": "Styria",
-        "country": "AT",
-        "organization_unit": "Unit",
-        "common_name": "name",
-        "is_ca": true,
-    });
-    let root = certificate(&server, "/root", parameters).await;
-    let expected = [
-        "CN=name",
-        "OU=Unit",
-        "C=AT",
-        "ST=Styria",
-        "O=Example",
-        "L=Graz",
-    ];
-    assert_eq!(attributes(&root, "-subject"), expected);
-    assert_eq!(attributes(&root, "-issuer"), expected);
-    let leaf = certificate(
-        &server,
-        "/leaf",
-        json!({"common_name": "leaf", "ca": "/root"}),
-    )
-    .await;
-    assert_eq!(attributes(&leaf, "-subject"), ["CN=leaf"]);
-    assert_eq!(attributes(&leaf, "-issuer"), expected);
-}
-
-#[tokio::test]
 async fn special_characters_in_subjects_are_kept_and_inject_nothing() {
     if !is_available("openssl") {
         return;

@@ -91,8 +91,8 @@ impl Pipeline {
         with_content_length(response, method == Method::HEAD)
     }
 
-    /// Checks the head, and authenticates the caller, which is passed to `authenticated`, unless the route requires no authentication. So only authenticated
-    /// callers learn that a path does not exist.
+    /// Checks the head. Unless the route requires no authentication, also authenticates the caller and stores it in
+    /// `authenticated`. So responses to unauthenticated callers do not disclose which paths exist.
     ///
     /// # Errors
     /// The response to a request that is refused before it accesses anything.

@@ -6,7 +6,7 @@ use std::{
     process::ExitStatus,
 };
 
-/// Why a build failed, worded for the plugin's author.
+/// The reason why a build failed, worded for the plugin's author.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// A file or folder can't be read or written.
@@ -143,7 +143,7 @@ impl BuildError {
     }
 }
 
-/// Why no component can be created from a module.
+/// The reason why no component can be created from a module.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct EncodingError(String);

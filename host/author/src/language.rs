@@ -126,8 +126,8 @@ impl Kind {
         }
     }
 
-    /// Returns the languages that have a template for this kind: for issued generators those with libraries for X.509 and keys that
-    /// need no other source of randomness, for resolvers those with a library for JSON.
+    /// Returns the languages that have a template for this kind. Issued generators need libraries for X.509 and keys that draw
+    /// random bytes only from the host. Resolvers need a library for JSON.
     #[must_use]
     pub const fn languages(self) -> &'static [Language] {
         match self {

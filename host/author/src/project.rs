@@ -77,7 +77,7 @@ const NAME_CHARACTERS_MAX: usize = 63;
 )]
 pub struct NameError;
 
-/// Why a project was not created.
+/// The reason why a project was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum NewProjectError {
     /// The path exists already.

@@ -13,7 +13,7 @@ pub(crate) enum Completion {
     Partial,
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// A request failed.

@@ -32,7 +32,7 @@ pub(crate) enum Readers {
     All,
 }
 
-/// Why a file was not written.
+/// The reason why a file was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
     #[error("{} already exists; use --force to overwrite it", .0.display())]

@@ -354,7 +354,7 @@ pub enum PathError {
     Character,
     #[error("a path is required")]
     Missing,
-    #[error("a path must not end with a slash or contain two in a row")]
+    #[error("a path must not end with a slash or contain two slashes in a row")]
     Slashes,
     #[error(
         "a path may have at most {PERMISSION_PATH_CHARACTERS_MAX} characters, including its leading slash"

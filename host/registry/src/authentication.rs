@@ -21,7 +21,7 @@ pub struct Credentials {
     password: Secret,
 }
 
-/// Why credentials were rejected.
+/// The reason why credentials were rejected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsError {
     /// The Docker configuration file has a malformed entry for this registry.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::Digest;
 
-/// Why a pull or push failed, worded for operators.
+/// The reason why a pull or push failed, worded for operators.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// The registry requires a login. Either it rejected the configured credentials, or no credentials are configured.
@@ -112,7 +112,7 @@ impl From<reqwest::Error> for Fault {
     }
 }
 
-/// Why a signature was rejected.
+/// The reason why a signature was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SignatureError {
     /// A cosign key is configured for a file.

@@ -273,7 +273,7 @@ pub struct Digest(String);
 
 /// A malformed digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be sha256: followed by 64 lower-case hexadecimal digits")]
+#[error("must be `sha256:` followed by 64 lower-case hexadecimal digits")]
 pub struct DigestError;
 
 impl Digest {

@@ -30,7 +30,7 @@ pub struct Access {
     pub is_plain: bool,
 }
 
-/// Why the configuration of a registry was rejected.
+/// The reason why the configuration of a registry was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryAccessError {
     /// The host can't be used in a URL.

@@ -392,14 +392,14 @@ mod tests {
             self.breaker.call(Some(&actor), function, &[input])
         }
 
-        /// A call of `generate` that traps.
+        /// Records a call of `generate` that traps.
         fn trap(&self, actor: &str, input: &str) -> Option<Opened> {
             let call = self.call(actor, "generate", input);
             self.breaker
                 .faulted(&call, PluginFaultError::Trapped, self.now)
         }
 
-        /// A call of `generate` that returns.
+        /// Records a call of `generate` that returns.
         fn response(&self, actor: &str) {
             self.breaker.returned(&self.call(actor, "generate", "good"));
         }
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_three_actors_open_it_for_all_and_one_return_closes_it() {
+    fn faults_of_three_actors_open_the_circuit_for_all_actors() {
         let scene = Scene::new();
         assert_eq!(scene.trap("a", ""), None);
         assert_eq!(scene.trap("b", ""), None);
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_input_of_the_same_actor_counts_once_for_all() {
+    fn repeated_input_of_an_actor_counts_once_for_other_actors() {
         let scene = Scene {
             breaker: Breaker::new(5, OPEN_TIME),
             now: Instant::now(),

@@ -220,7 +220,7 @@ fn function_bytes(body: &FunctionBody<'_>) -> wasmparser::Result<u64> {
 mod tests {
     use super::*;
 
-    /// A number as LEB128.
+    /// Encodes a number as LEB128.
     fn number(mut value: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         loop {

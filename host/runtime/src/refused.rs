@@ -173,8 +173,8 @@ pub enum Refusal {
     ImportUnknown(String),
     /// It failed to generate a value, so its randomness can't be tested.
     #[error(
-        "it failed to generate a value for the entropy test from {parameters}: {failure}; its author can put other \
-         parameters first in the examples of its parameters schema"
+        "it failed to generate a value for the entropy test with the parameters {parameters}: {failure}; its author can \
+         put other parameters first in the examples of its parameters schema"
     )]
     ExampleFailed {
         /// The parameters, as JSON.

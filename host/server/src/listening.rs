@@ -77,7 +77,7 @@ impl BoundAddresses {
         }
     }
 
-    /// The bound addresses, with the ports that the system chose.
+    /// Returns the bound addresses, with the ports that the system chose.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -97,7 +97,7 @@ impl BoundAddresses {
 }
 
 impl Listeners {
-    /// The addresses, with the ports that the system chose. There is at least one.
+    /// Returns the addresses, with the ports that the system chose. There is at least one.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

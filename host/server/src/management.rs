@@ -44,7 +44,7 @@ pub(crate) struct ManagementListener {
     open: VecDeque<OpenConnection>,
 }
 
-/// A connection that may be closed in favour of a new connection.
+/// A connection that may be closed to make room for a new connection.
 struct OpenConnection {
     task: AbortHandle,
     opened: Instant,

@@ -154,7 +154,7 @@ mod tests {
     const UNUSED_MAX: Duration = Duration::from_hours(30 * 24);
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A cache with one file, unused for this long.
+    /// Returns a cache with one file, unused for this long.
     fn with_file(name: &str, unused: Duration, now: SystemTime) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(Cache::folder(folder.path())).unwrap();

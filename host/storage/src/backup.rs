@@ -38,7 +38,7 @@ pub struct BackedUp {
     pub bytes: u64,
 }
 
-/// Why a backup failed. Except after [`BackupError::NotSynchronised`], no copy exists.
+/// The reason why a backup failed. Except after [`BackupError::NotSynchronized`], no copy exists.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The copy is damaged or incomplete.
@@ -48,8 +48,8 @@ pub enum BackupError {
     #[error("the copy can't be read")]
     CopyNotRead(#[source] RepositoryError),
     /// The copy is complete, but a power failure may still remove its directory entry.
-    #[error("{} is complete, but its folder can't be synchronised with the disk", .path.display())]
-    NotSynchronised {
+    #[error("{} is complete, but its folder can't be synchronized with the disk", .path.display())]
+    NotSynchronized {
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -219,8 +219,8 @@ impl Partial {
             io::ErrorKind::AlreadyExists => BackupError::TargetExists(target.path.clone()),
             _ => not_written(refused.error),
         })?;
-        let synchronised = File::open(&target.folder).and_then(|folder| folder.sync_all());
-        synchronised.map_err(|source| BackupError::NotSynchronised {
+        let synchronized = File::open(&target.folder).and_then(|folder| folder.sync_all());
+        synchronized.map_err(|source| BackupError::NotSynchronized {
             path: target.path.clone(),
             source,
         })?;

@@ -5,7 +5,7 @@ use std::{error::Error, io, path::PathBuf};
 use keywright_core::ports::RepositoryError;
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
-/// Why a database can't be used.
+/// The reason why a database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseOpenError {
     /// The file is absent, and this operation does not create it.

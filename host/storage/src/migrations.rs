@@ -20,7 +20,7 @@ use crate::{
     statement::statement,
 };
 
-/// Why a server can't use a schema.
+/// The reason why a server can't use a schema.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemaVersionError {
     /// A server that began to migrate the schema has not finished.

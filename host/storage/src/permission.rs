@@ -293,7 +293,7 @@ pub(crate) mod statements {
     pub(crate) const SOME_OF_ACTOR: &str =
         select_permission!("where p.actor = $1 limit cast($2 as bigint)");
 
-    /// The permissions of an actor (the first parameter) on any of `count` paths (the other parameters).
+    /// Selects the permissions of an actor (the first parameter) on any of `count` paths (the other parameters).
     pub(crate) fn of_actor_on(count: usize) -> String {
         format!(
             select_permission!("where p.actor = $1 and p.path in ({})"),

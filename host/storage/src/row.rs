@@ -101,7 +101,7 @@ macro_rules! column {
 }
 pub(crate) use column;
 
-/// As [`column!`], by position, for statements that run on nearly every request.
+/// Like [`column!`], by position, for statements that run on nearly every request.
 macro_rules! column_at {
     ($row:expr, $position:expr, $table:literal, $name:literal) => {
         crate::row::Columns::at($row, $position).map_err(|_| {

@@ -31,7 +31,7 @@ pub(crate) fn statement(sql: &'static str) -> Statement {
     Statement::of(Text::Constant(sql))
 }
 
-/// As [`statement`], for a text that is built for one use. To make SQL injection impossible, it may only contain constants and
+/// Like [`statement`], for a text that is built for one use. To make SQL injection impossible, it may only contain constants and
 /// placeholders.
 pub(crate) fn built_statement(sql: String) -> Statement {
     Statement::of(Text::Built(sql.into()))

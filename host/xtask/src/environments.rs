@@ -84,7 +84,7 @@ impl PythonEnvironment {
         })
     }
 
-    /// As [`Self::ensure`], but uses a plain folder with the packages if no virtual environment can be created.
+    /// Like [`Self::ensure`], but uses a plain folder with the packages if no virtual environment can be created.
     pub(crate) fn ensure_in_any_folder(self) -> Result<(), StepError> {
         self.ensure_with(|| {
             Ok(if make(&self.path()).is_ok() {

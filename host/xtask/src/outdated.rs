@@ -10,7 +10,7 @@ use crate::{
     step::{self, StepError},
 };
 
-/// Why a build has no output.
+/// The reason why a build has no output.
 pub(crate) enum NotBuilt {
     /// The build failed.
     Failed(StepError),
@@ -56,7 +56,7 @@ fn remove(path: &Path) {
     let _ = fs::remove_dir_all(path);
 }
 
-/// The files that list the versions of the tools.
+/// Returns the files that list the versions of the tools.
 pub(crate) fn versions_of_tools() -> PathBuf {
     step::workspace().join("host/xtask/toolchains")
 }

@@ -33,7 +33,8 @@ pub(crate) fn run(command: &mut Command) -> Result<(), StepError> {
     }
 }
 
-/// As [`run`], for programs that use the network. In CI, retries several times, because other servers may be temporarily unavailable.
+/// Like [`run`], for programs that use the network. In CI, retries several times, because other servers may be temporarily
+/// unavailable.
 pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepError> {
     let is_ci = std::env::var_os("CI").is_some();
     for pause in RETRY_PAUSES.iter().filter(|_| is_ci) {

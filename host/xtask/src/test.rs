@@ -131,7 +131,7 @@ const API_ON_POSTGRES: [&str; 31] = [
 const CLIENT_ON_POSTGRES: [&str; 5] = [
     "--",
     "certificates::rotate::",
-    "are_found_by",
+    "find_lists_",
     "survive_a_round_trip",
     "piped_into_an_import",
 ];

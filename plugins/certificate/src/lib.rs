@@ -13,8 +13,8 @@
 //!
 //! # Encoding and signing
 //!
-//! rcgen encodes the body. Only the issuer would be wrong: rcgen encodes the issuer's name again from fields, and supports only
-//! the signature algorithms of its own keys. So [`tbs`] replaces the issuer's name and algorithm in the body with the issuer's
+//! rcgen encodes the body, but can't encode the issuer correctly: it encodes the issuer's name again from fields, and supports
+//! only the signature algorithms of its own keys. So [`tbs`] replaces the issuer's name and algorithm in the body with the issuer's
 //! own bytes. If a subject must be kept byte for byte, [`tbs`] replaces it in the same way.
 //!
 //! The plugin signs self-signed certificates with their own keys. The host, which has the keys of CAs, signs all others. The host

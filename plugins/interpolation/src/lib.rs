@@ -14,8 +14,8 @@
 //! left unchanged. The plugin has no imports and never receives a value.
 //!
 //! With the setting `references_in_strings`, `((/path/to/credential))` is also a reference in every other string, to a credential
-//! of any type. `((/path/to/credential.username))` is a reference to a field of its value. The syntax is the one of the BOSH
-//! command line.
+//! of any type. `((/path/to/credential.username))` is a reference to a field of its value. References have the syntax of the
+//! BOSH command line.
 
 #[cfg(target_arch = "wasm32")]
 mod component;

@@ -15,7 +15,7 @@ use crate::settings::Settings;
 pub struct Reference {
     /// The JSON Pointer (RFC 6901) of the `credentials` object, or of the string with the reference.
     pub pointer: String,
-    /// The part of the string that is the reference, in bytes; `None` if the whole value is.
+    /// The part of the string that is the reference, in bytes; `None` if the whole value is the reference.
     pub range: Option<Range<usize>>,
     /// The name of the credential, without the parentheses.
     pub name: String,
@@ -128,7 +128,7 @@ fn next_in_parentheses(text: &str, from: usize) -> Option<Range<usize>> {
     })
 }
 
-/// The names that the BOSH command line allows in references.
+/// Returns whether the BOSH command line allows a character in the names of references.
 fn is_reference_character(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '-' | '_' | '/' | '.')
 }

@@ -26,7 +26,7 @@ impl Violation {
     }
 }
 
-/// Why a call of a plugin failed. The cases mirror the WIT variant `keywright:generator/types.failure`.
+/// The reason why a call of a plugin failed. The cases mirror the WIT variant `keywright:generator/types.failure`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The parameters break a rule. The caller must act.

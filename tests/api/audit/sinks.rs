@@ -242,7 +242,7 @@ async fn requests_fail_while_the_trails_folder_is_missing() {
 }
 
 #[tokio::test]
-async fn a_moved_file_is_written_until_the_trail_is_reopened() {
+async fn events_go_to_a_moved_file_until_the_trail_is_reopened() {
     let server = Server::start().await;
     let file = server.directory().join("audit.log");
     let moved = server.directory().join("audit.log.1");
@@ -257,7 +257,7 @@ async fn a_moved_file_is_written_until_the_trail_is_reopened() {
 }
 
 #[tokio::test]
-async fn a_trail_that_cannot_be_reopened_stays_in_the_old_file() {
+async fn after_a_failed_reopening_events_go_to_the_old_file() {
     let server = Server::start().await;
     let file = server.directory().join("audit.log");
     let moved = server.directory().join("audit.log.1");

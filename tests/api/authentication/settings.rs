@@ -367,7 +367,7 @@ async fn settings_in_the_guide_map_entra_id_tokens_to_actors() {
 }
 
 #[tokio::test]
-async fn equal_sub_and_client_id_identify_a_client_only_if_listed() {
+async fn equal_sub_and_client_id_mean_a_client_only_if_configured() {
     let (client, user, named) = ("uaa-client:ci", "uaa-user:alice", "uaa-user:ci");
     let actors = [client, user, named, "uaa-client:cli"];
     let rfc9068 = Configured::of("oidc-provider", Signer::p256("e"), &actors).await;

@@ -61,23 +61,6 @@ async fn requests_by_name_need_permission_on_given_and_stored_casing() {
 }
 
 #[tokio::test]
-async fn requests_by_id_and_searches_need_permission_on_stored_casing() {
-    let (server, caller) = server_with(&[("/Folder/It", &["read", "write"])]).await;
-    let stored = set_value(&server, "/Folder/It", "v").await;
-    let by_id = format!("/api/v1/data/{}", given::id(&stored));
-    caller.get(&by_id).await.expect(200);
-    for search in ["path=/folder", "path=/FOLDER/", "name-like=it"] {
-        let response = caller.get(&format!("/api/v1/data?{search}")).await;
-        let found = response.expect(200);
-        assert_eq!(
-            found.json()["credentials"][0]["name"],
-            "/Folder/It",
-            "{search}"
-        );
-    }
-}
-
-#[tokio::test]
 async fn certificate_requests_by_id_need_permission_on_stored_casing() {
     let (server, caller) = server_with(&[("/Ca", &["read", "write"]), ("/other", &["read"])]).await;
     for (name, status) in [("/Ca", 200), ("/OTHER", 404)] {

@@ -250,7 +250,11 @@ impl Matrix {
             }
         }
         let after = world.all_versions(&self.server).await;
-        assert_eq!(after, before, "{} has changed something", case.name);
+        assert_eq!(
+            after, before,
+            "a refused request of {} changed the state",
+            case.name
+        );
         for (grant, callers) in &allowed {
             for caller in *callers {
                 world.prepare(&self.server, case).await;
@@ -363,7 +367,7 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
             assert_eq!(bytes(&when_absent), when_present, "{what}");
             compared += 1;
         }
-        // A permitted caller gets the same response, which reveals the absence.
+        // A permitted caller gets the same response for an absent resource.
         let discloses_absence = case.refusal != Refusal::Forbidden && !needs_no_resource(case);
         if discloses_absence {
             let when_present = send(&callers[0], (case.request)(&present)).await;

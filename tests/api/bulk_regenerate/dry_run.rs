@@ -194,7 +194,7 @@ async fn a_ca_with_only_a_transitional_version_is_404() {
 }
 
 #[tokio::test]
-async fn a_value_that_cannot_be_recovered_is_400() {
+async fn a_value_without_recoverable_parameters_is_400() {
     let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -314,7 +314,7 @@ async fn a_third_bulk_regeneration_is_503() {
     for _ in 0..2 {
         let request = server.authorized(Method::POST, BULK_REGENERATE);
         let request = request.body(below_root().to_string());
-        // A dry run below may occupy one of the two slots, so this request is repeated until it gets a slot.
+        // One of the dry runs below may occupy a slot, so this request is repeated until it gets one of the two slots.
         tokio::spawn(async move {
             while let Ok(response) = request.try_clone().unwrap().send().await
                 && response.status() == 503

@@ -342,7 +342,7 @@ async fn a_second_transitional_version_is_400_and_changes_no_child() {
 }
 
 #[tokio::test]
-async fn unchanged_trust_or_a_disabled_setting_adds_no_version() {
+async fn unchanged_cas_or_a_disabled_setting_add_no_version() {
     let on = server(CONCATENATED).await;
     let (root, _) = root_and_leaf(&on).await;
     root.regenerate(json!({})).await.expect(200);

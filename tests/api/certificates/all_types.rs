@@ -12,7 +12,7 @@ use crate::{
 
 const SVID: &str = "app-svid";
 
-/// A server with `/root` and `/svid`, an SVID that it signed.
+/// Starts a server with `/root` and `/svid`, an SVID that it signed.
 async fn server_with_svid() -> Server {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\", \"signing\"]",
@@ -38,7 +38,7 @@ fn names(summaries: &[Value]) -> Vec<&str> {
     names.collect()
 }
 
-/// The value of an SVID with this certificate.
+/// Returns the value of an SVID with this certificate.
 fn svid_value(certificate: &str) -> Value {
     json!({"x509_svid": certificate, "x509_svid_key": "key"})
 }
@@ -160,7 +160,7 @@ async fn only_credentials_that_the_caller_may_read_are_listed() {
 }
 
 #[tokio::test]
-async fn a_declared_certificate_that_is_none_is_400() {
+async fn a_malformed_certificate_in_a_declared_field_is_400() {
     let server = server_with_svid().await;
     for certificate in [
         "hunter2",

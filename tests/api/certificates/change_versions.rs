@@ -363,7 +363,7 @@ async fn the_only_version_can_be_flagged_and_is_still_returned() {
 }
 
 #[tokio::test]
-async fn latest_is_the_newest_version_that_has_a_certificate() {
+async fn latest_means_the_newest_version_with_a_certificate() {
     let server = Server::reused().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let without = json!({"private_key": authority("x").private_key});

@@ -116,7 +116,7 @@ async fn simultaneous_deletions_of_all_versions_leave_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_recreated_meanwhile_gets_no_old_version() {
+async fn a_regeneration_adds_no_version_to_a_recreated_certificate() {
     let server = Arc::new(Server::start().await);
     let value = json!({"certificate": authority("root").certificate});
     for round in 0..6 {

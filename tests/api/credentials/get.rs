@@ -1,8 +1,7 @@
 //! Reading and deleting a credential by name, and reading a version by id.
 
 use keywright_harness::Server;
-use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::given;
 
@@ -101,66 +100,6 @@ async fn an_absent_name_is_404() {
     }
 }
 
-#[tokio::test]
-async fn a_value_is_returned_as_set() {
-    let server = Server::reused().await;
-    for (credential_type, value) in [
-        (
-            "value",
-            json!(" leading, \"quoted\", \\, \n\t, \u{0} and 🔑 "),
-        ),
-        ("value", json!("null")),
-        ("password", json!("{\"not\": \"parsed\"}")),
-        ("json", json!({})),
-        (
-            "json",
-            json!({"z": 1, "a": {"deep": [1.5, -0.1, 1e300, true, null, "ä", {"": []}]}}),
-        ),
-        ("rsa", json!({"public_key": "p", "private_key": "k"})),
-    ] {
-        let version = given::set(
-            &server,
-            &format!("/{credential_type}"),
-            credential_type,
-            value.clone(),
-        )
-        .await;
-        assert_eq!(version["value"], value);
-        let path = format!("/api/v1/data?name=/{credential_type}&current=true");
-        assert_eq!(
-            given::versions_in(&server.get(&path).await.expect(200))[0]["value"],
-            value
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_json_value_keeps_the_order_of_its_fields_and_every_digit() {
-    let server = Server::reused().await;
-    let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":1E2,"b":0.1234567890123456789}"#;
-    let body = format!(r#"{{"name":"/j","type":"json","value":{value}}}"#);
-    let set = server.authorized(Method::PUT, "/api/v1/data").body(body);
-    let responses = [
-        server.send(set).await.expect(200),
-        server.get("/api/v1/data?name=/j").await.expect(200),
-    ];
-    for response in responses {
-        assert!(response.body.contains(value), "{}", response.body);
-    }
-}
-
-#[tokio::test]
-async fn reading_changes_nothing() {
-    let server = Server::reused().await;
-    given::generate(&server, "/u", "user", json!({})).await;
-    let first = given::versions(&server, "/u").await;
-    for _ in 0..3 {
-        assert_eq!(given::versions(&server, "/u").await, first);
-    }
-    let hash = first[0]["value"]["password_hash"].clone();
-    assert_ne!(hash, Value::Null);
-}
-
 // GET /api/v1/data/{id}
 
 #[tokio::test]
@@ -175,32 +114,6 @@ async fn replaced_versions_are_still_read_by_id() {
             .get(&format!("/api/v1/data/{}", given::id(&version)))
             .await;
         assert_eq!(response.expect(200).json(), version);
-    }
-}
-
-#[tokio::test]
-async fn a_version_reads_the_same_by_id_and_by_name() {
-    let server = Server::reused().await;
-    let certificate = json!({"common_name": "c", "self_sign": true});
-    for (credential_type, parameters) in [
-        ("password", json!({})),
-        ("user", json!({})),
-        ("rsa", json!({})),
-        ("ssh", json!({})),
-        ("certificate", certificate),
-    ] {
-        let name = format!("/{credential_type}");
-        let made = given::generate(&server, &name, credential_type, parameters).await;
-        let by_id = server
-            .get(&format!("/api/v1/data/{}", given::id(&made)))
-            .await
-            .expect(200);
-        assert_eq!(
-            given::versions(&server, &name).await,
-            [by_id.json()],
-            "{credential_type}"
-        );
-        assert_eq!(by_id.json()["value"], made["value"], "{credential_type}");
     }
 }
 

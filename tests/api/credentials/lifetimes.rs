@@ -8,7 +8,7 @@ use crate::given;
 
 const TYPE: &str = "plain-current";
 
-/// Returns options for a server whose plugin adds the settings to the time of the call.
+/// Returns options for a server whose plugin adds the numbers of seconds in its settings to the time of the call.
 fn options(settings: &str) -> Options {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\"]\nsettings = {{ {settings} }}",

@@ -243,7 +243,7 @@ async fn a_copied_ciphertext_is_refused_without_disclosing_its_value() {
     let sequences = "select sequence from credential_version order by sequence";
     let sequences = server.run_sql(sequences).await;
     let [one, two, three] = sequences.lines().collect::<Vec<_>>()[..] else {
-        panic!("not three versions: {sequences}");
+        panic!("expected three versions: {sequences}");
     };
     // From one credential to another, and from one version of a credential to another.
     for (from, to, path) in [

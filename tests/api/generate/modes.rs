@@ -159,20 +159,6 @@ async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Response
 }
 
 #[tokio::test]
-async fn metadata_is_not_inherited_by_a_generated_version() {
-    let server = Server::reused().await;
-    let metadata = json!({"owner": "ops", "list": [1, null]});
-    let response = generate_with(&server, "overwrite", metadata.clone()).await;
-    let made = response.expect(200).json();
-    assert_eq!(made["metadata"], metadata);
-    let next = server
-        .generate_in_mode("overwrite", "/a", "password", json!({}))
-        .await;
-    assert_eq!(next.expect(200).json().get("metadata"), Some(&Value::Null));
-    assert_eq!(server.versions("/a").await[1]["metadata"], metadata);
-}
-
-#[tokio::test]
 async fn a_generate_that_keeps_the_version_keeps_its_metadata() {
     let server = Server::reused().await;
     let response = generate_with(&server, "converge", json!({"n": 1})).await;

@@ -155,7 +155,7 @@ async fn numbers_and_flags_may_be_strings_but_not_null() {
 }
 
 #[tokio::test]
-async fn no_two_passwords_are_alike() {
+async fn passwords_do_not_repeat_across_requests() {
     let server = Server::reused().await;
     let mut made = std::collections::BTreeSet::new();
     for _ in 0..50 {

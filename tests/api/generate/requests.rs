@@ -39,6 +39,7 @@ async fn the_response_equals_a_later_get_without_issuance_fields() {
             assert_eq!(fields.remove(issuance_field).is_some(), is_certificate);
         }
         assert_eq!(read, made, "{credential_type}");
+        assert_eq!(server.versions(&name).await, [read], "{credential_type}");
     }
 }
 

@@ -47,9 +47,19 @@ const OPEN: [&str; 7] = [
 ];
 
 /// Unknown or malformed paths. Their status is 404 with a token and 401 without one.
-const NOWHERE: [&str; 44] = [
+const NOWHERE: [&str; 54] = [
     "/",
     "*",
+    "/api",
+    "/api/v1",
+    "/api/v3/data",
+    "/api/v1/datas",
+    "/api/v1/data/a/b",
+    "/API/V1/DATA?name=/a",
+    "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
+    "/api/v1/certificates//versions",
+    "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/unknown",
+    "/information",
     "/VERSION",
     "/Version",
     "/version/x",
@@ -118,7 +128,7 @@ async fn an_open_path_is_open_in_every_spelling() {
 }
 
 #[tokio::test]
-async fn a_malformed_or_unknown_path_is_404_with_a_token() {
+async fn an_unknown_path_is_404_with_a_token_and_401_without() {
     let server = Server::reused().await;
     let long = format!("/info/.{}/../../version", "/".repeat(2_048));
     for target in NOWHERE.into_iter().chain(["localhost:443", &long]) {

@@ -56,31 +56,6 @@ async fn a_wrong_method_is_404_and_needs_a_token_like_its_path() {
 }
 
 #[tokio::test]
-async fn an_unknown_path_is_404_with_a_token_and_401_without() {
-    let server = Server::reused().await;
-    for path in [
-        "/",
-        "/api",
-        "/api/v1",
-        "/api/v3/data",
-        "/api/v1/datas",
-        "/api/v1/data/a/b",
-        "/API/V1/DATA?name=/a",
-        "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
-        "/api/v1/certificates//versions",
-        "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/unknown",
-        "/information",
-    ] {
-        let response = server.get(path).await;
-        assert_eq!(response.status, 404, "{path}: {response:?}");
-        assert!(!response.error().is_empty(), "{path}");
-        let response = server.send(server.request(Method::GET, path)).await;
-        assert_eq!(response.status, 401, "{path}");
-        assert_eq!(response.error(), "access_denied", "{path}");
-    }
-}
-
-#[tokio::test]
 async fn an_invalid_token_is_reported_before_all_other_errors() {
     let server = Server::reused().await;
     for (method, path, body) in [

@@ -121,23 +121,27 @@ async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
     let contents = Contents::of_client(&[&[UNIT]]);
     for (what, holder, expected) in [
         (
-            "one, sent",
+            "one intermediate CA, sent",
             middle.issue(&contents).sending(&middle),
             Expected::Actor(ACTOR),
         ),
-        ("one, not sent", middle.issue(&contents), UNKNOWN_AUTHORITY),
         (
-            "two, both sent",
+            "one intermediate CA, not sent",
+            middle.issue(&contents),
+            UNKNOWN_AUTHORITY,
+        ),
+        (
+            "two intermediate CAs, both sent",
             lower.issue(&contents).sending(&lower).sending(&middle),
             Expected::Actor(ACTOR),
         ),
         (
-            "two, in the other order",
+            "two intermediate CAs, sent in the wrong order",
             lower.issue(&contents).sending(&middle).sending(&lower),
             Expected::Actor(ACTOR),
         ),
         (
-            "two, and also the root",
+            "two intermediate CAs and the root, all sent",
             lower
                 .issue(&contents)
                 .sending(&lower)
@@ -146,12 +150,12 @@ async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
             Expected::Actor(ACTOR),
         ),
         (
-            "two, the lower sent",
+            "two intermediate CAs, only the lower one sent",
             lower.issue(&contents).sending(&lower),
             UNKNOWN_AUTHORITY,
         ),
         (
-            "two, the upper sent",
+            "two intermediate CAs, only the upper one sent",
             lower.issue(&contents).sending(&middle),
             UNKNOWN_AUTHORITY,
         ),

@@ -34,7 +34,7 @@ async fn the_actor_is_the_organization_unit_of_the_form_app_uuid() {
             "in one name of several values",
             &[&["organization:o", "space:s", UNIT]],
         ),
-        ("twice the same", &[&[UNIT], &[UNIT]]),
+        ("the same unit twice", &[&[UNIT], &[UNIT]]),
         ("next to a similar unit", &[&["app:x"], &[UNIT]]),
     ] {
         let holder = authority.issue(&Contents::of_client(units));
@@ -137,7 +137,7 @@ async fn the_extended_key_usage_must_name_client_authentication() {
     let stranger = Contents::of_client(&[]).purposes(&[ServerAuth]);
     assert_result(
         &server,
-        "a server's without an identity",
+        "a server certificate without an identity",
         &authority.issue(&stranger),
         NOT_FOR_CLIENTS,
     );

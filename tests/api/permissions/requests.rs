@@ -313,26 +313,6 @@ async fn exactly_one_path_and_actor_are_required() {
     }
 }
 
-/// Searches for the permission, and adds or replaces it, like the standard command line.
-#[tokio::test]
-async fn the_standard_client_can_add_and_replace_a_permission() {
-    let server = Server::reused().await;
-    for given in [&["read"][..], &["read", "write"]] {
-        let found = server.get(&query("%2Fa%2F%2A", "uaa-client%3Ax")).await;
-        let body = permission("/a/*", "uaa-client:x", given);
-        if found.status == 404 {
-            server.post(PERMISSIONS, body).await.expect(201);
-        } else {
-            let found = found.expect(200).json();
-            let address = address(found["uuid"].as_str().unwrap());
-            let replaced = server.put(&address, body).await.expect(200).json();
-            assert_eq!(replaced["uuid"], found["uuid"]);
-        }
-        let actual = operations(&server, "/a/*", "uaa-client:x").await;
-        assert_eq!(actual, json!(given));
-    }
-}
-
 // `PUT /api/v2/permissions/{permission_id}`.
 
 #[tokio::test]

@@ -271,7 +271,7 @@ async fn extensions_without_a_parameter_are_preserved() {
 }
 
 #[tokio::test]
-async fn a_leaf_of_a_namesake_ca_with_another_key_type_is_400() {
+async fn a_leaf_of_an_unknown_ca_with_its_own_name_is_400() {
     let server = Server::reused().await;
     set(&server, "/a", json!({"certificate": OTHER_TYPE})).await;
     let error = server.regenerate("/a").await.expect(400).error();

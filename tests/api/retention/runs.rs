@@ -186,7 +186,7 @@ const ROTATIONS: usize = 30;
 // Servers that share a database, one of which is killed.
 
 #[tokio::test]
-async fn two_servers_delete_each_version_once_and_take_over() {
+async fn two_servers_delete_each_version_once_even_if_one_is_killed() {
     let Some(postgres) = keywright_test_postgres::shared() else {
         return;
     };

@@ -12,7 +12,7 @@ use crate::given;
 // Several servers on one database.
 
 #[tokio::test]
-async fn two_servers_rotate_each_version_once_and_take_over() {
+async fn two_servers_rotate_each_version_once_even_if_one_stops() {
     let keys = Keys::new();
     let one = Server::start_with(&keys.options(&["a"], FAST)).await;
     let values = seed(&one, VERSIONS).await;

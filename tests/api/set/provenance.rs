@@ -12,7 +12,7 @@ const DATA: &str = "/api/v1/data";
 /// The digest of a plugin that no server has.
 const OTHER: &str = "sha256:abababababababababababababababababababababababababababababababab";
 
-/// A request to set a value that the plugin [`OTHER`] generated on another server.
+/// Returns a request to set a value that the plugin [`OTHER`] generated on another server.
 fn imported(name: &str, credential_type: &str, value: &Value, parameters: &Value) -> Value {
     json!({
         "name": name, "type": credential_type, "value": value, "generated_by": OTHER, "parameters": parameters,
@@ -30,7 +30,7 @@ async fn import(
     server.put(DATA, body).await
 }
 
-/// The active version with its provenance.
+/// Returns the active version with its provenance.
 async fn read(server: &Server, name: &str) -> Value {
     let query = format!("{DATA}?current=true&provenance=true&name={name}");
     let response = server.get(&query).await.expect(200);
@@ -99,7 +99,7 @@ async fn provenance_is_only_returned_if_requested_and_known() {
     assert!(error.contains("provenance"), "{error}");
 }
 
-/// Another server's parameters may be canonical for another release.
+/// Parameters of another server may have been normalized by another release of the plugin.
 #[tokio::test]
 async fn a_returned_provenance_can_be_imported_for_every_type() {
     let server = Server::reused().await;
@@ -220,7 +220,7 @@ async fn parameters_must_name_the_ca_that_signed_the_certificate() {
     assert_eq!(copy["generated"], true);
 }
 
-/// Otherwise a caller could have another caller's bulk regeneration sign with a CA that the first may not use.
+/// Otherwise, a caller without access to a CA could make another caller's bulk regeneration sign with it.
 #[tokio::test]
 async fn a_ca_in_parameters_requires_permission_to_read_it() {
     let path = component("svid");
@@ -263,7 +263,7 @@ async fn a_ca_in_parameters_requires_permission_to_read_it() {
     assert_eq!(issued().await[0]["name"], "/app/a");
 }
 
-/// The import is checked by the plugin configured then, so its parameters are not canonical for the plugin that it names.
+/// An import is checked by the configured plugin. The plugin that the import names may normalize the parameters differently.
 #[tokio::test]
 async fn parameters_are_normalized_again_by_the_plugin_that_they_name() {
     let folder = tempfile::TempDir::new().unwrap();

@@ -156,20 +156,6 @@ async fn numbers_keep_all_digits_and_fields_their_order() {
 }
 
 #[tokio::test]
-async fn absent_metadata_is_null_and_never_inherited() {
-    let server = Server::reused().await;
-    set_with(&server, json!({"owner": "ops"})).await.expect(200);
-    let next = given::set(&server, "/a", "value", json!("v")).await;
-    assert_eq!(next.get("metadata"), Some(&Value::Null));
-    let explicit = set_with(&server, Value::Null).await.expect(200).json();
-    assert_eq!(explicit.get("metadata"), Some(&Value::Null));
-    assert_eq!(
-        server.versions("/a").await[2]["metadata"],
-        json!({"owner": "ops"})
-    );
-}
-
-#[tokio::test]
 async fn metadata_over_7000_characters_is_400() {
     let server = Server::reused().await;
     let frame_characters = json!({"a": ""}).to_string().len();

@@ -62,7 +62,7 @@ async fn any_object_is_kept_unchanged() {
 #[tokio::test]
 async fn numbers_and_field_order_are_kept_as_written() {
     let server = Server::reused().await;
-    let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":-0}"#;
+    let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":1E2,"b":-0}"#;
     let body = format!(r#"{{"name":"/a","type":"json","value":{value}}}"#);
     let request = server.authorized(Method::PUT, "/api/v1/data").body(body);
     let response = server.send(request).await.expect(200);

@@ -19,7 +19,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// The real disk with this delay added to each flush. Needs a C compiler.
+    /// Returns the real disk with this delay added to each flush. Needs a C compiler.
     pub(crate) fn with_flushes_longer_by(longer: Duration) -> Outcome<Self> {
         let disk = Self {
             folder: server::directory()?,
@@ -42,7 +42,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// The environment of a process that uses this disk.
+    /// Returns the environment of a process that uses this disk.
     pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
         [
             ("LD_PRELOAD", self.library().display().to_string()),
@@ -51,7 +51,7 @@ impl Disk {
         ]
     }
 
-    /// The number of completed flushes of all processes with this environment.
+    /// Returns the number of completed flushes of all processes with this environment.
     pub(crate) fn flushes(&self) -> Outcome<u64> {
         let count = fs::read(self.count())?;
         let count = count.try_into();

@@ -50,22 +50,22 @@ impl Cost {
         self.median(|round| number(round.micros.len()) / round.duration.as_secs_f64())
     }
 
-    /// The server's processor time per request, in microseconds.
+    /// Returns the server's processor time per request, in microseconds.
     pub(crate) fn processor_micros(&self) -> f64 {
         self.median(|round| micros(round.usage.processor) / number(round.micros.len()))
     }
 
-    /// The server's voluntary context switches per request.
+    /// Returns the server's voluntary context switches per request.
     pub(crate) fn switches(&self) -> f64 {
         self.median(|round| float(round.usage.switches) / number(round.micros.len()))
     }
 
-    /// Disk flushes per request; 0 if they were not counted.
+    /// Returns disk flushes per request; 0 if they were not counted.
     pub(crate) fn flushes(&self) -> f64 {
         self.median(|round| float(round.flushes) / number(round.micros.len()))
     }
 
-    /// The times of all requests, in microseconds.
+    /// Returns the times of all requests, in microseconds.
     pub(crate) fn times(&self) -> Sample {
         let rounds = self.0.iter().flat_map(|round| &round.micros);
         Sample::new(rounds.copied().collect())

@@ -61,7 +61,7 @@ pub(crate) fn load_shipped(
     load(name, config(&component(name), vec![Grant::Random]), random)
 }
 
-/// A plugin of this component, with these grants and the default limits.
+/// Returns a plugin of this component, with these grants and the default limits.
 pub(crate) fn config(component: &Path, grants: Vec<Grant>) -> PluginConfig {
     PluginConfig {
         component: component.to_owned().into(),

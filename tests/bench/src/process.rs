@@ -53,7 +53,7 @@ impl ThreadUsages {
     }
 }
 
-/// One of the sizes in a process's status, such as `VmRSS`, in MiB.
+/// Returns one of the sizes in a process's status, such as `VmRSS`, in MiB.
 pub(crate) fn size_mib(process_id: u32, name: &str) -> Outcome<f64> {
     let status = fs::read_to_string(format!("/proc/{process_id}/status"))?;
     Ok(number(first(field(&status, name)?)?) / 1_024.0)

@@ -27,27 +27,27 @@ pub(crate) async fn start() -> Outcome<Server> {
     Ok(Server::start_in(directory()?, &options()).await)
 }
 
-/// The configuration of a measured server.
+/// Returns the configuration of a measured server.
 pub(crate) fn options() -> Options {
     Options::default().environment("KEYWRIGHT_LOG", "info")
 }
 
-/// An empty folder in the file system of the build, because the system's temporary folder may be in memory.
+/// Returns an empty folder in the file system of the build, because the system's temporary folder may be in memory.
 pub(crate) fn directory() -> Outcome<TempDir> {
     Ok(TempDir::new_in(workspace().join("target"))?)
 }
 
-/// The address of a server, with a token for it.
+/// Returns the address of a server, with a token for it.
 pub(crate) fn address(server: &Server) -> Outcome<ServerAddress> {
     Ok(ServerAddress::new(socket(server)?, server.token()))
 }
 
-/// The socket of a server.
+/// Returns the socket of a server.
 pub(crate) fn socket(server: &Server) -> Outcome<SocketAddr> {
     Ok(server.base_url().trim_start_matches("https://").parse()?)
 }
 
-/// A new connection to a server.
+/// Opens a connection to a server.
 pub(crate) async fn connect(server: &Server) -> Outcome<Connection> {
     Connection::open(&address(server)?).await
 }
@@ -58,7 +58,7 @@ pub(crate) async fn store_read(server: &Server) {
     server.put("/api/v1/data", body).await.expect(200);
 }
 
-/// The request body that sets a JSON credential of about 1 KiB.
+/// Returns the request body that sets a JSON credential of about 1 KiB.
 pub(crate) fn set_body(name: &str) -> Value {
     json!({"name": name, "type": "json", "value": {"text": "v".repeat(VALUE_BYTES)}})
 }
@@ -80,7 +80,7 @@ pub(crate) struct ServerAddress {
 }
 
 impl ServerAddress {
-    /// A server on this socket that accepts this bearer token.
+    /// Returns a server on this socket that accepts this bearer token.
     pub(crate) fn new(socket: SocketAddr, token: &str) -> Self {
         Self {
             socket,
@@ -96,7 +96,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// GETs a path.
+    /// Returns a GET request for a path.
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -118,7 +118,7 @@ impl Request {
         Self::post("/api/v1/data", body)
     }
 
-    /// POSTs JSON to a path.
+    /// Returns a POST request with a JSON body.
     pub(crate) fn post(path: &str, body: &Value) -> Self {
         Self {
             method: Method::POST,
@@ -157,7 +157,7 @@ impl Connection {
         !self.sender.is_closed()
     }
 
-    /// GETs a path and returns the body.
+    /// Sends a GET request for a path, and returns the body of the response.
     ///
     /// # Errors
     /// Returns an error if the connection closes, or on a status other than 200.

@@ -19,13 +19,13 @@ impl Sample {
         self.percentile(50)
     }
 
-    /// The percentile (nearest rank); NaN without values.
+    /// Returns the percentile (nearest rank); NaN without values.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).copied().unwrap_or(f64::NAN)
     }
 
-    /// The probability that a figure of this sample exceeds a figure of the other sample. Ties count half, so the
+    /// Returns the probability that a figure of this sample exceeds a figure of the other sample. Ties count half, so the
     /// probability is 0.5 for equal samples. This is the effect size U / (m n) of the Mann-Whitney U test. NaN without
     /// values.
     pub(crate) fn exceeds(&self, other: &Self) -> f64 {
@@ -35,23 +35,23 @@ impl Sample {
         number(twice) / 2.0 / number(self.0.len()) / number(other.0.len())
     }
 
-    /// The mean; NaN without values.
+    /// Returns the mean; NaN without values.
     pub(crate) fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / number(self.0.len())
     }
 }
 
-/// A duration in microseconds.
+/// Converts a duration to microseconds.
 pub(crate) fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
-/// A duration in milliseconds.
+/// Converts a duration to milliseconds.
 pub(crate) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// A count as a figure.
+/// Converts a count to a figure.
 pub(crate) fn number(count: usize) -> f64 {
     // No count here approaches 2^32.
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))

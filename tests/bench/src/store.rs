@@ -34,12 +34,12 @@ pub(crate) enum Database<'e> {
 }
 
 impl Engine {
-    /// The installed engines.
+    /// Returns the installed engines.
     pub(crate) fn all() -> Vec<Self> {
         Self::with(PostgresServer::start_durable(POSTGRES_SETTINGS, &[]))
     }
 
-    /// The installed engines, with their data on this disk.
+    /// Returns the installed engines, with their data on this disk.
     pub(crate) fn all_on(disk: &Disk) -> Vec<Self> {
         let environment = disk.environment();
         Self::with(PostgresServer::start_durable(
@@ -53,7 +53,7 @@ impl Engine {
         [Self::Sqlite].into_iter().chain(postgres).collect()
     }
 
-    /// An empty database.
+    /// Creates an empty database.
     pub(crate) fn new_database(&self) -> Database<'_> {
         match self {
             Self::Postgres(server) => Database::Postgres {
@@ -75,7 +75,7 @@ impl fmt::Display for Engine {
 }
 
 impl Database<'_> {
-    /// The configuration of a server with this database.
+    /// Returns the configuration of a server with this database.
     pub(crate) fn options(&self) -> Options {
         server::options().storage(&match self {
             Self::Postgres { url, .. } => format!("url = \"{url}\""),
@@ -147,24 +147,24 @@ impl Store {
         Ok(store)
     }
 
-    /// The server's process.
+    /// Returns the server's process.
     pub(crate) fn process_id(&self) -> u32 {
         self.server.process_id()
     }
 
-    /// The approximate number of credentials.
+    /// Returns the approximate number of credentials.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// A connection to the server, with a new token.
+    /// Opens a connection to the server, with a new token.
     pub(crate) async fn connect(&self) -> Outcome<Connection> {
         let caller = self.server.as_client("developer").await;
         let socket = server::socket(&self.server)?;
         Connection::open(&ServerAddress::new(socket, caller.token())).await
     }
 
-    /// The name of one of the [`SERVED`] readable credentials, which are spread evenly between the folders.
+    /// Returns the name of one of the [`SERVED`] readable credentials, which are spread evenly between the folders.
     pub(crate) fn served_name(&self, number: usize) -> String {
         let number = number % SERVED;
         let word = word(number * self.folders / SERVED);
@@ -172,7 +172,7 @@ impl Store {
         format!("/director/{first}0{rest}/{number}")
     }
 
-    /// The word that only this folder's name contains.
+    /// Returns the word that only this folder's name contains.
     pub(crate) fn folder_word(&self, number: usize) -> String {
         word(number.wrapping_mul(FOLDER_STEP) % self.folders)
     }
@@ -225,17 +225,17 @@ impl Store {
     }
 }
 
-/// The path with exactly this many credentials below it.
+/// Returns the path with exactly this many credentials below it.
 pub(crate) fn found_path(count: usize) -> String {
     format!("/found/{}", counted(count))
 }
 
-/// A word in the names of exactly this many credentials.
+/// Returns a word in the names of exactly this many credentials.
 pub(crate) fn counted(count: usize) -> String {
     format!("x{count}x")
 }
 
-/// SQL for the folder at the start of a copied name. The folder's number is the number of the copy modulo the number of
+/// Returns SQL for the folder at the start of a copied name. The folder's number is the number of the copy modulo the number of
 /// folders.
 fn folder_name(number: &str, folders: usize) -> String {
     let mixed = format!("((({number}) % {folders} * {WORD_FACTOR}) % {WORDS})");
@@ -248,7 +248,7 @@ fn folder_name(number: &str, folders: usize) -> String {
     format!("'/director/' || {word} || '/'")
 }
 
-/// The word of a folder, as in [`folder_name`]. The words of successive folders have little in common.
+/// Returns the word of a folder, as in [`folder_name`]. The words of successive folders have little in common.
 fn word(folder: usize) -> String {
     let mixed = folder * WORD_FACTOR % WORDS;
     let letters = (0..WORD_LENGTH).map(|position| {

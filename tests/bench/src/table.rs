@@ -12,7 +12,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table; the first column names the rows.
+    /// Returns an empty table; the first column names the rows.
     pub(crate) fn new(title: impl Into<String>, columns: &[&str]) -> Self {
         Self {
             title: title.into(),
@@ -21,7 +21,7 @@ impl Table {
         }
     }
 
-    /// An empty table of the cost of requests.
+    /// Returns an empty table of the cost of requests.
     pub(crate) fn of_costs(title: impl Into<String>) -> Self {
         let columns = [
             "",
@@ -107,7 +107,7 @@ pub(crate) enum Threshold {
 }
 
 impl Threshold {
-    /// The goal, and whether a figure meets it.
+    /// Returns the goal, and whether a figure meets it.
     pub(crate) fn verdict(self, figure: f64) -> String {
         let (words, is_met) = match self {
             Self::AtLeast(bound) => (format!(">= {bound}"), figure >= bound),
@@ -122,7 +122,7 @@ impl Threshold {
     }
 }
 
-/// The cell of a row without a goal.
+/// Returns the cell of a row without a goal.
 pub(crate) fn no_goal() -> String {
     "-".to_owned()
 }

@@ -81,8 +81,8 @@ fn rotate(stub: &Stub, pace: &str) -> Commanded {
     shell.run(&["certificates", "rotate", "/root", pace])
 }
 
-/// Returns the number of requests for the first step of a rotation.
-fn introductions(stub: &Stub) -> usize {
+/// Returns the number of requests for `introduce`, the first step of a rotation.
+fn introduce_requests(stub: &Stub) -> usize {
     let lines = stub.lines();
     lines.iter().filter(|line| *line == INTRODUCE).count()
 }
@@ -100,7 +100,7 @@ fn a_step_without_a_response_succeeds_if_the_state_changed() {
         let reported = json_of(run);
         assert_eq!(reported["steps_taken"], json!(["introduce"]));
         assert_eq!(reported["stage"], "introduced");
-        assert_eq!(introductions(&stub), 1);
+        assert_eq!(introduce_requests(&stub), 1);
 
         let stub = server(Step {
             is_done: true,
@@ -111,7 +111,7 @@ fn a_step_without_a_response_succeeds_if_the_state_changed() {
             reported["steps_taken"],
             json!(["introduce", "switch", "retire"])
         );
-        assert_eq!(introductions(&stub), 1);
+        assert_eq!(introduce_requests(&stub), 1);
     }
 }
 
@@ -124,7 +124,7 @@ fn a_step_without_effect_fails_with_the_status_of_its_request() {
         });
         let run = rotate(&stub, "--yes").expect(exit);
         assert_eq!(run.output, "");
-        assert_eq!(introductions(&stub), 1, "{status:?}");
+        assert_eq!(introduce_requests(&stub), 1, "{status:?}");
     }
 }
 
@@ -138,7 +138,7 @@ fn a_successful_response_without_effect_is_an_error() {
         let run = rotate(&stub, pace).expect(1);
         let words = "step 1 of 4 succeeded, but the rotation is in another state";
         assert!(run.errors.contains(words), "{run:?}");
-        assert_eq!(introductions(&stub), 1);
+        assert_eq!(introduce_requests(&stub), 1);
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Workshop;
 
-/// A component, a call in the form of a test vector, and the name of its result.
+/// Returns a component, a call in the form of a test vector, and the name of its result.
 fn calls() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("password", json!({"parameters": {"length": 9}}), "value"),

@@ -1,4 +1,5 @@
-//! What an author sees when a plugin fails: `tests/golden/exceptions/` has one file for each language and kind of failure.
+//! The errors that an author sees when a plugin fails: `tests/golden/exceptions/` has one file for each language and kind of
+//! failure.
 
 use std::{env, fs, path::Path};
 
@@ -151,7 +152,7 @@ fn failures_are_shown_with_message_file_and_line() {
             let run = workshop.plugin(&[arguments, limits].concat());
             check(kind, &normalized(&run.expect(1).errors));
         }
-        // The default length has values of a generator that is not the host's.
+        // With the default length, the plugin uses its language's random numbers instead of the host's.
         let tested = workshop.plugin(&["test", &component]).expect(3).output;
         let mut lines = tested.lines();
         let weak = lines.find(|line| line.starts_with("FAILED  its values are random"));

@@ -231,7 +231,7 @@ fn javascript_has_text_encoder_and_decoder() {
 }
 
 #[test]
-fn what_does_not_work_is_reported_in_one_line() {
+fn unsupported_modules_and_schema_keywords_are_reported() {
     let workshop = Workshop::with(&[]);
     if is_installed(LANGUAGES[3].1) {
         workshop

@@ -1,4 +1,4 @@
-//! What `keywright plugin …` does while it works: the cache of compiled components, and progress on a terminal.
+//! The cache of compiled components that `keywright plugin …` uses, and its progress on a terminal.
 
 use std::{
     fs,

@@ -30,7 +30,7 @@ impl Canaries {
     }
 
     /// Adds all secrets in a generated value: passwords, hashes, and each line of a private key.
-    fn watch_made(&mut self, source: &str, value: &Value) {
+    fn watch_generated(&mut self, source: &str, value: &Value) {
         for field in ["password", "password_hash"] {
             if let Some(secret) = value.get(field).and_then(Value::as_str) {
                 self.watch(&format!("{source}, {field}"), secret);
@@ -216,7 +216,7 @@ async fn metrics_contain_no_secrets_names_or_actors() {
         .await
         .expect(200)
         .json();
-    canaries.watch_made("a certificate", &certificate["value"]);
+    canaries.watch_generated("a certificate", &certificate["value"]);
     let id = certificate["id"].as_str().unwrap_or_default().to_owned();
     canaries.watch("a version's id", &id);
     server.get(&format!("/api/v1/data/{id}")).await.expect(200);
@@ -229,7 +229,7 @@ async fn metrics_contain_no_secrets_names_or_actors() {
         .await
         .expect(200)
         .json();
-    canaries.watch_made("a password", &password["value"]);
+    canaries.watch_generated("a password", &password["value"]);
     for source in ["a path", "a query", "a refused token", "a method"] {
         let text = canaries.plant(source);
         let method = Method::from_bytes(text.to_uppercase().as_bytes()).unwrap_or_default();

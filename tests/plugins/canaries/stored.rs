@@ -66,7 +66,7 @@ async fn set_values_are_in_no_log_or_database_file() {
             "metadata": {metadata_key: canaries.plant("metadata")},
         });
         let version = server.put("/api/v1/data", body).await.expect(200).json();
-        canaries.watch_made("a set value", &version["value"]);
+        canaries.watch_generated("a set value", &version["value"]);
     }
     read_everything(&server, "/marker").await;
     assert_absent_from_files(server, &canaries, "/marker/value").await;
@@ -105,7 +105,7 @@ async fn generated_values_are_in_no_log_or_database_file() {
                 "metadata": {"note": canaries.plant("the metadata of a generate")},
             });
             let version = server.post("/api/v1/data", body).await.expect(200).json();
-            canaries.watch_made(credential_type, &version["value"]);
+            canaries.watch_generated(credential_type, &version["value"]);
         }
         let body = json!({"name": name, "metadata": canaries.plant("metadata of regenerate")});
         let version = server
@@ -113,7 +113,7 @@ async fn generated_values_are_in_no_log_or_database_file() {
             .await
             .expect(200)
             .json();
-        canaries.watch_made(credential_type, &version["value"]);
+        canaries.watch_generated(credential_type, &version["value"]);
     }
     let user_canary = canaries.plant("value.username");
     let body = json!({"name": "/marker/u", "type": "user", "value": {"username": user_canary}});
@@ -124,7 +124,7 @@ async fn generated_values_are_in_no_log_or_database_file() {
         .await
         .expect(200)
         .json();
-    canaries.watch_made("a leaf", &leaf["value"]);
+    canaries.watch_generated("a leaf", &leaf["value"]);
     read_everything(&server, "/marker").await;
     assert_absent_from_files(server, &canaries, "/marker/password").await;
 }
@@ -244,7 +244,7 @@ async fn send_values(server: &Server, canaries: &mut Canaries) {
         .await
         .expect(200)
         .json();
-    canaries.watch_made("a CA", &made["value"]);
+    canaries.watch_generated("a CA", &made["value"]);
 }
 
 /// Sends canaries in requests that generate credentials, regenerate credentials or interpolate a document.
@@ -264,12 +264,12 @@ async fn send_parameters(server: &Server, canaries: &mut Canaries) {
         let name = format!("/made/{credential_type}");
         let response = server.generate(&name, credential_type, parameters).await;
         if response.status == 200 {
-            canaries.watch_made(credential_type, &response.json()["value"]);
+            canaries.watch_generated(credential_type, &response.json()["value"]);
         }
         let body = json!({"name": name, "metadata": canaries.plant("metadata of a regenerate")});
         let response = server.post("/api/v1/regenerate", body).await;
         if response.status == 200 {
-            canaries.watch_made(credential_type, &response.json()["value"]);
+            canaries.watch_generated(credential_type, &response.json()["value"]);
         }
     }
     server.bulk_regenerate("/marker/root").await.expect(200);

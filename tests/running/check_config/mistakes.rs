@@ -32,7 +32,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "tls/server-key.pem",
         "tls/ca.pem",
-        "server.tls.private_key: reading the TLS private key",
+        "server.tls.private_key: ",
     ),
     (
         "tls/server-key.pem",

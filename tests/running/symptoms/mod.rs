@@ -390,7 +390,7 @@ async fn provoke_client_error(text: &str) -> Commanded {
     }
     let server = Server::start_with(&options).await;
     let shell = match text {
-        "no server; log in, or set --server or KEYWRIGHT_CLIENT_SERVER" => Shell::new(),
+        "no server is set; log in, or set --server or KEYWRIGHT_CLIENT_SERVER" => Shell::new(),
         "unknown environment variable …" => {
             Shell::of(&server).variable("KEYWRIGHT_CLIENT_SERVR", "https://keywright.example")
         }

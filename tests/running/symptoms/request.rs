@@ -290,7 +290,7 @@ const ACTOR: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
 /// More requests than possible in one second with a limit of one.
 const REQUESTS_MAX: usize = 100;
 
-/// Fails for a symptom that no test provokes.
+/// Fails for a symptom of the guide that no test provokes.
 pub(super) fn nothing_provokes(text: &str) -> ! {
-    panic!("nothing provokes {text:?}: correct the guide, or provoke it here")
+    panic!("no test provokes {text:?}: correct the guide, or provoke the symptom here")
 }

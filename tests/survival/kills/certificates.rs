@@ -249,7 +249,7 @@ const ROOT: &str = "root";
 const MIDDLE: &str = "middle";
 
 /// A certificate that was set, and that no stored CA signed.
-const SET_CERTIFICATE: &str = "brought";
+const SET_CERTIFICATE: &str = "set";
 
 /// The certificates that are not CAs.
 const LEAVES: [&str; 3] = ["leaf", "below-one", "below-two"];

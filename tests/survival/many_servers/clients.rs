@@ -417,7 +417,7 @@ impl Recorder {
         outcome
     }
 
-    /// `None` if the response is missing or incomplete.
+    /// Sends a request; returns `None` if the response is missing or incomplete.
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Option<Response> {
         let request = self.server.authorized(method, path);
         let request = match body {

@@ -54,7 +54,7 @@ async fn assert_responses_like_one_server(storage: &str, duration: Duration) {
     assert!(undecided.is_empty(), "{}", undecided.join("\n\n"));
 }
 
-/// Three servers on one database; the first one issues tokens.
+/// Starts three servers on one database; the first one issues tokens.
 async fn three_servers(options: &Options) -> Vec<Arc<Server>> {
     let first = Server::start_with(options).await;
     let (second, third) = tokio::join!(first.start_another(), first.start_another());

@@ -200,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// An event without a request, for the tests of the encoders.
+    /// Returns an event without a request, for the tests of the encoders.
     fn example_without_a_request() -> Event<'static> {
         Event {
             authentication: "server",
@@ -215,7 +215,7 @@ mod tests {
 
     static DETAILS: LazyLock<Value> = LazyLock::new(|| json!({"a": "b=c"}));
 
-    /// An event with all fields, for the tests of the encoders.
+    /// Returns an event with all fields, for the tests of the encoders.
     fn example() -> Event<'static> {
         Event {
             time: 1_800_000_000_123,

@@ -4,7 +4,8 @@
 //! call (group commit):
 //!
 //! - Usually, the request itself is the writer, on the thread that serves it. It first yields to all other ready requests on
-//!   this thread, so that the same call writes their events. If the last requests yielded in vain, it usually writes at once.
+//!   this thread, so that the same call writes their events. If no other request was ready when the last requests yielded, it
+//!   usually writes at once.
 //! - The trail's own thread is the writer if appends may be slow ([`AuditSink::is_prompt`]), if the runtime has only one
 //!   thread, if another request is writing, if no request waits for the events, and after failures.
 //!

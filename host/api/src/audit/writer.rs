@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_requests_seldom_wait_for_others() {
+    fn a_request_rarely_waits_for_others_if_none_arrive() {
         let (begun, appends) = mpsc::channel();
         let (outcome, outcomes) = mpsc::channel();
         let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);

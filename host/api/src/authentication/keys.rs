@@ -228,7 +228,7 @@ impl PublishedKey {
             && operations.all(|names| names.iter().any(|name| name == "verify"))
     }
 
-    /// Parses the key. A missing field is as malformed as an empty one.
+    /// Parses the key. A missing field counts as malformed, like an empty one.
     fn verification_key(&self) -> Result<VerificationKey, VerificationKeyError> {
         let [n, e, x, y] =
             [&self.n, &self.e, &self.x, &self.y].map(|field| field.as_deref().unwrap_or_default());
@@ -281,10 +281,11 @@ impl TrustedKeys {
         self.issuer == other.issuer && self.keys == other.keys
     }
 
-    /// Returns whether a key of this set has signed a token. `None` means that another set could contain the signing key: no key
-    /// of this set verifies the signature, and none of them has the token's key id.
+    /// Returns whether a key of this set has signed a token. Returns `None` if a newer set could contain the signing key: no key
+    /// of this set verifies the signature, and no key of this set has the token's key id.
     ///
-    /// A key without an id may have signed any token with its algorithm, and any key with its algorithm a token without a key id.
+    /// A key without an id may have signed any token with its algorithm. A token without a key id may have been signed by any key
+    /// with its algorithm.
     pub(super) fn have_signed(&self, token: &SignedToken<'_>) -> Option<bool> {
         let mut is_named = false;
         for TrustedKey { id, key } in &self.keys {

@@ -320,7 +320,7 @@ pub(crate) mod example {
         })
     }
 
-    /// A version of type certificate, without its key.
+    /// Returns a version of type certificate, without its key.
     pub(crate) fn certificate_version() -> Value {
         json!({
             "type": "certificate",

@@ -17,7 +17,8 @@ pub(crate) struct Description {
     pub(crate) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
     pub(super) responses: Vec<Response>,
-    /// The statuses of error responses, and their conditions, which are added to the condition of a shared response.
+    /// The statuses of error responses, with their conditions. If routes share a response for a status, this condition is added
+    /// to the shared condition.
     pub(super) errors: &'static [(u16, &'static str)],
 }
 

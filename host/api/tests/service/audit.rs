@@ -119,7 +119,7 @@ async fn lines_already_written_are_not_written_again() {
     sink.break_after(line + line / 2);
     let body = json!({"name": "/leaf", "type": "certificate", "parameters": {"ca": "/missing"}});
     service.send_json("POST", "/api/v1/data", &body).await;
-    assert_eq!(sink.events().len(), 2, "not one and a half lines");
+    assert_eq!(sink.events().len(), 2, "only the complete line is added");
     sink.repair();
     trail.close().await;
     let events = sink.events();

@@ -25,7 +25,7 @@ async fn check(service: &Service, method: &str, path: &str, body: Value, status:
 }
 
 #[tokio::test]
-async fn a_credential_deleted_meanwhile_is_not_recreated() {
+async fn a_credential_deleted_during_generation_is_not_recreated() {
     let service = Service::new();
     for (name, credential_type) in [("/p", "password"), ("/c", "certificate")] {
         let generate = json!({"name": name, "type": credential_type, "parameters": {"length": 20}});

@@ -34,7 +34,7 @@ fn encode(module: &[u8], closed: &[(&str, &str)]) -> Result<Vec<u8>, EncodingErr
     encode().map_err(EncodingError::from)
 }
 
-/// Creates a component from a core module of Go, which has no WIT, that was built for this world.
+/// Creates a component for this world from a core module that Go compiled. The module contains no WIT.
 ///
 /// Reading the time does not trap, because Go's garbage collector reads it.
 pub(crate) fn component_of_go_module(
@@ -207,7 +207,7 @@ const ADAPTER_WORLD: &str = "
         (; NOTE ;)
     }
 ";
-/// The place of the import of notes, in the adapter's text and in its world.
+/// The placeholder for the import of notes, in the adapter's text and in its world.
 const NOTE_PLACEHOLDER: &str = "(; NOTE ;)";
 
 /// Calls of WASI preview 1 that trap, each with its note. Other calls fail with an error or return nothing.

@@ -169,7 +169,7 @@ impl Rotation {
     }
 }
 
-/// Why the state of a rotation can't be determined.
+/// The reason why the state of a rotation can't be determined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RotationError {

@@ -3,7 +3,7 @@
 use keywright_json::JsonError;
 use serde::Deserialize;
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -86,7 +86,7 @@ pub enum Error {
     #[error("the access token has no id, so the identity provider can't revoke it")]
     TokenWithoutId,
     /// The trusted CA certificates are malformed.
-    #[error("the trusted CA certificates are not PEM certificates")]
+    #[error("the trusted CA certificates are not valid PEM")]
     AuthoritiesMalformed,
     /// The client certificate or its key is malformed.
     #[error("the client certificate or its private key is not valid PEM")]

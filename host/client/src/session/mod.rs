@@ -47,7 +47,7 @@ pub use settings::{Arguments, Settings};
 
 use crate::Error;
 
-/// Why settings are refused.
+/// The reason why settings are refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
@@ -92,10 +92,10 @@ pub enum SettingsError {
     #[error("missing {0}, which {1} requires")]
     Incomplete(&'static str, &'static str),
     /// The platform has no configuration folder.
-    #[error("no settings folder; set KEYWRIGHT_CLIENT_DIRECTORY")]
+    #[error("the platform has no settings folder; set KEYWRIGHT_CLIENT_DIRECTORY")]
     NoDirectory,
     /// No server is set.
-    #[error("no server; log in, or set --server or KEYWRIGHT_CLIENT_SERVER")]
+    #[error("no server is set; log in, or set --server or KEYWRIGHT_CLIENT_SERVER")]
     NoServer,
 }
 

@@ -252,7 +252,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with these settings and a session for this server.
+    /// Returns a folder with these settings and a session for this server.
     fn folder(settings: &str, session: Option<&str>) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("settings.toml"), settings).unwrap();

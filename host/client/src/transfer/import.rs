@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     pub(crate) parallel: usize,
 }
 
-/// Why an import stopped before the end of its file.
+/// The reason why an import stopped before the end of its file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportError {
     /// The file can't be read.
@@ -134,11 +134,11 @@ struct Attempt {
 struct Success {
     /// Whether the credential was skipped because it is unchanged.
     is_unchanged: bool,
-    /// Why the server refused the provenance; the entry was then imported without it.
+    /// The reason why the server refused the provenance; the entry was then imported without it.
     provenance_refused: Option<String>,
 }
 
-/// Why an entry was not set.
+/// The reason why an entry was not set.
 #[derive(Debug, thiserror::Error)]
 enum SetError {
     #[error(transparent)]

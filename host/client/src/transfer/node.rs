@@ -27,7 +27,7 @@ pub(crate) struct Scalar {
     pub(crate) is_quoted: bool,
 }
 
-/// Why a node is invalid. Never contains content of the file.
+/// The reason why a node is invalid. Never contains content of the file.
 pub(crate) type Reason = &'static str;
 
 impl Node {

@@ -29,7 +29,7 @@ pub(crate) enum Signer {
     Hidden(String),
 }
 
-/// Why a credential can't be read.
+/// The reason why a credential can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// The request failed.

@@ -180,7 +180,7 @@ pub struct BaseVersion<'a> {
 
 impl<'a> From<&'a CredentialVersion> for BaseVersion<'a> {
     fn from(version: &'a CredentialVersion) -> Self {
-        // An import claims a component, but the component configured then normalized the parameters.
+        // An import names a component, but the component that was configured at the import normalized the parameters.
         let attributes = &version.attributes;
         let is_generated = attributes.is_generated == Some(true);
         let provenance = attributes.provenance.as_ref();

@@ -128,7 +128,7 @@ pub enum NameError {
     Character,
     #[error("a credential name is required")]
     Missing,
-    #[error("a credential name must not end with a slash or contain two in a row")]
+    #[error("a credential name must not end with a slash or contain two slashes in a row")]
     Slashes,
     #[error(
         "a credential name may have at most {NAME_CHARACTERS_MAX} characters, including its leading slash"

@@ -48,7 +48,7 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         self.permissions.allow(Operation::Read, name.as_str())
     }
 
-    /// Adds an item if the caller may read it. Breaks if its memory can't be reserved.
+    /// Adds an item if the caller may read it. Stops the query if the memory for the item can't be reserved.
     pub(super) fn add(&mut self, item: T) -> ControlFlow<()> {
         if !self.may_contain(item.name()) {
             return ControlFlow::Continue(());

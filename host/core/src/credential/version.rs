@@ -50,7 +50,7 @@ impl VersionAttributes {
 pub struct Lifetime {
     /// The time from which it must not be used; `None` if it does not expire.
     pub expires_at: Option<DateTime<Utc>>,
-    /// The time from which it should be replaced, not after its expiry; `None` if that is only its expiry.
+    /// The time from which it should be replaced, not after its expiry; `None` if it need not be replaced before.
     pub rotate_at: Option<DateTime<Utc>>,
 }
 
@@ -191,7 +191,7 @@ impl DigestError {
     pub const EXPECTED: &str = EXPECTED;
 }
 
-const EXPECTED: &str = "sha256: followed by 64 hexadecimal digits";
+const EXPECTED: &str = "`sha256:` followed by 64 hexadecimal digits";
 const PREFIX: &str = "sha256:";
 const DIGITS: usize = 64;
 

@@ -94,7 +94,7 @@ pub trait Generator: Send + Sync {
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError>;
 
     /// Returns when a new value expires and when it should be rotated: the result of the guest's `expires` if the guest
-    /// exports it, otherwise neither. `parameters` are those that generated the value, if any. The times are not before `now`
+    /// exports it, otherwise neither. `parameters` generated the value, unless it was set. The times are not before `now`
     /// and not after the year 9999, and the rotation is not after the expiry.
     ///
     /// `value` is the whole value. This method withholds its secret fields from the guest.

@@ -259,12 +259,12 @@ pub(super) fn character(bytes: &[u8]) -> Option<char> {
     char::from_u32(number)
 }
 
-/// `YYMMDDhhmmssZ`.
+/// Returns whether this is a time of the form `YYMMDDhhmmssZ`.
 pub(super) fn is_utc_time(content: &[u8], _: Strictness) -> bool {
     is_time(content, 2)
 }
 
-/// `YYYYMMDDhhmmssZ`.
+/// Returns whether this is a time of the form `YYYYMMDDhhmmssZ`.
 pub(super) fn is_generalized_time(content: &[u8], _: Strictness) -> bool {
     is_time(content, 4)
 }

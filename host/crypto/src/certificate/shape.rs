@@ -17,9 +17,9 @@ pub(super) enum Shape {
     Choice(&'static [Shape]),
     /// An element with this tag that contains one or more elements of a shape: `SEQUENCE OF`.
     Each(u8, &'static Shape),
-    /// As [`Shape::Each`], but may be empty.
+    /// Like [`Shape::Each`], but may be empty.
     EachOrNone(u8, &'static Shape),
-    /// As [`Shape::Each`], with elements in ascending byte order: `SET OF`.
+    /// Like [`Shape::Each`], with elements in ascending byte order: `SET OF`.
     EachSorted(&'static Shape),
     /// An element with this tag that contains exactly these fields, in this order: `SEQUENCE`, or an explicit tag.
     Fields(u8, &'static [Field]),

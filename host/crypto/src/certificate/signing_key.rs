@@ -94,7 +94,7 @@ impl SigningKey {
     /// whole Ed25519 key.
     pub(super) fn public_number(&self) -> &[u8] {
         match self {
-            // Uncompressed: a byte of form, X, and Y, of the same length (SEC 1, section 2.3.3).
+            // An uncompressed point: a byte for its form, then X and Y of equal length (SEC 1, section 2.3.3).
             Self::Ecdsa(key, _) => {
                 let coordinates = key.public_key().as_ref().get(1..).unwrap_or_default();
                 coordinates.get(..coordinates.len() / 2).unwrap_or_default()

@@ -77,7 +77,7 @@ impl DataKey {
     }
 }
 
-/// HKDF-SHA-256.
+/// Derives a key with HKDF-SHA-256.
 fn expand(
     root: &[u8; KEY_BYTES],
     purpose: &str,

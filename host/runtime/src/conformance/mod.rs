@@ -20,7 +20,7 @@
 //! The test is the same for all components, except components with slow calls ([`Effort`]). Their few values suffice to find
 //! constant or unrepeatable values and too few drawn bits, but not biased characters. [`EntropyReport`] has the number of values.
 //!
-//! The test detects only violations of these rules. It does not detect deliberate misbehaviour in rare calls.
+//! The test detects only violations of these rules. It does not detect deliberate misbehavior in rare calls.
 
 mod report;
 mod statistics;

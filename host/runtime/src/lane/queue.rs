@@ -126,7 +126,7 @@ impl<J> FairQueue<J> {
 }
 
 impl<J> State<J> {
-    /// The number of waiting jobs of this flow.
+    /// Returns the number of waiting jobs of this flow.
     fn waiting(&self, flow: &Flow) -> usize {
         self.by_flow.get(flow).map_or(0, VecDeque::len)
     }

@@ -45,7 +45,7 @@ impl ConformanceReport {
 /// One check.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// The expected behaviour.
+    /// The expected behavior.
     pub claim: String,
     /// The deviation, if the check failed.
     pub fault: Option<String>,
@@ -66,8 +66,8 @@ pub struct LimitUsed {
 }
 
 impl PluginUnderTest {
-    /// Tests a generator with the first of the examples in its parameters schema, or a resolver with an empty document; and either
-    /// with these vectors.
+    /// Tests a generator with the first of the examples in its parameters schema, or a resolver with an empty document. Also runs
+    /// these vectors.
     ///
     /// # Errors
     /// If a server would refuse it for a reason other than its randomness.

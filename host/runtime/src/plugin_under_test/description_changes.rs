@@ -50,9 +50,9 @@ pub struct Difference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// A server does the same as with the old release.
+    /// A server behaves as with the old release.
     Compatible,
-    /// A server does something else than with the old release.
+    /// A server behaves differently than with the old release.
     Changes,
     /// Something fails that worked with the old release.
     Breaks,

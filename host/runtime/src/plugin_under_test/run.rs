@@ -1,4 +1,4 @@
-//! Single calls of a plugin under test, with fixed input where the author wants the same result each time.
+//! Single calls of a plugin under test, with fixed input if the result must be the same each time.
 
 use std::{
     str::FromStr,

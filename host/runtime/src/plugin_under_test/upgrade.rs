@@ -1,8 +1,8 @@
 //! Comparing two releases of a generator: what a server does with the credentials of the old release when the new release is
 //! configured.
 //!
-//! For each request, the old release generates a value. The domain's own functions for converge and regenerate then decide
-//! with the new release, so a prediction is what a server does.
+//! For each request, the old release generates a value. The same functions as in a server then converge or regenerate it with
+//! the new release, so a prediction equals the behavior of a server.
 
 use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -46,7 +46,7 @@ pub struct UpgradeReport {
     pub new_version: String,
     /// The differences between the descriptions.
     pub description: Vec<Difference>,
-    /// The compared requests: all that the old release accepts.
+    /// The compared requests: all requests that the old release accepts.
     pub requests: Vec<ComparedRequest>,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Effect {
     }
 }
 
-/// A request to generate a credential, and what happens to its credential after the upgrade.
+/// A request to generate a credential, and predictions for this credential after the upgrade.
 #[derive(Debug, Serialize)]
 pub struct ComparedRequest {
     /// The requested parameters.
@@ -69,7 +69,7 @@ pub struct ComparedRequest {
     pub predictions: Vec<Prediction>,
 }
 
-/// What an operation does after the upgrade.
+/// The predicted outcome of an operation after the upgrade.
 #[derive(Debug, Serialize)]
 pub struct Prediction {
     /// The operation.
@@ -78,7 +78,7 @@ pub struct Prediction {
     pub outcome: Outcome,
     /// The difference from the old release.
     pub effect: Effect,
-    /// What changed, or why it fails.
+    /// The change, or the reason for the failure.
     pub reason: Option<String>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct BrokenRule {
 }
 
 impl BrokenRule {
-    /// Whether the part of `returned` that breaks the rule equals that part of `given`.
+    /// Returns whether the part of `returned` that breaks the rule equals that part of `given`.
     pub(crate) fn is_unchanged(&self, given: &Value, returned: &Value) -> bool {
         let at = |value| {
             self.pointer

@@ -87,7 +87,7 @@ impl ParametersSchema {
         read.collect::<Result<_, _>>().map(Parameters::new)
     }
 
-    /// The rule that an unknown parameter breaks. Lists the parameters that callers can send.
+    /// Returns the rule that an unknown parameter breaks. Lists the parameters that callers can send.
     fn unknown_rule(&self, known: &BTreeSet<String>) -> String {
         let allowed: Vec<&str> = known
             .iter()

@@ -75,7 +75,7 @@ fn allowing_derived_values_does_not_exempt_constant_values() {
 fn a_generator_that_fails_for_its_example_is_rejected() {
     let refused = refusal("careless", careless(Some("nothing"))).unwrap();
     for words in [
-        "it failed to generate a value for the entropy test from {}",
+        "it failed to generate a value for the entropy test with the parameters {}",
         "reported that its settings are invalid",
     ] {
         assert!(refused.contains(words), "{refused}");

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 /// Recurring background work.
 #[async_trait]
 pub(crate) trait Work: Send + 'static {
-    /// The name of the work's lease, the same on all servers and in all releases.
+    /// Returns the name of the work's lease, the same on all servers and in all releases.
     fn name(&self) -> &'static str;
 
-    /// The time to wait after a run before checking for work again.
+    /// Returns the time to wait after a run before checking for work again.
     fn interval(&self) -> Duration;
 
     /// Does all available work in small steps. Each step leaves the data consistent. Returns soon after `stop` is

@@ -182,7 +182,7 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
                     (None, Some(_)) => format!("{unknown}; {VARIABLES}"),
                     (None, None) => unknown,
                 };
-                mistake(name, what);
+                findings.mistake(name, what);
             }
         }
         ValidationErrorKind::Required { property } => {

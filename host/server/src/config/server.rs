@@ -131,21 +131,21 @@ impl Section for ServerSection {
 }
 
 impl ServerSection {
-    /// The maximum number of open connections per client address.
+    /// Returns the maximum number of open connections per client address.
     pub(crate) fn connections_per_address_max(&self) -> usize {
         let all = self.connections_max.count();
         self.connections_per_address_max
             .map_or_else(|| all.div_ceil(ADDRESS_SHARE_DIVISOR), Number::count)
     }
 
-    /// The maximum number of concurrent authenticated requests per actor.
+    /// Returns the maximum number of concurrent authenticated requests per actor.
     fn requests_per_actor_max(&self) -> usize {
         let all = self.requests_max.count();
         self.requests_per_actor_max
             .map_or_else(|| all.div_ceil(ACTOR_SHARE_DIVISOR), Number::count)
     }
 
-    /// The limits of a request's body.
+    /// Returns the limits of a request's body.
     pub(crate) fn body_limits(&self) -> Limits {
         Limits {
             body_bytes_max: self.request_bytes_max.count(),
@@ -153,7 +153,7 @@ impl ServerSection {
         }
     }
 
-    /// The limits on requests.
+    /// Returns the limits on requests.
     pub(crate) fn request_limits(&self) -> RequestLimits {
         RequestLimits {
             requests_max: self.requests_max.count(),
@@ -166,14 +166,14 @@ impl ServerSection {
         }
     }
 
-    /// The maximum size of all responses in memory for one actor.
+    /// Returns the maximum size of all responses in memory for one actor.
     fn responses_bytes_per_actor_max(&self) -> usize {
         let all = self.responses_bytes_max.count();
         self.responses_bytes_per_actor_max
             .map_or_else(|| all.div_ceil(ACTOR_SHARE_DIVISOR), Number::count)
     }
 
-    /// The memory limits of responses.
+    /// Returns the memory limits of responses.
     pub(crate) fn response_limits(&self) -> ResponseLimits {
         ResponseLimits {
             response_bytes_max: self.response_bytes_max.count(),

@@ -45,7 +45,7 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
         let line = before.map_or(1, |before| before.matches('\n').count() + 1);
         refused(format!(
             "malformed TOML in line {line}: {}",
-            cause.message()
+            cause.message().replace('\n', ", ")
         ))
     })?;
     Ok(Figment::new()
@@ -53,7 +53,7 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
         .merge(environment()))
 }
 
-/// The environment variables that override settings.
+/// Returns the environment variables that override settings.
 fn environment() -> Env {
     let is_ours = |name: &UncasedStr| {
         let is_clients = name

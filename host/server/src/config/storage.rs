@@ -87,7 +87,7 @@ impl StorageConfig {
         }
     }
 
-    /// The maximum number of database connections.
+    /// Returns the maximum number of database connections.
     pub(crate) fn connections_max(&self) -> usize {
         let writers_max = if self.url.is_some() {
             self.writers_max.count()

@@ -120,7 +120,7 @@ impl ListenAddress {
         Self { host, port }
     }
 
-    /// The host as a certificate names it.
+    /// Returns the host as a certificate names it.
     pub(crate) fn host(&self) -> String {
         match &self.host {
             Host::Ip(ip) => ip.to_string(),
@@ -128,7 +128,7 @@ impl ListenAddress {
         }
     }
 
-    /// The IP address; `None` for a host name.
+    /// Returns the IP address; `None` for a host name.
     pub(crate) fn ip(&self) -> Option<IpAddr> {
         match &self.host {
             Host::Ip(ip) => Some(*ip),

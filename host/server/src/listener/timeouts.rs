@@ -215,7 +215,7 @@ mod tests {
         connection: Duration::from_secs(1_000),
     };
 
-    /// A time, in seconds since the start.
+    /// Returns a time, in seconds since the start.
     fn at(opened_at: Instant, seconds: u64) -> Instant {
         opened_at + Duration::from_secs(seconds)
     }

@@ -9,7 +9,10 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
     client::danger::HandshakeSignatureValid,
     crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, PrivateKeyDer, TrustAnchor, UnixTime, pem::PemObject},
+    pki_types::{
+        CertificateDer, PrivateKeyDer, TrustAnchor, UnixTime,
+        pem::{self, PemObject},
+    },
     server::danger::{ClientCertVerified, ClientCertVerifier},
 };
 use webpki::{
@@ -39,8 +42,12 @@ pub(crate) fn read_certificates(
 }
 
 pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, StartupError> {
-    PrivateKeyDer::from_pem_file(path)
-        .map_err(|cause| StartupError::file("reading the TLS private key", path, cause))
+    PrivateKeyDer::from_pem_file(path).map_err(|cause| match cause {
+        pem::Error::NoItemsFound => {
+            StartupError::new(format!("{} contains no private key", path.display()))
+        }
+        cause => StartupError::file("reading the TLS private key", path, cause),
+    })
 }
 
 /// Reads the CAs of client certificates. A CA outside its validity period is logged, and trusted as soon as it is

@@ -308,7 +308,7 @@ pub(crate) mod statements {
 
     /// SQLite: the index has a row with as many words as the name has characters. The number has a variable length: seven bits per
     /// byte, and the eighth bit if another byte follows. [`SQLITE_WRONG_WORDS`] compares the words themselves: the index is not
-    /// organised by rows, so querying a single row costs as much as reading all of it.
+    /// organized by rows, so querying a single row costs as much as reading all of it.
     pub(crate) const SQLITE_CREDENTIALS: &str = select_credentials!(
         "(select hex(d.sz) from credential_name_docsize d where d.id = c.sequence)
         is case when length(c.name_folded) < 128

@@ -15,8 +15,8 @@
 //!    caller is dropped later, the thread finishes it.
 //! 5. *If the thread itself fails, nothing of the group is written.* If it can't begin, roll back or commit, all callers of the
 //!    group get an error, and the thread closes the connection, which rolls back; the next group gets a new one. This covers a
-//!    database that rolls back by itself, as SQLite may when the disk is full: the savepoints are gone too, so rolling back to
-//!    one and the commit fail. `Transaction` runs no statement after a failed one.
+//!    database that rolls back by itself, as SQLite may when the disk is full: the savepoints are gone too, so a rollback to a
+//!    savepoint fails, and so does the commit. `Transaction` runs no statement after a failed one.
 
 #[cfg(test)]
 mod tests;
@@ -177,7 +177,7 @@ struct Group {
     gathering_ends: Option<Instant>,
 }
 
-/// Why no transaction of a group was written. All its transactions share the cause.
+/// The reason why no transaction of a group was written. All its transactions share the cause.
 #[derive(Clone, Debug)]
 struct GroupError(Arc<sqlx::Error>);
 

@@ -78,7 +78,7 @@ impl Connections {
         }
     }
 
-    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off.
+    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver stops.
     /// Buffers only a few rows.
     pub(crate) async fn fetch_each(
         &self,
@@ -91,7 +91,7 @@ impl Connections {
         }
     }
 
-    /// As [`Self::fetch_each`], but decodes each row and passes the decoded value, if any, to the receiver.
+    /// Like [`Self::fetch_each`], but decodes each row and passes the decoded value, if any, to the receiver.
     pub(crate) async fn decode_each<T>(
         &self,
         statement: Statement,
@@ -165,7 +165,7 @@ mod tests {
         connections_to_postgres(1, wait_max).await
     }
 
-    /// As [`one_connection_to_postgres`], with another number of connections.
+    /// Like [`one_connection_to_postgres`], with another number of connections.
     async fn connections_to_postgres(
         connections_max: u32,
         wait_max: Duration,
@@ -188,7 +188,7 @@ mod tests {
         readers(folder, 1, wait_max).await
     }
 
-    /// As [`one_reader`], with another number of connections.
+    /// Like [`one_reader`], with another number of connections.
     async fn readers(folder: &TempDir, connections_max: u32, wait_max: Duration) -> SqliteReaders {
         let settings = SqliteSettings {
             path: folder.path().join("test.sqlite"),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rows_arrive_in_order_until_the_receiver_breaks_off() {
+    async fn rows_arrive_in_order_until_the_receiver_stops() {
         let folder = tempfile::tempdir().unwrap();
         let connections = Connections::Sqlite(one_reader(&folder, LONG).await);
         let counting = |end| {

@@ -120,7 +120,7 @@ impl PostgresConnections {
         .await
     }
 
-    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off. Does
+    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver stops. Does
     /// not buffer rows.
     pub(crate) async fn fetch_each(
         &self,
@@ -395,7 +395,7 @@ impl PostgresConnection {
         within(self.wait_max, running).await
     }
 
-    /// Passes rows to the receiver until there are no more or the receiver breaks off.
+    /// Passes rows to the receiver until there are no more or the receiver stops.
     pub(super) async fn fetch_each(
         &mut self,
         statement: &Statement,

@@ -155,7 +155,7 @@ impl SqliteReaders {
     }
 
     /// Runs a statement on a thread where it may block. Passes its rows to the receiver, one by one, until there are no more or
-    /// the receiver breaks off. At most [`BATCHES_AHEAD_MAX`] batches of rows wait for the receiver.
+    /// the receiver stops. At most [`BATCHES_AHEAD_MAX`] batches of rows wait for the receiver.
     pub(super) async fn fetch_each(
         &self,
         statement: Statement,

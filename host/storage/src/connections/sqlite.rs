@@ -67,7 +67,7 @@ struct FileIdentity {
 )]
 struct FileDisplacedError {
     path: PathBuf,
-    /// Why the path can't be inspected. `None` if it names another file.
+    /// The reason why the path can't be inspected. `None` if it names another file.
     #[source]
     source: Option<io::Error>,
 }
@@ -221,7 +221,7 @@ pub(crate) struct SqliteConnection {
     texts: RefCell<HashMap<(usize, usize), Arc<str>>>,
 }
 
-/// Receives the rows of a statement until it breaks off.
+/// A function that receives the rows of a statement, and may stop before the last one.
 type RowReceiver<'r> = &'r mut dyn FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<ControlFlow<()>>;
 
 impl SqliteConnection {
@@ -309,7 +309,7 @@ impl SqliteConnection {
         fetched.map(|_| outcome)
     }
 
-    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off.
+    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver stops.
     pub(crate) fn fetch_each(
         &self,
         statement: &Statement,

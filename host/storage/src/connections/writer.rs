@@ -94,7 +94,7 @@ impl Writer {
         Self::with_group_limits(file, wait_max, limits).await
     }
 
-    /// As [`Self::on_sqlite`], with other limits for groups.
+    /// Like [`Self::on_sqlite`], with other limits for groups.
     async fn with_group_limits(
         file: SqliteFile,
         wait_max: Duration,
@@ -161,7 +161,7 @@ impl Writer {
     /// depend on.
     ///
     /// # Errors
-    /// As [`Self::transaction`], and after a conflict with another transaction.
+    /// Like [`Self::transaction`], and after a conflict with another transaction.
     pub(crate) async fn read_committed<T, F>(
         &self,
         work: impl FnOnce(Transaction) -> F + Send + 'static,
@@ -204,12 +204,12 @@ impl Writer {
         self.record_outcome(rows)
     }
 
-    /// As [`Self::fetch_all`], but returns the number of changed rows.
+    /// Like [`Self::fetch_all`], but returns the number of changed rows.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryError> {
         self.record_outcome(self.execute_unrecorded(statement).await)
     }
 
-    /// As [`Self::execute`], but does not record the outcome in the state of the disk.
+    /// Like [`Self::execute`], but does not record the outcome in the state of the disk.
     async fn execute_unrecorded(&self, statement: Statement) -> Result<u64, RepositoryError> {
         match &self.backend {
             Backend::Connections(connections) => {

@@ -117,7 +117,7 @@ struct Backlog {
     next: Option<Pending>,
 }
 
-/// Why nothing of a batch was written, unless the response to the commit was lost. All its versions share the cause.
+/// The reason why nothing of a batch was written, unless the response to the commit was lost. All its versions share the cause.
 #[derive(Clone, Debug)]
 struct BatchError(Arc<RepositoryError>);
 

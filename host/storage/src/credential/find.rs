@@ -170,7 +170,7 @@ impl NameSearch {
         }
     }
 
-    /// As [`NameSearch::new`], for a query that finds names in another way and then compares them. Never uses trigrams.
+    /// Like [`NameSearch::new`], for a query that finds names in another way and then compares them. Never uses trigrams.
     pub(super) fn by_comparison(names: &FindNames) -> Option<Self> {
         match names {
             FindNames::Below(prefix) if prefix.as_str() == ROOT => Some(Self::All),
@@ -239,7 +239,7 @@ pub(crate) mod statements {
         };
     }
 
-    /// The columns of a search by expiry. Only certificates are certain to have no times of their own in their version.
+    /// The columns of a search by expiry. The times of types other than certificate are read from their newest version.
     macro_rules! select_found_expiring {
         ($($rest:expr),+) => {
             concat!(

@@ -30,7 +30,7 @@ pub(crate) const VERSION_BY_ID: &str = select_version!(
 pub(crate) const NAME_FROM_VERSION_ID: &str = "select v.id, c.name
  from credential_version v join credential c on c.sequence = v.credential_sequence where v.id >= $1 order by v.id limit 1";
 
-/// As [`NAME_FROM_VERSION_ID`], of the credential with the first id from `$1` on, and its type.
+/// Like [`NAME_FROM_VERSION_ID`], of the credential with the first id from `$1` on, and its type.
 pub(crate) const NAME_FROM_CREDENTIAL_ID: &str = "select c.id, c.name, c.credential_type from credential c where c.id >= $1 order by c.id limit 1";
 
 pub(crate) const STORED_NAME: &str = "select c.name from credential c where c.name_folded = $1";
@@ -73,10 +73,10 @@ macro_rules! current {
 
 pub(crate) const VERSIONS_CURRENT: &str = current!(select_version!(""), "name_folded");
 
-/// As [`VERSIONS_NEWEST_FIRST`], but only the ids.
+/// Like [`VERSIONS_NEWEST_FIRST`], but only the ids.
 pub(crate) const VERSION_IDS_NEWEST_FIRST: &str = newest_first!("select v.id", "name_folded");
 
-/// As [`VERSIONS_CURRENT`], but only the ids.
+/// Like [`VERSIONS_CURRENT`], but only the ids.
 pub(crate) const VERSION_IDS_CURRENT: &str = current!("select v.id", "name_folded");
 
 /// The number and the size of the versions that [`VERSIONS_NEWEST_FIRST`] reads.
@@ -94,7 +94,7 @@ pub(crate) const SIZE_OF_VERSIONS: &str = size_of_newest!("name_folded");
 
 pub(crate) const SIZE_OF_VERSIONS_OF_CREDENTIAL: &str = size_of_newest!("id");
 
-/// The stored name of each of `count` names (the parameters), with the size of its newest version.
+/// Selects the stored name of each of `count` names (the parameters), with the size of its newest version.
 pub(crate) fn newest_sizes_by_names(count: usize) -> String {
     of_each_name(
         "select c.name, cast(length(v.ciphertext) as bigint) as ciphertext_bytes
@@ -103,7 +103,7 @@ pub(crate) fn newest_sizes_by_names(count: usize) -> String {
     )
 }
 
-/// The newest version of each of `count` names (the parameters).
+/// Selects the newest version of each of `count` names (the parameters).
 pub(crate) fn newest_by_names(count: usize) -> String {
     of_each_name(
         select_version!(
@@ -131,8 +131,8 @@ fn of_each_name(select: &str, count: usize) -> String {
 /// The maximum number of names that are looked up one by one.
 pub(crate) const NAMES_ONE_BY_ONE_MAX: usize = 16;
 
-/// The newest version of each credential that one of `count` names signed. The parameters are the type of certificates, the
-/// maximum number of rows, and the names.
+/// Selects the newest version of each credential that one of `count` names signed. The parameters are the type of certificates,
+/// the maximum number of rows, and the names.
 pub(crate) fn newest_signed_by(types: SignedTypes, count: usize) -> String {
     let select = select_version!(
         "from credential c join credential_version v on v.sequence = c.newest_sequence"
@@ -140,14 +140,14 @@ pub(crate) fn newest_signed_by(types: SignedTypes, count: usize) -> String {
     signed_by(select, types, count)
 }
 
-/// As [`newest_signed_by`], but only the ids.
+/// Like [`newest_signed_by`], but selects only the ids.
 pub(crate) fn newest_ids_signed_by(types: SignedTypes, count: usize) -> String {
     let select =
         "select v.id from credential c join credential_version v on v.sequence = c.newest_sequence";
     signed_by(select, types, count)
 }
 
-/// As [`newest_signed_by`], but the names, and whether they are CAs.
+/// Like [`newest_signed_by`], but selects the names, and whether they are CAs.
 pub(crate) fn names_signed_by(types: SignedTypes, count: usize) -> String {
     let select = "select c.name, c.credential_type, v.is_certificate_authority
          from credential c join credential_version v on v.sequence = c.newest_sequence";
@@ -318,9 +318,9 @@ macro_rules! newest_has_certificate {
     };
 }
 
-/// As [`CERTIFICATES`], with the credentials of other types whose newest version has the facts of a certificate, or a signer without
-/// them: older releases stored only the signer. Equal sequences are written as a difference, so that no plan begins with a scan of
-/// all credentials.
+/// Like [`CERTIFICATES`], with the credentials of other types whose newest version has the facts of a certificate, or a signer
+/// without them: older releases stored only the signer. Equal sequences are written as a difference, so that no plan begins
+/// with a scan of all credentials.
 pub(crate) const CERTIFICATES_OF_ALL_TYPES: &str = newest_certificate_first!(
     select_certificates!(),
     " union all ",
@@ -380,7 +380,7 @@ pub(crate) const CREDENTIAL_BY_NAME: &str = "
     select c.sequence, c.id, c.name, c.credential_type, cast(null as uuid) as newest_version_id
     from credential c where c.name_folded = $1";
 
-/// As [`CREDENTIAL_BY_NAME`], with the newest version, for decisions based on it. On PostgreSQL, reading a version conflicts
+/// Like [`CREDENTIAL_BY_NAME`], with the newest version, for decisions based on it. On PostgreSQL, reading a version conflicts
 /// with concurrent additions of versions to the credential.
 pub(crate) const CREDENTIAL_AND_NEWEST_VERSION: &str = "
     select c.sequence, c.id, c.name, c.credential_type, v.id as newest_version_id

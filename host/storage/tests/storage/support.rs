@@ -237,7 +237,7 @@ impl Fixture {
     }
 }
 
-/// The test program is named after its engine.
+/// Returns whether the test program, which is named after its engine, tests PostgreSQL.
 fn is_on_postgres() -> bool {
     module_path!().starts_with("postgres::")
 }

@@ -24,7 +24,7 @@ use crate::{
     extension, regenerated, reported, reported_and_kept,
 };
 
-/// An element of DER of up to 127 bytes.
+/// Returns an element of DER of up to 127 bytes.
 fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
     let length = u8::try_from(content.len()).unwrap();
@@ -32,7 +32,7 @@ fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     [&[tag, length][..], &content].concat()
 }
 
-/// An attribute of X.520, by the last number of its identifier.
+/// Returns an attribute of X.520, by the last number of its identifier.
 fn attribute(number: u8, tag: u8, text: &[u8]) -> Vec<u8> {
     let identifier = element(0x06, &[&[0x55, 0x04, number]]);
     element(0x30, &[&identifier, &element(tag, &[text])])
@@ -104,7 +104,7 @@ fn subject_with_invalid_text_is_kept() {
     }
 }
 
-/// A sequence of 128 to 255 bytes, or fewer.
+/// Returns a sequence of 128 to 255 bytes, or fewer.
 fn long_sequence(content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).unwrap();
     let head = if length < 0x80 {

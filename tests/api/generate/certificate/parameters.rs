@@ -33,7 +33,7 @@ fn refused(response: &Response, parts: &[&str]) {
 }
 
 #[tokio::test]
-async fn one_subject_field_is_enough_and_none_is_400() {
+async fn a_subject_needs_at_least_one_field() {
     let server = Server::reused().await;
     for (field, text) in [
         ("common_name", "cn"),
@@ -55,7 +55,7 @@ async fn one_subject_field_is_enough_and_none_is_400() {
 }
 
 #[tokio::test]
-async fn parameters_without_ca_is_ca_and_self_sign_are_400() {
+async fn one_of_ca_is_ca_and_self_sign_is_required() {
     let server = Server::reused().await;
     for parameters in [
         json!({"common_name": "leaf"}),
@@ -256,7 +256,7 @@ fn only_name(version: &Value) -> (&'static str, String) {
         let extension = certificate.subject_alternative_name().unwrap().unwrap();
         assert!(!extension.critical);
         let [name] = extension.value.general_names.as_slice() else {
-            panic!("not one name")
+            panic!("expected one name")
         };
         match name {
             GeneralName::DNSName(name) => ("DNS", (*name).to_owned()),

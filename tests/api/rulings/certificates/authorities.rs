@@ -209,7 +209,7 @@ async fn row_15_a_credential_without_a_certificate_counts_as_unsigned() {
 }
 
 #[tokio::test]
-async fn row_15_only_versions_with_a_certificate_count() {
+async fn row_15_only_versions_with_a_certificate_have_a_signer() {
     let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     // The newest version has no certificate to regenerate.

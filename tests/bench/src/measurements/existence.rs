@@ -57,7 +57,7 @@ struct RequestPair {
 }
 
 impl RequestPair {
-    /// The response times for the absent and for the existing resource. The order alternates, so that neither always
+    /// Returns the response times for the absent and for the existing resource. The order alternates, so that neither always
     /// comes first.
     async fn times(&self, connection: &mut Connection) -> Outcome<[Sample; 2]> {
         let [absent, existing] = &self.targets;
@@ -81,7 +81,7 @@ impl RequestPair {
     }
 }
 
-/// The pairs of requests, each sent for several credentials. These have many long versions, because a leak would grow with
+/// Returns the pairs of requests, each sent for several credentials. These have many long versions, because a leak would grow with
 /// the amount of data to read.
 async fn request_pairs(server: &Server) -> Outcome<Vec<RequestPair>> {
     let mut ids = Vec::new();
@@ -147,7 +147,7 @@ async fn request_pairs(server: &Server) -> Outcome<Vec<RequestPair>> {
     ])
 }
 
-/// The ids of a certificate and of its newest version.
+/// Returns the ids of a certificate and of its newest version.
 async fn ids_of_certificate(server: &Server, name: &str) -> Outcome<[String; 2]> {
     let target = format!("/api/v1/certificates?name={name}");
     let found: Value = server.get(&target).await.expect(200).json();
@@ -162,7 +162,7 @@ async fn ids_of_certificate(server: &Server, name: &str) -> Outcome<[String; 2]>
     ])
 }
 
-/// An unknown but valid id, with every hexadecimal digit changed.
+/// Returns an unknown but valid id, with every hexadecimal digit changed.
 fn no_id(id: &str) -> String {
     let digits = id.chars().map(|digit| match digit.to_digit(16) {
         Some(value) => char::from_digit(15 - value, 16).unwrap_or(digit),

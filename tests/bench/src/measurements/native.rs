@@ -75,7 +75,7 @@ fn password_row(
     ]);
 }
 
-/// The time of each call.
+/// Returns the time of each call.
 fn call_natively(parameters: &Parameters) -> Outcome<Vec<f64>> {
     let parameters = parameters.to_json();
     let mut times = Vec::new();
@@ -89,7 +89,7 @@ fn call_natively(parameters: &Parameters) -> Outcome<Vec<f64>> {
     Ok(times)
 }
 
-/// The time of each call.
+/// Returns the time of each call.
 async fn call_one_by_one(
     generator: Arc<dyn Generator>,
     parameters: Parameters,
@@ -105,7 +105,7 @@ async fn call_one_by_one(
     Ok(times)
 }
 
-/// The time of all calls, divided by their number.
+/// Returns the time of all calls, divided by their number.
 async fn call_queued(generator: &Arc<dyn Generator>, parameters: &Parameters) -> Outcome<f64> {
     let begun = Instant::now();
     let calls: Vec<_> = (0..CALLS_QUEUED)

@@ -140,7 +140,7 @@ impl Measured {
     }
 }
 
-/// The p50 of the overhead and of generating a value, from the program's output.
+/// Returns the p50 of the overhead and of generating a value, from the program's output.
 fn measured_by_program(component: &Path) -> Outcome<[f64; 2]> {
     let output = Command::new(server_program())
         .args(["plugin", "bench", "--output", "json", "--calls"])
@@ -163,7 +163,7 @@ fn measured_by_program(component: &Path) -> Outcome<[f64; 2]> {
     Ok([p50("overhead")?, p50("call")?])
 }
 
-/// The p50 of successive calls, in microseconds.
+/// Returns the p50 of successive calls, in microseconds.
 async fn call_one_by_one(generator: Arc<dyn Generator>, parameters: Parameters) -> Outcome<f64> {
     let mut times = Vec::new();
     for _ in 0..CALLS {
@@ -176,7 +176,7 @@ async fn call_one_by_one(generator: Arc<dyn Generator>, parameters: Parameters) 
     Ok(Sample::new(times).median())
 }
 
-/// The first of the examples in a schema.
+/// Returns the first of the examples in a schema.
 fn example(schema: &Value) -> Map<String, Value> {
     let example = schema.get("examples").and_then(|examples| examples.get(0));
     example
@@ -185,7 +185,7 @@ fn example(schema: &Value) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// One built component in each language, and the languages without one.
+/// Returns one built component in each language, and the languages without one.
 fn built_components() -> (Vec<PathBuf>, Vec<&'static Language>) {
     let folder = workspace().join("target/components");
     let (mut components, mut absent) = (Vec::new(), Vec::new());
@@ -212,7 +212,7 @@ struct Language {
 }
 
 impl Language {
-    /// The language of one of our components, or of the project in whose folder a component is.
+    /// Returns the language of one of our components, or of the project in whose folder a component is.
     fn of(component: &Path) -> Option<&'static Self> {
         let name = component.file_stem()?;
         let folder = component.parent()?;
@@ -319,7 +319,7 @@ impl BareComponent {
         })
     }
 
-    /// The p50 of this many calls of `describe`, each in its own instance, in microseconds.
+    /// Returns the p50 of this many calls of `describe`, each in its own instance, in microseconds.
     ///
     /// # Errors
     /// Returns an error if a call fails.
@@ -347,7 +347,7 @@ impl BareComponent {
     }
 }
 
-/// An engine for many instances: with a pool of them, and with deadlines.
+/// Returns an engine for many instances: with a pool of them, and with deadlines.
 fn engine() -> Outcome<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(1)

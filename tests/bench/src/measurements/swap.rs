@@ -250,13 +250,13 @@ impl Measured {
     }
 }
 
-/// A server with this build as its plugin of [`TYPE`].
+/// Returns options of a server with this build as its plugin of [`TYPE`].
 fn configured(build: &Path) -> Options {
     let section = format!("component = \"{}\"\ngrants = [\"random\"]", build.display());
     server::options().generator(TYPE, &section)
 }
 
-/// The shipped plugin with a custom section of this number, which WebAssembly ignores: a component with another digest.
+/// Returns the shipped plugin with a custom section of this number, which WebAssembly ignores: a component with another digest.
 fn build(files: &TempDir, number: u8) -> Outcome<PathBuf> {
     let mut bytes = fs::read(component(TYPE))?;
     // A custom section: the id 0, the size of its content, 2, the length of its name, 1, and the name.

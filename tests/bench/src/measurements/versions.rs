@@ -69,7 +69,7 @@ enum Operation {
 }
 
 impl Request {
-    /// The response times for the two credentials. The order alternates, so that neither always comes first.
+    /// Returns the response times for the two credentials. The order alternates, so that neither always comes first.
     async fn times(&self, connection: &mut Connection) -> Outcome<[Sample; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..WARMING_REQUESTS + REQUESTS {

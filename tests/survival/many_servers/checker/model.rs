@@ -1,4 +1,4 @@
-//! The calls of a history, and the behaviour of a single server that processes one request after the other.
+//! The calls of a history, and the behavior of a single server that processes one request after the other.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -255,7 +255,7 @@ fn by_id(
     }
 }
 
-/// The credential or version with this id does not exist.
+/// Accepts outcomes that are possible if the credential or version with this id does not exist.
 fn absent(
     credential: Option<&Credential>,
     id: Id,
@@ -271,7 +271,7 @@ fn absent(
     (*outcome == Outcome::Absent && !has_it).then(|| credential.cloned())
 }
 
-/// A version is added, with or without details in the outcome.
+/// Adds a version, with or without details in the outcome.
 fn with_added(
     credential: Option<&Credential>,
     outcome: &Outcome,

@@ -36,7 +36,7 @@ fn version(id: Id) -> Outcome {
     Outcome::Version(seen(id))
 }
 
-/// Newest first.
+/// Returns a list of versions, newest first.
 fn versions(ids: &[Id]) -> Outcome {
     Outcome::Versions(ids.iter().copied().map(seen).collect())
 }

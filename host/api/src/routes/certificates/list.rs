@@ -1,6 +1,6 @@
 //! `GET /api/v1/certificates` returns all certificates, or the certificate named in the query.
 //!
-//! Credentials of other types are only returned for `all_types=true`. Clients of CredHub take every entry for a certificate: they
+//! Credentials of other types are only returned for `all_types=true`. Clients of CredHub treat every entry as a certificate: they
 //! regenerate it by its id, or read `value.certificate` of its versions. So their requests must return exactly the credentials of
 //! type certificate. Entries of other types are in the same list and format, because a caller that asks for them wants one list
 //! in one order, and because permissions, limits and audit events then are the same.

@@ -12,7 +12,7 @@ use crate::transfer::entry::{Entry, EntryError};
 /// A receiver of entries. It can stop the reading.
 pub(crate) type EntryReceiver<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>) -> ControlFlow<()>;
 
-/// Why a file can't be read.
+/// The reason why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     /// An I/O error occurred.
@@ -30,7 +30,7 @@ pub(crate) enum FileError {
         reason: String,
     },
     /// The file has no list of credentials.
-    #[error("no top-level list `credentials`")]
+    #[error("the file has no top-level list `credentials`")]
     NoCredentials,
     /// The file has several YAML documents.
     #[error("more than one YAML document")]

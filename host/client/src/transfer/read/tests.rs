@@ -368,7 +368,7 @@ fn the_receiver_can_stop_the_reading() {
     }
 }
 
-const NO_LIST: &str = "no top-level list `credentials`";
+const NO_LIST: &str = "the file has no top-level list `credentials`";
 
 #[test]
 fn writes_during_a_pass_are_detected_but_not_a_replacement() {

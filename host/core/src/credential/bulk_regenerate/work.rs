@@ -39,7 +39,7 @@ use crate::{
 pub struct NotRegenerated {
     /// The credential's name.
     pub name: CredentialName,
-    /// Why it was not regenerated.
+    /// The reason why it was not regenerated.
     pub reason: Failure,
 }
 

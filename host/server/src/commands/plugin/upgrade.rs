@@ -105,7 +105,7 @@ fn verdict(report: &UpgradeReport) -> String {
     }
 }
 
-/// The effect at the beginning of a line.
+/// Returns the effect at the beginning of a line.
 fn shown(effect: Effect) -> String {
     match effect {
         Effect::Compatible => "ok".to_owned(),

@@ -401,7 +401,7 @@ impl Fixture {
         Blocking { release, writing }
     }
 
-    /// The numbers that other processes read.
+    /// Returns the numbers that other processes read.
     fn numbers(&self) -> Vec<i64> {
         numbers(&self.reader.fetch_all(&statement(NUMBERS)).unwrap())
     }
