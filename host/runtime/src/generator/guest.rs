@@ -1,4 +1,4 @@
-//! A generator's guest: its exported functions, calls of these functions, and the host's checks of their results.
+//! A generator's guest: calls of its functions, and the host's checks of their results.
 
 use std::sync::Arc;
 
@@ -10,26 +10,20 @@ use keywright_core::{
 };
 use keywright_json::JsonError;
 use serde_json::Value;
-use wasmtime::{
-    Store,
-    component::{Instance, Resource},
-};
 
 use super::{
     description::Description,
-    lifetime::{EXPIRES, Expires, checked_lifetime},
+    exports::{DescribeSettings, GenerateFunction, GeneratorExports, describe},
+    lifetime::{EXPIRES, checked_lifetime},
 };
 use crate::{
     bindings::{
         PassedIssuer,
-        exports::keywright::generator::{
-            descriptor, expiry, generator, issued_generator, recoverer,
-        },
+        exports::keywright::generator::{expiry, generator, issued_generator, recoverer},
         keywright::generator::types::{self, Failure},
     },
     call::{GENERATE, Plugin},
-    exported::{Exported, Function},
-    host::{CallState, TestIssuers},
+    host::TestIssuers,
     refused::Refusal,
     schema::{SensitiveJson, SettingsSchema},
     text::{for_caller, violation},
@@ -425,176 +419,4 @@ fn not_json(cause: JsonError) -> String {
 
 fn reported_violation(reported: &types::Violation) -> Violation {
     violation(reported.member.as_deref(), &reported.rule)
-}
-
-/// The interface of a generator's description.
-pub(crate) const DESCRIPTOR: &str = "keywright:generator/descriptor";
-
-/// The exported functions of a generator.
-pub(crate) struct GeneratorExports {
-    descriptor: Exported<Describe>,
-    generate: GenerateFunction,
-    normalizer: Option<Exported<Normalize>>,
-    acceptor: Option<Exported<Accept>>,
-    recoverer: Option<Exported<Recover>>,
-    expiry: Option<Exported<Expires>>,
-}
-
-/// The interface that generates values: one of two.
-enum GenerateFunction {
-    Generator(Exported<Generate>),
-    IssuedGenerator(Exported<GenerateIssued>),
-}
-
-impl GeneratorExports {
-    /// Finds the functions.
-    ///
-    /// # Errors
-    /// If no or several functions generate values, or a required function is missing.
-    fn find(plugin: &Plugin) -> Result<Self, Refusal> {
-        let (component, version) = (&plugin.component, plugin.wit_version);
-        let issued = Exported::<GenerateIssued>::find(component, version)?;
-        let generate = match (Exported::<Generate>::find(component, version)?, issued) {
-            (Some(_), Some(_)) => return Err(Refusal::GeneratorsConflict),
-            (Some(function), None) => GenerateFunction::Generator(function),
-            (None, Some(function)) => GenerateFunction::IssuedGenerator(function),
-            (None, None) => GenerateFunction::Generator(Exported::expect(component, version)?),
-        };
-        Ok(Self {
-            descriptor: Exported::expect(component, version)?,
-            generate,
-            normalizer: Exported::find(component, version)?,
-            acceptor: Exported::find(component, version)?,
-            recoverer: Exported::find(component, version)?,
-            expiry: Exported::find(component, version)?,
-        })
-    }
-
-    fn takes_issuer(&self) -> bool {
-        matches!(self.generate, GenerateFunction::IssuedGenerator(_))
-    }
-
-    pub(super) fn has_normalizer(&self) -> bool {
-        self.normalizer.is_some()
-    }
-
-    pub(crate) fn has_acceptor(&self) -> bool {
-        self.acceptor.is_some()
-    }
-
-    pub(super) fn has_recoverer(&self) -> bool {
-        self.recoverer.is_some()
-    }
-
-    pub(super) fn has_expiry(&self) -> bool {
-        self.expiry.is_some()
-    }
-
-    /// Checks the types of all functions against their interfaces.
-    fn check(&self, store: &mut Store<CallState>, instance: &Instance) -> Result<(), Refusal> {
-        match &self.generate {
-            GenerateFunction::Generator(function) => function.check(store, instance)?,
-            GenerateFunction::IssuedGenerator(function) => function.check(store, instance)?,
-        }
-        if let Some(normalizer) = &self.normalizer {
-            normalizer.check(store, instance)?;
-        }
-        if let Some(acceptor) = &self.acceptor {
-            acceptor.check(store, instance)?;
-        }
-        if let Some(recoverer) = &self.recoverer {
-            recoverer.check(store, instance)?;
-        }
-        if let Some(expiry) = &self.expiry {
-            expiry.check(store, instance)?;
-        }
-        self.descriptor.check(store, instance)
-    }
-}
-
-/// Calls `describe` after checking the types of all functions.
-pub(crate) fn describe(
-    plugin: &Plugin,
-    exports: &GeneratorExports,
-) -> Result<descriptor::Description, Refusal> {
-    let described = plugin.call("describe", 0, None, |store, instance| {
-        match exports.check(store, instance) {
-            Ok(()) => exports.descriptor.call(store, instance, ()).map(Ok),
-            Err(differs) => Ok(Err(differs)),
-        }
-    });
-    described.map_err(Refusal::DescribeFailed)?
-}
-
-/// `descriptor.describe`.
-struct Describe;
-
-impl Function for Describe {
-    type Parameters<'a> = ();
-    type Result = descriptor::Description;
-    const INTERFACE: &'static str = DESCRIPTOR;
-    const NAME: &'static str = "describe";
-}
-
-/// `settings-descriptor.describe-settings`.
-struct DescribeSettings;
-
-impl Function for DescribeSettings {
-    type Parameters<'a> = ();
-    type Result = String;
-    const INTERFACE: &'static str = "keywright:generator/settings-descriptor";
-    const NAME: &'static str = "describe-settings";
-}
-
-/// `generator.generate`.
-struct Generate;
-
-impl Function for Generate {
-    type Parameters<'a> = (&'a generator::Generation,);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/generator";
-    const NAME: &'static str = "generate";
-}
-
-/// `issued-generator.generate`.
-struct GenerateIssued;
-
-impl Function for GenerateIssued {
-    type Parameters<'a> = (
-        &'a issued_generator::Generation,
-        Option<Resource<PassedIssuer>>,
-    );
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/issued-generator";
-    const NAME: &'static str = "generate";
-}
-
-/// `normalizer.normalize`.
-struct Normalize;
-
-impl Function for Normalize {
-    type Parameters<'a> = (&'a str, &'a str);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/normalizer";
-    const NAME: &'static str = "normalize";
-}
-
-/// `acceptor.accept`.
-struct Accept;
-
-impl Function for Accept {
-    type Parameters<'a> = (&'a str, &'a str);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/acceptor";
-    const NAME: &'static str = "accept";
-}
-
-/// `recoverer.recover`.
-struct Recover;
-
-impl Function for Recover {
-    type Parameters<'a> = (&'a recoverer::Stored, &'a str);
-    type Result = Result<recoverer::Recovered, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/recoverer";
-    const NAME: &'static str = "recover";
 }

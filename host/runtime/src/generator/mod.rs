@@ -2,6 +2,7 @@
 
 mod description;
 mod entropy_test;
+mod exports;
 mod guest;
 mod lifetime;
 
@@ -20,8 +21,9 @@ use keywright_core::{
 };
 
 pub(crate) use entropy_test::{entropy_report, unlogged};
+pub(crate) use exports::{DESCRIPTOR, describe};
+pub(crate) use guest::GeneratorGuest;
 use guest::{ACCEPT, NORMALIZE, RECOVER};
-pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
 use lifetime::EXPIRES;
 
 use crate::{
