@@ -5,7 +5,10 @@ use wasmtime::{
     component::{Instance, Resource},
 };
 
-use super::lifetime::Expires;
+use super::{
+    inputs::{GenerateDerived, InputParameters, ListInputParameters},
+    lifetime::Expires,
+};
 use crate::{
     bindings::{
         PassedIssuer,
@@ -31,10 +34,14 @@ pub(crate) struct GeneratorExports {
     pub(super) expiry: Option<Exported<Expires>>,
 }
 
-/// The interface that generates values: one of two.
+/// The interface that generates values: one of three.
 pub(super) enum GenerateFunction {
     Generator(Exported<Generate>),
     IssuedGenerator(Exported<GenerateIssued>),
+    DerivedGenerator {
+        generate: Exported<GenerateDerived>,
+        input_parameters: Exported<ListInputParameters>,
+    },
 }
 
 impl GeneratorExports {
@@ -44,12 +51,20 @@ impl GeneratorExports {
     /// If no or several functions generate values, or a required function is missing.
     pub(super) fn find(plugin: &Plugin) -> Result<Self, Refusal> {
         let (component, version) = (&plugin.component, plugin.wit_version);
-        let issued = Exported::<GenerateIssued>::find(component, version)?;
-        let generate = match (Exported::<Generate>::find(component, version)?, issued) {
+        let generator = Exported::find(component, version)?.map(GenerateFunction::Generator);
+        let issued = Exported::find(component, version)?.map(GenerateFunction::IssuedGenerator);
+        let derived = match Exported::find(component, version)? {
+            Some(generate) => Some(GenerateFunction::DerivedGenerator {
+                generate,
+                input_parameters: Exported::expect(component, version)?,
+            }),
+            None => None,
+        };
+        let mut found = [generator, issued, derived].into_iter().flatten();
+        let generate = match (found.next(), found.next()) {
             (Some(_), Some(_)) => return Err(Refusal::GeneratorsConflict),
-            (Some(function), None) => GenerateFunction::Generator(function),
-            (None, Some(function)) => GenerateFunction::IssuedGenerator(function),
-            (None, None) => GenerateFunction::Generator(Exported::expect(component, version)?),
+            (Some(function), None) => function,
+            (None, _) => GenerateFunction::Generator(Exported::expect(component, version)?),
         };
         Ok(Self {
             descriptor: Exported::expect(component, version)?,
@@ -63,6 +78,16 @@ impl GeneratorExports {
 
     pub(super) fn takes_issuer(&self) -> bool {
         matches!(self.generate, GenerateFunction::IssuedGenerator(_))
+    }
+
+    /// Returns the parameters that name inputs, if the generator takes inputs.
+    pub(super) fn input_parameters(&self, plugin: &Plugin) -> Result<InputParameters, Refusal> {
+        match &self.generate {
+            GenerateFunction::DerivedGenerator {
+                input_parameters, ..
+            } => InputParameters::of(plugin, input_parameters),
+            _ => Ok(InputParameters::default()),
+        }
     }
 
     pub(super) fn has_normalizer(&self) -> bool {
@@ -86,6 +111,9 @@ impl GeneratorExports {
         match &self.generate {
             GenerateFunction::Generator(function) => function.check(store, instance)?,
             GenerateFunction::IssuedGenerator(function) => function.check(store, instance)?,
+            GenerateFunction::DerivedGenerator { generate, .. } => {
+                generate.check(store, instance)?;
+            }
         }
         if let Some(normalizer) = &self.normalizer {
             normalizer.check(store, instance)?;

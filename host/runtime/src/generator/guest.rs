@@ -6,7 +6,7 @@ use chrono::DateTime;
 use keywright_core::{
     Secret,
     credential::{CredentialType, Lifetime, Parameters, RequestedParameters},
-    ports::{CertificateIssuer, PluginCallError, PluginFaultError, Recovered, Violation},
+    ports::{CertificateIssuer, Input, PluginCallError, PluginFaultError, Recovered, Violation},
 };
 use keywright_json::JsonError;
 use serde_json::Value;
@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::{
     description::Description,
     exports::{DescribeSettings, GenerateFunction, GeneratorExports, describe},
+    inputs::{Derivation, InputParameters, PassedInput, input_bytes},
     lifetime::{EXPIRES, checked_lifetime},
 };
 use crate::{
@@ -39,6 +40,8 @@ pub(crate) struct GeneratorGuest {
     pub(crate) plugin: Plugin,
     pub(crate) exports: GeneratorExports,
     pub(crate) description: Description,
+    /// The parameters that name inputs; none unless it derives values from them.
+    pub(crate) input_parameters: InputParameters,
     /// The schema of its settings, if it declares one. The caller of [`GeneratorGuest::of`] must check the settings.
     pub(crate) settings_schema: Option<SettingsSchema>,
 }
@@ -71,6 +74,7 @@ impl GeneratorGuest {
         if description.issuer_parameter.is_some() && !exports.takes_issuer() {
             return Err(Refusal::IssuerNotAccepted);
         }
+        let input_parameters = exports.input_parameters(&plugin)?;
         let settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
         let identity = &mut plugin.identity;
         identity.version.clone_from(&description.plugin_version);
@@ -79,6 +83,7 @@ impl GeneratorGuest {
             plugin,
             exports,
             description,
+            input_parameters,
             settings_schema,
         })
     }
@@ -175,10 +180,11 @@ impl GeneratorGuest {
         parameters: String,
         now_seconds: u64,
         issuer: Option<Arc<dyn CertificateIssuer>>,
+        inputs: &[Input],
     ) -> Result<Secret, PluginCallError> {
         let settings = self.plugin.settings.clone();
         let handle = issuer.as_ref().map(|_| PassedIssuer::handle());
-        let input_bytes = parameters.len();
+        let input_bytes = generate_bytes(&parameters, inputs);
         let outcome =
             self.plugin
                 .call(
@@ -201,6 +207,16 @@ impl GeneratorGuest {
                                 now_seconds,
                             };
                             function.call(store, instance, (&generation, handle))
+                        }
+                        GenerateFunction::DerivedGenerator { generate, .. } => {
+                            let inputs: Vec<_> = inputs.iter().map(PassedInput::of).collect();
+                            let derivation = Derivation {
+                                parameters: &parameters,
+                                settings: &settings,
+                                now_seconds,
+                                inputs: &inputs,
+                            };
+                            generate.call(store, instance, (&derivation,))
                         }
                     },
                 );
@@ -349,6 +365,15 @@ impl GeneratorGuest {
         self.check_input_bytes(function, text.len())
     }
 
+    /// Checks the size of the input of `generate`.
+    pub(super) fn check_generate(
+        &self,
+        parameters: &str,
+        inputs: &[Input],
+    ) -> Result<(), PluginCallError> {
+        self.check_input_bytes(GENERATE, generate_bytes(parameters, inputs))
+    }
+
     fn check_input_bytes(
         &self,
         function: &'static str,
@@ -408,6 +433,11 @@ impl GeneratorGuest {
         SensitiveJson::parse(text)
             .map_err(|cause| self.plugin.malformed(function, &not_json(cause)))
     }
+}
+
+/// Returns the size of the input of `generate`, in bytes.
+fn generate_bytes(parameters: &str, inputs: &[Input]) -> usize {
+    parameters.len() + input_bytes(inputs)
 }
 
 /// The reason if the guest lacks the function that should have been called.
