@@ -73,9 +73,27 @@ impl Options {
     pub fn beyond_the_specification(self) -> Self {
         let mut others = shipped_plugins();
         others.retain(|name| name != "interpolation" && !SPECIFIED.contains(&name.as_str()));
-        others.iter().fold(self, |options, name| {
-            options.random_generator(name, &component(name))
-        })
+        others
+            .iter()
+            .fold(self, |options, name| match name.as_str() {
+                "connection-string" => {
+                    let path = component(name);
+                    let path = path.display();
+                    let section =
+                        format!("component = \"{path}\"\ngrants = [\"inputs\"]\nderived = true");
+                    options.generator(name, &section)
+                }
+                "htpasswd" => options.generator_with_inputs(name),
+                _ => options.random_generator(name, &component(name)),
+            })
+    }
+
+    /// Adds a generator that derives its values from other credentials and random numbers.
+    pub fn generator_with_inputs(self, name: &str) -> Self {
+        let path = component(name);
+        let path = path.display();
+        let section = format!("component = \"{path}\"\ngrants = [\"random\", \"inputs\"]");
+        self.generator(name, &section)
     }
 
     /// Adds sections to the configuration.

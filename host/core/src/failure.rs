@@ -22,6 +22,12 @@ pub enum Failure {
     Contended,
     #[error("the generated certificate is invalid")]
     GeneratedCertificateRefused(#[source] CertificateError),
+    #[error(
+        "the credential that the parameter {0} names does not exist or the caller may not read it"
+    )]
+    InputNotFound(String),
+    #[error("the values of the input credentials are larger than {limit} in total")]
+    InputsTooLarge { limit: &'static str },
     #[error("the certificate authority does not exist or the caller may not read it")]
     IssuerNotFound,
     #[error("its certificate authority {0} was not regenerated")]
@@ -100,6 +106,8 @@ pub enum Failure {
     TransitionalExists,
     #[error("too many bulk regenerations are in progress; try again later")]
     TooManyBulkRegenerations,
+    #[error("more than {limit} were derived from this credential, the limit of one request")]
+    TooManyDerived { limit: &'static str },
     #[error(
         "the plugin generated more than {limit} below this path, the limit of one request; send separate requests for longer paths"
     )]

@@ -24,6 +24,7 @@ wasmtime::component::bindgen!({
             export keywright:generator/descriptor@0.2.0;
             export keywright:generator/generator@0.2.0;
             export keywright:generator/issued-generator@0.2.0;
+            export keywright:generator/derived-generator@0.2.0;
             export keywright:generator/normalizer@0.2.0;
             export keywright:generator/acceptor@0.2.0;
             export keywright:generator/recoverer@0.2.0;

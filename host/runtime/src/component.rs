@@ -21,7 +21,7 @@ use crate::{
     config::{ComponentSource, PluginConfig, RuntimeConfig},
     generator::DESCRIPTOR,
     host::RandomSource,
-    interfaces::{BuiltFor, check_imports, exports_any, linker, versioned},
+    interfaces::{BuiltFor, check_grants, exports_any, linker, versioned},
     measure::{CallMeasurements, Usage},
     outline::Outline,
     refused::{PluginLoadError, Refusal},
@@ -207,7 +207,7 @@ impl<'a> CheckedComponent<'a> {
             let missing = versioned(missing, built_for.supported);
             return Err(Refusal::ExportMissing(missing));
         }
-        check_imports(outline, &config.grants)?;
+        check_grants(outline, &config.grants)?;
         Ok(Self {
             role,
             settings,

@@ -252,6 +252,8 @@ pub enum Grant {
     Random,
     /// Signing with the issuers that callers name: `keywright:signing/issuer`.
     Signing,
+    /// Reading the values of the credentials that callers name as inputs: `keywright:generator/derived-generator`.
+    Inputs,
 }
 
 impl fmt::Display for Grant {
@@ -259,6 +261,7 @@ impl fmt::Display for Grant {
         formatter.write_str(match self {
             Self::Random => "random",
             Self::Signing => "signing",
+            Self::Inputs => "inputs",
         })
     }
 }

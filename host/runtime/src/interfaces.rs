@@ -174,8 +174,15 @@ const OFFERED: [Offered; 3] = [
 const ISSUER: &str = "keywright:signing/issuer";
 const NOTES: &str = "keywright:generator/notes";
 
-/// Refuses a component with imports that are not granted. Imports that only name types grant no access.
-pub(crate) fn check_imports(component: &Outline, grants: &[Grant]) -> Result<(), Refusal> {
+/// The exported interface that gets the values of inputs, and needs a grant for them.
+pub(crate) const DERIVED_GENERATOR: &str = "keywright:generator/derived-generator";
+
+/// Refuses a component with imports, or an export for inputs, that are not granted. Imports that only name types grant no
+/// access.
+pub(crate) fn check_grants(component: &Outline, grants: &[Grant]) -> Result<(), Refusal> {
+    if exports_any(component, &[DERIVED_GENERATOR]) && !grants.contains(&Grant::Inputs) {
+        return Err(Refusal::InputsNotGranted);
+    }
     for import in component.imported() {
         let name = InterfaceName::parse(import);
         let offered = OFFERED
@@ -200,7 +207,7 @@ pub(crate) fn check_imports(component: &Outline, grants: &[Grant]) -> Result<(),
     Ok(())
 }
 
-/// Returns the grants that a component's imports require.
+/// Returns the grants that a component's imports and exports require.
 pub(crate) fn grants_needed(component: &Outline) -> Vec<Grant> {
     let is_imported = |interface| {
         let mut imported = component.imported();
@@ -209,7 +216,11 @@ pub(crate) fn grants_needed(component: &Outline) -> Vec<Grant> {
     let needed = OFFERED
         .iter()
         .filter(|offered| is_imported(offered.interface));
-    needed.filter_map(|offered| offered.grant).collect()
+    let takes_inputs = exports_any(component, &[DERIVED_GENERATOR]);
+    needed
+        .filter_map(|offered| offered.grant)
+        .chain(takes_inputs.then_some(Grant::Inputs))
+        .collect()
 }
 
 /// Returns a linker that defines only the granted interfaces and the interfaces that need no grant.

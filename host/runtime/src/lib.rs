@@ -44,6 +44,7 @@ pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};
 pub use component::COMPONENT_BYTES_MAX;
 pub use config::{ComponentSource, Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
 pub use conformance::{EntropyError, EntropyReport, TestedComponents};
+pub use generator::TestInputs;
 pub use host::{NoteReader, RandomError, RandomSource, SystemRandom, TestIssuers};
 pub use load::{Plugins, Runtime};
 pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};

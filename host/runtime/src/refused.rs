@@ -149,6 +149,18 @@ pub enum Refusal {
         "it does not export {0}; rebuild it against this server's wit/, or use another component"
     )]
     ExportMissing(String),
+    /// It takes inputs, which its configuration does not grant.
+    #[error(
+        "it exports keywright:generator/derived-generator to get the values of the credentials that callers name, which is \
+         not granted; if you trust it with these secrets, add \"inputs\" to its grants"
+    )]
+    InputsNotGranted,
+    /// Its `input-parameters` function failed.
+    #[error("its input-parameters function failed: it {0}; report this to its author")]
+    InputParametersFailed(PluginFaultError),
+    /// The result of its `input-parameters` function breaks a rule.
+    #[error("its input-parameters are invalid: {0}; report this to its author")]
+    InputParametersMalformed(&'static str),
     /// The initial memory image of its instances could not be created.
     #[error(
         "the operating system denied memory for its initial memory image; this is not a fault of the component: retry, \
@@ -209,7 +221,7 @@ pub enum Refusal {
     },
     /// It declares an issuer parameter, but its `generate` function takes no issuer.
     #[error(
-        "it has an issuer parameter but exports generator instead of issued-generator; report this to its author"
+        "it has an issuer parameter but does not export issued-generator; report this to its author"
     )]
     IssuerNotAccepted,
     /// A limit is out of range.
@@ -222,8 +234,10 @@ pub enum Refusal {
         /// The maximum.
         max: u64,
     },
-    /// It exports both `generator` and `issued-generator`.
-    #[error("it exports both generator and issued-generator; report this to its author")]
+    /// It exports more than one interface that generates values.
+    #[error(
+        "it exports more than one of generator, issued-generator and derived-generator; report this to its author"
+    )]
     GeneratorsConflict,
     /// It is a core module.
     #[error(
@@ -274,7 +288,7 @@ impl Refusal {
         match self {
             Self::DerivedNotAllowed => "derived",
             Self::DigestDiffers { .. } | Self::DigestMalformed => "sha256",
-            Self::ImportNotGranted { .. } => "grants",
+            Self::ImportNotGranted { .. } | Self::InputsNotGranted => "grants",
             Self::LimitOutOfBounds { .. } => "limits",
             Self::SettingsRefused(_) | Self::SettingsTooLarge => "settings",
             _ => "component",

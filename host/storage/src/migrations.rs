@@ -95,7 +95,8 @@ macro_rules! files {
             "0009_serial_number",
             "0010_key_usage_and_clock",
             "0011_certificates_of_other_types",
-            "0012_value_expiry"
+            "0012_value_expiry",
+            "0013_version_inputs"
         )
     };
     ($engine:literal, $($name:literal),+) => {

@@ -391,9 +391,12 @@ const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
     find::EFFECTIVE_EXPIRIES_BELOW,
     find::GENERATED_BY,
     find::GENERATED_BY_BELOW,
+    find::DERIVED_FROM,
+    find::DERIVED_FROM_BELOW,
     credential::CREDENTIAL_BY_NAME,
     credential::CREDENTIAL_AND_NEWEST_VERSION,
     credential::INSERT_CREDENTIAL,
+    credential::INSERT_INPUT,
     credential::CREDENTIAL_BY_ID,
     credential::VERSION_OF_CREDENTIAL,
     credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
@@ -471,6 +474,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             find::POSTGRES_FIND_EXPIRING_CONTAINING,
             find::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
             find::POSTGRES_GENERATED_BY_CONTAINING,
+            find::POSTGRES_DERIVED_FROM_CONTAINING,
         ],
         Engine::Sqlite => &[
             check::SQLITE_CREDENTIALS,
@@ -488,6 +492,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             find::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
             find::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
             find::SQLITE_GENERATED_BY_CONTAINING,
+            find::SQLITE_DERIVED_FROM_CONTAINING,
         ],
     }
 }

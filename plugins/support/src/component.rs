@@ -141,3 +141,82 @@ macro_rules! wit_recoverer {
         };
     };
 }
+
+/// Generates the WIT bindings of a generator that derives values from inputs, and implements its exports: `descriptor` and
+/// `derived-generator`. The host normalizes parameters by their schema.
+///
+/// The package's version is the plugin's version.
+#[macro_export]
+macro_rules! derived_generator_component {
+    (
+        credential_type: $credential_type:literal,
+        summary: $summary:literal,
+        parameters_schema: $parameters_schema:expr,
+        value_schema: $value_schema:expr,
+        entropy_bits_min: $entropy_bits_min:expr,
+        input_parameter: $input_parameter:expr,
+        example_type: $example_type:expr,
+        example_value: $example_value:expr,
+        generate: $generate:expr,
+    ) => {
+        $crate::generator_component! {
+            @bindings "
+                package keywright:shipped-plugin;
+
+                world plugin {
+                    include keywright:generator/derived-generator-plugin@0.2.0;
+                }
+            "
+        }
+
+        use bindings::{
+            exports::keywright::generator as exported, keywright::generator::types::Failure,
+            wasi::random::random::get_random_bytes,
+        };
+
+        $crate::wit_failure!(bindings::keywright::generator::types);
+
+        struct Component;
+
+        impl exported::descriptor::Guest for Component {
+            fn describe() -> exported::descriptor::Description {
+                exported::descriptor::Description {
+                    credential_type: $credential_type.to_owned(),
+                    plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
+                    summary: $summary.to_owned(),
+                    parameters_schema: $parameters_schema.to_owned(),
+                    value_schema: $value_schema.to_owned(),
+                    issuer_parameter: None,
+                    entropy_bits_min: $entropy_bits_min,
+                }
+            }
+        }
+
+        impl exported::derived_generator::Guest for Component {
+            fn input_parameters() -> Vec<exported::derived_generator::InputParameter> {
+                vec![exported::derived_generator::InputParameter {
+                    name: $input_parameter.to_owned(),
+                    example_type: $example_type.to_owned(),
+                    example_value: $example_value.to_owned(),
+                }]
+            }
+
+            fn generate(
+                generation: exported::derived_generator::Generation,
+            ) -> Result<String, Failure> {
+                let inputs = generation.inputs.into_iter().map(|input| $crate::Input {
+                    pointer: input.pointer,
+                    value: input.value,
+                });
+                let inputs: Vec<_> = inputs.collect();
+                let mut random = $crate::HostRandom::new(get_random_bytes);
+                Ok($generate(
+                    &generation.parameters,
+                    &generation.settings,
+                    &inputs,
+                    &mut random,
+                )?)
+            }
+        }
+    };
+}

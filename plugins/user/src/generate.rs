@@ -1,12 +1,12 @@
 //! The plugin's functions, independent of WIT.
 
-use keywright_plugin_support::{Failure, Fields, Generator, PasswordRules, Violation};
+use keywright_plugin_support::{
+    Failure, Fields, Generator, PASSWORD_BYTES_MAX, PasswordRules, Violation, password_hash,
+};
 use rand::seq::IndexedRandom;
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
-
-use crate::hash::{PASSWORD_BYTES_MAX, password_hash};
 
 /// The canonical parameters of a user.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -124,9 +124,16 @@ const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 mod tests {
     use rand::{SeedableRng, rngs::ChaCha12Rng};
     use serde_json::json;
+    use sha_crypt::{PasswordVerifier, ShaCrypt};
 
     use super::*;
-    use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA, hash::is_hash_of};
+    use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
+
+    fn is_hash_of(hash: &str, password: &str) -> bool {
+        ShaCrypt::SHA512
+            .verify_password(password.as_bytes(), hash)
+            .is_ok()
+    }
 
     fn random() -> ChaCha12Rng {
         ChaCha12Rng::seed_from_u64(11)

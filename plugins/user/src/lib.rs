@@ -2,12 +2,10 @@
 //!
 //! - [`generate`]: the parameters, the user, and the check of users that callers set. Pure, so it is tested natively.
 //! - [`recover`]: the parameters to regenerate a stored user.
-//! - [`hash`]: the hash of a password.
 //!
 //! The salt is generated once and stored in the hash, so each read of a version returns the same hash.
 
 pub mod generate;
-pub mod hash;
 pub mod recover;
 
 /// The JSON Schema of the parameters.

@@ -186,11 +186,12 @@ fn truncated(text: &str, bytes_max: usize) -> Cow<'_, str> {
 }
 
 /// The known query parameters. None of them contains a credential's value.
-const PARAMETERS: [&str; 13] = [
+const PARAMETERS: [&str; 14] = [
     "actor",
     "all_types",
     "credential_name",
     "current",
+    "derived_from",
     "effective",
     "expires-within-days",
     "generated_by",

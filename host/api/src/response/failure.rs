@@ -302,12 +302,15 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
         Failure::OperationUnknown(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Failure::PermissionExists => StatusCode::CONFLICT,
-        Failure::IssuerNotFound | Failure::NotFound | Failure::PermissionNotFound => {
-            StatusCode::NOT_FOUND
-        }
+        Failure::InputNotFound(_)
+        | Failure::IssuerNotFound
+        | Failure::NotFound
+        | Failure::PermissionNotFound => StatusCode::NOT_FOUND,
         Failure::NoResolver => StatusCode::NOT_IMPLEMENTED,
         Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
-        Failure::ReferencesTooLarge { .. }
+        Failure::InputsTooLarge { .. }
+        | Failure::ReferencesTooLarge { .. }
+        | Failure::TooManyDerived { .. }
         | Failure::TooManyGenerated { .. }
         | Failure::ResponseTooLarge { .. }
         | Failure::TooManyPermissions { .. }
@@ -357,6 +360,9 @@ fn message(failure: &Failure) -> String {
         Failure::ValueFieldUnknown(field)
         | Failure::Plugin(PluginCallError::ValueFieldUnknown(field)) => {
             format!("the value has the unknown field {}", truncated_name(field))
+        }
+        Failure::InputNotFound(parameter) => {
+            Failure::InputNotFound(truncated_name(parameter)).to_string()
         }
         Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", message(reason)),
         failure => failure.to_string(),
@@ -470,6 +476,8 @@ mod tests {
         for (failure, status) in [
             (NameError::TooLong.into(), 400),
             (Failure::NotFound, 404),
+            (Failure::InputNotFound("/a".to_owned()), 404),
+            (Failure::InputsTooLarge { limit: "one" }, 413),
             (Failure::IssuerNotFound, 404),
             (Failure::PermissionNotFound, 404),
             (Failure::PermissionExists, 409),
@@ -484,6 +492,7 @@ mod tests {
             (Failure::TooManyBulkRegenerations, 503),
             (not_all_regenerated(Failure::IssuerNotFound), 404),
             (not_all_regenerated(Failure::Contended), 503),
+            (Failure::TooManyDerived { limit: "one" }, 413),
             (Failure::TooManyGenerated { limit: "one" }, 413),
             (Failure::TooManyPermissions { limit: "one" }, 413),
             (Failure::TooManySigned { limit: "one" }, 413),

@@ -11,7 +11,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use keywright_core::{
     Failure,
     authorization::Caller,
-    credential::{CredentialVersion, Issuance, Written},
+    credential::{CredentialVersion, InputVersion, Issuance, Written},
 };
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -177,10 +177,37 @@ pub(crate) struct VersionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Map<String, Value>")]
     parameters: Option<Box<RawValue>>,
+    /// With `provenance`: the versions of other credentials from which the value was derived. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<InputBody<'_>>")]
+    derived_from: Option<Vec<InputBody<'a>>>,
     /// With `provenance`: whether `generated_by` and `parameters` are claims of the caller who set the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     imported: Option<bool>,
+}
+
+/// A version of another credential from which a value was derived.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DerivedFrom")]
+struct InputBody<'a> {
+    /// The JSON Pointer of the credential's name in `parameters`.
+    parameter: &'a str,
+    /// The credential's name, with the case of its first version.
+    name: &'a str,
+    /// The id of the version. It may be deleted.
+    version_id: Uuid,
+}
+
+impl<'a> InputBody<'a> {
+    fn all(inputs: &'a [InputVersion]) -> Option<Vec<Self>> {
+        let bodies = inputs.iter().map(|input| Self {
+            parameter: &input.pointer,
+            name: input.name.as_str(),
+            version_id: input.version_id,
+        });
+        (!inputs.is_empty()).then(|| bodies.collect())
+    }
 }
 
 impl<'a> VersionBody<'a> {
@@ -215,17 +242,19 @@ impl<'a> VersionBody<'a> {
             key_length: None,
             generated_by: None,
             parameters: None,
+            derived_from: None,
             imported: None,
         })
     }
 
-    pub(crate) fn with_provenance(self, version: &CredentialVersion) -> Result<Self, Failure> {
+    pub(crate) fn with_provenance(self, version: &'a CredentialVersion) -> Result<Self, Failure> {
         let Some((digest, parameters)) = version.provenance() else {
             return Ok(self);
         };
         Ok(Self {
             generated_by: Some(format!("sha256:{digest}")),
             parameters: Some(raw(&parameters.to_json())?.to_owned()),
+            derived_from: InputBody::all(&version.content.inputs),
             imported: Some(version.attributes.is_generated != Some(true)),
             ..self
         })
@@ -305,6 +334,7 @@ mod tests {
                 parameters: None,
                 metadata: None,
                 trusted_ca: None,
+                inputs: Vec::new(),
             },
             attributes: VersionAttributes::default(),
         }

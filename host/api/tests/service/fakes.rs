@@ -19,9 +19,9 @@ use keywright_core::{
     permission::Actor,
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields, Clock,
-        Envelope, Generator, GeneratorDescription, Generators, HostWork, Identifiers, KeyStatus,
-        PluginCallError, PluginFaultError, RecognitionError, Recovered, Reference, Resolver,
-        Resolvers, SealContext, SealError, Sealer, SigningError, Violation,
+        Envelope, Generator, GeneratorDescription, Generators, HostWork, Identifiers, Input,
+        KeyStatus, PluginCallError, PluginFaultError, RecognitionError, Recovered, Reference,
+        Resolver, Resolvers, SealContext, SealError, Sealer, SigningError, Violation,
     },
 };
 use serde_json::{Map, Value, json};
@@ -130,6 +130,10 @@ impl Generator for EchoGenerator {
         Some("ca")
     }
 
+    fn input_parameters(&self) -> &[String] {
+        &[]
+    }
+
     fn certificate_field(&self) -> Option<&str> {
         Some("declared_certificate")
     }
@@ -186,7 +190,7 @@ impl Generator for EchoGenerator {
         Ok(())
     }
 
-    fn check_generate(&self, _: &Parameters) -> Result<(), PluginCallError> {
+    fn check_generate(&self, _: &Parameters, _: &[Input]) -> Result<(), PluginCallError> {
         Ok(())
     }
 
@@ -195,6 +199,7 @@ impl Generator for EchoGenerator {
         parameters: &Parameters,
         _: DateTime<Utc>,
         _: Option<Arc<dyn CertificateIssuer>>,
+        _: Vec<Input>,
     ) -> Result<Secret, PluginCallError> {
         Ok(Secret::new(parameters.to_json()))
     }

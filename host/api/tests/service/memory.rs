@@ -262,6 +262,20 @@ impl CredentialRepository for Memory {
         Ok(AllAppended::Written(written))
     }
 
+    async fn derived_from(
+        &self,
+        _input: &LookupName,
+        names: &FindNames,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryError> {
+        let find = Find {
+            names: names.clone(),
+            expires_until: None,
+        };
+        let _ = self.found(&find)?.into_iter().try_for_each(receive);
+        Ok(())
+    }
+
     async fn generated_by(
         &self,
         _digest: &PluginDigest,

@@ -120,6 +120,8 @@ pub struct BulkRegenerate {
     #[serde(skip_serializing_if = "Option::is_none")]
     generated_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    derived_from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
@@ -269,6 +271,16 @@ impl BulkRegenerate {
     pub fn generated_by(digest: impl Into<String>) -> Self {
         Self {
             generated_by: Some(digest.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Selects all readable credentials whose latest version was derived from an older version of this credential. Not all servers
+    /// support this selection.
+    #[must_use]
+    pub fn derived_from(input: impl Into<String>) -> Self {
+        Self {
+            derived_from: Some(input.into()),
             ..Self::default()
         }
     }

@@ -40,16 +40,31 @@ pub struct CredentialVersion {
     pub expiry_date: Option<String>,
     /// When the value should be rotated: ISO 8601, UTC. Only if its plugin returned it.
     pub rotation_date: Option<String>,
-    /// The SHA-256 of the component of the plugin that generated the value, if known. This and the next two fields are only
+    /// The SHA-256 of the component of the plugin that generated the value, if known. This and the next three fields are only
     /// present after [`Client::current_version_with_provenance`].
     pub generated_by: Option<String>,
     /// The parameters that generated the value, an object.
     pub parameters: Option<SecretJson>,
+    /// The versions of other credentials from which the value was derived.
+    #[serde(default)]
+    pub derived_from: Vec<DerivedFrom>,
     /// Whether plugin and parameters are the claim of the caller who set the value.
     pub imported: Option<bool>,
     /// The complete response of the server.
     #[serde(skip)]
     pub whole: SecretJson,
+}
+
+/// A version of another credential from which a value was derived.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct DerivedFrom {
+    /// The JSON Pointer of the credential's name in the parameters.
+    pub parameter: String,
+    /// The credential's name, with a leading slash.
+    pub name: String,
+    /// The id of the version. It may be deleted.
+    pub version_id: String,
 }
 
 /// A found credential.
@@ -72,6 +87,10 @@ pub struct FoundCredential {
     /// Whether the plugin of the search is only the claim of the caller who imported the credential.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
+    /// Whether the credential was derived from another version than the active one of the input of the search. Only in a search
+    /// by input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale: Option<bool>,
 }
 
 /// The link of a certificate's chain that expires first.
@@ -93,6 +112,7 @@ pub struct Find {
     expires_within_days: Option<u32>,
     is_effective: bool,
     generated_by: Option<String>,
+    derived_from: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -139,6 +159,13 @@ impl Find {
     #[must_use]
     pub fn generated_by(mut self, digest: impl Into<String>) -> Self {
         self.generated_by = Some(digest.into());
+        self
+    }
+
+    /// Only finds credentials whose newest version was derived from the credential with this name. Not all servers support it.
+    #[must_use]
+    pub fn derived_from(mut self, input: impl Into<String>) -> Self {
+        self.derived_from = Some(input.into());
         self
     }
 }
@@ -326,7 +353,8 @@ impl Client {
         let call = call
             .query_if("expires-within-days", days.as_deref())
             .query_if("effective", find.is_effective.then_some("true"))
-            .query_if("generated_by", find.generated_by.as_deref());
+            .query_if("generated_by", find.generated_by.as_deref())
+            .query_if("derived_from", find.derived_from.as_deref());
         let found: Found = self.execute(&call).await?;
         Ok(found.credentials)
     }

@@ -11,8 +11,8 @@ pub use certificates::{
     IssuedRecord, ListedVersion, RegenerateCertificate, TransitionalVersion,
 };
 pub use credentials::{
-    CredentialVersion, ExpiringLink, Find, FoundCredential, GenerateCredential, GenerateMode,
-    SetCredential,
+    CredentialVersion, DerivedFrom, ExpiringLink, Find, FoundCredential, GenerateCredential,
+    GenerateMode, SetCredential,
 };
 pub use permissions::{AddPermission, Operation, Permission};
 pub use rotation::{Rotation, RotationError, Stage, Step};

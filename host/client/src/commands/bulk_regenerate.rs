@@ -9,10 +9,11 @@ use crate::{
     output::{self, Table},
 };
 
-/// Regenerate all credentials of a CA or a plugin.
+/// Regenerate all credentials of a CA, plugin or input.
 ///
 /// With a CA, regenerates all credentials that it signed, directly or through other CAs. With `--generated-by`, regenerates all
-/// credentials that the plugin generated. If one of the credentials can't be regenerated, nothing changes.
+/// credentials that the plugin generated. With `--derived-from`, regenerates all credentials that were derived from an older
+/// version of a credential. If one of the credentials can't be regenerated, nothing changes.
 ///
 /// With `--keep-going`, regenerates the other credentials together, reports each failure, and exits with status 3 if one failed.
 /// If a CA fails, the credentials that it signs fail, too.
@@ -20,11 +21,14 @@ use crate::{
 #[command(after_help = help(EXAMPLES))]
 pub struct BulkRegenerate {
     /// Name of the CA.
-    #[arg(value_name = "CA", required_unless_present = "generated_by")]
+    #[arg(value_name = "CA", required_unless_present_any = ["generated_by", "derived_from"])]
     authority: Option<String>,
     /// SHA-256 of a plugin's component, as shown by `types` and `sha256sum`.
     #[arg(long, value_name = "DIGEST", conflicts_with = "authority")]
     generated_by: Option<String>,
+    /// Name of a credential that was rotated.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["authority", "generated_by", "path"])]
+    derived_from: Option<String>,
     /// Path below which to regenerate the plugin's credentials. Default: all.
     #[arg(long, value_name = "PATH", conflicts_with = "authority")]
     path: Option<String>,
@@ -71,9 +75,10 @@ impl Run for BulkRegenerate {
 
 impl BulkRegenerate {
     fn request(&self) -> crate::BulkRegenerate {
-        let mut request = match (&self.generated_by, &self.authority) {
-            (Some(digest), _) => crate::BulkRegenerate::generated_by(digest),
-            (None, authority) => {
+        let mut request = match (&self.generated_by, &self.derived_from, &self.authority) {
+            (Some(digest), ..) => crate::BulkRegenerate::generated_by(digest),
+            (None, Some(input), _) => crate::BulkRegenerate::derived_from(input),
+            (None, None, authority) => {
                 crate::BulkRegenerate::signed_by(authority.clone().unwrap_or_default())
             }
         };
@@ -90,6 +95,9 @@ impl BulkRegenerate {
     }
 
     fn none_found(&self) -> String {
+        if let Some(input) = &self.derived_from {
+            return format!("No credentials are derived from an older version of {input}.");
+        }
         match (&self.authority, &self.path) {
             (Some(authority), _) => format!("No credentials are signed by {authority}."),
             (None, Some(path)) => {
@@ -116,5 +124,7 @@ $ keywright generate /demo/web --type certificate --common-name web --ca /demo/r
 keywright bulk-regenerate /demo/root
 # Check everything below a CA without regenerating it
 keywright bulk-regenerate /demo/root --dry-run --keep-going
+# Regenerate all credentials that were derived from an older version
+keywright bulk-regenerate --derived-from /demo/password
 # List the credentials of a plugin that was replaced
 keywright bulk-regenerate --dry-run --generated-by sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d";

@@ -10,7 +10,7 @@ use crate::{
     output::{Output, Table, printable},
 };
 
-/// Find credentials by path, name, expiry or plugin.
+/// Find credentials by path, name, expiry or origin.
 ///
 /// Without a path or a name, finds all credentials that you can read.
 #[derive(Debug, Args)]
@@ -31,6 +31,9 @@ pub struct Find {
     /// SHA-256 of the plugin component that generated the value, as shown by `types` and `sha256sum`.
     #[arg(long, value_name = "DIGEST", conflicts_with = "expires_within_days")]
     generated_by: Option<String>,
+    /// Name of a credential from which the value was derived. STALE shows whether that credential was rotated since.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["expires_within_days", "generated_by"])]
+    derived_from: Option<String>,
     /// Print only the names, one per line.
     #[arg(long)]
     names: bool,
@@ -52,6 +55,9 @@ impl Run for Find {
         if let Some(digest) = self.generated_by {
             find = find.generated_by(digest);
         }
+        if let Some(input) = self.derived_from {
+            find = find.derived_from(input);
+        }
         let found = context.client()?.find_credentials(&find).await?;
         if self.names {
             let mut names = String::new();
@@ -71,18 +77,22 @@ fn table(found: &[FoundCredential]) -> Table {
     let rotates = found.iter().any(|one| one.rotation_date.is_some());
     let links = found.iter().any(|one| one.expiring_link.is_some());
     let imported = found.iter().any(|one| one.imported);
+    let derived = found.iter().any(|one| one.stale.is_some());
+    let yes_or_no = |is_true| if is_true { "yes" } else { "no" }.to_owned();
     let mut heads = vec!["NAME", "CREATED"];
     heads.extend(expires.then_some("EXPIRES"));
     heads.extend(rotates.then_some("ROTATE"));
     heads.extend(links.then_some("BECAUSE OF"));
     heads.extend(imported.then_some("IMPORTED"));
+    heads.extend(derived.then_some("STALE"));
     let row = |one: &FoundCredential| {
         let mut row = vec![one.name.clone(), one.version_created_at.clone()];
         row.extend(expires.then(|| one.expiry_date.clone().unwrap_or_default()));
         row.extend(rotates.then(|| one.rotation_date.clone().unwrap_or_default()));
         let link = one.expiring_link.as_ref();
         row.extend(links.then(|| link.map(|link| link.name.clone()).unwrap_or_default()));
-        row.extend(imported.then(|| if one.imported { "yes" } else { "no" }.to_owned()));
+        row.extend(imported.then(|| yes_or_no(one.imported)));
+        row.extend(derived.then(|| yes_or_no(one.stale == Some(true))));
         row
     };
     Table::Rows {
@@ -96,5 +106,7 @@ pub(super) const EXAMPLES: &str = "\
 keywright find --path /demo
 # Find certificates that expire within 30 days, or whose CA does
 keywright find --expires-within-days 30 --effective
+# Find credentials that were derived from a credential
+keywright find --derived-from /demo/password
 # Read each credential whose name contains a text
 keywright find --name-like pass --names | xargs -n 1 keywright get";

@@ -194,7 +194,7 @@ impl CertificateCredentials {
             if !link
                 .name
                 .as_ref()
-                .is_some_and(|name| expiries.may_contain(name))
+                .is_some_and(|name| expiries.may_contain(name.as_str()))
             {
                 link.name = None;
                 link.version_id = None;

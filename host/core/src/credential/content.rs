@@ -1,12 +1,12 @@
-//! The encrypted content of a version as one JSON text: its value, its parameters, its metadata and the other trusted CA
-//! certificate. It also contains the name and the type of the credential, so that `keywright check` detects a change of
+//! The encrypted content of a version as one JSON text: its value, its parameters, its metadata, the other trusted CA
+//! certificate and the versions from which it was derived. It also contains the name and the type of the credential, so that `keywright check` detects a change of
 //! either.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use chrono::{DateTime, Utc};
 use keywright_json::JsonError;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -14,7 +14,8 @@ use zeroize::Zeroizing;
 use crate::{
     Failure, Secret,
     credential::{
-        CredentialName, CredentialType, Metadata, Parameters, StoredVersion, VersionAttributes,
+        CredentialName, CredentialType, InputVersion, Metadata, Parameters, StoredVersion,
+        VersionAttributes,
     },
     ports::CertificateFields,
 };
@@ -31,9 +32,22 @@ pub struct Content {
     /// The other trusted certificate of the CA, PEM: the transitional one, or the active one if the transitional one signed.
     /// Stored so that responses can contain both during a rotation.
     pub trusted_ca: Option<String>,
+    /// The versions from which the value was derived.
+    pub inputs: Vec<InputVersion>,
 }
 
 impl Content {
+    /// Returns content that is only a value.
+    pub(super) fn of_value(value: Secret) -> Self {
+        Self {
+            value,
+            parameters: None,
+            metadata: None,
+            trusted_ca: None,
+            inputs: Vec::new(),
+        }
+    }
+
     /// Returns the text to encrypt for a credential with this name, including its casing, and this type.
     pub(crate) fn to_plaintext(
         &self,
@@ -45,11 +59,18 @@ impl Content {
             .metadata
             .as_ref()
             .map(|metadata| metadata.json().expose());
+        let inputs = if self.inputs.is_empty() {
+            None
+        } else {
+            let inputs: Vec<_> = self.inputs.iter().map(StoredInput::of).collect();
+            Some(serde_json::to_string(&inputs).map_err(|_| Failure::StoredValueMalformed)?)
+        };
         let plaintext = Plaintext {
             value: raw(self.value.expose())?,
             parameters: parameters.as_deref().map(raw).transpose()?,
             metadata: metadata.map(raw).transpose()?,
             trusted_ca: self.trusted_ca.as_deref(),
+            inputs: inputs.as_deref().map(raw).transpose()?,
             credential_name: name.as_str(),
             credential_type: credential_type.as_str(),
         };
@@ -57,14 +78,15 @@ impl Content {
             self.value.expose(),
             parameters.as_deref().unwrap_or_default(),
             metadata.unwrap_or_default(),
+            inputs.as_deref().unwrap_or_default(),
         ];
         let escaped = [
             name.as_str(),
             credential_type.as_str(),
             self.trusted_ca.as_deref().unwrap_or_default(),
         ];
-        let bytes = |texts: [&str; 3]| texts.iter().map(|text| text.len()).sum::<usize>();
-        let bytes_max = bytes(copied) + ESCAPED_BYTES_MAX * bytes(escaped);
+        let bytes = |texts: &[&str]| texts.iter().map(|text| text.len()).sum::<usize>();
+        let bytes_max = bytes(&copied) + ESCAPED_BYTES_MAX * bytes(&escaped);
         to_secret(&plaintext, bytes_max)
     }
 
@@ -87,12 +109,18 @@ impl Content {
             .map(keywright_json::text)
             .transpose()
             .map_err(malformed)?;
+        let inputs: Vec<StoredInput<'_>> = field("inputs")
+            .map(keywright_json::read)
+            .transpose()
+            .map_err(malformed)?
+            .unwrap_or_default();
         Ok(Self {
             value: Secret::new(value.to_owned()),
             parameters: parameters.map(Parameters::new),
             metadata: field("metadata")
                 .map(|text| Metadata::from_stored(Secret::new(text.to_owned()))),
             trusted_ca,
+            inputs: inputs.into_iter().map(InputVersion::from).collect(),
         })
     }
 }
@@ -174,8 +202,38 @@ struct Plaintext<'a> {
     metadata: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trusted_ca: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inputs: Option<&'a RawValue>,
     credential_name: &'a str,
     credential_type: &'a str,
+}
+
+/// An [`InputVersion`] in the encrypted content.
+#[derive(Deserialize, Serialize)]
+struct StoredInput<'a> {
+    pointer: Cow<'a, str>,
+    name: Cow<'a, str>,
+    version_id: Uuid,
+}
+
+impl<'a> StoredInput<'a> {
+    fn of(input: &'a InputVersion) -> Self {
+        Self {
+            pointer: Cow::Borrowed(&input.pointer),
+            name: Cow::Borrowed(input.name.as_str()),
+            version_id: input.version_id,
+        }
+    }
+}
+
+impl From<StoredInput<'_>> for InputVersion {
+    fn from(stored: StoredInput<'_>) -> Self {
+        Self {
+            pointer: stored.pointer.into_owned(),
+            name: CredentialName::from_stored(stored.name.into_owned()),
+            version_id: stored.version_id,
+        }
+    }
 }
 
 /// Writes JSON into one buffer: a buffer that grows leaves parts of a secret in freed memory. `bytes_max` is the maximum size of
@@ -321,6 +379,7 @@ mod tests {
             parameters: Some(Parameters::new(serde_json::Map::new())),
             metadata: Some(Metadata::parse(Secret::new("{}".to_owned())).unwrap()),
             trusted_ca: Some("\u{1}".repeat(1_000)),
+            inputs: Vec::new(),
         };
         let name = CredentialName::parse("/Team/a").unwrap();
         let credential_type = CredentialType::parse("password").unwrap();
@@ -344,6 +403,11 @@ mod tests {
                 Metadata::parse(Secret::new(r#"{"owner":[1,null]}"#.to_owned())).unwrap(),
             ),
             trusted_ca: Some("-----BEGIN\nPEM".to_owned()),
+            inputs: vec![InputVersion {
+                pointer: "/a\"b".to_owned(),
+                name: CredentialName::parse("/Team/b").unwrap(),
+                version_id: Uuid::from_u128(7),
+            }],
         };
         let name = CredentialName::parse("/Team/a").unwrap();
         let credential_type = CredentialType::parse("password").unwrap();
@@ -357,6 +421,7 @@ mod tests {
         assert!(back.value == content.value);
         assert!(back.parameters == content.parameters);
         assert_eq!(back.trusted_ca, content.trusted_ca);
+        assert_eq!(back.inputs, content.inputs);
         assert_eq!(
             back.metadata.unwrap().json().expose(),
             r#"{"owner":[1,null]}"#

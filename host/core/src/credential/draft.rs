@@ -13,6 +13,7 @@ use crate::{
         VersionAttributes,
         content::{Content, StoredCertificate, fields},
         guest_constraints::{COMMON_NAME, DURATION, IS_CA, signing_usages},
+        inputs::Inputs,
         version_store::{Authority, Draft},
     },
     ports::{
@@ -34,7 +35,7 @@ pub(super) struct Generation {
 
 impl Generation {
     /// Generates a value from canonical parameters and returns it in a draft without metadata. `authority` is the CA that the
-    /// parameters name.
+    /// parameters name, and `inputs` are the credentials that they name as inputs.
     pub(super) async fn draft(
         &self,
         name: &CredentialName,
@@ -42,13 +43,18 @@ impl Generation {
         parameters: &Parameters,
         generator: &dyn Generator,
         authority: Option<&Authority>,
+        inputs: Inputs,
     ) -> Result<Draft, Failure> {
         let now = self.now();
         let issuer = match authority {
             Some(authority) => Some(self.issuer(authority, parameters, generator).await?),
             None => None,
         };
-        let value = generator.generate(parameters, now, issuer.clone()).await?;
+        let derived_from = inputs.versions();
+        let Inputs { passed, read } = inputs;
+        let value = generator
+            .generate(parameters, now, issuer.clone(), passed)
+            .await?;
         let is_certificate = credential_type.is_certificate();
         let certificate = if is_certificate {
             Some(
@@ -85,10 +91,12 @@ impl Generation {
                 parameters: Some(parameters.clone()),
                 metadata: None,
                 trusted_ca: authority.and_then(|authority| authority.trusted_certificate.clone()),
+                inputs: derived_from,
             },
             unchanged: authority
                 .map(|authority| authority.read.clone())
                 .into_iter()
+                .chain(read)
                 .collect(),
         })
     }

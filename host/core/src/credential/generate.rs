@@ -16,6 +16,7 @@ use crate::{
         guest_constraints::{
             BaseVersion, DURATION, SUBJECT, comparable_parameters, is_generated_by, normalize,
         },
+        inputs::{ActiveInput, PermittedInput, is_derived_from, named_inputs},
         version_store::{ActiveVersions, Draft, TransitionalParent},
     },
     permission::Operation,
@@ -107,12 +108,15 @@ impl GenerateCredentials {
             Some(name) => Some(authorization.permit_issuer(caller, &name).await?),
             None => None,
         };
+        let inputs = named_inputs(&name, &effective.parameters, generator.as_ref())?;
+        let inputs = PermittedInput::request(authorization, caller, inputs).await?;
         let permitted = Permitted {
             generate,
             effective,
             generator,
             permit,
             issuer_permit,
+            inputs,
         };
         let mut unused_draft = None;
         for _ in 0..GENERATE_ATTEMPTS_MAX {
@@ -157,15 +161,16 @@ impl GenerateCredentials {
             Some(permit) => Some((permit, self.store.checked_authority(permit).await?)),
             None => None,
         };
+        let inputs = self.store.active_inputs(&permitted.inputs).await?;
         // The active version, or else the transitional version.
         let active = existing.into_iter().next();
-        if let Some(version) = self.version_to_keep(permitted, active).await? {
+        if let Some(version) = self.version_to_keep(permitted, active, &inputs).await? {
             permit.record_disclosure(version.credential_id, version.id);
             return Ok(Some(written(self.store.render(permit, version)?, false, 0)));
         }
         let mut draft = match unused_draft.take() {
             Some(draft) => draft,
-            None => self.new_draft(permitted, issuer).await?,
+            None => self.new_draft(permitted, issuer, inputs).await?,
         };
         match self.store.append_once(permit, &draft, condition).await? {
             Appended::Written(stored) => {
@@ -180,7 +185,7 @@ impl GenerateCredentials {
                 draft.name = name;
                 *unused_draft = Some(draft);
             }
-            // The CA was changed concurrently, so the value is generated again.
+            // The CA or an input was changed concurrently, so the value is generated again.
             Appended::Outdated => {}
         }
         Ok(None)
@@ -191,6 +196,7 @@ impl GenerateCredentials {
         &self,
         permitted: &Permitted<'_>,
         issuer: Option<(&Permit<'_>, ActiveVersions)>,
+        inputs: Vec<ActiveInput<'_, '_>>,
     ) -> Result<Draft, Failure> {
         let generate = &permitted.generate;
         let authority = match issuer {
@@ -200,6 +206,7 @@ impl GenerateCredentials {
             }
             None => None,
         };
+        let inputs = self.store.open_inputs(inputs).await?;
         let mut draft = self
             .generation
             .draft(
@@ -208,6 +215,7 @@ impl GenerateCredentials {
                 &permitted.effective.parameters,
                 permitted.generator.as_ref(),
                 authority.as_ref(),
+                inputs,
             )
             .await?;
         draft.content.metadata.clone_from(&generate.metadata);
@@ -219,6 +227,7 @@ impl GenerateCredentials {
         &self,
         permitted: &Permitted<'_>,
         active: Option<StoredVersion>,
+        inputs: &[ActiveInput<'_, '_>],
     ) -> Result<Option<CredentialVersion>, Failure> {
         let Permitted {
             effective,
@@ -233,7 +242,8 @@ impl GenerateCredentials {
         let active = self.store.open(permit, active).await?;
         let base = BaseVersion::from(&active);
         let is_kept = mode != WriteMode::Converge
-            || (!self.has_new_issuer(permit, &active).await?
+            || (is_derived_from(&active.content.inputs, inputs)
+                && !self.has_new_issuer(permit, &active).await?
                 && is_generated_from(base, &effective.parameters, generator.as_ref()).await?);
         Ok(is_kept.then_some(active))
     }
@@ -298,10 +308,12 @@ struct Permitted<'a> {
     permit: Permit<'a>,
     /// The permit to use the CA that the parameters name.
     issuer_permit: Option<Permit<'a>>,
+    /// The inputs that the parameters name.
+    inputs: Vec<PermittedInput<'a>>,
 }
 
-/// Returns the canonical form of the parameters in a request to generate a credential. The plugin gets the issuer's name in
-/// canonical form.
+/// Returns the canonical form of the parameters in a request to generate a credential. The plugin gets the names of the issuer
+/// and the inputs in canonical form.
 pub async fn canonical_parameters(
     credential_type: &CredentialType,
     requested: Option<&RequestedParameters>,
@@ -318,6 +330,7 @@ pub async fn canonical_parameters(
     if let Some(name) = read_only.find(|name| parameters.field(name).is_some()) {
         return Err(Failure::parameter_refused(name, "is read-only"));
     }
+    parameters = parameters.with_canonical_inputs(generator.input_parameters());
     if let Some(issuer_parameter) = generator.issuer_parameter() {
         match parameters.remove(issuer_parameter) {
             Some(Value::String(name)) if name.is_empty() => {}

@@ -2,7 +2,7 @@
 //! configured plugin.
 //!
 //! The limits of an issuer come from the caller, or from a certificate that the host reads itself. A guest's parameters must not
-//! name another CA, and must not exceed these limits for CA certificates, duration and signing usages.
+//! name another CA, or other inputs, and must not exceed these limits for CA certificates, duration and signing usages.
 //!
 //! A release of a plugin may add a parameter with a default, or remove a parameter. So stored parameters of another release
 //! are normalized again before they are compared with a request or used to generate a value.
@@ -46,8 +46,16 @@ pub(super) async fn normalize(
     generator: &dyn Generator,
     requested: Parameters,
 ) -> Result<Parameters, Failure> {
+    let input_parameters = generator.input_parameters();
+    let inputs = requested
+        .clone()
+        .retain(|name| input_parameters.iter().any(|input| input == name));
     let Some(issuer_parameter) = generator.issuer_parameter() else {
-        return Ok(generator.normalize(requested).await?);
+        let normalized = generator.normalize(requested).await?;
+        let has_same_inputs = normalized.has_same_inputs(&inputs, input_parameters);
+        return has_same_inputs
+            .then_some(normalized)
+            .ok_or_else(|| malformed(generator));
     };
     let issuer = requested.text(issuer_parameter).map(Value::from);
     let limits = Limits {
@@ -256,6 +264,7 @@ async fn normalized(
         given.remove(DURATION);
     }
     let normalized = generator.normalize(given).await?;
+    let normalized = normalized.with_inputs_of(Some(stored), generator.input_parameters());
     Ok(match generator.issuer_parameter() {
         Some(issuer_parameter) => as_stored(normalized, stored, issuer_parameter),
         None => normalized,

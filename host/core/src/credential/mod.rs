@@ -11,6 +11,7 @@ mod content;
 mod draft;
 mod generate;
 mod guest_constraints;
+mod inputs;
 mod listing;
 mod name;
 mod parameters;
@@ -40,6 +41,7 @@ pub use generate::{
     is_generated_from,
 };
 pub use guest_constraints::BaseVersion;
+pub use inputs::{INPUTS_BYTES_MAX, INPUTS_MAX, InputVersion, NamedInput};
 pub use listing::{
     ChainLink, EffectiveExpiry, Find, FindNames, FoundCredential, GeneratedCredential,
     IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,

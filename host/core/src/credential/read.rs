@@ -114,6 +114,28 @@ impl ReadCredentials {
         found.finish()
     }
 
+    /// Finds the credentials that the caller may read and whose newest version was derived from this input, newest first. Empty
+    /// if the caller may not read the input, because the result reveals whether it was rotated.
+    pub async fn find_derived_from(
+        &self,
+        caller: &Caller,
+        input: &LookupName,
+        names: &FindNames,
+    ) -> Result<Vec<FoundCredential>, Failure> {
+        let Some(mut found) = ReadableList::of(&self.authorization, caller).await? else {
+            return Ok(Vec::new());
+        };
+        let repository = &self.store.repository;
+        let stored = repository.stored_name(input).await?;
+        let may_read_stored = stored.is_none_or(|stored| found.may_contain(stored.as_str()));
+        if !may_read_stored || !found.may_contain(input.requested()) {
+            return Ok(Vec::new());
+        }
+        let mut receive = |credential| found.add(credential);
+        repository.derived_from(input, names, &mut receive).await?;
+        found.finish()
+    }
+
     /// Deletes a credential with all its versions. Permissions on its name remain.
     ///
     /// # Errors

@@ -44,13 +44,13 @@ impl<'a, T: Listed> ReadableList<'a, T> {
     }
 
     /// Returns whether the caller may read a credential.
-    pub(super) fn may_contain(&self, name: &CredentialName) -> bool {
-        self.permissions.allow(Operation::Read, name.as_str())
+    pub(super) fn may_contain(&self, name: &str) -> bool {
+        self.permissions.allow(Operation::Read, name)
     }
 
     /// Adds an item if the caller may read it. Stops the query if the memory for the item can't be reserved.
     pub(super) fn add(&mut self, item: T) -> ControlFlow<()> {
-        if !self.may_contain(item.name()) {
+        if !self.may_contain(item.name().as_str()) {
             return ControlFlow::Continue(());
         }
         self.unreserved_bytes = self.unreserved_bytes.saturating_add(item.rendered_bytes());

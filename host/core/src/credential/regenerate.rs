@@ -18,6 +18,7 @@ use crate::{
         guest_constraints::{
             BaseVersion, DURATION, Limits, as_set, as_stored, current_parameters, normalize,
         },
+        inputs::{PermittedInput, named_inputs},
         version_store::{ActiveVersions, Draft, TransitionalParent, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
@@ -82,7 +83,7 @@ impl RegenerateCredentials {
         Err(Failure::Contended)
     }
 
-    /// Attempts to regenerate a credential. Returns `None` if the CA was changed concurrently.
+    /// Attempts to regenerate a credential. Returns `None` if the CA or an input was changed concurrently.
     async fn attempt(
         &self,
         caller: &Caller,
@@ -116,7 +117,14 @@ impl RegenerateCredentials {
         };
         let parent = TransitionalParent::MayNotSign;
         let mut draft = self
-            .draft(&base, &effective, generator, issuer_permit.as_ref(), parent)
+            .draft(
+                caller,
+                &base,
+                &effective,
+                generator,
+                issuer_permit.as_ref(),
+                parent,
+            )
             .await?;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let condition = AppendCondition::CredentialIs(base.credential_id);
@@ -128,9 +136,10 @@ impl RegenerateCredentials {
         Ok(Some(written_response(version, &effective)))
     }
 
-    /// Generates a new value for a credential.
+    /// Generates a new value for a credential. The caller must be allowed to read the inputs.
     async fn draft(
         &self,
+        caller: &Caller,
         base: &CredentialVersion,
         effective: &EffectiveParameters,
         generator: &dyn Generator,
@@ -150,8 +159,19 @@ impl RegenerateCredentials {
         };
         let (name, credential_type) = (&base.name, &base.credential_type);
         let (parameters, authority) = (&effective.parameters, authority.as_ref());
+        let named = named_inputs(&name.lookup(), parameters, generator)?;
+        let permitted = PermittedInput::request(&self.authorization, caller, named).await?;
+        let active = self.store.active_inputs(&permitted).await?;
+        let inputs = self.store.open_inputs(active).await?;
         self.generation
-            .draft(name, credential_type, parameters, generator, authority)
+            .draft(
+                name,
+                credential_type,
+                parameters,
+                generator,
+                authority,
+                inputs,
+            )
             .await
     }
 
@@ -254,7 +274,14 @@ impl RegenerateCredentials {
             .map(|name| permit.extended_to(Operation::Read, &name));
         let parent = regenerate.transitional_parent;
         let mut draft = self
-            .draft(&base, &effective, generator, issuer_permit.as_ref(), parent)
+            .draft(
+                caller,
+                &base,
+                &effective,
+                generator,
+                issuer_permit.as_ref(),
+                parent,
+            )
             .await?;
         draft.attributes.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
@@ -303,6 +330,8 @@ pub async fn regeneration_parameters(
         }
         Err(failure) => return Err(failure.into()),
     };
+    // Only callers may name inputs, not plugins, and not the value of a caller who may not read them.
+    let recovered = recovered.with_inputs_of(stored.as_ref(), generator.input_parameters());
     Ok(match (generator.issuer_parameter(), &stored) {
         (Some(issuer_parameter), Some(stored)) => as_stored(recovered, stored, issuer_parameter),
         _ => recovered,

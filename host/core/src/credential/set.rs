@@ -17,6 +17,7 @@ use crate::{
         content::{Content, StoredCertificate, check_bytes, check_size, fields, take_text},
         draft::{declared_certificate, named_issuer, run_on_plugin_thread},
         generate::canonical_parameters,
+        inputs::{PermittedInput, named_inputs},
         version_store::{Draft, WRITE_ATTEMPTS_MAX, field_absent},
     },
     permission::Operation,
@@ -95,7 +96,7 @@ impl SetCredentials {
         let permit = permitting.await?;
         let imported = set.provenance;
         let provenance = self
-            .check_provenance(caller, &set.credential_type, imported)
+            .check_provenance(caller, &set.name, &set.credential_type, imported)
             .await?;
         let mut draft = Draft {
             name: set.name,
@@ -107,10 +108,8 @@ impl SetCredentials {
                 ..VersionAttributes::default()
             },
             content: Content {
-                value,
-                parameters: None,
                 metadata: set.metadata,
-                trusted_ca: None,
+                ..Content::of_value(value)
             },
             unchanged: Vec::new(),
         };
@@ -151,7 +150,7 @@ impl SetCredentials {
         let ca_permit = self.permit_ca(caller, fields.ca_name.as_ref()).await?;
         let imported = set.provenance;
         let provenance = self
-            .check_provenance(caller, &set.credential_type, imported)
+            .check_provenance(caller, &set.name, &set.credential_type, imported)
             .await?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let mut draft = self
@@ -265,22 +264,22 @@ impl SetCredentials {
             credential_type: CredentialType::certificate(),
             attributes,
             content: Content {
-                value: Secret::new(value.to_string()),
-                parameters: None,
-                metadata: None,
                 trusted_ca,
+                ..Content::of_value(Secret::new(value.to_string()))
             },
             unchanged,
         })
     }
 
-    /// Checks an imported provenance like a request to generate the credential, including the permission to use the CA.
+    /// Checks an imported provenance like a request to generate the credential, including the permissions to use the CA and to
+    /// read the inputs. The inputs need not exist yet.
     ///
     /// # Errors
     /// If the type can't be generated, the configured plugin does not accept the parameters, or the CA can't be used.
     async fn check_provenance(
         &self,
         caller: &Caller,
+        name: &CredentialName,
         credential_type: &CredentialType,
         imported: Option<ImportedProvenance>,
     ) -> Result<Option<CheckedProvenance>, Failure> {
@@ -294,6 +293,8 @@ impl SetCredentials {
         let generator = generator.as_ref();
         let requested = Some(&imported.parameters);
         let parameters = canonical_parameters(credential_type, requested, generator).await?;
+        let inputs = named_inputs(&name.lookup(), &parameters, generator)?;
+        PermittedInput::request(&self.authorization, caller, inputs).await?;
         let issuer = match named_issuer(&parameters, generator) {
             Some(name) => {
                 let permit = self.authorization.permit_issuer(caller, &name).await?;

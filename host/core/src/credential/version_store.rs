@@ -91,6 +91,7 @@ impl VersionStore {
             credential_type: draft.credential_type.clone(),
             created_at: self.clock.now(),
             attributes: draft.attributes.clone(),
+            inputs: content.inputs.clone(),
             envelope: self.sealer.seal(record, &plaintext).await?,
         })
     }

@@ -4,10 +4,13 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use uuid::Uuid;
 
 use crate::{
     Secret,
-    credential::{CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters},
+    credential::{
+        CredentialName, CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters,
+    },
     permission::Actor,
     ports::CertificateIssuer,
 };
@@ -34,6 +37,9 @@ pub trait Generator: Send + Sync {
 
     /// Returns the name of the parameter that names the issuer's credential, if the plugin has one.
     fn issuer_parameter(&self) -> Option<&str>;
+
+    /// Returns the names of the parameters that name the inputs of a value, if the plugin derives values from other credentials.
+    fn input_parameters(&self) -> &[String];
 
     /// Returns the name of the field of a value that contains the value's certificate, PEM, if the plugin's value schema declares
     /// one.
@@ -76,11 +82,15 @@ pub trait Generator: Send + Sync {
     /// memory.
     async fn normalize(&self, parameters: Parameters) -> Result<Parameters, PluginCallError>;
 
-    /// Checks whether [`Self::generate`] would call the guest with these parameters, without calling it.
+    /// Checks whether [`Self::generate`] would call the guest with these parameters and inputs, without calling it.
     ///
     /// # Errors
-    /// If the circuit is open, or the parameters exceed the limit of the guest's input.
-    fn check_generate(&self, parameters: &Parameters) -> Result<(), PluginCallError>;
+    /// If the circuit is open, or the parameters and inputs exceed the limit of the guest's input.
+    fn check_generate(
+        &self,
+        parameters: &Parameters,
+        inputs: &[Input],
+    ) -> Result<(), PluginCallError>;
 
     /// Generates a value: JSON text that is valid against the plugin's value schema.
     async fn generate(
@@ -88,6 +98,7 @@ pub trait Generator: Send + Sync {
         parameters: &Parameters,
         now: DateTime<Utc>,
         issuer: Option<Arc<dyn CertificateIssuer>>,
+        inputs: Vec<Input>,
     ) -> Result<Secret, PluginCallError>;
 
     /// Checks and completes a value to set, JSON text. The result is valid against the plugin's value schema.
@@ -117,6 +128,21 @@ pub trait Generator: Send + Sync {
         parameters: Option<&Parameters>,
         value: &Secret,
     ) -> Result<Option<Recovered>, PluginCallError>;
+}
+
+/// A credential from which a generator derives a value, with the value of its active version.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The JSON Pointer of its name in the parameters.
+    pub pointer: String,
+    /// Its name.
+    pub name: CredentialName,
+    /// The id of the version.
+    pub version_id: Uuid,
+    /// Its type.
+    pub credential_type: CredentialType,
+    /// The value, as JSON text.
+    pub value: Secret,
 }
 
 /// Work of the host, without a return value: the closure must deliver its result itself.

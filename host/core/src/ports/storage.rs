@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::{
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
-        StoredVersion, VersionAttributes,
+        GeneratedCredential, InputVersion, IssuedCredential, ListedCertificate, LookupName,
+        PluginDigest, StoredVersion, VersionAttributes,
     },
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{Envelope, RepositoryError},
@@ -105,6 +105,15 @@ pub trait CredentialRepository: Send + Sync {
         digest: &PluginDigest,
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
+    ) -> Result<(), RepositoryError>;
+
+    /// Finds the credentials of these names whose newest version was derived from this input, newest first, with one query, until
+    /// the receiver breaks. The input need not exist any more.
+    async fn derived_from(
+        &self,
+        input: &LookupName,
+        names: &FindNames,
+        receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError>;
 
     /// Finds the certificates of these names whose active version has a chain in which a certificate expires at or before
@@ -234,6 +243,8 @@ pub struct NewVersion {
     pub created_at: DateTime<Utc>,
     /// Its unencrypted attributes.
     pub attributes: VersionAttributes,
+    /// The versions from which its value was derived. The envelope contains them, too.
+    pub inputs: Vec<InputVersion>,
     /// Value, parameters and metadata, encrypted.
     pub envelope: Envelope,
 }

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracing::subscriber::NoSubscriber;
 
-use super::guest::GeneratorGuest;
+use super::{guest::GeneratorGuest, inputs::TestInputs};
 use crate::{
     conformance::{
         Effort, EntropyReport, GeneratedValue, RepeatableRandom, Stream, Subject, examine,
@@ -90,7 +90,10 @@ impl Subject for Example<'_> {
         self.random.begin(stream);
         let (guest, parameters) = (self.guest, &self.parameters);
         let issuer = guest.test_issuer(self.issuers, parameters, NOW_SECONDS);
-        let value = guest.generate(parameters.to_json(), NOW_SECONDS, issuer)?;
+        let inputs = guest
+            .input_parameters
+            .test_inputs(parameters, &TestInputs::default())?;
+        let value = guest.generate(parameters.to_json(), NOW_SECONDS, issuer, &inputs)?;
         self.values += 1;
         (self.progress)(self.values);
         let drawn_bits = self.random.drawn_bits();

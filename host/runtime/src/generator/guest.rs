@@ -1,4 +1,4 @@
-//! A generator's guest: its exported functions, calls of these functions, and the host's checks of their results.
+//! A generator's guest: calls of its functions, and the host's checks of their results.
 
 use std::sync::Arc;
 
@@ -6,30 +6,25 @@ use chrono::DateTime;
 use keywright_core::{
     Secret,
     credential::{CredentialType, Lifetime, Parameters, RequestedParameters},
-    ports::{CertificateIssuer, PluginCallError, PluginFaultError, Recovered, Violation},
+    ports::{CertificateIssuer, Input, PluginCallError, PluginFaultError, Recovered, Violation},
 };
 use keywright_json::JsonError;
 use serde_json::Value;
-use wasmtime::{
-    Store,
-    component::{Instance, Resource},
-};
 
 use super::{
     description::Description,
-    lifetime::{EXPIRES, Expires, checked_lifetime},
+    exports::{DescribeSettings, GenerateFunction, GeneratorExports, describe},
+    inputs::{Derivation, InputParameters, PassedInput, input_bytes},
+    lifetime::{EXPIRES, checked_lifetime},
 };
 use crate::{
     bindings::{
         PassedIssuer,
-        exports::keywright::generator::{
-            descriptor, expiry, generator, issued_generator, recoverer,
-        },
+        exports::keywright::generator::{expiry, generator, issued_generator, recoverer},
         keywright::generator::types::{self, Failure},
     },
     call::{GENERATE, Plugin},
-    exported::{Exported, Function},
-    host::{CallState, TestIssuers},
+    host::TestIssuers,
     refused::Refusal,
     schema::{SensitiveJson, SettingsSchema},
     text::{for_caller, violation},
@@ -45,6 +40,8 @@ pub(crate) struct GeneratorGuest {
     pub(crate) plugin: Plugin,
     pub(crate) exports: GeneratorExports,
     pub(crate) description: Description,
+    /// The parameters that name inputs; none unless it derives values from them.
+    pub(crate) input_parameters: InputParameters,
     /// The schema of its settings, if it declares one. The caller of [`GeneratorGuest::of`] must check the settings.
     pub(crate) settings_schema: Option<SettingsSchema>,
 }
@@ -77,6 +74,7 @@ impl GeneratorGuest {
         if description.issuer_parameter.is_some() && !exports.takes_issuer() {
             return Err(Refusal::IssuerNotAccepted);
         }
+        let input_parameters = exports.input_parameters(&plugin)?;
         let settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
         let identity = &mut plugin.identity;
         identity.version.clone_from(&description.plugin_version);
@@ -85,6 +83,7 @@ impl GeneratorGuest {
             plugin,
             exports,
             description,
+            input_parameters,
             settings_schema,
         })
     }
@@ -181,10 +180,11 @@ impl GeneratorGuest {
         parameters: String,
         now_seconds: u64,
         issuer: Option<Arc<dyn CertificateIssuer>>,
+        inputs: &[Input],
     ) -> Result<Secret, PluginCallError> {
         let settings = self.plugin.settings.clone();
         let handle = issuer.as_ref().map(|_| PassedIssuer::handle());
-        let input_bytes = parameters.len();
+        let input_bytes = generate_bytes(&parameters, inputs);
         let outcome =
             self.plugin
                 .call(
@@ -207,6 +207,16 @@ impl GeneratorGuest {
                                 now_seconds,
                             };
                             function.call(store, instance, (&generation, handle))
+                        }
+                        GenerateFunction::DerivedGenerator { generate, .. } => {
+                            let inputs: Vec<_> = inputs.iter().map(PassedInput::of).collect();
+                            let derivation = Derivation {
+                                parameters: &parameters,
+                                settings: &settings,
+                                now_seconds,
+                                inputs: &inputs,
+                            };
+                            generate.call(store, instance, (&derivation,))
                         }
                     },
                 );
@@ -355,6 +365,15 @@ impl GeneratorGuest {
         self.check_input_bytes(function, text.len())
     }
 
+    /// Checks the size of the input of `generate`.
+    pub(super) fn check_generate(
+        &self,
+        parameters: &str,
+        inputs: &[Input],
+    ) -> Result<(), PluginCallError> {
+        self.check_input_bytes(GENERATE, generate_bytes(parameters, inputs))
+    }
+
     fn check_input_bytes(
         &self,
         function: &'static str,
@@ -416,6 +435,11 @@ impl GeneratorGuest {
     }
 }
 
+/// Returns the size of the input of `generate`, in bytes.
+fn generate_bytes(parameters: &str, inputs: &[Input]) -> usize {
+    parameters.len() + input_bytes(inputs)
+}
+
 /// The reason if the guest lacks the function that should have been called.
 const NOT_EXPORTED: &str = "is missing, because the function is not exported";
 
@@ -425,176 +449,4 @@ fn not_json(cause: JsonError) -> String {
 
 fn reported_violation(reported: &types::Violation) -> Violation {
     violation(reported.member.as_deref(), &reported.rule)
-}
-
-/// The interface of a generator's description.
-pub(crate) const DESCRIPTOR: &str = "keywright:generator/descriptor";
-
-/// The exported functions of a generator.
-pub(crate) struct GeneratorExports {
-    descriptor: Exported<Describe>,
-    generate: GenerateFunction,
-    normalizer: Option<Exported<Normalize>>,
-    acceptor: Option<Exported<Accept>>,
-    recoverer: Option<Exported<Recover>>,
-    expiry: Option<Exported<Expires>>,
-}
-
-/// The interface that generates values: one of two.
-enum GenerateFunction {
-    Generator(Exported<Generate>),
-    IssuedGenerator(Exported<GenerateIssued>),
-}
-
-impl GeneratorExports {
-    /// Finds the functions.
-    ///
-    /// # Errors
-    /// If no or several functions generate values, or a required function is missing.
-    fn find(plugin: &Plugin) -> Result<Self, Refusal> {
-        let (component, version) = (&plugin.component, plugin.wit_version);
-        let issued = Exported::<GenerateIssued>::find(component, version)?;
-        let generate = match (Exported::<Generate>::find(component, version)?, issued) {
-            (Some(_), Some(_)) => return Err(Refusal::GeneratorsConflict),
-            (Some(function), None) => GenerateFunction::Generator(function),
-            (None, Some(function)) => GenerateFunction::IssuedGenerator(function),
-            (None, None) => GenerateFunction::Generator(Exported::expect(component, version)?),
-        };
-        Ok(Self {
-            descriptor: Exported::expect(component, version)?,
-            generate,
-            normalizer: Exported::find(component, version)?,
-            acceptor: Exported::find(component, version)?,
-            recoverer: Exported::find(component, version)?,
-            expiry: Exported::find(component, version)?,
-        })
-    }
-
-    fn takes_issuer(&self) -> bool {
-        matches!(self.generate, GenerateFunction::IssuedGenerator(_))
-    }
-
-    pub(super) fn has_normalizer(&self) -> bool {
-        self.normalizer.is_some()
-    }
-
-    pub(crate) fn has_acceptor(&self) -> bool {
-        self.acceptor.is_some()
-    }
-
-    pub(super) fn has_recoverer(&self) -> bool {
-        self.recoverer.is_some()
-    }
-
-    pub(super) fn has_expiry(&self) -> bool {
-        self.expiry.is_some()
-    }
-
-    /// Checks the types of all functions against their interfaces.
-    fn check(&self, store: &mut Store<CallState>, instance: &Instance) -> Result<(), Refusal> {
-        match &self.generate {
-            GenerateFunction::Generator(function) => function.check(store, instance)?,
-            GenerateFunction::IssuedGenerator(function) => function.check(store, instance)?,
-        }
-        if let Some(normalizer) = &self.normalizer {
-            normalizer.check(store, instance)?;
-        }
-        if let Some(acceptor) = &self.acceptor {
-            acceptor.check(store, instance)?;
-        }
-        if let Some(recoverer) = &self.recoverer {
-            recoverer.check(store, instance)?;
-        }
-        if let Some(expiry) = &self.expiry {
-            expiry.check(store, instance)?;
-        }
-        self.descriptor.check(store, instance)
-    }
-}
-
-/// Calls `describe` after checking the types of all functions.
-pub(crate) fn describe(
-    plugin: &Plugin,
-    exports: &GeneratorExports,
-) -> Result<descriptor::Description, Refusal> {
-    let described = plugin.call("describe", 0, None, |store, instance| {
-        match exports.check(store, instance) {
-            Ok(()) => exports.descriptor.call(store, instance, ()).map(Ok),
-            Err(differs) => Ok(Err(differs)),
-        }
-    });
-    described.map_err(Refusal::DescribeFailed)?
-}
-
-/// `descriptor.describe`.
-struct Describe;
-
-impl Function for Describe {
-    type Parameters<'a> = ();
-    type Result = descriptor::Description;
-    const INTERFACE: &'static str = DESCRIPTOR;
-    const NAME: &'static str = "describe";
-}
-
-/// `settings-descriptor.describe-settings`.
-struct DescribeSettings;
-
-impl Function for DescribeSettings {
-    type Parameters<'a> = ();
-    type Result = String;
-    const INTERFACE: &'static str = "keywright:generator/settings-descriptor";
-    const NAME: &'static str = "describe-settings";
-}
-
-/// `generator.generate`.
-struct Generate;
-
-impl Function for Generate {
-    type Parameters<'a> = (&'a generator::Generation,);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/generator";
-    const NAME: &'static str = "generate";
-}
-
-/// `issued-generator.generate`.
-struct GenerateIssued;
-
-impl Function for GenerateIssued {
-    type Parameters<'a> = (
-        &'a issued_generator::Generation,
-        Option<Resource<PassedIssuer>>,
-    );
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/issued-generator";
-    const NAME: &'static str = "generate";
-}
-
-/// `normalizer.normalize`.
-struct Normalize;
-
-impl Function for Normalize {
-    type Parameters<'a> = (&'a str, &'a str);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/normalizer";
-    const NAME: &'static str = "normalize";
-}
-
-/// `acceptor.accept`.
-struct Accept;
-
-impl Function for Accept {
-    type Parameters<'a> = (&'a str, &'a str);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/acceptor";
-    const NAME: &'static str = "accept";
-}
-
-/// `recoverer.recover`.
-struct Recover;
-
-impl Function for Recover {
-    type Parameters<'a> = (&'a recoverer::Stored, &'a str);
-    type Result = Result<recoverer::Recovered, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/recoverer";
-    const NAME: &'static str = "recover";
 }

@@ -2,7 +2,9 @@
 
 mod description;
 mod entropy_test;
+mod exports;
 mod guest;
+mod inputs;
 mod lifetime;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -14,14 +16,17 @@ use keywright_core::{
     credential::{CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
-        CertificateIssuer, Generator, GeneratorDescription, Generators, HostWork, PluginCallError,
-        Recovered,
+        CertificateIssuer, Generator, GeneratorDescription, Generators, HostWork, Input,
+        PluginCallError, Recovered,
     },
 };
 
 pub(crate) use entropy_test::{entropy_report, unlogged};
+pub(crate) use exports::{DESCRIPTOR, describe};
+pub(crate) use guest::GeneratorGuest;
 use guest::{ACCEPT, NORMALIZE, RECOVER};
-pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
+pub(crate) use inputs::InputParameters;
+pub use inputs::TestInputs;
 use lifetime::EXPIRES;
 
 use crate::{
@@ -126,6 +131,10 @@ impl Generator for WasmGenerator {
         self.guest.description.issuer_parameter.as_deref()
     }
 
+    fn input_parameters(&self) -> &[String] {
+        &self.guest.input_parameters.names
+    }
+
     fn certificate_field(&self) -> Option<&str> {
         self.guest.description.value_schema.certificate_field()
     }
@@ -188,10 +197,14 @@ impl Generator for WasmGenerator {
         }
     }
 
-    fn check_generate(&self, parameters: &Parameters) -> Result<(), PluginCallError> {
+    fn check_generate(
+        &self,
+        parameters: &Parameters,
+        inputs: &[Input],
+    ) -> Result<(), PluginCallError> {
         let parameters = parameters.to_json();
         self.attempt(GENERATE, &[&parameters])?;
-        self.guest.check_input(GENERATE, &parameters)
+        self.guest.check_generate(&parameters, inputs)
     }
 
     async fn generate(
@@ -199,12 +212,13 @@ impl Generator for WasmGenerator {
         parameters: &Parameters,
         now: DateTime<Utc>,
         issuer: Option<Arc<dyn CertificateIssuer>>,
+        inputs: Vec<Input>,
     ) -> Result<Secret, PluginCallError> {
         let parameters = parameters.to_json();
         let now_seconds = in_seconds(now);
         let attempt = self.attempt(GENERATE, &[&parameters])?;
         self.call(&self.lanes.generate, attempt, move |guest| {
-            guest.generate(parameters, now_seconds, issuer)
+            guest.generate(parameters, now_seconds, issuer, &inputs)
         })
         .await
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     conformance::{Effort, EntropyReport, RepeatableRandom},
-    generator::{GeneratorGuest, describe, entropy_report},
+    generator::{GeneratorGuest, TestInputs, describe, entropy_report},
     host::{RandomSource, SystemRandom, TestIssuers},
     measure::Usage,
     refused::Refusal,
@@ -292,8 +292,11 @@ fn makes_values(
     let parameters = parameters.map_err(|failure| failure.to_string())?;
     for _ in 0..VALUES {
         let issuer = guest.test_issuer(issuers, &parameters, now_seconds);
-        let outcome = guest.generate(parameters.to_json(), now_seconds, issuer);
-        let outcome = outcome
+        let inputs = guest
+            .input_parameters
+            .test_inputs(&parameters, &TestInputs::default());
+        let outcome = inputs
+            .and_then(|inputs| guest.generate(parameters.to_json(), now_seconds, issuer, &inputs))
             .and_then(|value| guest.lifetime(Some(parameters.to_json()), &value, now_seconds));
         outcome.map_err(|failure| failure.to_string())?;
     }

@@ -20,6 +20,9 @@ pub struct InspectedGenerator {
     pub entropy_bits_min: Option<u32>,
     /// The parameter that names an issuer.
     pub issuer_parameter: Option<String>,
+    /// The parameters that name inputs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub input_parameters: Vec<String>,
     /// The JSON Schema of its parameters.
     pub parameters_schema: Value,
     /// The JSON Schema of its values.
@@ -111,6 +114,9 @@ pub(super) fn differences(old: &Described, new: &Described) -> Vec<Difference> {
         let change = now(issuer.unwrap_or("none"), new_issuer.unwrap_or("none"));
         add("issuer parameter", change, effect);
     }
+    for (change, effect) in input_parameters(before, after) {
+        add("input parameters", change, effect);
+    }
     for (part, change, effect) in parameters(&before.parameters_schema, &after.parameters_schema)
         .into_iter()
         .chain(fields(&before.value_schema, &after.value_schema))
@@ -118,6 +124,23 @@ pub(super) fn differences(old: &Described, new: &Described) -> Vec<Difference> {
         add(&part, change.to_owned(), effect);
     }
     differences
+}
+
+/// Returns the changes of the parameters that name inputs, and their effects.
+fn input_parameters(
+    before: &InspectedGenerator,
+    after: &InspectedGenerator,
+) -> Vec<(String, Effect)> {
+    let only_in = |one: &InspectedGenerator, other: &InspectedGenerator| {
+        let mut names = one.input_parameters.clone();
+        names.retain(|name| !other.input_parameters.contains(name));
+        names
+    };
+    let removed = only_in(before, after).into_iter();
+    let removed = removed.map(|name| (format!("{name} names no inputs any more"), Effect::Breaks));
+    let added = only_in(after, before).into_iter();
+    let added = added.map(|name| (format!("{name} names inputs now"), Effect::Changes));
+    removed.chain(added).collect()
 }
 
 /// A part of a schema, its change, and the effect.
@@ -211,6 +234,7 @@ mod tests {
                 summary: String::new(),
                 entropy_bits_min: Some(128),
                 issuer_parameter: Some("ca".to_owned()),
+                input_parameters: vec!["credential".to_owned()],
                 parameters_schema: json!({
                     "properties": {"ca": {}, "length": {}},
                     "additionalProperties": false,
@@ -228,7 +252,7 @@ mod tests {
     fn each_difference_has_its_effect() {
         use Effect::{Breaks, Changes, Compatible};
         type Change<'a> = &'a dyn Fn(&mut Described);
-        let cases: [(Change<'_>, &str, Effect); 14] = [
+        let cases: [(Change<'_>, &str, Effect); 16] = [
             (
                 &|new| new.generator.credential_type.push('s'),
                 "credential type: token, now tokens",
@@ -263,6 +287,19 @@ mod tests {
                 &|new| new.generator.entropy_bits_min = Some(256),
                 "random bits: 128, now 256",
                 Compatible,
+            ),
+            (
+                &|new| new.generator.input_parameters.clear(),
+                "input parameters: credential names no inputs any more",
+                Breaks,
+            ),
+            (
+                &|new| {
+                    let added = "credentials".to_owned();
+                    new.generator.input_parameters.push(added);
+                },
+                "input parameters: credentials names inputs now",
+                Changes,
             ),
             (
                 &|new| new.generator.issuer_parameter = None,

@@ -35,7 +35,7 @@ use crate::{
     component::{CheckedComponent, Role, checked_digest, link},
     config::{ComponentSource, Grant, Limits, PluginConfig},
     engine::CALLING_THREAD_STACK_BYTES,
-    generator::{DESCRIPTOR, GeneratorGuest, describe},
+    generator::{DESCRIPTOR, GeneratorGuest, TestInputs, describe},
     host::{NoteReader, RandomSource, SystemRandom, TestIssuers},
     interfaces::{exports_any, grants_needed, named_versions},
     load::engine_for,
@@ -215,6 +215,9 @@ impl PluginUnderTest {
                 None => guest.description.parameters_schema.example(),
             };
             let parameters = guest.canonical(&given)?;
+            let inputs = guest
+                .input_parameters
+                .test_inputs(&parameters, &TestInputs::default())?;
             self.host.begin("measuring");
             let instantiation = quantiles(calls, || {
                 let outcome = guest.plugin.instantiate();
@@ -226,7 +229,7 @@ impl PluginUnderTest {
             })?;
             let call = quantiles(calls, || {
                 let issuer = guest.test_issuer(&self.host.issuers, &parameters, now_seconds);
-                let value = guest.generate(parameters.to_json(), now_seconds, issuer);
+                let value = guest.generate(parameters.to_json(), now_seconds, issuer, &inputs);
                 value.map(drop).map_err(PluginTestError::from)
             })?;
             Ok(Speed {
@@ -420,6 +423,7 @@ fn inspected(guest: GeneratorGuest) -> (InspectedGenerator, Option<SettingsSchem
         plugin_version: description.plugin_version,
         entropy_bits_min: description.entropy_bits_min,
         issuer_parameter: description.issuer_parameter,
+        input_parameters: guest.input_parameters.names,
         parameters_schema: schema(&description.declared.parameters_schema),
         value_schema: schema(&description.declared.value_schema),
         summary: description.declared.summary,

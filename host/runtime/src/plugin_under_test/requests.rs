@@ -104,6 +104,7 @@ mod tests {
             summary: String::new(),
             entropy_bits_min: None,
             issuer_parameter: Some("ca".to_owned()),
+            input_parameters: Vec::new(),
             parameters_schema,
             value_schema: json!({}),
         }

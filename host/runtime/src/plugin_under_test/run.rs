@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use super::{PluginTestError, PluginUnderTest, on_calling_thread};
 use crate::{
     conformance::{RepeatableRandom, Stream},
-    generator::GeneratorGuest,
+    generator::{GeneratorGuest, TestInputs},
     host::{RandomError, RandomSource, SystemRandom},
     measure::Usage,
 };
@@ -28,8 +28,13 @@ use crate::{
 /// A call of a plugin, as a server makes it for a request.
 #[derive(Clone, Debug)]
 pub enum PluginCall {
-    /// Generates a value with these parameters.
-    Generate(Map<String, Value>),
+    /// Generates a value.
+    Generate {
+        /// The parameters of the request.
+        parameters: Map<String, Value>,
+        /// The inputs that replace the plugin's examples.
+        inputs: TestInputs,
+    },
     /// Sets a credential to this value.
     Accept(Value),
     /// Recovers the parameters of a stored value.
@@ -189,15 +194,19 @@ impl PluginUnderTest {
         let mut results = Map::new();
         let mut lifetime = Lifetime::default();
         match call {
-            PluginCall::Generate(given) => {
+            PluginCall::Generate {
+                parameters: given,
+                inputs,
+            } => {
                 let parameters = guest.canonical(&guest.requested(&given.clone().into())?)?;
                 let canonical = Value::Object(parameters.clone().into_fields());
                 results.insert("canonical".to_owned(), canonical);
                 if !context.normalizes_only {
                     let now_seconds = context.now_seconds;
                     let issuer = guest.test_issuer(&self.host.issuers, &parameters, now_seconds);
+                    let inputs = guest.input_parameters.test_inputs(&parameters, inputs)?;
                     let parameters = parameters.to_json();
-                    let value = guest.generate(parameters.clone(), now_seconds, issuer)?;
+                    let value = guest.generate(parameters.clone(), now_seconds, issuer, &inputs)?;
                     lifetime = guest.lifetime(Some(parameters), &value, now_seconds)?;
                     results.insert("value".to_owned(), json_of(&value));
                 }

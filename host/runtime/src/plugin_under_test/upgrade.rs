@@ -27,7 +27,7 @@ use super::{
 use crate::{
     breaker::Breakers,
     config::SandboxConfig,
-    generator::{GeneratorGuest, WasmGenerator},
+    generator::{GeneratorGuest, InputParameters, TestInputs, WasmGenerator},
     host::{SystemRandom, TestIssuers},
     lane::Lanes,
     refused::Refusal,
@@ -136,12 +136,19 @@ impl PluginUnderTest {
     ) -> Result<UpgradeReport, PluginTestError> {
         let (before, after) = (old.described()?, self.described()?);
         let description = differences(&before, &after);
+        let old_guest = old.own_guest()?;
         let comparison = Comparison {
             credential_type: CredentialType::parse(&before.generator.credential_type)
                 .map_err(|_| old.refused(Refusal::CredentialTypeMalformed))?,
-            old_guest: old.own_guest()?,
-            old: old.generator()?,
-            new: self.generator()?,
+            old: Release {
+                generator: old.generator()?,
+                input_parameters: old_guest.input_parameters.clone(),
+            },
+            new: Release {
+                generator: self.generator()?,
+                input_parameters: self.own_guest()?.input_parameters,
+            },
+            old_guest,
             issuers: Arc::clone(&self.host.issuers),
             now,
         };
@@ -195,10 +202,16 @@ struct Comparison {
     credential_type: CredentialType,
     /// For the schema of values.
     old_guest: GeneratorGuest,
-    old: Arc<dyn Generator>,
-    new: Arc<dyn Generator>,
+    old: Release,
+    new: Release,
     issuers: TestIssuers,
     now: DateTime<Utc>,
+}
+
+/// A release of a generator.
+struct Release {
+    generator: Arc<dyn Generator>,
+    input_parameters: InputParameters,
 }
 
 impl Comparison {
@@ -211,7 +224,7 @@ impl Comparison {
             credential_type: &self.credential_type,
             value: &value,
             parameters: Some(&canonical),
-            generated_by: Some(&self.old.identity().digest),
+            generated_by: Some(&self.old.generator.identity().digest),
         };
         let mut predictions = vec![
             self.converge(Operation::Converge, generated, &requested)
@@ -220,7 +233,7 @@ impl Comparison {
         ];
         // The host itself accepts certificates.
         if !self.credential_type.is_certificate()
-            && let Ok(accepted) = self.old.accept(&value).await
+            && let Ok(accepted) = self.old.generator.accept(&value).await
         {
             let set = BaseVersion {
                 value: &accepted,
@@ -252,16 +265,16 @@ impl Comparison {
         &self,
         stored: BaseVersion<'_>,
         requested: &RequestedParameters,
-        generator: &Arc<dyn Generator>,
+        release: &Release,
     ) -> (Outcome, Option<String>) {
-        let generator_ref = generator.as_ref();
+        let generator = release.generator.as_ref();
         let outcome = async {
-            let effective = self.canonical(requested, generator).await?;
-            if is_generated_from(stored, &effective, generator_ref).await? {
+            let effective = self.canonical(requested, release).await?;
+            if is_generated_from(stored, &effective, generator).await? {
                 return Ok((Outcome::Same, None));
             }
-            self.generate(generator, &effective).await?;
-            let compared = regeneration_parameters(stored, generator_ref).await.ok();
+            self.generate(release, &effective).await?;
+            let compared = regeneration_parameters(stored, generator).await.ok();
             let compared = compared.as_ref().or(stored.parameters);
             let changes = compared.map(|compared| changes(compared, &effective));
             let reason = match changes.filter(|changes| !changes.is_empty()) {
@@ -274,9 +287,9 @@ impl Comparison {
     }
 
     async fn regenerate(&self, operation: Operation, stored: BaseVersion<'_>) -> Prediction {
-        let before = regeneration_parameters(stored, self.old.as_ref()).await;
+        let before = regeneration_parameters(stored, self.old.generator.as_ref()).await;
         let outcome = async {
-            let parameters = regeneration_parameters(stored, self.new.as_ref()).await?;
+            let parameters = regeneration_parameters(stored, self.new.generator.as_ref()).await?;
             let value = self.generate(&self.new, &parameters).await?;
             Ok(match &before {
                 Ok(before) if *before != parameters => {
@@ -297,31 +310,38 @@ impl Comparison {
 
     /// Sets a value that the old release accepts.
     async fn set(&self, value: &Secret) -> Prediction {
-        let (outcome, reason) = match self.new.accept(value).await {
+        let (outcome, reason) = match self.new.generator.accept(value).await {
             Ok(_) => (Outcome::Same, None),
             Err(failure) => failed(&failure.into()),
         };
         prediction(Operation::Set, Outcome::Same, outcome, reason)
     }
 
-    /// Generates a value. If the parameters name an issuer, the test CA signs.
+    /// Generates a value. If the parameters name an issuer, the test CA signs. Inputs are the examples of the release.
     async fn generate(
         &self,
-        generator: &Arc<dyn Generator>,
+        release: &Release,
         parameters: &Parameters,
     ) -> Result<Secret, PluginCallError> {
+        let generator = release.generator.as_ref();
         let name = generator.issuer_parameter();
         let named = name.and_then(|name| parameters.text(name));
         let issuer = named.and_then(|_| (self.issuers)(parameters, self.now));
-        generator.generate(parameters, self.now, issuer).await
+        let inputs = release
+            .input_parameters
+            .test_inputs(parameters, &TestInputs::default())?;
+        generator
+            .generate(parameters, self.now, issuer, inputs)
+            .await
     }
 
     async fn canonical(
         &self,
         requested: &RequestedParameters,
-        generator: &Arc<dyn Generator>,
+        release: &Release,
     ) -> Result<Parameters, Failure> {
-        canonical_parameters(&self.credential_type, Some(requested), generator.as_ref()).await
+        let generator = release.generator.as_ref();
+        canonical_parameters(&self.credential_type, Some(requested), generator).await
     }
 
     fn has_old_shape(&self, value: &Secret) -> bool {

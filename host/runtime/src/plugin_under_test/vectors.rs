@@ -10,7 +10,11 @@ use super::{
     Check, PluginTestError, PluginUnderTest,
     run::{CallContext, PluginCall, SEED_PREFIX, TestRandom},
 };
-use crate::{generator::unlogged, measure::Usage, refused::Refusal};
+use crate::{
+    generator::{TestInputs, unlogged},
+    measure::Usage,
+    refused::Refusal,
+};
 
 /// A test vector.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,6 +36,8 @@ pub struct Vector {
 #[serde(deny_unknown_fields)]
 struct JsonVector {
     parameters: Option<Map<String, Value>>,
+    #[serde(default)]
+    inputs: TestInputs,
     accept: Option<Value>,
     recover: Option<JsonStored>,
     document: Option<Value>,
@@ -65,6 +71,7 @@ impl TryFrom<JsonVector> for Vector {
     type Error = &'static str;
 
     fn try_from(json: JsonVector) -> Result<Self, Self::Error> {
+        let has_inputs = json.inputs != TestInputs::default();
         let (call, results): (_, &[&str]) =
             match (json.parameters, json.accept, json.recover, json.document) {
                 (None, Some(value), None, None) => (PluginCall::Accept(value), &["value"]),
@@ -74,12 +81,18 @@ impl TryFrom<JsonVector> for Vector {
                 (None, None, None, Some(document)) => {
                     (PluginCall::FindReferences(document), &["references"])
                 }
-                (given, None, None, None) => (
-                    PluginCall::Generate(given.unwrap_or_default()),
-                    &["canonical", "value"],
-                ),
+                (given, None, None, None) => {
+                    let call = PluginCall::Generate {
+                        parameters: given.unwrap_or_default(),
+                        inputs: json.inputs,
+                    };
+                    (call, &["canonical", "value"])
+                }
                 _ => return Err("only one of parameters, accept, recover and document is allowed"),
             };
+        if has_inputs && !matches!(call, PluginCall::Generate { .. }) {
+            return Err("inputs are only allowed with parameters");
+        }
         let expected: Map<String, Value> = [
             ("canonical", json.canonical.map(Value::Object)),
             ("value", json.value),
@@ -121,7 +134,7 @@ impl Vector {
     /// Returns the parameters, if the vector generates a value with the plugin's own settings.
     pub(super) fn parameters(&self) -> Option<&Map<String, Value>> {
         match &self.call {
-            PluginCall::Generate(parameters) if self.settings.is_none() => Some(parameters),
+            PluginCall::Generate { parameters, .. } if self.settings.is_none() => Some(parameters),
             _ => None,
         }
     }
@@ -233,6 +246,7 @@ mod tests {
             r#"[{"accept": 1, "value": 1}, {"accept": 1, "settings": {"a": 1}, "refused": ""}]"#,
             r#"[{"recover": {"value": 1}, "recovered": {}, "random": "seed:any text"}]"#,
             r#"[{"document": [], "references": []}, {"document": [], "refused": ""}]"#,
+            r#"[{"inputs": {"/a": {"type": "password", "value": "b"}}, "value": 1}]"#,
         ] {
             assert!(Vector::parse_all(text).is_ok(), "{text}");
         }
@@ -250,6 +264,9 @@ mod tests {
             r#"[{"document": {}, "value": 1}]"#,
             r#"[{"recover": {"value": 1}, "value": 1}]"#,
             r#"[{"recover": {}, "recovered": {}}]"#,
+            r#"[{"inputs": {"/a": {"type": "a b", "value": "b"}}, "value": 1}]"#,
+            r#"[{"inputs": {"/a": {"type": "password"}}, "value": 1}]"#,
+            r#"[{"inputs": {"/a": {"type": "password", "value": "b"}}, "accept": 1, "value": 1}]"#,
         ] {
             assert!(Vector::parse_all(text).is_err(), "{text}");
         }

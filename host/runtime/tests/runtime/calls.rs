@@ -32,7 +32,12 @@ fn json_of(secret: &Secret) -> Value {
 async fn a_guest_gets_its_parameters_settings_and_the_time() {
     let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
     let given = parameters(&json!({"label": "é"}));
-    let value = json_of(&plain().generate(&given, now, None).await.unwrap());
+    let value = json_of(
+        &plain()
+            .generate(&given, now, None, Vec::new())
+            .await
+            .unwrap(),
+    );
     assert_eq!(value["given"], json!({"label": "é"}));
     assert_eq!(value["settings"], json!({"size": 3}));
     assert_eq!(value["now"], 1_700_000_000);
@@ -68,7 +73,7 @@ async fn randomness_only_comes_from_the_configured_source() {
         let types = runtime.generators().credential_types();
         let generator = runtime.generators().generator(&types[0]).unwrap();
         let value = generator
-            .generate(&no_parameters(), DateTime::UNIX_EPOCH, None)
+            .generate(&no_parameters(), DateTime::UNIX_EPOCH, None, Vec::new())
             .await;
         assert_eq!(json_of(&value.unwrap())["secret"], expected);
     }

@@ -60,7 +60,7 @@ async fn input_one_byte_past_the_limit_including_settings_fails() {
         };
         assert_eq!(outcome, expected, "{length}");
         let outcome = generator
-            .generate(&given, Utc::now(), None)
+            .generate(&given, Utc::now(), None, Vec::new())
             .await
             .map(|_| ());
         assert_eq!(outcome, expected, "{length}");
@@ -144,7 +144,9 @@ async fn faults_are_logged_with_the_plugin_but_without_data() {
 }
 
 async fn generate(generator: &dyn Generator) -> Result<Secret, PluginCallError> {
-    generator.generate(&no_parameters(), Utc::now(), None).await
+    generator
+        .generate(&no_parameters(), Utc::now(), None, Vec::new())
+        .await
 }
 
 async fn value(generator: &dyn Generator) -> Value {

@@ -81,7 +81,9 @@ fn start(generator: &Arc<dyn Generator>) -> JoinHandle<Outcome> {
 }
 
 async fn generate(generator: &dyn Generator) -> Outcome {
-    generator.generate(&no_parameters(), Utc::now(), None).await
+    generator
+        .generate(&no_parameters(), Utc::now(), None, Vec::new())
+        .await
 }
 
 #[tokio::test]
@@ -91,7 +93,7 @@ async fn a_full_queue_rejects_calls_but_not_short_ones() {
     gate.blocked_call().await;
     // This call is polled before the calls below, so it occupies the queue.
     let none = no_parameters();
-    let mut waiting = pin!(generator.generate(&none, Utc::now(), None));
+    let mut waiting = pin!(generator.generate(&none, Utc::now(), None, Vec::new()));
     assert!(is_pending(waiting.as_mut()).await);
     for _ in 0..6 {
         let retry_after = Duration::from_secs(9);

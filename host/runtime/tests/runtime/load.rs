@@ -126,7 +126,7 @@ fn missing_and_incompatible_exports_are_rejected() {
         unedited,
     );
     assert!(
-        both.contains("exports both generator and issued-generator"),
+        both.contains("exports more than one of generator, issued-generator"),
         "{both}"
     );
     let exports = format!("{descriptor}{generator}export keywright:generator/normalizer@0.2.0;");

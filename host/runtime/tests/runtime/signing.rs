@@ -62,7 +62,7 @@ fn issuer() -> Arc<dyn CertificateIssuer> {
 async fn note(behaviour: &str) -> Result<String, PluginCallError> {
     let generator = hostile(&doing("generate", behaviour));
     let value = generator
-        .generate(&no_parameters(), Utc::now(), Some(issuer()))
+        .generate(&no_parameters(), Utc::now(), Some(issuer()), Vec::new())
         .await?;
     let value: Value = serde_json::from_str(value.expose()).unwrap();
     Ok(value["note"].as_str().unwrap().to_owned())
@@ -103,7 +103,7 @@ async fn guest_memory_never_contains_the_private_key() {
     };
     let generator = generator("hostile", plugin);
     let value = generator
-        .generate(&no_parameters(), Utc::now(), Some(issuer()))
+        .generate(&no_parameters(), Utc::now(), Some(issuer()), Vec::new())
         .await
         .unwrap();
     let value: Value = serde_json::from_str(value.expose()).unwrap();

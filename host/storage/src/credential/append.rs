@@ -1,7 +1,7 @@
 //! Adding versions in one transaction that validates their preconditions: a single version, or versions of several
 //! credentials, alone or with another change.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
@@ -228,7 +228,28 @@ async fn insert_version(
             .bind(is_transitional);
         transaction.execute(query).await?;
     }
+    insert_inputs(transaction, sequence, version).await?;
     Ok(Some(sequence))
+}
+
+/// Records the inputs of a version, each credential once.
+async fn insert_inputs(
+    transaction: &mut Transaction,
+    sequence: i64,
+    version: &NewVersion,
+) -> Result<(), RepositoryError> {
+    let inputs = version.inputs.iter();
+    let inputs: BTreeMap<String, Uuid> = inputs
+        .map(|input| (input.name.folded(), input.version_id))
+        .collect();
+    for (name, version_id) in inputs {
+        let query = statement(statements::INSERT_INPUT)
+            .bind(sequence)
+            .bind(name)
+            .bind(version_id);
+        transaction.execute(query).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn append_all(

@@ -204,7 +204,7 @@ fn is_batched(addition: &Addition) -> bool {
         | AppendCondition::NewestIs(None) => !addition.unchanged.is_empty(),
         AppendCondition::NewestIs(Some(_)) => true,
     };
-    !is_certificate && !reads_versions && !attributes.is_transitional
+    !is_certificate && !reads_versions && !attributes.is_transitional && version.inputs.is_empty()
 }
 
 /// Writes batches until the queue is closed.
@@ -428,7 +428,7 @@ const POOL_DIVISOR: usize = 2;
 mod tests {
     use chrono::DateTime;
     use keywright_core::{
-        credential::VersionAttributes,
+        credential::{InputVersion, VersionAttributes},
         ports::{Envelope, Identifiers, NewVersion, ReadVersions, VersionSelection},
     };
 
@@ -451,6 +451,7 @@ mod tests {
                 credential_type: CredentialType::parse("value").unwrap(),
                 created_at: DateTime::UNIX_EPOCH,
                 attributes: VersionAttributes::default(),
+                inputs: Vec::new(),
                 envelope: Envelope {
                     key_id: Uuid::nil(),
                     nonce: Vec::new(),
@@ -527,7 +528,13 @@ mod tests {
             selection: VersionSelection::Current,
             ids: Vec::new(),
         });
-        for addition in [transitional, certificate, signed, newest, reading] {
+        let mut derived = addition("/a", 1);
+        derived.version.inputs.push(InputVersion {
+            pointer: "/b".to_owned(),
+            name: CredentialName::parse("/b").unwrap(),
+            version_id: Uuid::nil(),
+        });
+        for addition in [transitional, certificate, signed, newest, reading, derived] {
             assert!(!is_batched(&addition));
         }
     }

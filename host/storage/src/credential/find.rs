@@ -1,4 +1,5 @@
-//! Searching by path, by a part of the name, by expiry, by the expiry of a chain, and by the plugin that generated a version.
+//! Searching by path, by a part of the name, by expiry, by the expiry of a chain, by the plugin that generated a version, and by
+//! the inputs of a version.
 //! Each search is one query, however long the chains are.
 
 use std::collections::HashSet;
@@ -7,7 +8,8 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         CHAIN_DEPTH_MAX, ChainLink, CredentialName, EffectiveExpiry, Find, FindNames,
-        FoundCredential, GeneratedCredential, NAME_CHARACTERS_MAX, PathPrefix, PluginDigest,
+        FoundCredential, GeneratedCredential, LookupName, NAME_CHARACTERS_MAX, PathPrefix,
+        PluginDigest,
     },
     ports::{Receive, RepositoryError},
 };
@@ -87,6 +89,30 @@ pub(super) async fn generated_by(
         Ok(is_first.then_some(generated))
     };
     reader.decode_each(query, first_of_each, receive).await
+}
+
+pub(super) async fn derived_from(
+    reader: &Connections,
+    input: &LookupName,
+    names: &FindNames,
+    receive: Receive<'_, FoundCredential>,
+) -> Result<(), RepositoryError> {
+    let Some(names) = NameSearch::by_comparison(names) else {
+        return Ok(());
+    };
+    let sql = match (&names, reader.engine()) {
+        (NameSearch::All, _) => statements::DERIVED_FROM,
+        (NameSearch::Between(..) | NameSearch::TrigramsBetween(..), _) => {
+            statements::DERIVED_FROM_BELOW
+        }
+        (NameSearch::Containing(_), Engine::Postgres) => {
+            statements::POSTGRES_DERIVED_FROM_CONTAINING
+        }
+        (NameSearch::Containing(_), Engine::Sqlite) => statements::SQLITE_DERIVED_FROM_CONTAINING,
+    };
+    let query = names.bind_to(statement(sql).bind(input.folded()));
+    let decode = |row: &Row| row::derived_credential(row).map(Some);
+    reader.decode_each(query, decode, receive).await
 }
 
 pub(super) async fn effective_expiries(
@@ -224,7 +250,8 @@ const AFTER_ROOT: &str = "0";
 const TRIGRAM_CHARACTERS: usize = 3;
 
 pub(crate) mod statements {
-    //! The SQL of searches by path, by a part of the name, by expiry and by the plugin that generated a version.
+    //! The SQL of searches by path, by a part of the name, by expiry, by the plugin that generated a version, and by the
+    //! inputs of a version.
 
     /// The columns of a search.
     macro_rules! select_found {
@@ -455,6 +482,41 @@ pub(crate) mod statements {
 
     pub(crate) const SQLITE_GENERATED_BY_CONTAINING: &str =
         select_generated_by!("and instr(c.name_folded, $2) > 0");
+
+    // ---- Derived from an input --------------------------------------------------------------------------------------------
+
+    /// The credentials whose newest version was derived from the credential with the folded name `$1`, and whether that was its
+    /// active version. The order is an expression, so that no plan reads the versions or credentials in that order.
+    macro_rules! select_derived_from {
+        ($($names:literal),*) => {
+            concat!(
+                "select c.name, coalesce(c.current_created_at, c.newest_created_at) as version_created_at,
+                    cast(null as bigint) as expires_at, cast(null as bigint) as rotate_at,
+                    coalesce(d.input_version_id = (
+                        select a.id from credential n
+                            join credential_version a on a.sequence between n.current_sequence and n.current_sequence
+                        where n.name_folded = $1
+                    ), false) as is_derived_from_active
+                 from credential_version_input d
+                    join credential_version v on v.sequence = d.version_sequence
+                    join credential c on c.sequence = v.credential_sequence and c.newest_sequence - v.sequence = 0
+                 where d.input_name_folded = $1 ",
+                $($names,)*
+                " order by coalesce(c.newest_sequence, 0) desc"
+            )
+        };
+    }
+
+    pub(crate) const DERIVED_FROM: &str = select_derived_from!();
+
+    pub(crate) const DERIVED_FROM_BELOW: &str =
+        select_derived_from!("and c.name_folded >= $2 and c.name_folded < $3");
+
+    pub(crate) const POSTGRES_DERIVED_FROM_CONTAINING: &str =
+        select_derived_from!("and strpos(c.name_folded, $2) > 0");
+
+    pub(crate) const SQLITE_DERIVED_FROM_CONTAINING: &str =
+        select_derived_from!("and instr(c.name_folded, $2) > 0");
 }
 
 #[cfg(test)]

@@ -272,6 +272,15 @@ impl CredentialRepository for SqlCredentialRepository {
         find::generated_by(&self.pools.reader, digest, names, receive).await
     }
 
+    async fn derived_from(
+        &self,
+        input: &LookupName,
+        names: &FindNames,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryError> {
+        find::derived_from(&self.pools.reader, input, names, receive).await
+    }
+
     async fn effective_expiries(
         &self,
         names: &FindNames,

@@ -236,6 +236,17 @@ pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryE
             "credential_version.rotate_at",
         )?,
         is_imported: false,
+        is_stale: None,
+    })
+}
+
+/// Decodes the columns of `select_derived_from!`.
+pub(super) fn derived_credential(row: &Row) -> Result<FoundCredential, RepositoryError> {
+    let is_derived_from_active: bool =
+        column!(row, "credential_version", "is_derived_from_active")?;
+    Ok(FoundCredential {
+        is_stale: Some(!is_derived_from_active),
+        ..found_credential(row)?
     })
 }
 

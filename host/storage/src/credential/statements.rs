@@ -482,6 +482,10 @@ pub(crate) const SQLITE_POINT_AT_NEW_VERSION: &str = "
         current_created_at = case when $5 then current_created_at else $3 end
     where sequence = $1";
 
+/// Records the version `$3` of the credential with the folded name `$2` as an input of the version with the sequence `$1`.
+pub(crate) const INSERT_INPUT: &str = "
+    insert into credential_version_input (version_sequence, input_name_folded, input_version_id) values ($1, $2, $3)";
+
 /// Returns the names of the columns that [`bind_version`] binds.
 fn names(may_be_signed: bool) -> String {
     let names = new_columns(may_be_signed).map(|column| column.name);

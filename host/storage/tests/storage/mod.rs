@@ -12,6 +12,7 @@ mod concurrent;
 mod credentials;
 mod encryption_keys;
 mod find;
+mod inputs;
 mod permissions;
 mod retention;
 mod servers;

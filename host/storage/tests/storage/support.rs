@@ -266,6 +266,7 @@ pub(crate) fn version(
         credential_type: CredentialType::parse(credential_type).unwrap(),
         created_at: at(milliseconds),
         attributes: VersionAttributes::default(),
+        inputs: Vec::new(),
         envelope: Envelope {
             key_id: KEY_ID,
             nonce: vec![7; 12],

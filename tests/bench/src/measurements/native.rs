@@ -98,7 +98,7 @@ async fn call_one_by_one(
     for _ in 0..CALLS_A_ROUND {
         let begun = Instant::now();
         generator
-            .generate(&parameters, DateTime::<Utc>::UNIX_EPOCH, None)
+            .generate(&parameters, DateTime::<Utc>::UNIX_EPOCH, None, Vec::new())
             .await?;
         times.push(micros(begun.elapsed()));
     }
@@ -113,7 +113,7 @@ async fn call_queued(generator: &Arc<dyn Generator>, parameters: &Parameters) ->
             let (generator, parameters) = (Arc::clone(generator), parameters.clone());
             tokio::spawn(async move {
                 generator
-                    .generate(&parameters, DateTime::<Utc>::UNIX_EPOCH, None)
+                    .generate(&parameters, DateTime::<Utc>::UNIX_EPOCH, None, Vec::new())
                     .await
             })
         })
@@ -223,7 +223,7 @@ fn timed<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(f64, T)> {
 
 async fn make(generator: &Arc<dyn Generator>, parameters: &Parameters) -> Outcome<String> {
     let value = generator
-        .generate(parameters, DateTime::<Utc>::UNIX_EPOCH, None)
+        .generate(parameters, DateTime::<Utc>::UNIX_EPOCH, None, Vec::new())
         .await?;
     Ok(value.expose().to_owned())
 }

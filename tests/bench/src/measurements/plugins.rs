@@ -169,7 +169,7 @@ async fn call_one_by_one(generator: Arc<dyn Generator>, parameters: Parameters) 
     for _ in 0..CALLS {
         let begun = Instant::now();
         generator
-            .generate(&parameters, DateTime::<Utc>::UNIX_EPOCH, None)
+            .generate(&parameters, DateTime::<Utc>::UNIX_EPOCH, None, Vec::new())
             .await?;
         times.push(micros(begun.elapsed()));
     }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/data` with `path`, `name-like` or `generated_by` searches for credentials.
+//! `GET /api/v1/data` with `path`, `name-like`, `generated_by` or `derived_from` searches for credentials.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use axum::response::Response;
 use keywright_core::{
     authorization::Caller,
     credential::{
-        CredentialName, DigestError, EffectiveExpiry, FindNames, FoundCredential, PluginDigest,
+        CredentialName, DigestError, EffectiveExpiry, FindNames, FoundCredential, LookupName,
+        PluginDigest,
     },
 };
 use schemars::JsonSchema;
@@ -36,12 +37,13 @@ enum Restriction {
         is_effective: bool,
     },
     GeneratedBy(PluginDigest),
+    DerivedFrom(LookupName),
 }
 
 impl FindRequest {
     /// Returns whether the query is a search, even if it also has a name.
     pub(super) fn is_search(query: &QueryParameters) -> bool {
-        [PATH, NAME_LIKE, GENERATED_BY]
+        [PATH, NAME_LIKE, GENERATED_BY, DERIVED_FROM]
             .into_iter()
             .any(|parameter| query.has(parameter))
     }
@@ -60,6 +62,7 @@ impl FindRequest {
             EXPIRES_WITHIN_DAYS,
             EFFECTIVE,
             GENERATED_BY,
+            DERIVED_FROM,
         ];
         let details = parameters.into_iter().filter_map(|parameter| {
             let text = query.text(parameter).ok()??;
@@ -71,8 +74,10 @@ impl FindRequest {
 
     pub(super) fn read(query: &QueryParameters) -> Result<Self, QueryError> {
         let generated_by = generated_by(query)?;
+        let derived_from = query.text(DERIVED_FROM)?.map(LookupName::new);
+        let is_by_provenance = generated_by.is_some() || derived_from.is_some();
         let names = match (query.text(PATH)?, query.text(NAME_LIKE)?) {
-            (None, None) if generated_by.is_some() => FindNames::below(EVERYTHING),
+            (None, None) if is_by_provenance => FindNames::below(EVERYTHING),
             (None, None) => return Err(QueryError::Missing(PATH)),
             (Some(_), Some(_)) => return Err(QueryError::Exclusive(PATH, NAME_LIKE)),
             (Some(path), None) => FindNames::below(path),
@@ -80,6 +85,16 @@ impl FindRequest {
         };
         let is_effective = query.boolean(EFFECTIVE)?;
         let within_days = query.integer(EXPIRES_WITHIN_DAYS)?;
+        if derived_from.is_some() {
+            for (other, is_given) in [
+                (EXPIRES_WITHIN_DAYS, within_days.is_some()),
+                (GENERATED_BY, generated_by.is_some()),
+            ] {
+                if is_given {
+                    return Err(QueryError::Exclusive(other, DERIVED_FROM));
+                }
+            }
+        }
         let restriction = match (within_days, is_effective, generated_by) {
             (None, Some(true), _) => {
                 return Err(QueryError::Dependent(EFFECTIVE, EXPIRES_WITHIN_DAYS));
@@ -92,7 +107,7 @@ impl FindRequest {
                 is_effective: is_effective.unwrap_or(false),
             },
             (None, _, Some(digest)) => Restriction::GeneratedBy(digest),
-            (None, _, None) => Restriction::None,
+            (None, _, None) => derived_from.map_or(Restriction::None, Restriction::DerivedFrom),
         };
         Ok(Self { names, restriction })
     }
@@ -138,6 +153,11 @@ struct FoundBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     imported: Option<bool>,
+    /// Whether the newest version was derived from another version than the active version of the input. Only in a search by
+    /// `derived_from`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    stale: Option<bool>,
 }
 
 /// The certificate of a chain that expires first.
@@ -161,6 +181,7 @@ impl<'a> FoundBody<'a> {
             rotation_date: found.rotate_at.map(timestamp),
             expiring_link: None,
             imported: found.is_imported.then_some(true),
+            stale: found.is_stale,
         }
     }
 
@@ -177,6 +198,7 @@ impl<'a> FoundBody<'a> {
                 depth: link.depth,
             }),
             imported: None,
+            stale: None,
         }
     }
 }
@@ -217,6 +239,12 @@ pub(super) async fn response(
                 .find_generated_by(&caller, &digest, &names)
                 .await
         }
+        Restriction::DerivedFrom(input) => {
+            credentials
+                .read
+                .find_derived_from(&caller, &input, &names)
+                .await
+        }
         Restriction::None => credentials.read.find(&caller, names, None).await,
     }?;
     let bytes = list_bytes(found.len());
@@ -233,6 +261,7 @@ const NAME_LIKE: &str = "name-like";
 const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
 const EFFECTIVE: &str = "effective";
 const GENERATED_BY: &str = "generated_by";
+const DERIVED_FROM: &str = "derived_from";
 
 /// The path above all names.
 const EVERYTHING: &str = "";

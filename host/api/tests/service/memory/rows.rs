@@ -54,6 +54,7 @@ impl Memory {
                 expires_at: find.expires_until,
                 rotate_at: None,
                 is_imported: false,
+                is_stale: None,
             })
             .collect())
     }

@@ -1,4 +1,5 @@
-//! Atomically regenerating all credentials below a CA, or all credentials that a plugin generated.
+//! Atomically regenerating all credentials below a CA, all credentials that a plugin generated, or all credentials that were
+//! derived from a credential.
 
 mod order;
 mod select;
@@ -65,15 +66,16 @@ impl BulkRegenerateCredentials {
     /// names, with the new version of the CA if that is regenerated, too. All credentials are checked before the first value
     /// is generated. A dry run ends after these checks, and fails like a real run that fails in them.
     ///
-    /// One transaction writes all versions, after checking that their previous versions and the CA versions that signed
-    /// them are unchanged. If one has changed, the selection is repeated, and only the affected values are generated again.
+    /// One transaction writes all versions, after checking that their previous versions, the CA versions that signed them and the
+    /// versions of their inputs are unchanged. If one has changed, the selection is repeated, and only the affected values are generated again.
     ///
-    /// The caller needs permission to write every selected credential and, with [`BulkRegenerate::SignedBy`], to read the
-    /// CA and the CAs below it, even with [`BulkOptions::keeps_going`].
+    /// The caller needs permission to write every selected credential, even with [`BulkOptions::keeps_going`]; with
+    /// [`BulkRegenerate::SignedBy`], to read the CA and the CAs below it; and with [`BulkRegenerate::DerivedFrom`], to read the
+    /// input.
     ///
     /// # Errors
     /// [`Failure::NotAllRegenerated`] with the first credential that failed, unless the options keep going;
-    /// [`Failure::TooManySigned`]; [`Failure::TooManyGenerated`]; [`Failure::PluginInUse`]; [`Failure::Contended`] if
+    /// [`Failure::TooManySigned`]; [`Failure::TooManyGenerated`]; [`Failure::TooManyDerived`]; [`Failure::PluginInUse`]; [`Failure::Contended`] if
     /// concurrent changes continued; [`Failure::TooManyBulkRegenerations`]. Nothing is written then.
     pub async fn credentials(
         &self,
@@ -122,7 +124,8 @@ impl BulkRegenerateCredentials {
                 .into_iter()
                 .map(Regenerated::into_addition)
                 .unzip();
-            let (unchanged, failed) = work.end();
+            let (mut unchanged, failed) = work.end();
+            unchanged.extend(Regenerated::inputs(&details));
             let additions = Additions {
                 versions,
                 unchanged,

@@ -9,8 +9,10 @@ use crate::{
     Failure,
     authorization::{Caller, EffectivePermissions, Permit},
     credential::{
-        CredentialName, FindNames, GeneratedCredential, LookupName, PluginDigest, StoredVersion,
+        CredentialName, FindNames, FoundCredential, GeneratedCredential, LookupName, NamedInput,
+        PluginDigest, StoredVersion,
         child_versions::{BULK_CERTIFICATES_MAX, too_many_signed},
+        inputs::PermittedInput,
     },
     permission::Operation,
     ports::{CredentialRepository, ReadSigned, SignedName, SignedTypes},
@@ -30,13 +32,16 @@ pub enum BulkRegenerate {
         /// The pattern of their names.
         names: FindNames,
     },
+    /// Every credential that the caller may read and whose newest version was derived from another version of this input than
+    /// the active one.
+    DerivedFrom(LookupName),
 }
 
 impl BulkRegenerate {
     /// Returns the plugin that must not be used for the regeneration.
     pub(super) fn refused_plugin(&self) -> Option<&PluginDigest> {
         match self {
-            Self::SignedBy(_) => None,
+            Self::SignedBy(_) | Self::DerivedFrom(_) => None,
             Self::GeneratedBy { digest, .. } => Some(digest),
         }
     }
@@ -75,6 +80,14 @@ impl Selection<'_> {
                 let generated = self.newest_generated_by(digest, names).await?;
                 Permits::request(caller, permissions, &generated)?;
             }
+            BulkRegenerate::DerivedFrom(input) => {
+                permissions.permit(caller, Operation::Read, input)?;
+                if let Some(stored) = self.repository.stored_name(input).await? {
+                    permissions.permit(caller, Operation::Read, &stored.lookup())?;
+                }
+                let derived = self.derived_from(input).await?;
+                Permits::request(caller, permissions, &derived)?;
+            }
         }
         Ok(())
     }
@@ -108,7 +121,37 @@ impl Selection<'_> {
                 });
                 Ok((bases, Vec::new()))
             }
+            BulkRegenerate::DerivedFrom(input) => {
+                let derived = self.derived_from(input).await?;
+                let names: Vec<LookupName> = derived.iter().map(Signed::name).collect();
+                Ok((self.repository.newest_by_names(&names).await?, Vec::new()))
+            }
         }
+    }
+
+    /// Finds the stale credentials that were derived from an input.
+    async fn derived_from(self, input: &LookupName) -> Result<Vec<FoundCredential>, Failure> {
+        let mut derived = Vec::new();
+        let mut receive = |found: FoundCredential| {
+            let may_read = self.permissions.allow(Operation::Read, found.name.as_str());
+            if may_read && found.is_stale == Some(true) {
+                derived.push(found);
+            }
+            if derived.len() > BULK_CERTIFICATES_MAX as usize {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        let names = FindNames::below(EVERYTHING);
+        self.repository
+            .derived_from(input, &names, &mut receive)
+            .await?;
+        if derived.len() > BULK_CERTIFICATES_MAX as usize {
+            return Err(Failure::TooManyDerived {
+                limit: "10,000 credentials",
+            });
+        }
+        Ok(derived)
     }
 
     async fn newest_generated_by(
@@ -182,6 +225,17 @@ impl Signed for GeneratedCredential {
     }
 }
 
+impl Signed for FoundCredential {
+    fn name(&self) -> LookupName {
+        self.name.lookup()
+    }
+
+    /// Always `false`, as for [`GeneratedCredential`].
+    fn is_authority(&self) -> bool {
+        false
+    }
+}
+
 /// The credentials found so far.
 struct ChainWalk<T> {
     /// Folded names, including the first CA's.
@@ -223,6 +277,9 @@ impl<T: Signed> ChainWalk<T> {
         Ok(())
     }
 }
+
+/// The path above all names.
+const EVERYTHING: &str = "";
 
 /// The maximum number of rows per level: one past the limit, and the CA itself.
 const ROWS_MAX: u32 = BULK_CERTIFICATES_MAX + 2;
@@ -276,6 +333,17 @@ impl<'a> Permits<'a> {
         self.permissions
             .permit(self.caller, Operation::Read, name)
             .map_err(|_| Failure::IssuerNotFound)
+    }
+
+    /// Permits the caller to read inputs, which need not be among the credentials.
+    ///
+    /// # Errors
+    /// [`Failure::InputNotFound`] for the first that the caller may not read.
+    pub(super) fn to_derive_from(
+        &self,
+        inputs: Vec<NamedInput>,
+    ) -> Result<Vec<PermittedInput<'a>>, Failure> {
+        PermittedInput::request_with(self.permissions, self.caller, inputs)
     }
 
     /// Records the written versions in the trail.

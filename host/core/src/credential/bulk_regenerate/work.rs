@@ -28,6 +28,7 @@ use crate::{
         StoredVersion,
         content::StoredCertificate,
         guest_constraints::IS_CA,
+        inputs::{Inputs, named_inputs},
         regenerate::signer_of,
         version_store::{Authority, TransitionalParent},
     },
@@ -69,6 +70,8 @@ pub(super) struct Details {
     base_id: Uuid,
     /// The CA versions that signed it; `None` if it is self-signed.
     signed_by: Option<SignerVersions>,
+    /// The versions from which it was derived.
+    inputs: Vec<ReadVersions>,
     /// Its value, if it is a CA.
     authority: Option<Arc<StoredCertificate>>,
 }
@@ -144,14 +147,9 @@ impl<'a> Work<'a> {
                 .remove(&checked.base.id)
                 .filter(|previous| previous.details.signed_by == signed_by);
             async move {
-                let regenerated = match previous {
-                    Some(previous) => Ok(previous),
-                    None => {
-                        regenerate
-                            .regenerate_checked(permits, checked, signer, generator)
-                            .await
-                    }
-                };
+                let regenerated = regenerate
+                    .regenerate_checked(permits, checked, signer, generator, previous)
+                    .await;
                 (name, regenerated)
             }
         };
@@ -237,24 +235,55 @@ impl RegenerateCredentials {
         let version = self.store.open(permit, base.clone()).await?;
         let effective = self.effective_parameters(&version, generator).await?;
         let parameters = effective.parameters;
-        generator.check_generate(&parameters)?;
+        let inputs = self.inputs(permits, &base, &parameters, generator).await?;
+        generator.check_generate(&parameters, &inputs.passed)?;
         Ok(Checked { base, parameters })
     }
 
+    /// Reads the inputs that the parameters of a credential name.
+    async fn inputs(
+        &self,
+        permits: &Permits<'_>,
+        base: &StoredVersion,
+        parameters: &Parameters,
+        generator: &dyn Generator,
+    ) -> Result<Inputs, Failure> {
+        let named = named_inputs(&base.name.lookup(), parameters, generator)?;
+        let permitted = permits.to_derive_from(named)?;
+        let active = self.store.active_inputs(&permitted).await?;
+        self.store.open_inputs(active).await
+    }
+
+    /// Regenerates a credential, unless the inputs of its value of an earlier attempt are unchanged.
     async fn regenerate_checked(
         &self,
         permits: &Permits<'_>,
         checked: Checked,
         signer: Option<Arc<Signer>>,
         generator: &dyn Generator,
+        previous: Option<Regenerated>,
     ) -> Result<Regenerated, Failure> {
+        if let Some(previous) = previous
+            && self.store.are_unchanged(&previous.details.inputs).await?
+        {
+            return Ok(previous);
+        }
         let Checked { base, parameters } = checked;
         let authority = signer.as_ref().map(|signer| &signer.authority);
         let (name, credential_type) = (&base.name, &base.credential_type);
-        let generating =
-            self.generation
-                .draft(name, credential_type, &parameters, generator, authority);
-        let draft = generating.await?;
+        let inputs = self.inputs(permits, &base, &parameters, generator).await?;
+        let read = inputs.read.clone();
+        let draft = self
+            .generation
+            .draft(
+                name,
+                credential_type,
+                &parameters,
+                generator,
+                authority,
+                inputs,
+            )
+            .await?;
         let version = self.store.seal(permits.to_write(name)?, &draft).await?;
         let facts = draft.attributes.certificate.as_ref();
         let is_authority = credential_type.is_certificate()
@@ -266,6 +295,7 @@ impl RegenerateCredentials {
         };
         let details = Details {
             base_id: base.id,
+            inputs: read,
             signed_by: signer.map(|signer| signer.versions),
             authority,
         };
@@ -293,6 +323,15 @@ impl Regenerated {
     pub(super) fn into_addition(self) -> (Details, (NewVersion, AppendCondition)) {
         let condition = AppendCondition::NewestIs(Some(self.details.base_id));
         (self.details, (self.version, condition))
+    }
+
+    /// Returns the versions from which values were derived, each once.
+    pub(super) fn inputs(details: &[Details]) -> Vec<ReadVersions> {
+        let inputs = details.iter().flat_map(|details| &details.inputs);
+        let each: HashMap<_, _> = inputs
+            .map(|read| ((read.name.folded(), &read.ids), read))
+            .collect();
+        each.into_values().cloned().collect()
     }
 
     /// Returns versions that were not written, by the ids of their previous versions.

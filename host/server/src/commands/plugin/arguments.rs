@@ -12,7 +12,9 @@ use clap::{Args, ValueEnum};
 use etcetera::{BaseStrategy, base_strategy::choose_native_strategy};
 use indicatif::ProgressBar;
 use keywright_registry::{Cache, PinnedReference, RegistryHost, pull};
-use keywright_runtime::{ComponentSource, Limits, NoteReader, PluginUnderTest, TestHost};
+use keywright_runtime::{
+    ComponentSource, Limits, NoteReader, PluginUnderTest, TestHost, TestInputs,
+};
 use serde_json::{Map, Value};
 
 use super::super::output::AboveProgress;
@@ -151,6 +153,10 @@ pub(super) fn object(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 pub(super) fn json(text: &str) -> Result<Value, String> {
+    keywright_json::read(text).map_err(|cause| cause.to_string())
+}
+
+pub(super) fn inputs(text: &str) -> Result<TestInputs, String> {
     keywright_json::read(text).map_err(|cause| cause.to_string())
 }
 

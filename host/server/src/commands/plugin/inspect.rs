@@ -127,6 +127,10 @@ fn describe(generator: &InspectedGenerator, line: &mut impl FnMut(&str, &str)) {
     if let Some(parameter) = &generator.issuer_parameter {
         line("issuer", &format!("named by the parameter {parameter}"));
     }
+    if !generator.input_parameters.is_empty() {
+        let named = generator.input_parameters.join(", ");
+        line("inputs", &format!("named by the parameters {named}"));
+    }
     line("parameters", &generator.parameters_schema.to_string());
     line("value", &generator.value_schema.to_string());
 }

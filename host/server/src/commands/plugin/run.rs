@@ -13,7 +13,8 @@ use clap::Args;
 use indicatif::ProgressBar;
 use keywright_runtime::{
     ConformanceReport, Effect, Limits, Mismatch, PluginCall, PluginTestError, PluginUnderTest,
-    Quantiles, Speed, SystemRandom, TestRandom, TestedComponents, UpgradeReport, Vector,
+    Quantiles, Speed, SystemRandom, TestInputs, TestRandom, TestedComponents, UpgradeReport,
+    Vector,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -22,8 +23,8 @@ use similar::TextDiff;
 use super::{
     super::output::{self, HAS_FINDINGS, escaped},
     arguments::{
-        ComponentArguments, OutputForm, json, now_seconds, object, pretty, seconds, to_json,
-        uncached_host,
+        ComponentArguments, OutputForm, inputs, json, now_seconds, object, pretty, seconds,
+        to_json, uncached_host,
     },
     upgrade::upgrade_table,
 };
@@ -49,6 +50,10 @@ pub(crate) struct Run {
     /// Parameters of the request: a JSON object. With `--recover`, the stored parameters.
     #[arg(long, value_name = "JSON", value_parser = object)]
     parameters: Option<Map<String, Value>>,
+    /// Credentials that the parameters name as inputs, instead of the plugin's examples: a JSON object such as
+    /// `{"/db/user": {"type": "user", "value": {"username": "ada"}}}`
+    #[arg(long, value_name = "JSON", value_parser = inputs, conflicts_with_all = ["set", "recover", "document"])]
+    inputs: Option<TestInputs>,
     /// A value to set instead of generating one: JSON
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "parameters")]
     set: Option<Value>,
@@ -84,8 +89,11 @@ impl Run {
             }
             (.., Some(document)) => (PluginCall::FindReferences(document), "finding references"),
             (None, None, None) => {
-                let parameters = self.parameters.unwrap_or_default();
-                (PluginCall::Generate(parameters), "generating a value")
+                let call = PluginCall::Generate {
+                    parameters: self.parameters.unwrap_or_default(),
+                    inputs: self.inputs.unwrap_or_default(),
+                };
+                (call, "generating a value")
             }
         };
         let random = self.random.unwrap_or(TestRandom::System);

@@ -1,8 +1,9 @@
 //! Password hashes in crypt(3) format.
 
-use keywright_plugin_support::Failure;
 use rand_core::CryptoRng;
 use sha_crypt::{PasswordHasher, ShaCrypt};
+
+use crate::Failure;
 
 /// Hashes a password with SHA-512 crypt: `$6$`, eight characters of salt, `$`, the hash.
 ///
@@ -26,26 +27,24 @@ fn hash_with_salt(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, Fail
 
 /// The longest password, in bytes. The cost of this hash grows with the square of the length: a password of this length takes a
 /// fraction of a second, a password of 64 KiB takes half a minute and blocks other calls.
-pub(crate) const PASSWORD_BYTES_MAX: usize = 4_096;
+pub const PASSWORD_BYTES_MAX: usize = 4_096;
 
 /// Six bytes are encoded as eight characters of `[a-zA-Z0-9./]`.
 const SALT_BYTES: usize = 6;
 const DEFAULT_ROUNDS: &str = "rounds=5000$";
 
 #[cfg(test)]
-pub(crate) fn is_hash_of(hash: &str, password: &str) -> bool {
-    use sha_crypt::PasswordVerifier;
-
-    ShaCrypt::SHA512
-        .verify_password(password.as_bytes(), hash)
-        .is_ok()
-}
-
-#[cfg(test)]
 mod tests {
     use rand::{SeedableRng, rngs::ChaCha12Rng};
+    use sha_crypt::PasswordVerifier;
 
     use super::*;
+
+    fn is_hash_of(hash: &str, password: &str) -> bool {
+        ShaCrypt::SHA512
+            .verify_password(password.as_bytes(), hash)
+            .is_ok()
+    }
 
     #[test]
     fn hash_has_crypt_format_and_a_fresh_salt() {

@@ -1,0 +1,10 @@
+-- The versions of other credentials from which a version was derived, one row for each credential. The input and its version need
+-- not exist any more. The encrypted content of the version repeats these rows.
+create table credential_version_input (
+    version_sequence bigint not null references credential_version (sequence) on delete cascade,
+    input_name_folded text collate "C" not null,
+    input_version_id uuid not null,
+    primary key (version_sequence, input_name_folded)
+);
+
+create index credential_version_input_name on credential_version_input (input_name_folded);

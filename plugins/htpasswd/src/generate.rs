@@ -1,0 +1,176 @@
+//! The plugin's functions, independent of WIT.
+
+use keywright_plugin_support::{
+    Failure, Input, PASSWORD_BYTES_MAX, Violation, canonical, no_settings, password_hash, to_json,
+};
+use rand_core::CryptoRng;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::CREDENTIAL;
+
+/// The canonical parameters, which the host has validated against their schema.
+#[derive(Serialize, Deserialize)]
+struct Parameters {
+    credential: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    username: Option<String>,
+}
+
+/// A line of an htpasswd file.
+#[derive(Serialize)]
+struct Htpasswd {
+    username: String,
+    password_hash: String,
+    line: String,
+}
+
+/// Derives a line from the credential that the parameters name.
+pub fn generate(
+    parameters: &str,
+    settings: &str,
+    inputs: &[Input],
+    random: &mut impl CryptoRng,
+) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let Parameters { username, .. } = canonical(parameters)?;
+    let [input] = inputs else {
+        return Err(Failure::Other("there must be exactly one input".to_owned()));
+    };
+    let (name, password) = match input.json() {
+        Value::String(password) => (None, Some(password)),
+        Value::Object(mut fields) => {
+            let mut text = |name| match fields.remove(name) {
+                Some(Value::String(text)) => Some(text),
+                _ => None,
+            };
+            (text("username"), text("password"))
+        }
+        _ => (None, None),
+    };
+    let password = password.ok_or_else(|| refused(CREDENTIAL, NO_PASSWORD))?;
+    if password.len() > PASSWORD_BYTES_MAX {
+        let rule =
+            format!("must name a credential whose password has at most {PASSWORD_BYTES_MAX} bytes");
+        return Err(refused(CREDENTIAL, &rule));
+    }
+    let username = match username {
+        Some(username) => username,
+        None => name.ok_or_else(|| refused("username", "is required: the credential has none"))?,
+    };
+    let is_allowed = |character: char| character != ':' && !character.is_control();
+    let characters = username.chars().count();
+    if !(1..=USERNAME_CHARACTERS_MAX).contains(&characters) || !username.chars().all(is_allowed) {
+        return Err(refused("username", USERNAME_RULE));
+    }
+    let password_hash = password_hash(&password, random)?;
+    let line = format!("{username}:{password_hash}");
+    to_json(&Htpasswd {
+        username,
+        password_hash,
+        line,
+    })
+}
+
+fn refused(field: &str, rule: &str) -> Failure {
+    Failure::InvalidParameters(Violation::of(field, rule))
+}
+
+/// The maximum length of a name, in characters: Apache's limit.
+const USERNAME_CHARACTERS_MAX: usize = 255;
+
+const USERNAME_RULE: &str = "must be 1 to 255 characters without colons and control characters; a name from the credential can be \
+     replaced by this parameter";
+
+const NO_PASSWORD: &str =
+    "must name a credential whose value is a password, or has a field password";
+
+#[cfg(test)]
+mod tests {
+    use rand::{SeedableRng, rngs::ChaCha12Rng};
+    use serde_json::json;
+    use sha_crypt::{PasswordVerifier, ShaCrypt};
+
+    use super::*;
+    use crate::{EXAMPLE, PARAMETERS_SCHEMA, VALUE_SCHEMA};
+
+    fn derived(parameters: &Value, input: &Value) -> Result<Value, Failure> {
+        let input = Input {
+            pointer: "/credential".to_owned(),
+            value: input.to_string(),
+        };
+        let random = &mut ChaCha12Rng::seed_from_u64(1);
+        let value = generate(&parameters.to_string(), "{}", &[input], random)?;
+        Ok(serde_json::from_str(&value).unwrap())
+    }
+
+    fn matches(schema: &str, instance: &Value) -> bool {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        validator.is_valid(instance)
+    }
+
+    #[test]
+    fn line_has_the_name_and_a_hash_of_the_password() {
+        for (parameters, input, username, password) in [
+            (
+                json!({"credential": "/p", "username": "ada"}),
+                json!("pä s"),
+                "ada",
+                "pä s",
+            ),
+            (
+                json!({"credential": "/u"}),
+                json!({"username": "grace", "password": "x", "password_hash": "y"}),
+                "grace",
+                "x",
+            ),
+            (
+                json!({"credential": "/u", "username": "ada"}),
+                json!({"username": "a:b", "password": "x"}),
+                "ada",
+                "x",
+            ),
+            (
+                json!({"credential": "/example/user"}),
+                serde_json::from_str(EXAMPLE).unwrap(),
+                "example",
+                "an example",
+            ),
+        ] {
+            assert!(matches(PARAMETERS_SCHEMA, &parameters));
+            let value = derived(&parameters, &input).unwrap();
+            assert!(matches(VALUE_SCHEMA, &value), "{value}");
+            let hash = value["password_hash"].as_str().unwrap();
+            assert_eq!(value["line"], format!("{username}:{hash}"));
+            let verified = ShaCrypt::SHA512.verify_password(password.as_bytes(), hash);
+            assert!(verified.is_ok(), "{value}");
+        }
+    }
+
+    #[test]
+    fn credential_without_a_password_or_a_usable_name_is_refused() {
+        let named = json!({"credential": "/c"});
+        for (input, field) in [
+            (json!({"username": "ada"}), "credential"),
+            (json!({"username": "ada", "password": null}), "credential"),
+            (json!(["x"]), "credential"),
+            (json!("p".repeat(PASSWORD_BYTES_MAX + 1)), "credential"),
+            (json!("p".repeat(PASSWORD_BYTES_MAX)), "username"),
+            (json!({"username": null, "password": "x"}), "username"),
+            (json!({"username": "", "password": "x"}), "username"),
+            (json!({"username": "a:b", "password": "x"}), "username"),
+            (json!({"username": "a\nb", "password": "x"}), "username"),
+            (
+                json!({"username": "a".repeat(USERNAME_CHARACTERS_MAX + 1), "password": "x"}),
+                "username",
+            ),
+        ] {
+            let failure = derived(&named, &input).unwrap_err();
+            let Failure::InvalidParameters(violation) = failure else {
+                panic!("{failure:?}")
+            };
+            assert_eq!(violation.field.as_deref(), Some(field), "{input}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The shipped plugins that derive values from other credentials.
+
+use std::fs;
+
+use keywright_harness::{Options, Program, Server, component, run_program, workspace};
+use serde_json::json;
+
+use crate::inputs::{find_derived_from, set};
+
+async fn shipped() -> Server {
+    Server::start_with(&Options::default().beyond_the_specification()).await
+}
+
+/// Returns the hash that OpenSSL computes from a password and the salt of another hash.
+fn openssl_hash(password: &str, hash: &str) -> String {
+    let salt = hash.split('$').nth(2).unwrap();
+    let arguments = ["passwd", "-6", "-salt", salt, "-stdin"];
+    let printed = Program::run("openssl", &arguments, password).expect_success();
+    printed.trim().to_owned()
+}
+
+#[tokio::test]
+async fn htpasswd_lines_have_hashes_that_openssl_confirms() {
+    let server = shipped().await;
+    let user = server.generate("/user", "user", json!({"username": "ada"}));
+    let user = user.await.expect(200).json();
+    set(&server, "/password", "pä$s w0rd").await;
+    for (parameters, username, password) in [
+        (
+            json!({"credential": "/user"}),
+            "ada",
+            user["value"]["password"].as_str().unwrap(),
+        ),
+        (
+            json!({"credential": "password", "username": "grace"}),
+            "grace",
+            "pä$s w0rd",
+        ),
+    ] {
+        let name = format!("/line/{username}");
+        let made = server.generate(&name, "htpasswd", parameters).await;
+        let value = made.expect(200).json()["value"].clone();
+        let hash = value["password_hash"].as_str().unwrap();
+        assert_eq!(openssl_hash(password, hash), hash);
+        assert_ne!(openssl_hash("another", hash), hash);
+        assert_eq!(value["line"], format!("{username}:{hash}"));
+    }
+    for (parameters, named) in [
+        (json!({"credential": "/password"}), "username"),
+        (
+            json!({"credential": "/user", "username": "a:b"}),
+            "username",
+        ),
+        (
+            json!({"credential": "/user", "username": "a\nb"}),
+            "username",
+        ),
+        (json!({}), "credential"),
+        (json!({"credential": "/line/ada"}), "credential"),
+    ] {
+        let refused = server.generate("/refused", "htpasswd", parameters).await;
+        let error = refused.expect(400).error();
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn connection_strings_follow_their_credentials() {
+    let server = shipped().await;
+    let user = json!({"username": "ada", "password": "p@ss/1"});
+    server.set("/user", "user", user).await.expect(200);
+    server
+        .set("/db", "json", json!({"host": "db.example", "port": 5432}))
+        .await
+        .expect(200);
+    let parameters = json!({
+        "template": "postgres://{user.username}:{user.password}@{db.host}:{db.port}/app",
+        "credentials": {"user": "/user", "db": "/db"},
+    });
+    let generate = async || {
+        let made = server
+            .generate("/url", "connection-string", parameters.clone())
+            .await;
+        made.expect(200).json()
+    };
+    let first = generate().await;
+    assert_eq!(
+        first["value"],
+        "postgres://ada:p%40ss%2F1@db.example:5432/app"
+    );
+    assert_eq!(generate().await["id"], first["id"]);
+    let user = json!({"username": "ada", "password": "renewed"});
+    server.set("/user", "user", user).await.expect(200);
+    assert_eq!(
+        find_derived_from(&server, "/user").await,
+        json!([["/url", true]])
+    );
+    assert_eq!(
+        find_derived_from(&server, "/db").await,
+        json!([["/url", false]])
+    );
+    assert_eq!(
+        generate().await["value"],
+        "postgres://ada:renewed@db.example:5432/app"
+    );
+    for (template, named) in [
+        ("{user.absent}", "template"),
+        ("{user}", "template"),
+        ("{user", "template"),
+        ("{other}", "credentials"),
+    ] {
+        let parameters = json!({"template": template, "credentials": {"user": "/user"}});
+        let refused = server
+            .generate("/refused", "connection-string", parameters)
+            .await;
+        let error = refused.expect(400).error();
+        assert!(
+            error.contains(named) && !error.contains("renewed"),
+            "{error}"
+        );
+    }
+}
+
+/// A vector may give inputs; otherwise the plugin gets its examples.
+#[test]
+fn plugins_with_inputs_are_tested_with_examples_or_given_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let vectors = folder.path().join("vectors.json");
+    let user = json!({"type": "user", "value": {"username": "ada", "password": "p@ss"}});
+    let parameters = json!({
+        "template": "{u.username}:{u.password}",
+        "credentials": {"u": "/user"},
+    });
+    let expectations = json!([
+        {"parameters": parameters, "value": "example:an%20example"},
+        {"parameters": parameters, "inputs": {"user": user}, "value": "ada:p%40ss"},
+        {"parameters": parameters, "inputs": {"/user": {"type": "json", "value": {}}}, "refused": "template"},
+    ]);
+    fs::write(&vectors, expectations.to_string()).unwrap();
+    let file = component("connection-string");
+    let file = file.to_str().unwrap();
+    let arguments = [
+        "plugin",
+        "test",
+        file,
+        "--vectors",
+        vectors.to_str().unwrap(),
+    ];
+    let run = run_program(&workspace(), &arguments, &[]).expect(0);
+    assert!(run.output.contains("expectation 3 is met"), "{run:?}");
+
+    let parameters = parameters.to_string();
+    let inputs = json!({"/user": user}).to_string();
+    let arguments = [
+        "plugin",
+        "run",
+        file,
+        "--parameters",
+        &parameters,
+        "--inputs",
+        &inputs,
+    ];
+    let run = run_program(&workspace(), &arguments, &[]).expect(0);
+    assert!(!run.output.contains("p%40ss"), "{run:?}");
+    let arguments = [&arguments[..], &["--reveal"]].concat();
+    let run = run_program(&workspace(), &arguments, &[]).expect(0);
+    assert_eq!(run.output.trim(), r#""ada:p%40ss""#);
+
+    let run = run_program(&workspace(), &["plugin", "inspect", file], &[]).expect(0);
+    assert!(run.output.contains("grants = [\"inputs\"]"), "{run:?}");
+    assert!(
+        run.output.contains("named by the parameters credentials"),
+        "{run:?}"
+    );
+    let htpasswd = component("htpasswd");
+    let arguments = ["plugin", "test", htpasswd.to_str().unwrap()];
+    run_program(&workspace(), &arguments, &[]).expect(0);
+}
