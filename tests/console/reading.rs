@@ -55,13 +55,7 @@ async fn a_path_with_more_entries_has_pages() {
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let first = browser.get("/console?path=/many").await.expect(200);
     assert_eq!(rows(&first.body), expected[..100]);
-    let next = first
-        .body
-        .split("href=\"")
-        .find(|link| link.contains("from="))
-        .unwrap();
-    let next = next.split('"').next().unwrap().replace("&amp;", "&");
-    let second = browser.get(&next).await.expect(200);
+    let second = browser.get(&next_page(&first.body)).await.expect(200);
     assert_eq!(rows(&second.body), expected[100..]);
     assert!(second.body.contains("First page") && !second.body.contains("Next page"));
 }
@@ -124,6 +118,38 @@ async fn a_user_sees_only_what_the_permissions_allow() {
     assert_eq!(rows(&below.body), ["two/"]);
     let found = browser.get("/console?name-like=one").await.expect(200);
     assert_eq!(rows(&found.body), ["/b/one"]);
+}
+
+#[tokio::test]
+async fn many_permissions_on_absent_names_make_pages() {
+    let server = server().await;
+    server.set("/many/z", "value", json!("v")).await.expect(200);
+    for number in 0..256 {
+        server
+            .grant(&format!("/many/{number}"), GUEST_ACTOR, &["read"])
+            .await;
+    }
+    server.grant("/many/z", GUEST_ACTOR, &["read"]).await;
+    let mut browser = Browser::logged_in(&server, GUEST).await;
+    let first = browser.get("/console?path=/many").await.expect(200);
+    assert!(rows(&first.body).is_empty(), "{first:?}");
+    let second = browser.get(&next_page(&first.body)).await.expect(200);
+    assert_eq!(rows(&second.body), ["z"]);
+}
+
+#[tokio::test]
+async fn versions_past_the_maximum_are_not_shown() {
+    let server = server().await;
+    let older = "Older versions are not shown.";
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for (versions, is_complete) in [(15, true), (16, false)] {
+        while server.versions("/a").await.len() < versions {
+            server.set("/a", "value", json!("v")).await.expect(200);
+        }
+        let page = browser.get("/console/credential?name=/a").await.expect(200);
+        assert_eq!(page.body.matches("<li><p><time").count(), 15);
+        assert_eq!(page.body.contains(older), !is_complete);
+    }
 }
 
 #[tokio::test]
@@ -276,6 +302,13 @@ async fn values_are_revealed_in_read_only_mode() {
             .body
             .contains("The server is in read-only mode and rejects writes.")
     );
+}
+
+/// Returns the address of the next page.
+fn next_page(page: &str) -> String {
+    let mut links = page.split("href=\"").skip(1);
+    let next = links.find(|link| link.contains("from=")).unwrap();
+    next.split('"').next().unwrap().replace("&amp;", "&")
 }
 
 /// Returns the labels of the rows of the page's table.

@@ -11,7 +11,7 @@ use axum::{
     extract::Request,
     http::{
         HeaderValue, Method, StatusCode,
-        header::{AUTHORIZATION, CONTENT_TYPE},
+        header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
         request::Parts,
     },
     response::{IntoResponse, Response},
@@ -140,7 +140,11 @@ pub(crate) async fn with_page(
     }
     let (parts, body) = response.into_parts();
     let message = message(body).await.unwrap_or_default();
-    interface.refused(request, parts.status, &message)
+    let mut page = interface.refused(request, parts.status, &message);
+    if let Some(retry_after) = parts.headers.get(RETRY_AFTER) {
+        page.headers_mut().insert(RETRY_AFTER, retry_after.clone());
+    }
+    page
 }
 
 /// Returns the message in the body of an error response.

@@ -4,7 +4,7 @@
 //! server verifies the session's access token on every request, as it does for the API, and audits each access under the same
 //! actions. No page contains a secret until the user reveals it, one field at a time.
 //!
-//! - `login.rs`: login by OpenID Connect, and the refresh of tokens; `session.rs`: the sessions;
+//! - `login.rs`: login by OIDC, and the refresh of tokens; `session.rs`: the sessions;
 //! - `request.rs`: cookies, forms, and the checks against requests from other sites;
 //! - `page.rs`: the frame of every page, and the header fields of every response; `pages/`: one file per page;
 //! - [`IdentityProvider`]: what the console needs of the server's authentication.

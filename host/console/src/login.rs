@@ -1,4 +1,4 @@
-//! Login by OpenID Connect: the authorization code flow with PKCE (OIDC Core 1.0, section 3.1; RFC 7636), logout, and the
+//! Login by OIDC: the authorization code flow with PKCE (OIDC Core 1.0, section 3.1; RFC 7636), logout, and the
 //! refresh of tokens.
 //!
 //! The state, the nonce and the PKCE verifier of a login are in a cookie of its own, so that a login uses no memory of the
@@ -32,7 +32,7 @@ use oauth2::{
     },
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use crate::{
     ConsoleSettings, Endpoints, IdentityProvider, ProviderError, State, Visit,
@@ -45,7 +45,8 @@ use crate::{
 pub(crate) struct Login {
     provider: Arc<dyn IdentityProvider>,
     settings: ConsoleSettings,
-    endpoints: Mutex<Option<(Instant, Endpoints)>>,
+    /// The last result of looking up the provider's endpoints, with its time.
+    endpoints: Mutex<Option<(Instant, Result<Endpoints, ProviderError>)>>,
     /// Permits for logins that wait for the provider.
     in_progress: Semaphore,
 }
@@ -70,7 +71,7 @@ type Sending = Pin<Box<dyn Future<Output = Result<http::Response<Vec<u8>>, Provi
 /// A response of the token endpoint.
 type Tokens = StandardTokenResponse<IdFields, BasicTokenType>;
 
-/// The field of a token response that OpenID Connect adds.
+/// The field of a token response that OIDC adds.
 #[derive(Debug, Deserialize, Serialize)]
 struct IdFields {
     id_token: Option<AccessToken>,
@@ -152,7 +153,7 @@ impl Login {
             Ok(refreshed) => *tokens = refreshed,
             Err(error) if is_expired_at(now) => return Err(error),
             Err(error) => {
-                tracing::warn!(%error, "could not refresh the token of a console session")
+                tracing::warn!(%error, "could not refresh the token of a console session");
             }
         }
         Ok(tokens.access_token.clone())
@@ -193,21 +194,36 @@ impl Login {
         }
     }
 
-    /// Returns a client with the provider's endpoints, which are looked up again after [`ENDPOINTS_AGE_MAX`].
-    async fn client(&self) -> Result<CodeClient, ProviderError> {
-        let mut cached = self.endpoints.lock().await;
-        let known = cached
-            .as_ref()
-            .filter(|(since, _)| since.elapsed() < ENDPOINTS_AGE_MAX);
-        let endpoints = match known {
-            Some((_, endpoints)) => endpoints.clone(),
-            None => {
-                let endpoints = self.provider.endpoints().await?;
-                *cached = Some((Instant::now(), endpoints.clone()));
-                endpoints
+    /// Returns the provider's endpoints, which are looked up again after [`ENDPOINTS_AGE_MAX`]. A failure is returned to all
+    /// callers for [`FAILURE_AGE_MAX`], so that they don't wait for the provider one after the other.
+    async fn endpoints(&self) -> Result<Endpoints, ProviderError> {
+        let mut last = self.endpoints.lock().await;
+        if let Some((since, result)) = last.as_ref() {
+            let age_max = if result.is_ok() {
+                ENDPOINTS_AGE_MAX
+            } else {
+                FAILURE_AGE_MAX
+            };
+            if since.elapsed() < age_max {
+                return result.clone();
             }
-        };
-        drop(cached);
+        }
+        let result = self.provider.endpoints().await;
+        *last = Some((Instant::now(), result.clone()));
+        result
+    }
+
+    /// Returns a permit for a login that waits for the provider.
+    fn permit(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        self.in_progress.try_acquire().map_err(|_| {
+            let message = "too many logins are in progress; try again later";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        })
+    }
+
+    /// Returns a client with the provider's endpoints.
+    async fn client(&self) -> Result<CodeClient, ProviderError> {
+        let endpoints = self.endpoints().await?;
         let malformed = |_| ProviderError("an endpoint of the provider is not a URL".to_owned());
         let settings = &self.settings;
         let redirect = format!("{}{CALLBACK}", settings.origin);
@@ -297,6 +313,7 @@ fn request_failed(error: &RequestTokenError<ProviderError, BasicErrorResponse>) 
 pub(crate) async fn start(state: Arc<State>, request: Request) -> Result<Response, Refusal> {
     let query = Fields::of_query(request.uri());
     let started = StartedLogin::new(query.text(THEN));
+    let _permit = state.login.permit()?;
     let page = state
         .login
         .page(&started)
@@ -348,10 +365,7 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
         );
         return Err(Refusal::new(StatusCode::FORBIDDEN, &message));
     }
-    let Ok(_permit) = state.login.in_progress.try_acquire() else {
-        let message = "too many logins are in progress; try again later";
-        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message));
-    };
+    let _permit = state.login.permit()?;
     let now = state.ports.clock.now();
     let refused = |error: ProviderError| {
         tracing::info!(%error, "refused a login to the console");
@@ -489,12 +503,21 @@ const LOGINS_IN_PROGRESS_MAX: usize = 16;
 /// The age at which the provider's endpoints are looked up again.
 const ENDPOINTS_AGE_MAX: Duration = Duration::from_mins(5);
 
+/// The time for which a failed look-up of the endpoints is not repeated.
+const FAILURE_AGE_MAX: Duration = Duration::from_secs(5);
+
 /// The remaining lifetime of an access token at which it is refreshed.
 const REFRESHED_BEFORE_EXPIRY: TimeDelta = TimeDelta::seconds(30);
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use keywright_core::permission::Actor;
+
     use super::*;
+    use crate::SessionLimits;
 
     #[test]
     fn only_pages_of_the_console_follow_a_login() {
@@ -523,6 +546,73 @@ mod tests {
         ] {
             assert_eq!(local_path(path), ROOT, "{path}");
         }
+    }
+
+    /// A provider that never responds, and counts the requests.
+    #[derive(Default)]
+    struct NoProvider(AtomicUsize);
+
+    #[async_trait]
+    impl IdentityProvider for NoProvider {
+        async fn endpoints(&self) -> Result<Endpoints, ProviderError> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Err(ProviderError("no response".to_owned()))
+        }
+
+        async fn send(
+            &self,
+            _: http::Request<Vec<u8>>,
+        ) -> Result<http::Response<Vec<u8>>, ProviderError> {
+            Err(ProviderError("no response".to_owned()))
+        }
+
+        async fn actor(&self, _: &Secret) -> Result<Actor, ProviderError> {
+            Err(ProviderError("no actor".to_owned()))
+        }
+
+        async fn check_id_token(&self, _: &Secret, _: &str, _: &str) -> Result<(), ProviderError> {
+            Err(ProviderError("no nonce".to_owned()))
+        }
+    }
+
+    fn login(provider: Arc<NoProvider>) -> Login {
+        let settings = ConsoleSettings {
+            origin: "https://console.example".to_owned(),
+            client_id: "console".to_owned(),
+            client_secret: None,
+            scopes: vec!["openid".to_owned()],
+            sessions: SessionLimits {
+                age_max: Duration::from_secs(1),
+                idle_max: Duration::from_secs(1),
+                sessions_max: 1,
+                sessions_per_actor_max: 1,
+            },
+        };
+        Login::new(settings, provider)
+    }
+
+    #[test]
+    fn one_login_past_the_limit_is_refused_until_another_ends() {
+        let login = login(Arc::default());
+        let mut permits: Vec<_> = (0..LOGINS_IN_PROGRESS_MAX)
+            .map(|_| login.permit().unwrap())
+            .collect();
+        assert_eq!(
+            login.permit().unwrap_err().status(),
+            StatusCode::SERVICE_UNAVAILABLE
+        );
+        permits.pop();
+        assert!(login.permit().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_failed_look_up_of_the_endpoints_is_not_repeated_at_once() {
+        let provider = Arc::new(NoProvider::default());
+        let login = login(Arc::clone(&provider));
+        for _ in 0..2 {
+            assert!(login.page(&StartedLogin::new(ROOT)).await.is_err());
+        }
+        assert_eq!(provider.0.load(Ordering::SeqCst), 1);
     }
 
     #[test]

@@ -329,6 +329,7 @@ fn development_identity(clock: Arc<dyn Clock>) -> DevelopmentIdentity {
         id: id.to_owned(),
         secret: Secret::new(secret.to_owned()),
         grants: grants.to_vec(),
+        redirect_uris: Vec::new(),
         scopes: scopes.clone(),
         access_token_lifetime: Duration::from_mins(10),
         refresh_token_lifetime: Duration::from_hours(24),

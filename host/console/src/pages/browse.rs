@@ -50,12 +50,15 @@ async fn entries(state: &State, visit: &Visit, query: &Fields) -> Result<Markup,
     let now = state.ports.clock.now();
     Ok(html! {
         (ancestors(&below))
-        @if page.entries.is_empty() && from.is_empty() {
-            (nothing_below(&below))
-        } @else {
+        @let has_other_pages = page.next.is_some() || !from.is_empty();
+        @if !page.entries.is_empty() {
             (table(&page.entries, below.as_str(), now))
+        } @else if has_other_pages {
+            p.empty { "This page has no entries. Open another page." }
+        } @else {
+            (nothing_below(&below))
         }
-        @if page.next.is_some() || !from.is_empty() {
+        @if has_other_pages {
             nav.pages aria-label="Pages" {
                 @if !from.is_empty() { a.button href=(to_path(below.as_str())) { "First page" } }
                 @if let Some(next) = &page.next {

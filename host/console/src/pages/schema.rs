@@ -143,7 +143,7 @@ impl ParameterForm {
 impl Input {
     fn of(schema: &Value) -> Self {
         if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-            let values = values.iter().filter(|value| !value.is_null());
+            let values = values.iter().filter(|value| !is_unset(value));
             return Self::Choice(values.cloned().collect());
         }
         let of_items = schema.get("items");
@@ -191,9 +191,8 @@ impl Parameter {
     }
 
     fn default(&self) -> Option<&Value> {
-        self.schema
-            .get("default")
-            .filter(|default| !default.is_null())
+        let default = self.schema.get("default");
+        default.filter(|default| !is_unset(default))
     }
 
     fn read(&self, form: &Fields) -> Result<Option<String>, &'static str> {
@@ -289,6 +288,11 @@ impl Parameter {
             }
         }
     }
+}
+
+/// Returns whether a value means that a parameter is not set. An input without text means the same.
+fn is_unset(value: &Value) -> bool {
+    value.is_null() || value == ""
 }
 
 /// Returns a value as text without quotes.

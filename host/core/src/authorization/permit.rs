@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::caller::{AccessedResource, Caller, Position, Trail};
 use crate::{
     Failure,
-    credential::{AFTER_SLASH, CredentialName, LookupName},
+    credential::{AFTER_SLASH, CredentialName, LookupName, after_name},
     permission::{Grant, Operation, Permission, PermissionPath},
 };
 
@@ -260,14 +260,10 @@ impl EffectivePermissions {
             if !permission.operations.contain(operation) {
                 continue;
             }
-            let (from, before) = match permission.path.enclosing() {
-                Some(path) => range_below(&path.to_ascii_lowercase()),
-                None => {
-                    let name = permission.path.as_str().to_ascii_lowercase();
-                    let before = format!("{name}!");
-                    (name, before)
-                }
-            };
+            let (from, before) = permission.path.enclosing().map_or_else(
+                || range_of(permission.path.as_str().to_ascii_lowercase()),
+                |path| range_below(&path.to_ascii_lowercase()),
+            );
             let range = (from.max(whole.0.clone()), before.min(whole.1.clone()));
             if range.0 < range.1 {
                 ranges.push(range);
@@ -320,6 +316,12 @@ impl Granted {
             None => self.on_name.get(path.as_str()),
         }
     }
+}
+
+/// Returns the range that only contains this name in lower case.
+fn range_of(folded: String) -> (String, String) {
+    let before = after_name(&folded);
+    (folded, before)
 }
 
 /// Returns the range of the names below a path without its last slash.

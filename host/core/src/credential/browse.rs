@@ -242,7 +242,7 @@ fn is_of_names(text: &str) -> bool {
 }
 
 /// Returns a text that is greater than a name in lower case, and not greater than any longer name.
-fn after_name(folded: &str) -> String {
+pub(crate) fn after_name(folded: &str) -> String {
     format!("{folded}{BEFORE_NAME_CHARACTERS}")
 }
 

@@ -24,7 +24,7 @@ mod use_cases;
 mod version;
 mod version_store;
 
-pub(crate) use browse::AFTER_SLASH;
+pub(crate) use browse::{AFTER_SLASH, after_name};
 pub use browse::{
     BROWSED_ENTRIES_MAX, BrowsedEntry, BrowsedPage, FirstFound, HISTORY_VERSIONS_MAX, History,
     ListedCredential,
