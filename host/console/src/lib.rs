@@ -7,7 +7,7 @@
 //! - `login.rs`: login by OIDC, and the refresh of tokens; `session.rs`: the sessions;
 //! - `request.rs`: cookies, forms, and the checks against requests from other sites;
 //! - `page.rs`: the frame of every page, and the header fields of every response; `pages/`: one file per page;
-//! - [`IdentityProvider`]: what the console needs of the server's authentication.
+//! - [`IdentityProvider`]: the port to the server's authentication and to the identity provider.
 //!
 //! To add a page, write its file in `pages/` and add its route to [`Console::routes`].
 

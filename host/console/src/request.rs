@@ -145,7 +145,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const SAME_ORIGIN: &str = "same-origin";
 
-/// Maximum size of a form: the largest value, with each byte percent-encoded, and as much as metadata and parameters need.
+/// Maximum size of a form: the largest value with each byte percent-encoded, and its metadata.
 const FORM_BYTES_MAX: usize = 320 * 1024;
 
 /// Maximum time for a form to arrive.

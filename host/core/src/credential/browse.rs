@@ -120,6 +120,7 @@ impl ReadCredentials {
                 .list(&start, before, count_max)
                 .await?;
             let is_last = listed.len() < count_max as usize;
+            let last = listed.last().map(|last| after_name(&last.name.folded()));
             for credential in listed {
                 let folded = credential.name.folded();
                 if folded < start {
@@ -144,7 +145,12 @@ impl ReadCredentials {
             if is_last {
                 return Ok(());
             }
-            count_max = (2 * count_max).min(NAMES_READ_MAX);
+            // After a folder, another folder is likely, of which only the first name matters.
+            count_max = if last.as_ref() == Some(&start) {
+                (2 * count_max).min(NAMES_READ_MAX)
+            } else {
+                NAMES_READ_FIRST
+            };
         }
         Ok(())
     }
@@ -258,8 +264,9 @@ pub const BROWSED_ENTRIES_MAX: usize = 100;
 /// The maximum number of versions in a [`History`].
 pub const HISTORY_VERSIONS_MAX: u32 = 15;
 
-/// The number of names that the first query of a page reads. Later queries read more, up to [`NAMES_READ_MAX`].
+/// The number of names that the first query of a page and the first query after a folder read.
 const NAMES_READ_FIRST: u32 = 16;
+/// The maximum number of names that a query reads.
 const NAMES_READ_MAX: u32 = 128;
 
 /// The maximum number of ranges that one page reads. A caller can have permissions on many single names.
