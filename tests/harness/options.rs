@@ -27,6 +27,7 @@ pub struct Options {
     encryption: Option<String>,
     is_watched: bool,
     authentication_settings: String,
+    console: Option<String>,
     without_tokens: bool,
     storage: Option<String>,
     without_plugins: bool,
@@ -128,6 +129,16 @@ impl Options {
         self.authentication_settings.push_str(lines);
         self.authentication_settings.push('\n');
         self
+    }
+
+    /// Adds the console, with these lines in its section. Users log in at the server's own identity provider.
+    pub fn console(mut self, lines: &str) -> Self {
+        self.console = Some(lines.to_owned());
+        let authority = key_file("ca.pem");
+        self.authentication_settings(&format!(
+            "trusted_authorities = \"{}\"",
+            authority.display()
+        ))
     }
 
     /// Trusts the identity provider at this address, another test server's, instead of its own.
@@ -277,6 +288,13 @@ format = "json"
         if self.is_watched {
             text.push_str("\n[management]\nlisten = \"127.0.0.1:0\"\n");
         }
+        if let Some(lines) = &self.console {
+            let url = format!("https://127.0.0.1:{port}");
+            let _ = writeln!(
+                text,
+                "\n[console]\nurl = \"{url}\"\nclient_id = \"console\"\n{lines}"
+            );
+        }
         text.push_str(&self.extra);
         text
     }
@@ -317,10 +335,20 @@ secret = "developer-secret"
 id = "credhub_cli"
 secret = ""
 
+[[development_identity_provider.clients]]
+id = "console"
+secret = ""
+redirect_uris = ["https://127.0.0.1:{port}/console/callback"]
+
 [[development_identity_provider.users]]
 id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
 name = "developer"
 password = "developer-password"
+
+[[development_identity_provider.users]]
+id = "7c1d0e52-9d0a-4a51-8a55-0b9be2f3c1de"
+name = "guest"
+password = "guest-password"
 "#,
             authentication_settings = self.authentication_settings,
             signing_key = key_file("token-signing-key.pem").display(),

@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuilder, header};
+use reqwest::{
+    Certificate, Client, ClientBuilder, Identity, Method, RequestBuilder, header, redirect::Policy,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -170,6 +172,11 @@ impl Server {
     /// Returns a request to any address.
     pub(crate) fn request_to(&self, method: Method, url: &str) -> RequestBuilder {
         self.client.request(method, url)
+    }
+
+    /// Returns a client that trusts the server, follows no redirection and stores no cookie.
+    pub fn plain_client(&self) -> Client {
+        trusting().redirect(Policy::none()).build().unwrap()
     }
 
     /// Sends a request.

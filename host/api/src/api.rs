@@ -9,14 +9,15 @@ use keywright_core::{
 };
 
 use crate::{
-    ServerMode, admission::RequestLimits, audit::AuditTrail, authentication::TokenVerifier,
-    development_identity::DevelopmentIdentity, routes::health::HealthCheck,
+    ServerMode, UserInterface, admission::RequestLimits, audit::AuditTrail,
+    authentication::TokenVerifier, development_identity::DevelopmentIdentity,
+    routes::health::HealthCheck,
 };
 
 /// The services behind the HTTP API.
 pub struct Api {
     /// The use cases of credentials.
-    pub credentials: Credentials,
+    pub credentials: Arc<Credentials>,
     /// The use cases of permissions.
     pub permissions: Permissions,
     /// The use cases of encryption keys.
@@ -24,7 +25,7 @@ pub struct Api {
     /// Interpolates documents. Without a resolver, `POST /api/v1/interpolate` returns status 501.
     pub interpolation: Interpolation,
     /// Verifies bearer tokens. `None` rejects all of them.
-    pub token_verifier: Option<TokenVerifier>,
+    pub token_verifier: Option<Arc<TokenVerifier>>,
     /// The audit trail, if enabled.
     pub audit: Option<Arc<AuditTrail>>,
     /// Checks the server's health.
@@ -41,6 +42,8 @@ pub struct Api {
     pub server_mode: ServerMode,
     /// The built-in identity provider of a development configuration.
     pub development_identity: Option<DevelopmentIdentity>,
+    /// The user interface for browsers, if enabled.
+    pub interface: Option<Arc<dyn UserInterface>>,
 }
 
 /// Information about the server.

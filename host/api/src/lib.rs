@@ -9,6 +9,7 @@
 //! - `response/` renders versions, and contains the only mapping of failures to statuses and bodies;
 //! - `description/` generates the API description from the routes, and the page that shows it;
 //! - [`authentication`] authenticates callers; [`development_identity`] is an identity provider for development;
+//! - [`UserInterface`] is a user interface for browsers, whose requests pass through the same pipeline;
 //! - [`audit`] records which caller accessed which resource;
 //! - `request/path.rs` normalizes paths, before any decision depends on them; `server_mode.rs` is read-only mode, and
 //!   `admission.rs` limits requests;
@@ -23,6 +24,7 @@ pub mod audit;
 pub mod authentication;
 mod description;
 pub mod development_identity;
+mod interface;
 mod measure;
 mod pipeline;
 mod request;
@@ -37,10 +39,15 @@ pub use admission::RequestLimits;
 pub use api::{Api, Connection, Information, Limits};
 /// The type that [`management_router`] returns: a service that each connection clones.
 pub use axum::Router;
+/// The response of the service.
+pub use axum::response::Response;
+pub use interface::{
+    InterfaceAccess, InterfaceRoute, RefusedRequest, UserInterface, status_and_message,
+};
 pub use measure::{REQUEST_DURATION, describe_metrics};
 pub use pipeline::Pipeline;
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
-pub use route::{Access, Route};
+pub use route::{Access, BoundHandler, Route};
 pub use router::{Measurements, management_router, routes};
 pub use routes::health::HealthCheck;
 pub use server_mode::{ReadOnlyMode, ServerMode};

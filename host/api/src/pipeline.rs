@@ -17,10 +17,11 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
-    Api, Connection,
+    Api, Connection, RefusedRequest,
     admission::{Admission, Admitted, refused_head},
     audit::AuditedRequest,
     authentication::authenticate,
+    interface::{authorize, with_page},
     measure::{RequestsInProgress, known_method},
     request::with_normal_path,
     route::{RequestContext, RouteTable},
@@ -77,10 +78,16 @@ impl Pipeline {
         let id: &str = context.id.hyphenated().encode_lower(&mut id);
         let _in_progress = self.in_progress.begin();
         let method = known_method(request.method());
+        let interface = self.api.interface.as_deref();
+        let interface = interface.filter(|_| route.is_some_and(|route| route.is_of_interface));
+        let interface = interface.map(|interface| (interface, RefusedRequest::of(&request)));
         let mut caller = None;
         let responding = self.response(context, request, &mut caller);
         let responding = or_panicked(responding.map(|response| response.unwrap_or_else(identity)));
         let mut response = responding.instrument(request_span(id)).await;
+        if let Some((interface, request)) = &interface {
+            response = with_page(*interface, request, response).await;
+        }
         let (status, duration) = (response.status(), started.elapsed());
         route
             .map_or(self.routes.unmatched(), |route| &route.measurements)
@@ -107,6 +114,11 @@ impl Pipeline {
         }
         if context.route.is_some_and(|route| route.is_open) {
             return Ok(self.handle(context, None, request).await);
+        }
+        if context.route.is_some_and(|route| route.is_of_interface)
+            && let Some(interface) = &self.api.interface
+        {
+            request = authorize(interface.as_ref(), request).await?;
         }
         let headers = request.headers();
         let (caller, memory) = authenticate(&self.api, context.connection, headers).await?;

@@ -73,8 +73,8 @@ pub(crate) struct MethodHandler {
     pub(crate) handle: BoundHandler,
 }
 
-/// A handler bound to its state.
-pub(crate) type BoundHandler = Box<dyn Fn(Request) -> ResponseFuture + Send + Sync>;
+/// A handler with its state.
+pub type BoundHandler = Box<dyn Fn(Request) -> ResponseFuture + Send + Sync>;
 
 /// The future that handlers return.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -142,6 +142,8 @@ pub(crate) struct RoutePath {
     pub(crate) path: String,
     /// Whether no method on the path requires authentication.
     pub(crate) is_open: bool,
+    /// Whether it belongs to the user interface.
+    pub(crate) is_of_interface: bool,
     /// Whether read-only mode and the rules of `/management` apply to it.
     pub(crate) follows_mode: bool,
     /// The value of `Allow` in responses to unsupported methods.
@@ -165,6 +167,7 @@ pub(crate) struct RequestContext<'a> {
 pub(crate) struct Mounted {
     pub(crate) path: String,
     pub(crate) is_open: bool,
+    pub(crate) is_of_interface: bool,
     pub(crate) follows_mode: bool,
     pub(crate) handler: MethodHandler,
 }
@@ -174,6 +177,7 @@ impl Route {
         Mounted {
             path: self.path.to_owned(),
             is_open: self.access == Access::Open,
+            is_of_interface: false,
             follows_mode: true,
             handler: MethodHandler {
                 method: self.method,
@@ -196,6 +200,7 @@ impl RouteTable {
                     measurements: RouteMeasurements::new(Some(&route.path)),
                     path: route.path,
                     is_open: route.is_open,
+                    is_of_interface: route.is_of_interface,
                     follows_mode: route.follows_mode,
                     allowed: HeaderValue::from_static(""),
                     handlers: vec![route.handler],
@@ -325,6 +330,7 @@ mod tests {
         RouteTable::new(paths.iter().map(|path| Mounted {
             path: (*path).to_owned(),
             is_open: false,
+            is_of_interface: false,
             follows_mode: true,
             handler: MethodHandler {
                 method: Method::GET,

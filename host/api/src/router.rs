@@ -11,7 +11,7 @@ use axum::{
 };
 
 use crate::{
-    Api,
+    Api, InterfaceRoute,
     development_identity::DevelopmentIdentity,
     response::ApiError,
     route::{Route, RouteTable},
@@ -64,13 +64,22 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Returns the table of all routes, including the development identity provider's if it is enabled.
+/// Returns the table of all routes, including the development identity provider's and the user interface's if they are
+/// enabled.
 pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
     let routes = routes()
         .into_iter()
         .map(|route| route.mounted(Arc::clone(api)));
     let identity = api.development_identity.iter();
-    RouteTable::new(routes.chain(identity.flat_map(DevelopmentIdentity::routes)))
+    let interface = api
+        .interface
+        .iter()
+        .flat_map(|interface| interface.routes());
+    RouteTable::new(
+        routes
+            .chain(identity.flat_map(DevelopmentIdentity::routes))
+            .chain(interface.map(InterfaceRoute::mounted)),
+    )
 }
 
 pub(crate) fn no_such_path() -> ApiError {

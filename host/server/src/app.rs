@@ -27,7 +27,8 @@ use crate::{
         retention::retention,
         rotation::{LogReporter, Rotation},
     },
-    config::{AuthorizationConfig, Config, DevelopmentConfig},
+    config::{AuthorizationConfig, Config, ConsoleConfig, DevelopmentConfig},
+    console::console,
     development::Announcement,
     keys::{self, SharedKeyRing},
     measurements::{Recorder, StoredCounts},
@@ -97,14 +98,22 @@ pub(crate) async fn assemble(
     let authorization = authorization(&config.authorization, &database).await?;
     let settings = config.certificates.settings()?;
     let store = version_store(&database, &encryption_keys, clock, identifiers, settings);
-    let credentials = Credentials::new(CredentialPorts {
+    let console_clock = Arc::clone(&store.clock);
+    let credentials = Arc::new(Credentials::new(CredentialPorts {
         authorization: authorization.clone(),
         store,
         reads: Arc::new(database.credentials()),
         generators: Arc::clone(&plugins) as _,
         certificates: Arc::new(X509Certificates),
         certificate_settings: settings,
-    });
+    }));
+    let interface = console(
+        config,
+        &credentials,
+        &encryption_keys,
+        token_verifier.as_ref(),
+        console_clock,
+    )?;
     let server_mode = config.management.server_mode()?;
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
         background.add(work.paused_in(server_mode.read_only()));
@@ -134,6 +143,7 @@ pub(crate) async fn assemble(
         response_memory: Arc::new(ResponseMemory::new(config.server.response_limits())),
         server_mode,
         development_identity,
+        interface,
     }));
     Ok(App {
         tls,
@@ -213,7 +223,8 @@ fn background(
 
 fn announcement(config: &Config) -> Option<Announcement> {
     let development = config.development_identity_provider.as_ref();
-    development.map(|_| Announcement::new(&config.server.tls.certificate))
+    let console = config.console.as_ref().map(ConsoleConfig::address);
+    development.map(|_| Announcement::new(&config.server.tls.certificate, console))
 }
 
 fn information(config: &Config) -> Information {
@@ -280,14 +291,14 @@ fn authentication(
     config: &Config,
     addresses: &[SocketAddr],
     clock: &Arc<dyn Clock>,
-) -> Result<(Option<DevelopmentIdentity>, Option<TokenVerifier>), StartupError> {
+) -> Result<(Option<DevelopmentIdentity>, Option<Arc<TokenVerifier>>), StartupError> {
     let development_identity = development_identity(config, addresses, clock)?;
     let token_verifier = config.authentication.token_verifier(
         development_identity.as_ref(),
         config.server.tls.client_authorities.is_some(),
         Arc::clone(clock),
     )?;
-    Ok((development_identity, token_verifier))
+    Ok((development_identity, token_verifier.map(Arc::new)))
 }
 
 fn development_identity(

@@ -19,9 +19,9 @@ use serde::de::DeserializeOwned;
 use crate::{
     config::{
         self, AuditConfig, AuthenticationConfig, AuthorizationConfig, CertificatesConfig, Config,
-        DevelopmentConfig, EncryptionConfig, Findings, LogConfig, ManagementConfig, PluginConfig,
-        RegistryConfig, RetentionConfig, Section, ServerSection, StorageConfig, in_words, joined,
-        name_within,
+        ConsoleConfig, DevelopmentConfig, EncryptionConfig, Findings, LogConfig, ManagementConfig,
+        PluginConfig, RegistryConfig, RetentionConfig, Section, ServerSection, StorageConfig,
+        in_words, joined, name_within,
     },
     keys,
     plugins::{self, Components, ConfiguredPlugins},
@@ -74,6 +74,7 @@ struct Sections {
     retention: Option<RetentionConfig>,
     management: Option<ManagementConfig>,
     log: Option<LogConfig>,
+    console: Option<ConsoleConfig>,
     development_identity_provider: Option<DevelopmentConfig>,
 }
 
@@ -109,6 +110,7 @@ impl Sections {
             retention: reader.section_or_default("retention"),
             management: reader.section_or_default("management"),
             log: reader.section_or_default("log"),
+            console: reader.section("console"),
             development_identity_provider: reader.section("development_identity_provider"),
         };
         (sections, reader.unreadable)
@@ -138,6 +140,9 @@ impl Sections {
             let accepts_certificates =
                 server.is_none_or(|server| server.tls.client_authorities.is_some());
             authentication.check(development.is_some(), accepts_certificates, findings);
+        }
+        if let (Some(console), Some(authentication)) = (&self.console, &self.authentication) {
+            console.check(authentication, findings);
         }
         if let Some(authorization) = &self.authorization {
             authorization.check(findings);

@@ -25,6 +25,10 @@ use crate::{
 pub(crate) const CLIENT_ID: &str = "developer";
 /// The client's secret. It is public: the provider is only served on loopback addresses.
 pub(crate) const CLIENT_SECRET: &str = "developer-secret";
+/// The user of the development identity provider.
+const USER_NAME: &str = "developer";
+/// The user's password. It is as public as the client's secret.
+const USER_PASSWORD: &str = "developer-password";
 /// The CA's certificate, relative to the configuration's folder.
 pub(crate) const AUTHORITY_FILE: &str = "tls/ca.pem";
 
@@ -70,12 +74,15 @@ pub(crate) fn prepare(
 /// The instructions printed when a development server starts to listen. The README contains the same commands.
 pub(crate) struct Announcement {
     authority: PathBuf,
+    console: Option<String>,
 }
 
 impl Announcement {
-    /// Creates an announcement for the server with this certificate; the CA's certificate is next to it.
-    pub(crate) fn new(certificate: &Path) -> Self {
+    /// Creates an announcement for the server with this certificate, and with a console at this address. The CA's certificate
+    /// is next to the server's.
+    pub(crate) fn new(certificate: &Path, console: Option<String>) -> Self {
         Self {
+            console,
             authority: certificate.with_file_name("ca.pem"),
         }
     }
@@ -84,6 +91,11 @@ impl Announcement {
     pub(crate) fn print(&self, address: SocketAddr) {
         let authority = shell_word(&self.authority.to_string_lossy());
         let path = path_line();
+        let console = self
+            .console
+            .as_deref()
+            .map(console_lines)
+            .unwrap_or_default();
         println!(
             r"
 Keywright listens on https://{address}
@@ -100,10 +112,17 @@ In another terminal, log in and generate your first credential:
 Other clients of the CredHub API, such as curl, request a token like this:
 
   curl -s --cacert {authority} https://{address}{IDENTITY_PATH}/oauth/token -d grant_type=client_credentials -d client_id={CLIENT_ID} -d client_secret={CLIENT_SECRET}
-
+{console}
 Stop the server with Ctrl-C."
         );
     }
+}
+
+/// Returns the instructions for the console.
+fn console_lines(address: &str) -> String {
+    format!(
+        "\nThe console for browsers is at {address}. Log in as {USER_NAME} with the password {USER_PASSWORD}.\n"
+    )
 }
 
 /// Returns a command that adds this program to the shell's path, if necessary.
@@ -197,6 +216,8 @@ fn configuration(plugins: &Path, listen: &ListenAddress) -> String {
         include_str!("development.template.toml"),
         client_id = CLIENT_ID,
         client_secret = CLIENT_SECRET,
+        user_name = USER_NAME,
+        user_password = USER_PASSWORD,
         identity_path = IDENTITY_PATH,
         listen = listen,
         management = management_address(listen),

@@ -11,6 +11,7 @@ mod cli;
 mod commands;
 mod config;
 mod config_check;
+mod console;
 mod development;
 mod keys;
 mod listener;

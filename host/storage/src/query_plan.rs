@@ -384,6 +384,7 @@ const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
     credential::CERTIFICATES_SIGNED_BY,
     credential::ISSUED_BY,
     credential::CREDENTIALS_BY_EXPIRY,
+    find::LIST,
     find::FIND_BELOW,
     find::FIND_EXPIRING,
     find::FIND_EXPIRING_BELOW,

@@ -194,7 +194,11 @@ fn settings_in_the_documents_are_valid() {
     }
     let key = "b2xkIGtleSwgb2xkIGtleSwgb2xkIGtleSwgb2xkISE=";
     fs::write(layout.path("etc/keywright/old.key"), key).unwrap();
-    for name in ["database-password", "registry.password"] {
+    for name in [
+        "console-client-secret",
+        "database-password",
+        "registry.password",
+    ] {
         fs::write(layout.path("etc/keywright").join(name), "password\n").unwrap();
     }
     let variables = [("OLDEST_ENCRYPTION_PASSWORD", "correct horse battery staple")];

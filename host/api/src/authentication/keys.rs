@@ -277,6 +277,10 @@ impl TrustedKeys {
         Self::new(issuer.to_owned(), vec![TrustedKey { id: None, key }])
     }
 
+    pub(super) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
     pub(super) fn equal(&self, other: &Self) -> bool {
         self.issuer == other.issuer && self.keys == other.keys
     }

@@ -18,11 +18,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::DateTime;
-use keywright_core::{authorization::Caller, ports::Clock, response_memory::ResponseReservation};
+use keywright_core::{
+    Secret, authorization::Caller, permission::Actor, ports::Clock,
+    response_memory::ResponseReservation,
+};
 
 pub use keys::VerificationKeyError;
 pub use provider::{
     HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError, KeyPace,
+    LoginEndpoints, ProviderRequestError,
 };
 pub use token_rules::{
     ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesError, WhenAbsent,
@@ -143,6 +147,65 @@ impl TokenVerifier {
         }
     }
 
+    /// Returns the actor of an access token, with the same checks as for bearer tokens of requests.
+    ///
+    /// # Errors
+    /// The reason to reject the token.
+    pub async fn actor(&self, token: &Secret) -> Result<Actor, String> {
+        let verified = self.verify(token.expose()).await;
+        let identity = verified.map_err(|refused| ApiError::from(refused).into_message())?;
+        Ok(identity.actor)
+    }
+
+    /// Verifies an ID token for this client with this nonce (OIDC Core 1.0, section 3.1.3.7).
+    ///
+    /// # Errors
+    /// The reason to reject the token.
+    pub async fn check_id_token(
+        &self,
+        token: &Secret,
+        client_id: &str,
+        nonce: &str,
+    ) -> Result<(), String> {
+        let checked = self.checked_id_token(token.expose(), client_id, nonce);
+        checked.await.map_err(|refused| match refused {
+            TokenError::Invalid(reason) => reason.to_owned(),
+            refused => ApiError::from(refused).into_message(),
+        })
+    }
+
+    async fn checked_id_token(
+        &self,
+        token: &str,
+        client_id: &str,
+        nonce: &str,
+    ) -> Result<(), TokenError> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(TokenError::Invalid("too long"));
+        }
+        let signed = SignedToken::parse(token)?;
+        let (keys, is_signed) = self.signers(&signed).await?;
+        if !is_signed {
+            return Err(TokenError::Invalid("not signed by a trusted key"));
+        }
+        let claims = signed.claims()?;
+        claims.check_id_token(keys.issuer(), client_id, nonce, self.clock.now())
+    }
+
+    /// Returns the keys to verify a token with, and whether one of them has signed it.
+    async fn signers(
+        &self,
+        signed: &SignedToken<'_>,
+    ) -> Result<(Arc<TrustedKeys>, bool), TokenError> {
+        Ok(match &self.keys {
+            KeySource::Static(keys) => (Arc::clone(keys), keys.have_signed(signed) == Some(true)),
+            KeySource::Provider(provider) => provider
+                .for_token(|keys| keys.have_signed(signed))
+                .await
+                .ok_or(TokenError::Unverifiable)?,
+        })
+    }
+
     async fn verify(&self, token: &str) -> Result<Identity, TokenError> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenError::Invalid("too long"));
@@ -154,13 +217,7 @@ impl TokenVerifier {
             return result;
         }
         let signed = SignedToken::parse(token)?;
-        let (keys, is_signed) = match &self.keys {
-            KeySource::Static(keys) => (Arc::clone(keys), keys.have_signed(&signed) == Some(true)),
-            KeySource::Provider(provider) => provider
-                .for_token(|keys| keys.have_signed(&signed))
-                .await
-                .ok_or(TokenError::Unverifiable)?,
-        };
+        let (keys, is_signed) = self.signers(&signed).await?;
         keys.check(digest, &signed, is_signed, rules, now)
     }
 

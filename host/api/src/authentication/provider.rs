@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use reqwest::{Certificate, Client, Url, redirect::Policy};
+use reqwest::{Certificate, Client, StatusCode, Url, header::HeaderMap, redirect::Policy};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
@@ -105,6 +105,37 @@ impl HttpsIdentityProvider {
         })
     }
 
+    /// Returns the discovery document.
+    ///
+    /// # Errors
+    /// If the document could not be fetched, or lacks a required field.
+    pub async fn login_endpoints(&self) -> Result<LoginEndpoints, ProviderRequestError> {
+        let mut endpoints: LoginEndpoints = self.fetch(&self.discovery_url).await?;
+        endpoints.token_endpoint = self.as_reached(&endpoints.token_endpoint);
+        Ok(endpoints)
+    }
+
+    /// Sends a form to the provider, and returns the status and the body of the response: a JSON document with the checks of
+    /// [`keywright_json::check`].
+    ///
+    /// # Errors
+    /// If the request failed, or the response is too large or malformed.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        form: Vec<u8>,
+    ) -> Result<(StatusCode, Vec<u8>), ProviderRequestError> {
+        let url = https_url(url).ok_or(DocumentError::AddressMalformed)?;
+        let request = self.client.post(url).headers(headers).body(form);
+        let response = request.send().await.map_err(DocumentError::from)?;
+        let status = response.status();
+        let document = received(response).await?;
+        let text = keywright_json::utf8(&document).map_err(DocumentError::Malformed)?;
+        keywright_json::check(text).map_err(DocumentError::Malformed)?;
+        Ok((status, document))
+    }
+
     /// Returns the URL of the keys: `jwks_uri`, or the default.
     fn keys_url(&self, discovery: &Discovery) -> Result<Url, DocumentError> {
         let fallback = || format!("{}/{KEYS_PATH}", self.url);
@@ -137,21 +168,22 @@ impl HttpsIdentityProvider {
     }
 
     async fn fetch<T: DeserializeOwned>(&self, url: &Url) -> Result<T, DocumentError> {
-        let mut response = self
-            .client
-            .get(url.clone())
-            .send()
-            .await?
-            .error_for_status()?;
-        let mut document = Vec::new();
-        while let Some(chunk) = response.chunk().await? {
-            if document.len() + chunk.len() > DOCUMENT_BYTES_MAX {
-                return Err(DocumentError::TooLarge);
-            }
-            document.extend_from_slice(&chunk);
-        }
+        let response = self.client.get(url.clone()).send().await?;
+        let document = received(response.error_for_status()?).await?;
         keywright_json::read_bytes(&document).map_err(DocumentError::Malformed)
     }
+}
+
+/// Receives a document within the limit.
+async fn received(mut response: reqwest::Response) -> Result<Vec<u8>, DocumentError> {
+    let mut document = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if document.len() + chunk.len() > DOCUMENT_BYTES_MAX {
+            return Err(DocumentError::TooLarge);
+        }
+        document.extend_from_slice(&chunk);
+    }
+    Ok(document)
 }
 
 #[async_trait]
@@ -171,9 +203,25 @@ impl IdentityProvider for HttpsIdentityProvider {
     }
 }
 
+/// The endpoints of a provider for the login of users.
+#[derive(Clone, Debug, Deserialize)]
+pub struct LoginEndpoints {
+    /// The URL of the login page, for browsers.
+    pub authorization_endpoint: String,
+    /// The URL for token requests of this server.
+    pub token_endpoint: String,
+}
+
+/// A request to an identity provider failed.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ProviderRequestError(#[from] DocumentError);
+
 /// A document of the provider is invalid or could not be fetched.
 #[derive(Debug, thiserror::Error)]
 enum DocumentError {
+    #[error("the URL of the endpoint must be an https URL")]
+    AddressMalformed,
     #[error("the document is malformed")]
     Malformed(#[source] keywright_json::JsonError),
     #[error("jwks_uri in the discovery document must be an https URL")]

@@ -150,6 +150,31 @@ impl Claims {
         })
     }
 
+    /// Checks the claims of an ID token (OIDC Core 1.0, section 3.1.3.7).
+    pub(super) fn check_id_token(
+        &self,
+        issuer: &str,
+        client_id: &str,
+        nonce: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), TokenError> {
+        if issuer.is_empty() || self.text("iss")? != Some(issuer) {
+            return Err(TokenError::Invalid("wrong issuer"));
+        }
+        let is_authorized = self.text("azp")?.is_none_or(|party| party == client_id);
+        if !self.is_for(client_id) || !is_authorized {
+            return Err(TokenError::Invalid("wrong audience"));
+        }
+        let expires_at_seconds = self.time("exp")?.ok_or(TokenError::Invalid("no expiry"))?;
+        if now.timestamp().saturating_sub(expires_at_seconds) > SKEW_SECONDS_MAX {
+            return Err(TokenError::Expired);
+        }
+        if self.text("nonce")? != Some(nonce) {
+            return Err(TokenError::Invalid("wrong nonce"));
+        }
+        Ok(())
+    }
+
     /// Returns whether the token's audience includes this one (RFC 7519, section 4.1.3).
     fn is_for(&self, audience: &str) -> bool {
         match self.0.get("aud") {

@@ -11,8 +11,12 @@ use keywright_core::{Secret, ports::Clock};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::tokens::{
-    AccessClaims, REFRESH_USE, RefreshClaims, RevokedSessions, Session, SessionClaims, TokenSigner,
+use super::{
+    authorization::IssuedCodes,
+    tokens::{
+        AccessClaims, IdClaims, REFRESH_USE, RefreshClaims, RevokedSessions, Session,
+        SessionClaims, TokenSigner,
+    },
 };
 use crate::request::{QueryError, QueryParameters};
 
@@ -22,6 +26,7 @@ pub(super) struct Provider {
     pub(super) clients: Vec<DevelopmentClient>,
     pub(super) users: Vec<DevelopmentUser>,
     pub(super) revoked: RevokedSessions,
+    pub(super) codes: IssuedCodes,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -35,6 +40,9 @@ pub struct DevelopmentClient {
     pub secret: Secret,
     /// The grant types it may use.
     pub grants: Vec<Grant>,
+    /// The addresses to which the browser may be redirected after a login. Empty unless it has
+    /// [`Grant::AuthorizationCode`].
+    pub redirect_uris: Vec<String>,
     /// The scopes that its tokens may have.
     pub scopes: Vec<String>,
     /// The lifetime of its access tokens.
@@ -59,6 +67,8 @@ pub struct DevelopmentUser {
 /// A grant type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
+    /// The code of a login in the browser.
+    AuthorizationCode,
     /// The client's own credentials.
     ClientCredentials,
     /// A user's name and password.
@@ -81,6 +91,8 @@ pub(super) struct Granted {
     jti: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     refresh_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id_token: Option<String>,
 }
 
 /// A token request failed (RFC 6749, section 5.2).
@@ -88,6 +100,8 @@ pub(super) struct Granted {
 pub(super) enum TokenGrantError {
     #[error("unknown client or wrong secret")]
     ClientUnknown,
+    #[error("the code is invalid, expired or already exchanged")]
+    CodeWrong,
     #[error("wrong user name or password")]
     CredentialsWrong,
     #[error("the client may not use this grant type")]
@@ -119,6 +133,7 @@ impl Provider {
     ) -> Result<Granted, TokenGrantError> {
         let client = self.client(credentials)?;
         let grant = match form.required("grant_type")? {
+            "authorization_code" => Grant::AuthorizationCode,
             "client_credentials" => Grant::ClientCredentials,
             "password" => Grant::Password,
             "refresh_token" => Grant::RefreshToken,
@@ -127,14 +142,16 @@ impl Provider {
         if !client.grants.contains(&grant) {
             return Err(TokenGrantError::GrantNotAllowed);
         }
+        let requested = form.text("scope")?.unwrap_or_default();
         match grant {
+            Grant::AuthorizationCode => self.exchange(form, client),
             Grant::ClientCredentials => {
-                let scopes = allowed_scopes(form, &client.scopes, None)?;
+                let scopes = allowed_scopes(requested, &client.scopes, None)?;
                 self.access_token(client, None, &scopes, Session::begin())
             }
             Grant::Password => {
                 let user = self.user(form)?;
-                let scopes = allowed_scopes(form, &client.scopes, Some(&user.scopes))?;
+                let scopes = allowed_scopes(requested, &client.scopes, Some(&user.scopes))?;
                 let session = Session::begin();
                 Ok(Granted {
                     refresh_token: self.refresh_token(client, user, session)?,
@@ -144,13 +161,41 @@ impl Provider {
             Grant::RefreshToken => {
                 let refresh_token = form.required("refresh_token")?;
                 let (user, session) = self.session(client, refresh_token)?;
-                let scopes = allowed_scopes(form, &client.scopes, Some(&user.scopes))?;
+                let scopes = allowed_scopes(requested, &client.scopes, Some(&user.scopes))?;
                 Ok(Granted {
                     refresh_token: Some(refresh_token.to_owned()),
                     ..self.access_token(client, Some(user), &scopes, session)?
                 })
             }
         }
+    }
+
+    /// Issues the tokens of a login in the browser.
+    fn exchange(
+        &self,
+        form: &QueryParameters,
+        client: &DevelopmentClient,
+    ) -> Result<Granted, TokenGrantError> {
+        let now = self.clock.now();
+        let code = self.codes.take(form, client, now.timestamp())?;
+        let mut users = self.users.iter();
+        let user = users.find(|user| user.id == code.user_id);
+        let user = user.ok_or(TokenGrantError::CodeWrong)?;
+        let scopes = allowed_scopes(&code.scope, &client.scopes, Some(&user.scopes))?;
+        let session = Session::begin();
+        let is_oidc = code.scope.split_whitespace().any(|scope| scope == "openid");
+        let claims = IdClaims {
+            sub: user.id.to_string(),
+            aud: &client.id,
+            iat: now.timestamp(),
+            exp: seconds_after(now, client.access_token_lifetime),
+            nonce: code.nonce.as_deref(),
+        };
+        Ok(Granted {
+            refresh_token: self.refresh_token(client, user, session)?,
+            id_token: is_oidc.then(|| self.sign(&claims)).transpose()?,
+            ..self.access_token(client, Some(user), &scopes, session)?
+        })
     }
 
     /// Revokes the login of a token, which may have expired. Returns false if the token is not from this issuer, or the id belongs
@@ -188,7 +233,7 @@ impl Provider {
             .ok_or(TokenGrantError::ClientUnknown)
     }
 
-    fn user(&self, form: &QueryParameters) -> Result<&DevelopmentUser, TokenGrantError> {
+    pub(super) fn user(&self, form: &QueryParameters) -> Result<&DevelopmentUser, TokenGrantError> {
         let name = form.required("username")?;
         let password = Secret::new(form.required("password")?.to_owned());
         self.users
@@ -251,6 +296,7 @@ impl Provider {
             scope: scopes.join(" "),
             jti: claims.jti,
             refresh_token: None,
+            id_token: None,
         })
     }
 
@@ -285,15 +331,11 @@ impl Provider {
 
 /// Returns the scopes of a token: the client's scopes, restricted to the user's and to the requested scopes, if any.
 fn allowed_scopes(
-    form: &QueryParameters,
+    requested: &str,
     client_scopes: &[String],
     user_scopes: Option<&[String]>,
 ) -> Result<Vec<String>, TokenGrantError> {
-    let requested: Vec<&str> = form
-        .text("scope")?
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
+    let requested: Vec<&str> = requested.split_whitespace().collect();
     let scopes: Vec<String> = client_scopes
         .iter()
         .filter(|scope| user_scopes.is_none_or(|scopes| scopes.contains(scope)))

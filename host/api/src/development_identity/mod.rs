@@ -2,9 +2,10 @@
 //! further services. It is not suitable for production: its clients and users are in the configuration, and revocations are
 //! lost at shutdown.
 //!
-//! This file contains its HTTP handlers. `grant.rs` verifies token requests; `tokens.rs` creates and parses tokens, and stores
+//! This file contains its HTTP handlers. `authorization.rs` is the login in the browser; `grant.rs` verifies token requests; `tokens.rs` creates and parses tokens, and stores
 //! revoked logins.
 
+mod authorization;
 mod grant;
 mod tokens;
 
@@ -27,6 +28,7 @@ use crate::{
     response::{self, ApiError},
     route::{MethodHandler, Mounted, PathSegments, bound},
 };
+use authorization::{IssuedCodes, authorize};
 use grant::{ClientCredentials, Provider, TokenGrantError};
 use tokens::{RevokedSessions, TokenSigner};
 
@@ -67,6 +69,7 @@ impl DevelopmentIdentity {
             clients: settings.clients,
             users: settings.users,
             revoked: RevokedSessions::default(),
+            codes: IssuedCodes::default(),
             clock,
         })))
     }
@@ -86,6 +89,7 @@ impl DevelopmentIdentity {
         let open = |method, path: &str, handle| Mounted {
             path: format!("{below}{path}"),
             is_open: true,
+            is_of_interface: false,
             follows_mode: false,
             handler: MethodHandler {
                 method,
@@ -97,6 +101,8 @@ impl DevelopmentIdentity {
         let revoke_path = "/oauth/token/revoke/{token_id}";
         vec![
             open(Method::GET, "/info", bound(info, provider())),
+            open(Method::GET, AUTHORIZE, bound(authorize, provider())),
+            open(Method::POST, AUTHORIZE, bound(authorize, provider())),
             open(Method::POST, "/oauth/token", bound(token, provider())),
             open(Method::DELETE, revoke_path, bound(revoke, provider())),
             open(Method::GET, "/token_keys", bound(token_keys, provider())),
@@ -120,12 +126,14 @@ async fn discovery(State(provider): State<Arc<Provider>>) -> Response {
     let issuer = provider.signer.issuer();
     json_body(&json!({
         "issuer": issuer,
+        "authorization_endpoint": format!("{issuer}{AUTHORIZE}"),
         "token_endpoint": format!("{issuer}/oauth/token"),
         "jwks_uri": format!("{issuer}/token_keys"),
-        "grant_types_supported": ["client_credentials", "password", "refresh_token"],
+        "grant_types_supported": ["authorization_code", "client_credentials", "password", "refresh_token"],
+        "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
         "id_token_signing_alg_values_supported": ["RS256"],
-        "response_types_supported": ["token"],
+        "response_types_supported": ["code"],
         "subject_types_supported": ["public"],
     }))
 }
@@ -173,7 +181,7 @@ impl IntoResponse for TokenGrantError {
     fn into_response(self) -> Response {
         let (status, code) = match self {
             Self::ClientUnknown => (StatusCode::UNAUTHORIZED, "invalid_client"),
-            Self::CredentialsWrong | Self::RefreshTokenWrong => {
+            Self::CodeWrong | Self::CredentialsWrong | Self::RefreshTokenWrong => {
                 (StatusCode::BAD_REQUEST, "invalid_grant")
             }
             Self::GrantNotAllowed => (StatusCode::BAD_REQUEST, "unauthorized_client"),
@@ -228,6 +236,9 @@ fn form_decoded(text: &str) -> String {
 fn json_body(body: &Value) -> Response {
     response::json(StatusCode::OK, body.to_string())
 }
+
+/// The path of the login form.
+const AUTHORIZE: &str = "/oauth/authorize";
 
 /// The limits of a form.
 const FORM_LIMITS: Limits = Limits {

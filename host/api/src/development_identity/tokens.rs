@@ -48,6 +48,17 @@ pub(super) struct AccessClaims<'a> {
     pub(super) user_name: Option<&'a str>,
 }
 
+/// The claims of an ID token (OIDC Core 1.0, section 2).
+#[derive(Serialize)]
+pub(super) struct IdClaims<'a> {
+    pub(super) sub: String,
+    pub(super) aud: &'a str,
+    pub(super) iat: i64,
+    pub(super) exp: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) nonce: Option<&'a str>,
+}
+
 /// The claims of a refresh token. It has neither scopes nor a grant type, so no server accepts it as an access token.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RefreshClaims {

@@ -142,6 +142,10 @@ impl ApiError {
         error
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Logs a failure that is part of a successful response, and returns its message.
     pub(crate) fn into_message(self) -> String {
         self.log();

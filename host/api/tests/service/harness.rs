@@ -221,13 +221,13 @@ impl Service {
                 repository: Arc::clone(&memory) as _,
                 sealer: Arc::new(OpenSealer),
             },
-            credentials,
+            credentials: Arc::new(credentials),
             permissions: Permissions {
                 repository: Arc::clone(&permissions) as _,
                 credentials: Arc::clone(&memory) as _,
                 authorization,
             },
-            token_verifier: Some(token_verifier),
+            token_verifier: Some(Arc::new(token_verifier)),
             information: Information {
                 identity_provider_url: ISSUER.to_owned(),
                 application_name: "Keywright".to_owned(),
@@ -240,6 +240,7 @@ impl Service {
             request_limits: request_limits.unwrap_or(REQUEST_LIMITS),
             response_memory: Arc::new(ResponseMemory::new(RESPONSE_LIMITS)),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
+            interface: None,
         };
         Self {
             pipeline: Arc::new(Pipeline::new(api)),
@@ -328,6 +329,7 @@ fn development_identity(clock: Arc<dyn Clock>) -> DevelopmentIdentity {
         id: id.to_owned(),
         secret: Secret::new(secret.to_owned()),
         grants: grants.to_vec(),
+        redirect_uris: Vec::new(),
         scopes: scopes.clone(),
         access_token_lifetime: Duration::from_mins(10),
         refresh_token_lifetime: Duration::from_hours(24),

@@ -15,8 +15,8 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         ChainLink, CredentialName, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
-        StoredVersion,
+        GeneratedCredential, IssuedCredential, ListedCertificate, ListedCredential, LookupName,
+        PluginDigest, StoredVersion,
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
@@ -165,6 +165,15 @@ impl CredentialRepository for Memory {
     ) -> Result<(), RepositoryError> {
         let _ = self.found(find)?.into_iter().try_for_each(receive);
         Ok(())
+    }
+
+    async fn list(
+        &self,
+        from: &str,
+        before: &str,
+        count_max: u32,
+    ) -> Result<Vec<ListedCredential>, RepositoryError> {
+        self.listed_between(from, before, count_max)
     }
 
     async fn credentials_by_expiry(

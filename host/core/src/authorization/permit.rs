@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::caller::{AccessedResource, Caller, Position, Trail};
 use crate::{
     Failure,
-    credential::{CredentialName, LookupName},
+    credential::{AFTER_SLASH, CredentialName, LookupName, after_name},
     permission::{Grant, Operation, Permission, PermissionPath},
 };
 
@@ -247,6 +247,39 @@ impl EffectivePermissions {
             .find(|permission| permission.operations.contain(operation))
     }
 
+    /// Returns the ranges of names in lower case on which an operation may be allowed and that begin with a prefix, which ends
+    /// with a slash. Each range excludes its second bound. The ranges are in order and don't overlap. Permissions distinguish
+    /// case, so each name of a range must still be checked.
+    pub(crate) fn ranges(&self, operation: Operation, prefix: &str) -> Vec<(String, String)> {
+        let whole = range_below(prefix.trim_end_matches('/'));
+        let Some(granted) = &self.granted else {
+            return vec![whole];
+        };
+        let mut ranges: Vec<(String, String)> = Vec::new();
+        for permission in granted.all() {
+            if !permission.operations.contain(operation) {
+                continue;
+            }
+            let (from, before) = permission.path.enclosing().map_or_else(
+                || range_of(permission.path.as_str().to_ascii_lowercase()),
+                |path| range_below(&path.to_ascii_lowercase()),
+            );
+            let range = (from.max(whole.0.clone()), before.min(whole.1.clone()));
+            if range.0 < range.1 {
+                ranges.push(range);
+            }
+        }
+        ranges.sort();
+        let mut merged: Vec<(String, String)> = Vec::new();
+        for (from, before) in ranges {
+            match merged.last_mut() {
+                Some(last) if from <= last.1 => last.1 = before.max(last.1.clone()),
+                _ => merged.push((from, before)),
+            }
+        }
+        merged
+    }
+
     /// Returns each path that covers a name, the most specific first, with its permission, if any.
     pub(crate) fn considered(
         &self,
@@ -283,6 +316,17 @@ impl Granted {
             None => self.on_name.get(path.as_str()),
         }
     }
+}
+
+/// Returns the range that only contains this name in lower case.
+fn range_of(folded: String) -> (String, String) {
+    let before = after_name(&folded);
+    (folded, before)
+}
+
+/// Returns the range of the names below a path without its last slash.
+fn range_below(path: &str) -> (String, String) {
+    (format!("{path}/"), format!("{path}{AFTER_SLASH}"))
 }
 
 #[cfg(test)]

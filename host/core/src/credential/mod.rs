@@ -3,6 +3,7 @@
 //! Follow a request to generate a credential through one file per step: `generate` (permit, decide), `guest_constraints`
 //! (normalize), `draft` (generate the value), `version_store` (encrypt, add).
 
+mod browse;
 mod bulk_regenerate;
 mod ca_rotation;
 mod certificates;
@@ -24,6 +25,11 @@ mod use_cases;
 mod version;
 mod version_store;
 
+pub(crate) use browse::{AFTER_SLASH, after_name};
+pub use browse::{
+    BROWSED_ENTRIES_MAX, BrowsedEntry, BrowsedPage, FirstFound, HISTORY_VERSIONS_MAX, History,
+    ListedCredential,
+};
 pub use bulk_regenerate::{
     BULK_REGENERATIONS_MAX, BulkOptions, BulkRegenerate, BulkRegenerateCredentials,
     BulkRegenerated, NotRegenerated,

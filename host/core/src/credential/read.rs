@@ -68,7 +68,7 @@ impl ReadCredentials {
         self.store.render_all(&permit, stored).await
     }
 
-    fn sources(&self) -> ReadSources<'_> {
+    pub(super) fn sources(&self) -> ReadSources<'_> {
         ReadSources {
             reads: self.reads.as_ref(),
             repository: self.store.repository.as_ref(),

@@ -166,6 +166,16 @@ impl AuthenticationConfig {
         .map_err(|cause| StartupError::while_doing("reading the rules for access tokens", cause))
     }
 
+    /// Creates a client of the identity provider for the login of users, without sending a request.
+    pub(crate) fn login_provider(&self) -> Result<HttpsIdentityProvider, StartupError> {
+        let (_, url) = self.provider_address().ok_or_else(|| {
+            StartupError::new(
+                "the console requires the identity provider's address: set authentication.url",
+            )
+        })?;
+        self.identity_provider(url)
+    }
+
     /// Creates a client of the identity provider, without sending a request.
     fn identity_provider(&self, url: &str) -> Result<HttpsIdentityProvider, StartupError> {
         let authorities = self.trusted_authorities.as_deref();

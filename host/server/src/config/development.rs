@@ -40,6 +40,10 @@ pub(crate) struct DevelopmentClient {
     pub(crate) id: String,
     /// The client's secret; empty for a program on users' own machines. It protects only a development server.
     pub(crate) secret: String,
+    /// The addresses to which the browser may be redirected after a login, such as the console's. Without them, users can't
+    /// log in to this client in the browser.
+    #[serde(default)]
+    pub(crate) redirect_uris: Vec<String>,
 }
 
 /// A user of the development identity provider.
@@ -52,6 +56,19 @@ pub(crate) struct DevelopmentUser {
     pub(crate) name: String,
     /// The password to log in with. It protects only a development server.
     pub(crate) password: String,
+}
+
+impl DevelopmentClient {
+    fn grants(&self) -> Vec<Grant> {
+        let mut grants = vec![Grant::Password, Grant::RefreshToken];
+        if !self.secret.is_empty() {
+            grants.push(Grant::ClientCredentials);
+        }
+        if !self.redirect_uris.is_empty() {
+            grants.push(Grant::AuthorizationCode);
+        }
+        grants
+    }
 }
 
 impl Section for DevelopmentConfig {
@@ -136,15 +153,8 @@ impl DevelopmentConfig {
             .map(|client| identity::DevelopmentClient {
                 id: client.id.clone(),
                 secret: Secret::new(client.secret.clone()),
-                grants: if client.secret.is_empty() {
-                    vec![Grant::Password, Grant::RefreshToken]
-                } else {
-                    vec![
-                        Grant::ClientCredentials,
-                        Grant::Password,
-                        Grant::RefreshToken,
-                    ]
-                },
+                grants: client.grants(),
+                redirect_uris: client.redirect_uris.clone(),
                 scopes: scopes.to_vec(),
                 access_token_lifetime: seconds(self.access_token_seconds),
                 refresh_token_lifetime: seconds(self.refresh_token_seconds),

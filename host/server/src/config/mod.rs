@@ -7,6 +7,7 @@
 mod audit;
 mod authentication;
 mod authorization;
+mod console;
 mod development;
 mod encryption;
 mod findings;
@@ -35,6 +36,7 @@ pub(crate) use self::{
     audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind},
     authentication::AuthenticationConfig,
     authorization::AuthorizationConfig,
+    console::ConsoleConfig,
     development::{DevelopmentConfig, IDENTITY_PATH},
     encryption::{EncryptionConfig, RotationConfig},
     findings::Findings,
@@ -98,6 +100,8 @@ pub(crate) struct Config {
     /// Logs, which go to standard error.
     #[serde(default)]
     pub(crate) log: LogConfig,
+    /// The console, a user interface for browsers. Without it, `/console` is not served.
+    pub(crate) console: Option<ConsoleConfig>,
     /// The development identity provider. Its secrets are public, so never use it in production. With it, the server only starts
     /// on loopback addresses.
     pub(crate) development_identity_provider: Option<DevelopmentConfig>,
@@ -258,6 +262,9 @@ impl Config {
         self.encryption.resolve_paths(folder);
         self.authentication.resolve_paths(folder);
         self.audit.resolve_paths(folder);
+        if let Some(console) = &mut self.console {
+            console.resolve_paths(folder);
+        }
         if let Some(development) = &mut self.development_identity_provider {
             development.resolve_paths(folder);
         }

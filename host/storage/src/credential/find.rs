@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         CHAIN_DEPTH_MAX, ChainLink, CredentialName, EffectiveExpiry, Find, FindNames,
-        FoundCredential, GeneratedCredential, LookupName, NAME_CHARACTERS_MAX, PathPrefix,
-        PluginDigest,
+        FoundCredential, GeneratedCredential, ListedCredential, LookupName, NAME_CHARACTERS_MAX,
+        PathPrefix, PluginDigest,
     },
     ports::{Receive, RepositoryError},
 };
@@ -57,6 +57,25 @@ pub(super) async fn find(
     };
     let decode = |row: &Row| row::found_credential(row).map(Some);
     reader.decode_each(query, decode, receive).await
+}
+
+pub(super) async fn list(
+    reader: &Connections,
+    from: &str,
+    before: &str,
+    count_max: u32,
+) -> Result<Vec<ListedCredential>, RepositoryError> {
+    let query = statement(statements::LIST)
+        .bind(from)
+        .bind(before)
+        .bind(i64::from(count_max));
+    let query = if count_max <= LISTED_IN_PLACE_MAX {
+        query.short()
+    } else {
+        query
+    };
+    let rows = reader.fetch_all(query).await?;
+    rows.iter().map(row::listed_credential).collect()
 }
 
 pub(super) async fn generated_by(
@@ -249,6 +268,9 @@ const AFTER_ROOT: &str = "0";
 
 const TRIGRAM_CHARACTERS: usize = 3;
 
+/// The maximum number of listed credentials that SQLite reads on the calling thread.
+const LISTED_IN_PLACE_MAX: u32 = 32;
+
 pub(crate) mod statements {
     //! The SQL of searches by path, by a part of the name, by expiry, by the plugin that generated a version, and by the
     //! inputs of a version.
@@ -291,6 +313,12 @@ pub(crate) mod statements {
 
     pub(crate) const FIND_EXPIRING_BELOW: &str =
         select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3");
+
+    /// The credentials of a range of names, in the order of the names, at most `$3`.
+    pub(crate) const LIST: &str = "select c.name, c.credential_type, c.current_created_at as version_created_at,
+            c.newest_expires_at as due_at
+         from credential c where c.name_folded >= $1 and c.name_folded < $2 and c.current_sequence is not null
+         order by c.name_folded limit $3";
 
     /// Up to eight trigrams of a parameter's text that few names contain, as `rare_part`: trigrams that are missing from a sample of
     /// names, which is chosen by random ids. An index lookup takes time for every trigram of the text. For a common trigram, as at

@@ -16,8 +16,8 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
-        StoredVersion,
+        GeneratedCredential, IssuedCredential, ListedCertificate, ListedCredential, LookupName,
+        PluginDigest, StoredVersion,
     },
     permission::Permission,
     ports::{
@@ -261,6 +261,15 @@ impl CredentialRepository for SqlCredentialRepository {
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError> {
         find::find(&self.pools.reader, find, receive).await
+    }
+
+    async fn list(
+        &self,
+        from: &str,
+        before: &str,
+        count_max: u32,
+    ) -> Result<Vec<ListedCredential>, RepositoryError> {
+        find::list(&self.pools.reader, from, before, count_max).await
     }
 
     async fn generated_by(

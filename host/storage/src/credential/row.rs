@@ -5,8 +5,8 @@ use keywright_core::{
     certificate::{CertificateFacts, SerialNumber},
     credential::{
         CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuedCredential,
-        IssuedRecord, IssuerVersion, Lifetime, ListedVersion, PluginIdentity, StoredVersion,
-        VersionAttributes,
+        IssuedRecord, IssuerVersion, Lifetime, ListedCredential, ListedVersion, PluginIdentity,
+        StoredVersion, VersionAttributes,
     },
     ports::{Envelope, NewVersion, NewestSize, RepositoryError, SignedName, VersionsSize},
 };
@@ -247,6 +247,22 @@ pub(super) fn derived_credential(row: &Row) -> Result<FoundCredential, Repositor
     Ok(FoundCredential {
         is_stale: Some(!is_derived_from_active),
         ..found_credential(row)?
+    })
+}
+
+/// Decodes the columns of `LIST`.
+pub(super) fn listed_credential(row: &Row) -> Result<ListedCredential, RepositoryError> {
+    Ok(ListedCredential {
+        name: name(row)?,
+        credential_type: credential_type(row)?,
+        version_created_at: time(
+            column!(row, "credential", "version_created_at")?,
+            "credential.current_created_at",
+        )?,
+        due_at: optional_time(
+            column!(row, "credential", "due_at")?,
+            "credential.newest_expires_at",
+        )?,
     })
 }
 

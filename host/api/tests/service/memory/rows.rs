@@ -1,12 +1,16 @@
 //! The rows of the repository in memory, their views, and direct access of tests to them.
 
-use std::{collections::HashSet, sync::atomic::Ordering};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::atomic::Ordering,
+};
 
 use chrono::DateTime;
 use keywright_core::{
     credential::{
         CredentialName, CredentialType, Find, FindNames, FoundCredential, ListedCertificate,
-        ListedVersion, LookupName, PluginIdentity, StoredVersion, VersionAttributes,
+        ListedCredential, ListedVersion, LookupName, PluginIdentity, StoredVersion,
+        VersionAttributes,
     },
     ports::{Envelope, NewVersion, RepositoryError, SignedName, SignedTypes, VersionSelection},
 };
@@ -57,6 +61,27 @@ impl Memory {
                 is_stale: None,
             })
             .collect())
+    }
+
+    pub(super) fn listed_between(
+        &self,
+        from: &str,
+        before: &str,
+        count_max: u32,
+    ) -> Result<Vec<ListedCredential>, RepositoryError> {
+        let mut listed = BTreeMap::new();
+        for stored in self.newest_first()? {
+            let folded = stored.name.folded();
+            if folded.as_str() >= from && folded.as_str() < before {
+                listed.entry(folded).or_insert(ListedCredential {
+                    due_at: stored.attributes.due_at(),
+                    name: stored.name,
+                    credential_type: stored.credential_type,
+                    version_created_at: stored.created_at,
+                });
+            }
+        }
+        Ok(listed.into_values().take(count_max as usize).collect())
     }
 
     pub(super) fn listed(

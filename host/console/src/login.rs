@@ -1,0 +1,630 @@
+//! Login by OIDC: the authorization code flow with PKCE (OIDC Core 1.0, section 3.1; RFC 7636), logout, and the
+//! refresh of tokens.
+//!
+//! The state, the nonce and the PKCE verifier of a login are in a cookie of its own, so that a login uses no memory of the
+//! server before it succeeds. The session's cookie is `SameSite=Strict`, so browsers don't send it with a request to which the
+//! identity provider redirected. Therefore the login ends with a page of the console, which leads to the requested page.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use axum::{
+    extract::Request,
+    http::{self, HeaderMap, HeaderValue, Method, StatusCode, header::SET_COOKIE, request::Parts},
+    response::Response,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use chrono::{DateTime, TimeDelta, Utc};
+use keywright_core::Secret;
+use maud::html;
+use oauth2::{
+    AccessToken, AuthUrl, AuthorizationCode, Client, ClientId, ClientSecret, CsrfToken,
+    EndpointNotSet, EndpointSet, ExtraTokenFields, PkceCodeChallenge, PkceCodeVerifier,
+    RedirectUrl, RefreshToken, RequestTokenError, Scope, StandardRevocableToken,
+    StandardTokenResponse, TokenResponse, TokenUrl,
+    basic::{
+        BasicErrorResponse, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse,
+        BasicTokenType,
+    },
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+
+use crate::{
+    ConsoleSettings, Endpoints, IdentityProvider, ProviderError, State, Visit,
+    page::{Page, Refusal, see_other},
+    request::{Fields, cookie, is_cross_site_navigation, link},
+    session::{self, Session, SessionTokens, random_text},
+};
+
+/// The console's client of the identity provider.
+pub(crate) struct Login {
+    provider: Arc<dyn IdentityProvider>,
+    settings: ConsoleSettings,
+    /// The last result of looking up the provider's endpoints, with its time.
+    endpoints: Mutex<Option<(Instant, Result<Endpoints, ProviderError>)>>,
+    /// Permits for logins that wait for the provider.
+    in_progress: Semaphore,
+}
+
+/// A client of the `oauth2` crate with the two endpoints of the code flow.
+type CodeClient = Client<
+    BasicErrorResponse,
+    Tokens,
+    BasicTokenIntrospectionResponse,
+    StandardRevocableToken,
+    BasicRevocationErrorResponse,
+    EndpointSet,
+    EndpointNotSet,
+    EndpointNotSet,
+    EndpointNotSet,
+    EndpointSet,
+>;
+
+/// A request in progress.
+type Sending = Pin<Box<dyn Future<Output = Result<http::Response<Vec<u8>>, ProviderError>> + Send>>;
+
+/// A response of the token endpoint.
+type Tokens = StandardTokenResponse<IdFields, BasicTokenType>;
+
+/// The field of a token response that OIDC adds.
+#[derive(Debug, Deserialize, Serialize)]
+struct IdFields {
+    id_token: Option<AccessToken>,
+}
+
+impl ExtraTokenFields for IdFields {}
+
+/// A login in progress, as stored in its cookie.
+struct StartedLogin {
+    state: String,
+    nonce: String,
+    verifier: String,
+    /// The page to show after the login.
+    then: String,
+}
+
+impl StartedLogin {
+    fn new(then: &str) -> Self {
+        Self {
+            state: random_text(),
+            nonce: random_text(),
+            verifier: random_text(),
+            then: local_path(then).to_owned(),
+        }
+    }
+
+    fn to_cookie(&self) -> String {
+        let then = URL_SAFE_NO_PAD.encode(&self.then);
+        [&self.state, &self.nonce, &self.verifier, &then]
+            .map(String::as_str)
+            .join(".")
+    }
+
+    fn of_cookie(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('.').collect();
+        let [state, nonce, verifier, then] = parts.try_into().ok()?;
+        let then = String::from_utf8(URL_SAFE_NO_PAD.decode(then).ok()?).ok()?;
+        Some(Self {
+            state: state.to_owned(),
+            nonce: nonce.to_owned(),
+            verifier: verifier.to_owned(),
+            then,
+        })
+    }
+}
+
+impl Login {
+    pub(crate) fn new(settings: ConsoleSettings, provider: Arc<dyn IdentityProvider>) -> Self {
+        Self {
+            provider,
+            settings,
+            endpoints: Mutex::default(),
+            in_progress: Semaphore::new(LOGINS_IN_PROGRESS_MAX),
+        }
+    }
+
+    /// Returns the access token of a session, after refreshing it if it is about to expire.
+    ///
+    /// # Errors
+    /// If the token has expired and can't be refreshed.
+    pub(crate) async fn access_token(
+        &self,
+        session: &Session,
+        now: DateTime<Utc>,
+    ) -> Result<Secret, ProviderError> {
+        let mut tokens = session.tokens.lock().await;
+        let is_expired_at = |time| tokens.expires_at.is_some_and(|expiry| expiry <= time);
+        let Some(refresh_token) = &tokens.refresh_token else {
+            return if is_expired_at(now) {
+                Err(ProviderError("the access token has expired".to_owned()))
+            } else {
+                Ok(tokens.access_token.clone())
+            };
+        };
+        if !is_expired_at(now + REFRESHED_BEFORE_EXPIRY) {
+            return Ok(tokens.access_token.clone());
+        }
+        match self.refresh(session, refresh_token, now).await {
+            Ok(refreshed) => *tokens = refreshed,
+            Err(error) if is_expired_at(now) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "could not refresh the token of a console session");
+            }
+        }
+        Ok(tokens.access_token.clone())
+    }
+
+    async fn refresh(
+        &self,
+        session: &Session,
+        refresh_token: &Secret,
+        now: DateTime<Utc>,
+    ) -> Result<SessionTokens, ProviderError> {
+        let client = self.client().await?;
+        let token = RefreshToken::new(refresh_token.expose().to_owned());
+        let send = self.sender();
+        let refreshed = client
+            .exchange_refresh_token(&token)
+            .request_async(&send)
+            .await;
+        let refreshed = refreshed.map_err(|error| request_failed(&error))?;
+        let mut tokens = session_tokens(&refreshed, now);
+        tokens
+            .refresh_token
+            .get_or_insert_with(|| refresh_token.clone());
+        if self.provider.actor(&tokens.access_token).await? != session.actor {
+            return Err(ProviderError(
+                "the refreshed token is another user's".to_owned(),
+            ));
+        }
+        Ok(tokens)
+    }
+
+    /// Returns a function that sends a request of the `oauth2` crate.
+    fn sender(&self) -> impl Fn(http::Request<Vec<u8>>) -> Sending + use<> {
+        let provider = Arc::clone(&self.provider);
+        move |request| {
+            let provider = Arc::clone(&provider);
+            Box::pin(async move { provider.send(request).await })
+        }
+    }
+
+    /// Returns the provider's endpoints, which are looked up again after [`ENDPOINTS_AGE_MAX`]. A failure is returned to all
+    /// callers for [`FAILURE_AGE_MAX`], so that they don't wait for the provider one after the other.
+    async fn endpoints(&self) -> Result<Endpoints, ProviderError> {
+        let mut last = self.endpoints.lock().await;
+        if let Some((since, result)) = last.as_ref() {
+            let age_max = if result.is_ok() {
+                ENDPOINTS_AGE_MAX
+            } else {
+                FAILURE_AGE_MAX
+            };
+            if since.elapsed() < age_max {
+                return result.clone();
+            }
+        }
+        let result = self.provider.endpoints().await;
+        *last = Some((Instant::now(), result.clone()));
+        result
+    }
+
+    /// Returns a permit for a login that waits for the provider.
+    fn permit(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        self.in_progress.try_acquire().map_err(|_| {
+            let message = "too many logins are in progress; try again later";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        })
+    }
+
+    /// Returns a client with the provider's endpoints.
+    async fn client(&self) -> Result<CodeClient, ProviderError> {
+        let endpoints = self.endpoints().await?;
+        let malformed = |_| ProviderError("an endpoint of the provider is not a URL".to_owned());
+        let settings = &self.settings;
+        let redirect = format!("{}{CALLBACK}", settings.origin);
+        let mut client = Client::new(ClientId::new(settings.client_id.clone()))
+            .set_auth_uri(AuthUrl::new(endpoints.authorization).map_err(malformed)?)
+            .set_token_uri(TokenUrl::new(endpoints.token).map_err(malformed)?)
+            .set_redirect_uri(RedirectUrl::new(redirect).map_err(malformed)?);
+        if let Some(secret) = &settings.client_secret {
+            client = client.set_client_secret(ClientSecret::new(secret.expose().to_owned()));
+        }
+        Ok(client)
+    }
+
+    /// Returns the address of the provider's login page.
+    async fn page(&self, started: &StartedLogin) -> Result<String, ProviderError> {
+        let verifier = PkceCodeVerifier::new(started.verifier.clone());
+        let state = started.state.clone();
+        let client = self.client().await?;
+        let scopes = self.settings.scopes.iter().cloned();
+        let (url, _) = client
+            .authorize_url(|| CsrfToken::new(state))
+            .add_scopes(scopes.map(Scope::new))
+            .add_extra_param("nonce", started.nonce.clone())
+            .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier))
+            .url();
+        Ok(url.to_string())
+    }
+
+    /// Exchanges the code of a login for tokens, and checks the ID token.
+    async fn exchange(
+        &self,
+        started: &StartedLogin,
+        code: &str,
+        now: DateTime<Utc>,
+    ) -> Result<SessionTokens, ProviderError> {
+        let client = self.client().await?;
+        let send = self.sender();
+        let tokens = client
+            .exchange_code(AuthorizationCode::new(code.to_owned()))
+            .set_pkce_verifier(PkceCodeVerifier::new(started.verifier.clone()))
+            .request_async(&send)
+            .await
+            .map_err(|error| request_failed(&error))?;
+        let id_token = tokens.extra_fields().id_token.as_ref();
+        let id_token = id_token.ok_or_else(|| {
+            let message = "the provider returned no ID token; console.scopes must include openid";
+            ProviderError(message.to_owned())
+        })?;
+        let id_token = Secret::new(id_token.secret().clone());
+        let client_id = &self.settings.client_id;
+        let checking = self
+            .provider
+            .check_id_token(&id_token, client_id, &started.nonce);
+        checking.await?;
+        Ok(session_tokens(&tokens, now))
+    }
+}
+
+fn session_tokens(tokens: &Tokens, now: DateTime<Utc>) -> SessionTokens {
+    let lifetime = tokens
+        .expires_in()
+        .and_then(|lifetime| TimeDelta::from_std(lifetime).ok());
+    let refresh_token = tokens.refresh_token();
+    SessionTokens {
+        access_token: Secret::new(tokens.access_token().secret().clone()),
+        refresh_token: refresh_token.map(|token| Secret::new(token.secret().clone())),
+        expires_at: lifetime.and_then(|lifetime| now.checked_add_signed(lifetime)),
+    }
+}
+
+/// Returns the message of a failed token request. A malformed response is omitted: it can contain a token.
+fn request_failed(error: &RequestTokenError<ProviderError, BasicErrorResponse>) -> ProviderError {
+    ProviderError(match error {
+        RequestTokenError::ServerResponse(response) => {
+            format!(
+                "the provider refused the request for a token: {}",
+                response.error().as_ref()
+            )
+        }
+        RequestTokenError::Request(error) => error.0.clone(),
+        RequestTokenError::Parse(..) => "the provider's response is malformed".to_owned(),
+        RequestTokenError::Other(message) => message.clone(),
+    })
+}
+
+/// Starts a login: redirects the browser to the provider's login page.
+pub(crate) async fn start(state: Arc<State>, request: Request) -> Result<Response, Refusal> {
+    let query = Fields::of_query(request.uri());
+    let started = StartedLogin::new(query.text(THEN));
+    let _permit = state.login.permit()?;
+    let page = state
+        .login
+        .page(&started)
+        .await
+        .map_err(|error| unavailable(&error))?;
+    let mut response = see_other(&page);
+    let cookie = format!(
+        "{LOGIN_COOKIE}={}; {LOGIN_COOKIE_ATTRIBUTES}",
+        started.to_cookie()
+    );
+    set_cookie(response.headers_mut(), &cookie);
+    Ok(response)
+}
+
+/// Finishes a login: the provider redirected the browser here with a code.
+pub(crate) async fn finish(state: Arc<State>, request: Request) -> Result<Response, Refusal> {
+    let (request, _) = request.into_parts();
+    let finished = begin_session(&state, &request).await;
+    let mut response = match finished {
+        Ok((id, then)) => {
+            let mut response = continue_page(&then);
+            let cookie = format!("{}={id}; {SESSION_COOKIE_ATTRIBUTES}", session::COOKIE);
+            set_cookie(response.headers_mut(), &cookie);
+            response
+        }
+        Err(refusal) => refusal.with_link(LOGIN, "Log in again").into_response(),
+    };
+    let removed = format!("{LOGIN_COOKIE}=; {REMOVED_COOKIE_ATTRIBUTES}");
+    set_cookie(response.headers_mut(), &removed);
+    Ok(response)
+}
+
+/// Checks the provider's redirection, and starts a session. Returns its id, and the page to show.
+async fn begin_session(state: &State, request: &Parts) -> Result<(String, String), Refusal> {
+    let query = Fields::of_query(&request.uri);
+    let started = cookie(&request.headers, LOGIN_COOKIE).and_then(StartedLogin::of_cookie);
+    let started = started.filter(|started| {
+        let (expected, returned) = (started.state.as_bytes(), query.text("state").as_bytes());
+        !expected.is_empty() && verify_slices_are_equal(expected, returned).is_ok()
+    });
+    let started = started.ok_or_else(|| {
+        let message = "the login was not started in this browser, or it took too long";
+        Refusal::new(StatusCode::BAD_REQUEST, message)
+    })?;
+    if query.all("error").next().is_some() {
+        let message = format!(
+            "the identity provider refused the login: {}",
+            query.text("error")
+        );
+        return Err(Refusal::new(StatusCode::FORBIDDEN, &message));
+    }
+    let _permit = state.login.permit()?;
+    let now = state.ports.clock.now();
+    let refused = |error: ProviderError| {
+        tracing::info!(%error, "refused a login to the console");
+        Refusal::new(StatusCode::FORBIDDEN, &error.0)
+    };
+    let tokens = state
+        .login
+        .exchange(&started, query.text("code"), now)
+        .await;
+    let tokens = tokens.map_err(refused)?;
+    let actor = state
+        .ports
+        .provider
+        .actor(&tokens.access_token)
+        .await
+        .map_err(refused)?;
+    if let Some(earlier) = cookie(&request.headers, session::COOKIE) {
+        state.sessions.end(earlier);
+    }
+    let id = state.sessions.start(actor, tokens, now);
+    let id = id.map_err(|full| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, &full.to_string()))?;
+    Ok((id, local_path(&started.then).to_owned()))
+}
+
+/// Ends the session.
+pub(crate) async fn log_out(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let id = cookie(request.headers(), session::COOKIE).map(str::to_owned);
+    Fields::of_form(request, &visit).await?;
+    if let Some(id) = id {
+        state.sessions.end(&id);
+    }
+    let mut response = see_other(LOGGED_OUT);
+    let removed = format!("{}=; {REMOVED_COOKIE_ATTRIBUTES}", session::COOKIE);
+    set_cookie(response.headers_mut(), &removed);
+    Ok(response)
+}
+
+/// Shows that the session has ended.
+pub(crate) async fn logged_out(_: Arc<State>, _: Request) -> Result<Response, Refusal> {
+    Ok(Page::new("Logged out").render(&html! {
+        p { "You are logged out of the console. You may still be logged in at the identity provider." }
+        p { a.button href=(LOGIN) { "Log in" } }
+    }))
+}
+
+/// Returns the response to a request without a valid session.
+pub(crate) fn without_session(request: &Parts) -> Response {
+    let target = request.uri.path_and_query().map(ToString::to_string);
+    let target = target.unwrap_or_default();
+    if is_cross_site_navigation(request) {
+        // The browser withheld the cookie, because a link on another site leads here. It sends the cookie to the next page.
+        return continue_page(local_path(&target));
+    }
+    session_over(&request.method, &target)
+}
+
+/// Returns the response to a request whose session has ended: the login, and then the same page again.
+pub(crate) fn session_over(method: &Method, target: &str) -> Response {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return see_other(&link(LOGIN, [(THEN, local_path(target))]));
+    }
+    let message = "your session has ended; nothing was changed";
+    Refusal::new(StatusCode::UNAUTHORIZED, message)
+        .with_link(LOGIN, "Log in again")
+        .into_response()
+}
+
+/// Returns a page that leads to another page of the console. The browser sends the session's cookie with the next request,
+/// because a page of the same site caused it.
+fn continue_page(then: &str) -> Response {
+    let page = Page::new("Continue").leading_to(then);
+    page.render(&html! {
+        p { a.button href=(then) { "Continue to the console" } }
+    })
+}
+
+/// Returns the path if it is a page of the console, or else the first page. Never another site.
+fn local_path(path: &str) -> &str {
+    let (page, query) = path.split_once('?').unwrap_or((path, ""));
+    let is_local = page == ROOT || page.starts_with("/console/");
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-' || byte == b'/';
+    let is_text = page.bytes().all(is_plain) && query.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_local && is_text && path.len() <= PATH_BYTES_MAX {
+        path
+    } else {
+        ROOT
+    }
+}
+
+fn unavailable(error: &ProviderError) -> Refusal {
+    tracing::warn!(%error, "the identity provider can't be used for a login to the console");
+    let message = "the identity provider does not respond; try again later";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+}
+
+fn set_cookie(headers: &mut HeaderMap, cookie: &str) {
+    if let Ok(mut cookie) = HeaderValue::try_from(cookie) {
+        cookie.set_sensitive(true);
+        headers.append(SET_COOKIE, cookie);
+    }
+}
+
+/// The first page of the console.
+const ROOT: &str = "/console";
+/// The start of a login.
+pub(crate) const LOGIN: &str = "/console/login";
+/// The address to which the identity provider redirects.
+pub(crate) const CALLBACK: &str = "/console/callback";
+/// The end of a session.
+pub(crate) const LOGOUT: &str = "/console/logout";
+/// The page after the end of a session.
+pub(crate) const LOGGED_OUT: &str = "/console/logged-out";
+
+/// The query parameter with the page to show after a login.
+const THEN: &str = "then";
+
+/// Maximum length of the path and query of the page to show after a login. A longer one leads to the first page: browsers limit
+/// the size of cookies.
+const PATH_BYTES_MAX: usize = 2_048;
+
+const LOGIN_COOKIE: &str = "__Host-keywright-login";
+
+/// Lax, because the provider's redirection comes from another site.
+const LOGIN_COOKIE_ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600";
+const SESSION_COOKIE_ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Strict";
+const REMOVED_COOKIE_ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0";
+
+/// Maximum number of logins that wait for the identity provider. The users are not authenticated yet.
+const LOGINS_IN_PROGRESS_MAX: usize = 16;
+
+/// The age at which the provider's endpoints are looked up again.
+const ENDPOINTS_AGE_MAX: Duration = Duration::from_mins(5);
+
+/// The time for which a failed look-up of the endpoints is not repeated.
+const FAILURE_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// The remaining lifetime of an access token at which it is refreshed.
+const REFRESHED_BEFORE_EXPIRY: TimeDelta = TimeDelta::seconds(30);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use keywright_core::permission::Actor;
+
+    use super::*;
+    use crate::SessionLimits;
+
+    #[test]
+    fn only_pages_of_the_console_follow_a_login() {
+        for path in [
+            "/console",
+            "/console?path=/a",
+            "/console/credential?name=%2Fa",
+        ] {
+            assert_eq!(local_path(path), path);
+        }
+        let too_long = format!("/console?{}", "a".repeat(PATH_BYTES_MAX));
+        for path in [
+            "",
+            "/",
+            "/api/v1/data",
+            "/consoles",
+            "//other.example/console/",
+            "https://other.example/console/",
+            "/\\other.example/console/",
+            "/console/\\..",
+            "/console/../identity",
+            "/console/%2e%2e/identity",
+            "/console/a\r\nSet-Cookie: b",
+            "/console/ä",
+            &too_long,
+        ] {
+            assert_eq!(local_path(path), ROOT, "{path}");
+        }
+    }
+
+    /// A provider that never responds, and counts the requests.
+    #[derive(Default)]
+    struct NoProvider(AtomicUsize);
+
+    #[async_trait]
+    impl IdentityProvider for NoProvider {
+        async fn endpoints(&self) -> Result<Endpoints, ProviderError> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Err(ProviderError("no response".to_owned()))
+        }
+
+        async fn send(
+            &self,
+            _: http::Request<Vec<u8>>,
+        ) -> Result<http::Response<Vec<u8>>, ProviderError> {
+            Err(ProviderError("no response".to_owned()))
+        }
+
+        async fn actor(&self, _: &Secret) -> Result<Actor, ProviderError> {
+            Err(ProviderError("no actor".to_owned()))
+        }
+
+        async fn check_id_token(&self, _: &Secret, _: &str, _: &str) -> Result<(), ProviderError> {
+            Err(ProviderError("no nonce".to_owned()))
+        }
+    }
+
+    fn login(provider: Arc<NoProvider>) -> Login {
+        let settings = ConsoleSettings {
+            origin: "https://console.example".to_owned(),
+            client_id: "console".to_owned(),
+            client_secret: None,
+            scopes: vec!["openid".to_owned()],
+            sessions: SessionLimits {
+                age_max: Duration::from_secs(1),
+                idle_max: Duration::from_secs(1),
+                sessions_max: 1,
+                sessions_per_actor_max: 1,
+            },
+        };
+        Login::new(settings, provider)
+    }
+
+    #[test]
+    fn one_login_past_the_limit_is_refused_until_another_ends() {
+        let login = login(Arc::default());
+        let mut permits: Vec<_> = (0..LOGINS_IN_PROGRESS_MAX)
+            .map(|_| login.permit().unwrap())
+            .collect();
+        assert_eq!(
+            login.permit().unwrap_err().status(),
+            StatusCode::SERVICE_UNAVAILABLE
+        );
+        permits.pop();
+        assert!(login.permit().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_failed_look_up_of_the_endpoints_is_not_repeated_at_once() {
+        let provider = Arc::new(NoProvider::default());
+        let login = login(Arc::clone(&provider));
+        for _ in 0..2 {
+            assert!(login.page(&StartedLogin::new(ROOT)).await.is_err());
+        }
+        assert_eq!(provider.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_started_login_survives_its_cookie() {
+        let started = StartedLogin::new("/console?path=/a.b");
+        let read = StartedLogin::of_cookie(&started.to_cookie()).unwrap();
+        assert_eq!(read.state, started.state);
+        assert_eq!(read.nonce, started.nonce);
+        assert_eq!(read.verifier, started.verifier);
+        assert_eq!(read.then, "/console?path=/a.b");
+        for malformed in ["", "a.b.c", "a.b.c.!", "a.b.c.L2E.e"] {
+            assert!(StartedLogin::of_cookie(malformed).is_none(), "{malformed}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The frame of every page, the header fields of every response, and pages of errors.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::Request,
+    http::{
+        HeaderName, HeaderValue, StatusCode,
+        header::{
+            CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY,
+            X_CONTENT_TYPE_OPTIONS,
+        },
+    },
+    response::{IntoResponse, Response},
+};
+use chrono::{DateTime, SecondsFormat, Utc};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::{
+    State, Visit,
+    login::LOGOUT,
+    pages::{browse, generate, overview, set},
+    request::CSRF_FIELD,
+};
+
+/// A page, to be rendered.
+pub(crate) struct Page<'a> {
+    title: &'a str,
+    visit: Option<&'a Visit>,
+    section: &'a str,
+    leads_to: Option<&'a str>,
+    status: StatusCode,
+}
+
+impl<'a> Page<'a> {
+    /// Creates a page without a session.
+    pub(crate) fn new(title: &'a str) -> Self {
+        Self {
+            title,
+            visit: None,
+            section: "",
+            leads_to: None,
+            status: StatusCode::OK,
+        }
+    }
+
+    /// Creates a page of a session, in the section of the navigation with this path.
+    pub(crate) fn of(visit: &'a Visit, section: &'a str, title: &'a str) -> Self {
+        Self {
+            visit: Some(visit),
+            section,
+            ..Self::new(title)
+        }
+    }
+
+    /// Makes the browser open another page at once.
+    pub(crate) fn leading_to(self, path: &'a str) -> Self {
+        Self {
+            leads_to: Some(path),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Renders the page with this content.
+    pub(crate) fn render(&self, content: &Markup) -> Response {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    @if let Some(path) = self.leads_to {
+                        meta http-equiv="refresh" content={ "0; url=" (path) };
+                    }
+                    title { (self.title) " · Keywright" }
+                    link rel="stylesheet" href=(STYLE_PATH);
+                    link rel="icon" type="image/svg+xml" href=(ICON_PATH);
+                }
+                body {
+                    a.skip href="#content" { "Skip to the content" }
+                    header {
+                        span.brand { "Keywright" }
+                        @if let Some(visit) = self.visit { (navigation(visit, self.section)) }
+                    }
+                    main id="content" tabindex="-1" {
+                        h1 { (self.title) }
+                        (content)
+                    }
+                }
+            }
+        };
+        let media_type = [(CONTENT_TYPE, "text/html; charset=utf-8")];
+        (self.status, media_type, page.into_string()).into_response()
+    }
+}
+
+fn navigation(visit: &Visit, section: &str) -> Markup {
+    html! {
+        nav aria-label="Console" {
+            ul {
+                @for (path, label) in SECTIONS {
+                    li { a href=(path) aria-current=[(path == section).then_some("page")] { (label) } }
+                }
+            }
+        }
+        form.session method="post" action=(LOGOUT) {
+            (csrf_field(visit))
+            span { (visit.session.actor.as_str()) }
+            button { "Log out" }
+        }
+    }
+}
+
+/// Returns the hidden field with the session's token that each form must contain.
+pub(crate) fn csrf_field(visit: &Visit) -> Markup {
+    html! { input type="hidden" name=(CSRF_FIELD) value=(visit.session.csrf_token()); }
+}
+
+/// Renders a time as its distance from now, with the exact time as a title.
+pub(crate) fn moment(time: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+    let exact = time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    html! { time datetime=(exact) title=(exact) { (distance(time, now)) } }
+}
+
+/// Returns the distance of a time from now in its largest unit.
+fn distance(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let seconds = time.signed_duration_since(now).num_seconds();
+    let (unit, unit_seconds) = UNITS
+        .into_iter()
+        .find(|(_, unit_seconds)| seconds.abs() >= *unit_seconds)
+        .unwrap_or(("moment", 1));
+    let count = seconds.abs() / unit_seconds;
+    match (unit, count, seconds >= 0) {
+        ("moment", ..) => "just now".to_owned(),
+        (unit, 1, true) => format!("in 1 {unit}"),
+        (unit, count, true) => format!("in {count} {unit}s"),
+        (unit, 1, false) => format!("1 {unit} ago"),
+        (unit, count, false) => format!("{count} {unit}s ago"),
+    }
+}
+
+/// The reason to refuse a request, shown on a page.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    message: String,
+    link: Option<(&'static str, &'static str)>,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, message: &str) -> Self {
+        Self {
+            status,
+            message: message.to_owned(),
+            link: Some((browse::PATH, "Back to the credentials")),
+        }
+    }
+
+    pub(crate) fn with_link(self, path: &'static str, label: &'static str) -> Self {
+        Self {
+            link: Some((path, label)),
+            ..self
+        }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let page = Page::new(title).with_status(self.status);
+        page.render(&html! {
+            p.failure role="alert" { (sentence(&self.message)) }
+            @if let Some((path, label)) = self.link { p { a.button href=(path) { (label) } } }
+        })
+    }
+}
+
+/// Returns a message as a sentence.
+pub(crate) fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
+}
+
+/// Returns a redirection that the browser follows with GET.
+pub(crate) fn see_other(path: &str) -> Response {
+    match HeaderValue::try_from(path) {
+        Ok(path) => (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response(),
+        Err(_) => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+/// Sets the header fields of every response.
+pub(crate) fn secured(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in EVERY_RESPONSE {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Returns the style sheet.
+pub(crate) async fn style(_: Arc<State>, _: Request) -> Result<Response, Refusal> {
+    let media_type = [(CONTENT_TYPE, "text/css; charset=utf-8")];
+    Ok((media_type, include_str!("style.css")).into_response())
+}
+
+/// Returns the icon.
+pub(crate) async fn icon(_: Arc<State>, _: Request) -> Result<Response, Refusal> {
+    let media_type = [(CONTENT_TYPE, "image/svg+xml")];
+    Ok((media_type, include_str!("icon.svg")).into_response())
+}
+
+/// The path of the style sheet.
+pub(crate) const STYLE_PATH: &str = "/console/style.css";
+/// The path of the icon.
+pub(crate) const ICON_PATH: &str = "/console/icon.svg";
+
+/// The pages of the navigation.
+const SECTIONS: [(&str, &str); 4] = [
+    (browse::PATH, "Credentials"),
+    (overview::PATH, "Overview"),
+    (generate::PATH, "Generate"),
+    (set::PATH, "Set"),
+];
+
+/// The units of distances in time, in seconds.
+const UNITS: [(&str, i64); 5] = [
+    ("year", 31_536_000),
+    ("month", 2_592_000),
+    ("day", 86_400),
+    ("hour", 3_600),
+    ("minute", 60),
+];
+
+/// Pages may only load the console's own style and icon, and only submit forms to the console. There are no scripts.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; \
+     base-uri 'none'";
+
+const EVERY_RESPONSE: [(HeaderName, &str); 6] = [
+    (CACHE_CONTROL, "no-store"),
+    (CONTENT_SECURITY_POLICY, POLICY),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (REFERRER_POLICY, "no-referrer"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+];
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    #[test]
+    fn a_distance_has_its_largest_unit() {
+        let now = DateTime::UNIX_EPOCH;
+        for (seconds, expected) in [
+            (0, "just now"),
+            (-59, "just now"),
+            (-60, "1 minute ago"),
+            (7_200, "in 2 hours"),
+            (86_400, "in 1 day"),
+            (-5_184_000, "2 months ago"),
+            (400 * 86_400, "in 1 year"),
+        ] {
+            let time = now + TimeDelta::seconds(seconds);
+            assert_eq!(distance(time, now), expected);
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! A credential: its versions, its metadata and its fields, and the actions on it.
+//!
+//! A field is shown at once only if the value schema of its plugin declares it and does not mark it as secret (`writeOnly`).
+//! Every other field is revealed by its own request, which is audited as a read of the version.
+
+use std::sync::Arc;
+
+use axum::{extract::Request, http::StatusCode, response::Response};
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    Failure,
+    credential::{CredentialVersion, History, KnownType, LookupName, Regenerate, StoredVersion},
+    ports::VersionSelection,
+};
+use maud::{Markup, html};
+use serde_json::Value;
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use super::{browse, schema::ValueSchema, set};
+use crate::{
+    State, Visit,
+    page::{Page, Refusal, csrf_field, moment, see_other},
+    request::{Fields, link},
+};
+
+/// The path of the page.
+pub(crate) const PATH: &str = "/console/credential";
+/// The address that reveals a field.
+pub(crate) const REVEAL: &str = "/console/credential/reveal";
+/// The address that regenerates a credential.
+pub(crate) const REGENERATE: &str = "/console/credential/regenerate";
+/// The address that deletes a credential.
+pub(crate) const DELETE: &str = "/console/credential/delete";
+
+/// Returns the address of a credential's page.
+pub(crate) fn link_to(name: &str) -> String {
+    link(PATH, [(NAME, name)])
+}
+
+/// Returns a redirection to a credential's page, which confirms a change.
+pub(super) fn see_changed(name: &str, change: Change) -> Response {
+    see_other(&link(PATH, [(NAME, name), (CHANGE, change.label())]))
+}
+
+/// A change that the page confirms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Generated,
+    Regenerated,
+    Set,
+}
+
+impl Change {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Generated => "generated",
+            Self::Regenerated => "regenerated",
+            Self::Set => "set",
+        }
+    }
+
+    fn confirmation(label: &str) -> Option<&'static str> {
+        [
+            (Self::Generated, "The credential was generated."),
+            (Self::Regenerated, "The credential was regenerated."),
+            (Self::Set, "The credential was set."),
+        ]
+        .into_iter()
+        .find(|(change, _)| change.label() == label)
+        .map(|(_, confirmation)| confirmation)
+    }
+}
+
+/// Shows a credential without its secret fields.
+pub(crate) async fn show(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let query = Fields::of_query(request.uri());
+    let name = LookupName::new(query.text(NAME));
+    let failed = |failure| state.failed(failure);
+    let read = &state.ports.credentials.read;
+    let history = read.history(&visit.caller, &name).await.map_err(failed)?;
+    let current = read
+        .by_name(&visit.caller, &name, VersionSelection::Current)
+        .await;
+    let current = current.map_err(failed)?;
+    let shown = Shown {
+        known: known_type(&state, history.credential_type.as_str()),
+        visit: &visit,
+        history: &history,
+        now: state.ports.clock.now(),
+    };
+    let page = Page::of(&visit, browse::PATH, history.name.as_str());
+    Ok(page.render(&html! {
+        @if let Some(confirmation) = Change::confirmation(query.text(CHANGE)) {
+            p.done role="status" { (confirmation) }
+        }
+        @for version in &current { (shown.version(version)) }
+        (shown.timeline())
+        (shown.actions())
+    }))
+}
+
+/// Shows one field of one version.
+pub(crate) async fn reveal(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let form = Fields::of_form(request, &visit).await?;
+    let failed = |failure| state.failed(failure);
+    let id: Result<Uuid, _> = form.text(VERSION).parse();
+    let id = id.map_err(|_| failed(Failure::NotFound))?;
+    let read = &state.ports.credentials.read;
+    let version = read.by_id(&visit.caller, id).await.map_err(failed)?;
+    let known = known_type(&state, version.credential_type.as_str());
+    let fields = ValueSchema::of(known.as_ref()).fields(&version.content.value);
+    let wanted = form.text(FIELD);
+    let field = fields.iter().find(|field| field.name == wanted);
+    let field = field.ok_or_else(|| failed(Failure::NotFound))?;
+    let name = version.name.as_str();
+    let page = Page::of(&visit, browse::PATH, name);
+    Ok(page.render(&html! {
+        section aria-labelledby="revealed" {
+            h2 id="revealed" { (field.name) }
+            p { "Version " code { (version.id) } ", created " (moment(version.created_at, state.ports.clock.now())) "." }
+            pre.value tabindex="0" { (field.text.as_str()) }
+            p { a.button href=(link_to(name)) { "Hide" } }
+        }
+    }))
+}
+
+/// Regenerates a credential.
+pub(crate) async fn regenerate(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let form = Fields::of_form(request, &visit).await?;
+    let regenerate = Regenerate {
+        name: LookupName::new(form.text(NAME)),
+        metadata: None,
+    };
+    let credentials = &state.ports.credentials;
+    let written = credentials
+        .regenerate
+        .credential(&visit.caller, regenerate)
+        .await;
+    let written = written.map_err(|failure| state.failed(failure))?;
+    Ok(see_changed(
+        written.version.name.as_str(),
+        Change::Regenerated,
+    ))
+}
+
+/// Deletes a credential whose name the user has typed.
+pub(crate) async fn delete(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let form = Fields::of_form(request, &visit).await?;
+    let name = form.text(NAME);
+    if form.text(TYPED_NAME) != name {
+        let message = "the typed name is not the name of the credential; nothing was deleted";
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+    }
+    let read = &state.ports.credentials.read;
+    let deleted = read.delete(&visit.caller, &LookupName::new(name)).await;
+    deleted.map_err(|failure| state.failed(failure))?;
+    let page = Page::of(&visit, browse::PATH, "Deleted");
+    Ok(page.render(&html! {
+        p.done role="status" { "Deleted " code { (name) } " with all its versions." }
+        p { a.button href=(browse::PATH) { "Back to the credentials" } }
+    }))
+}
+
+fn known_type(state: &State, name: &str) -> Option<KnownType> {
+    let types = state.ports.credentials.types.all();
+    types.into_iter().find(|known| known.name == name)
+}
+
+/// A credential, to be rendered.
+struct Shown<'a> {
+    visit: &'a Visit,
+    history: &'a History,
+    known: Option<KnownType>,
+    now: DateTime<Utc>,
+}
+
+impl Shown<'_> {
+    /// Renders the fields, the metadata and the provenance of a current version.
+    fn version(&self, version: &CredentialVersion) -> Markup {
+        let title = if version.attributes.is_transitional {
+            "Transitional version"
+        } else {
+            "Active version"
+        };
+        let id = version.id.to_string();
+        html! {
+            section aria-labelledby=(id) {
+                h2 id=(id) { (title) }
+                dl {
+                    dt { "Type" } dd { (version.credential_type.as_str()) }
+                    dt { "Created" } dd { (moment(version.created_at, self.now)) }
+                    @if let Some(due_at) = version.attributes.due_at() {
+                        dt { "Expires" } dd { (browse::due(due_at, self.now)) }
+                    }
+                    @for field in ValueSchema::of(self.known.as_ref()).fields(&version.content.value) {
+                        dt { (field.name) }
+                        dd {
+                            @if field.is_public { pre tabindex="0" { (field.text.as_str()) } }
+                            @else { (self.masked(&id, &field.name)) }
+                        }
+                    }
+                    @if let Some(metadata) = &version.content.metadata {
+                        dt { "Metadata" } dd { pre tabindex="0" { (indented(metadata.json().expose()).as_str()) } }
+                    }
+                    @if let Some(parameters) = &version.content.parameters {
+                        dt { "Parameters" } dd { pre tabindex="0" { (indented(&parameters.to_json()).as_str()) } }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Renders a secret field without its value.
+    fn masked(&self, version_id: &str, field: &str) -> Markup {
+        html! {
+            form.masked method="post" action=(REVEAL) {
+                (csrf_field(self.visit))
+                input type="hidden" name=(VERSION) value=(version_id);
+                input type="hidden" name=(FIELD) value=(field);
+                span aria-hidden="true" { "••••••••" }
+                button aria-label={ "Reveal " (field) } { "Reveal" }
+            }
+        }
+    }
+
+    fn timeline(&self) -> Markup {
+        let versions = &self.history.versions;
+        let active = versions
+            .iter()
+            .find(|version| !version.attributes.is_transitional);
+        let active = active.map(|version| version.id);
+        html! {
+            section aria-labelledby="versions" {
+                h2 id="versions" { "Versions" }
+                ol.timeline {
+                    @for version in versions { (self.event(version, active)) }
+                }
+                @if self.history.has_more { p { "Older versions are not shown." } }
+            }
+        }
+    }
+
+    fn event(&self, version: &StoredVersion, active: Option<Uuid>) -> Markup {
+        let attributes = &version.attributes;
+        let signer = attributes.signed_by.as_ref();
+        html! {
+            li {
+                p {
+                    (moment(version.created_at, self.now))
+                    @if active == Some(version.id) { " " span.mark.active { "active" } }
+                    @if attributes.is_transitional { " " span.mark.soon { "transitional" } }
+                }
+                p.detail {
+                    (origin(version))
+                    @if let Some(plugin) = attributes.provenance.as_ref().filter(|plugin| !plugin.name.is_empty()) {
+                        " by the plugin " (plugin.name) " " (plugin.version)
+                    }
+                    @if let Some(signer) = signer.filter(|signer| **signer != version.name) {
+                        ", signed by " a href=(link_to(signer.as_str())) { (signer.as_str()) }
+                    }
+                    @if let Some(due_at) = attributes.due_at() { ", expires " (moment(due_at, self.now)) }
+                }
+                @if let Some(plugin) = &attributes.provenance { p.detail { "sha256:" (plugin.digest) } }
+                p.detail { (version.id) }
+            }
+        }
+    }
+
+    fn actions(&self) -> Markup {
+        let name = self.history.name.as_str();
+        let is_generated = self
+            .known
+            .as_ref()
+            .is_some_and(|known| known.plugin.is_some());
+        html! {
+            section aria-labelledby="actions" {
+                h2 id="actions" { "Actions" }
+                div.actions {
+                    @if is_generated {
+                        form method="post" action=(REGENERATE) {
+                            (csrf_field(self.visit))
+                            input type="hidden" name=(NAME) value=(name);
+                            button { "Regenerate" }
+                        }
+                    }
+                    a.button href=(set::link_to(name, self.history.credential_type.as_str())) { "Set a new value" }
+                }
+                details {
+                    summary { "Delete" }
+                    form method="post" action=(DELETE) {
+                        (csrf_field(self.visit))
+                        input type="hidden" name=(NAME) value=(name);
+                        p { "This deletes all versions. Type " code { (name) } " to confirm." }
+                        label for="typed" { "Name" }
+                        input id="typed" name=(TYPED_NAME) required autocomplete="off" spellcheck="false";
+                        button.danger { "Delete" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns how a version came about.
+fn origin(version: &StoredVersion) -> &'static str {
+    let attributes = &version.attributes;
+    match (attributes.is_generated, &attributes.provenance) {
+        (Some(true), _) => "Generated",
+        (_, Some(_)) => "Imported, according to its writer generated",
+        (Some(false), None) => "Set",
+        (None, None) => "Added",
+    }
+}
+
+/// Returns a JSON text with indentation, or unchanged if it can't be read.
+fn indented(json: &str) -> Zeroizing<String> {
+    let value: Option<Value> = keywright_json::read(json).ok();
+    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
+    Zeroizing::new(text.unwrap_or_else(|| json.to_owned()))
+}
+
+const NAME: &str = "name";
+const TYPED_NAME: &str = "typed_name";
+const VERSION: &str = "version";
+const FIELD: &str = "field";
+const CHANGE: &str = "change";

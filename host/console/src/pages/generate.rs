@@ -1,0 +1,185 @@
+//! Generating a credential of any type, with a form made from the schema of the type's plugin.
+
+use std::sync::Arc;
+
+use axum::{extract::Request, http::StatusCode, response::Response};
+use keywright_core::{
+    Failure,
+    credential::{CredentialName, Generate, KnownType, WriteMode},
+};
+use maud::{Markup, html};
+
+use super::{
+    credential::{Change, see_changed},
+    schema::ParameterForm,
+    set,
+};
+use crate::{
+    State, Visit,
+    page::{Page, Refusal, csrf_field, sentence},
+    request::{Fields, link},
+};
+
+/// The path of the page.
+pub(crate) const PATH: &str = "/console/generate";
+
+/// Shows the form of a type, or the list of types.
+pub(crate) async fn show(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let query = Fields::of_query(request.uri());
+    let types = state.ports.credentials.types.all();
+    let wanted = query.text(TYPE);
+    if wanted.is_empty() {
+        let page = Page::of(&visit, PATH, "Generate a credential");
+        return Ok(page.render(&list(&types)));
+    }
+    let (known, form) = form_of(&state, wanted)?;
+    let shown = Form {
+        known: &known,
+        parameters: &form,
+        entered: None,
+        name: query.text(NAME),
+    };
+    Ok(shown.page(&visit, None))
+}
+
+/// Generates a credential, or shows the form again with an error.
+pub(crate) async fn submit(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let form = Fields::of_form(request, &visit).await?;
+    let (known, parameters) = form_of(&state, form.text(TYPE))?;
+    match generated(&state, &visit, &form, &parameters).await {
+        Ok(name) => Ok(see_changed(&name, Change::Generated)),
+        Err(refusal) => {
+            let shown = Form {
+                known: &known,
+                parameters: &parameters,
+                name: form.text(NAME),
+                entered: Some(&form),
+            };
+            Ok(shown.page(&visit, Some(&refusal)))
+        }
+    }
+}
+
+async fn generated(
+    state: &State,
+    visit: &Visit,
+    form: &Fields,
+    parameters: &ParameterForm,
+) -> Result<String, Refusal> {
+    let failed = |failure| state.failed(failure);
+    let bad = |message: String| Refusal::new(StatusCode::BAD_REQUEST, &message);
+    let credentials = &state.ports.credentials;
+    let name = CredentialName::parse(form.text(NAME));
+    let credential_type = credentials.types.parse(form.text(TYPE)).map_err(failed)?;
+    let mode = match form.text(MODE) {
+        "converge" => WriteMode::Converge,
+        "no-overwrite" => WriteMode::NoOverwrite,
+        "overwrite" => WriteMode::Overwrite,
+        _ => return Err(bad("choose what to do if the credential exists".to_owned())),
+    };
+    let generate = Generate {
+        name: name.map_err(|malformed| failed(Failure::from(malformed)))?,
+        credential_type,
+        mode,
+        parameters: Some(parameters.read(form).map_err(bad)?),
+        metadata: set::metadata(form)?,
+    };
+    let written = credentials
+        .generate
+        .credential(&visit.caller, generate)
+        .await;
+    Ok(written.map_err(failed)?.version.name.to_string())
+}
+
+/// Returns a type with a generator, and the form of its parameters.
+fn form_of(state: &State, name: &str) -> Result<(KnownType, ParameterForm), Refusal> {
+    let types = state.ports.credentials.types.all();
+    let known = types.into_iter().find(|known| known.name == name);
+    let found = known.and_then(|known| {
+        let form = ParameterForm::of(known.parameters_schema.as_deref()?);
+        Some((known, form))
+    });
+    found.ok_or_else(|| {
+        let message = "this server can't generate credentials of this type";
+        Refusal::new(StatusCode::NOT_FOUND, message).with_link(PATH, "Choose another type")
+    })
+}
+
+fn list(types: &[KnownType]) -> Markup {
+    let generated = types
+        .iter()
+        .filter(|known| known.parameters_schema.is_some());
+    let generated: Vec<_> = generated.collect();
+    html! {
+        @if generated.is_empty() {
+            p.empty { "No generators are configured on this server. Ask an administrator to configure one, or " a href=(set::PATH) { "set a value" } "." }
+        } @else {
+            p { "Choose a type." }
+            ul.cards {
+                @for known in generated {
+                    li {
+                        a href=(link(PATH, [(TYPE, known.name.as_str())])) { (known.name) }
+                        p { (known.summary) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The form of a type, to be rendered.
+struct Form<'a> {
+    known: &'a KnownType,
+    parameters: &'a ParameterForm,
+    name: &'a str,
+    /// The form that was refused.
+    entered: Option<&'a Fields>,
+}
+
+impl Form<'_> {
+    fn page(&self, visit: &Visit, refusal: Option<&Refusal>) -> Response {
+        let title = format!("Generate a credential of type {}", self.known.name);
+        let status = refusal.map_or(StatusCode::OK, Refusal::status);
+        let entered = |name| self.entered.map(|form| form.text(name)).unwrap_or_default();
+        let page = Page::of(visit, PATH, &title).with_status(status);
+        page.render(&html! {
+            @if let Some(refusal) = refusal { p.failure role="alert" { (sentence(refusal.message())) } }
+            p { (self.known.summary) }
+            form.entry method="post" action=(PATH) {
+                (csrf_field(visit))
+                input type="hidden" name=(TYPE) value=(self.known.name);
+                (set::name_field(self.name))
+                (self.parameters.render(self.entered))
+                (set::metadata_field(entered(set::METADATA)))
+                div.field {
+                    label for=(MODE) { "If the credential exists" }
+                    select id=(MODE) name=(MODE) {
+                        @for (mode, label) in MODES {
+                            option value=(mode) selected[entered(MODE) == mode] { (label) }
+                        }
+                    }
+                }
+                button { "Generate" }
+                " " a href=(PATH) { "Choose another type" }
+            }
+        })
+    }
+}
+
+const TYPE: &str = "type";
+const NAME: &str = "name";
+const MODE: &str = "mode";
+
+const MODES: [(&str, &str); 3] = [
+    ("converge", "Add a version if the parameters differ"),
+    ("no-overwrite", "Keep it"),
+    ("overwrite", "Add a version"),
+];

@@ -1,0 +1,308 @@
+//! The JSON Schemas of plugins: the secret fields of a value, and the form for parameters.
+
+use keywright_core::{
+    Secret,
+    credential::{KnownType, RequestedParameters},
+};
+use maud::{Markup, html};
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use crate::request::Fields;
+
+/// The value schema of a type. Without a schema, every field is secret.
+pub(super) struct ValueSchema(Value);
+
+/// A field of a value.
+pub(super) struct Field {
+    /// Its name; `value` for a value without fields.
+    pub(super) name: String,
+    /// Whether the schema declares the field and does not mark it as secret.
+    pub(super) is_public: bool,
+    /// Its text; for other JSON, the JSON.
+    pub(super) text: Zeroizing<String>,
+}
+
+impl ValueSchema {
+    pub(super) fn of(known: Option<&KnownType>) -> Self {
+        let schema = known.and_then(|known| keywright_json::read(&known.value_schema).ok());
+        Self(schema.unwrap_or_default())
+    }
+
+    /// Returns the fields of a value, except null. A value of a type whose schema declares no fields is one secret field.
+    pub(super) fn fields(&self, value: &Secret) -> Vec<Field> {
+        let json = value.expose();
+        let declared = self.0.get("properties").and_then(Value::as_object);
+        let fields = keywright_json::fields(json).ok();
+        let Some((declared, fields)) = declared.zip(fields) else {
+            return vec![Field {
+                name: WHOLE_VALUE.to_owned(),
+                is_public: false,
+                text: text_of(json),
+            }];
+        };
+        let is_secret = is_true(&self.0, "writeOnly");
+        let fields = fields
+            .into_iter()
+            .filter(|(_, field)| field.get() != "null");
+        let fields = fields.map(|(name, field)| Field {
+            is_public: !is_secret && declared.get(&name).is_some_and(is_declared_public),
+            text: text_of(field.get()),
+            name,
+        });
+        fields.collect()
+    }
+}
+
+/// Returns whether the schema of a field describes text that is not secret. A schema that refers to others is not evaluated.
+fn is_declared_public(schema: &Value) -> bool {
+    let refers = ["$ref", "allOf", "anyOf", "oneOf"]
+        .iter()
+        .any(|key| schema.get(key).is_some());
+    schema.is_object() && !refers && !is_true(schema, "writeOnly")
+}
+
+fn is_true(schema: &Value, key: &str) -> bool {
+    schema.get(key) == Some(&Value::Bool(true))
+}
+
+fn text_of(json: &str) -> Zeroizing<String> {
+    Zeroizing::new(keywright_json::text(json).unwrap_or_else(|_| json.to_owned()))
+}
+
+/// The form of a type's parameters.
+pub(super) struct ParameterForm(Vec<Parameter>);
+
+struct Parameter {
+    name: String,
+    schema: Value,
+    is_required: bool,
+    input: Input,
+}
+
+/// The input of a parameter.
+enum Input {
+    Boolean,
+    /// One of these values.
+    Choice(Vec<Value>),
+    /// Several of these texts.
+    Choices(Vec<String>),
+    /// Texts, one per line.
+    Lines,
+    Integer,
+    Number,
+    Text,
+    /// Any JSON.
+    Json,
+}
+
+impl ParameterForm {
+    /// Creates a form from the schema of parameters. Parameters that can't be sent (`readOnly`) are omitted.
+    pub(super) fn of(schema: &str) -> Self {
+        let schema: Value = keywright_json::read(schema).unwrap_or_default();
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required =
+            |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let properties = properties.into_iter().flatten();
+        let sendable = properties.filter(|(_, schema)| !is_true(schema, "readOnly"));
+        let parameters = sendable.map(|(name, schema)| Parameter {
+            is_required: is_required(name),
+            input: Input::of(schema),
+            name: name.clone(),
+            schema: schema.clone(),
+        });
+        Self(parameters.collect())
+    }
+
+    /// Renders the inputs, with the values of a form that was refused.
+    pub(super) fn render(&self, entered: Option<&Fields>) -> Markup {
+        html! {
+            @for parameter in &self.0 { (parameter.render(entered)) }
+            @if self.0.is_empty() { p { "This type has no parameters." } }
+        }
+    }
+
+    /// Reads the parameters of a form. Empty inputs are omitted, so that the plugin applies its defaults.
+    ///
+    /// # Errors
+    /// A message that names the parameter.
+    pub(super) fn read(&self, form: &Fields) -> Result<RequestedParameters, String> {
+        let mut requested = RequestedParameters::default();
+        for parameter in &self.0 {
+            let read = parameter.read(form);
+            let read = read.map_err(|expected| format!("{} must be {expected}", parameter.name))?;
+            if let Some(json) = read {
+                requested.insert(&parameter.name, json);
+            }
+        }
+        Ok(requested)
+    }
+}
+
+impl Input {
+    fn of(schema: &Value) -> Self {
+        if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+            let values = values.iter().filter(|value| !is_unset(value));
+            return Self::Choice(values.cloned().collect());
+        }
+        let of_items = schema.get("items");
+        let choices = of_items
+            .and_then(|items| items.get("enum"))
+            .and_then(Value::as_array);
+        match type_of(schema) {
+            Some("boolean") => Self::Boolean,
+            Some("integer") => Self::Integer,
+            Some("number") => Self::Number,
+            Some("string") => Self::Text,
+            Some("array") => match choices {
+                Some(choices) if choices.iter().all(Value::is_string) => {
+                    let choices = choices.iter().filter_map(Value::as_str);
+                    Self::Choices(choices.map(str::to_owned).collect())
+                }
+                None if of_items.and_then(type_of) == Some("string") => Self::Lines,
+                _ => Self::Json,
+            },
+            _ => Self::Json,
+        }
+    }
+}
+
+/// Returns the only type of a schema besides null.
+fn type_of(schema: &Value) -> Option<&str> {
+    match schema.get("type")? {
+        Value::String(only) => Some(only),
+        Value::Array(several) => {
+            let mut others = several
+                .iter()
+                .filter_map(Value::as_str)
+                .filter(|one| *one != "null");
+            let first = others.next()?;
+            others.next().is_none().then_some(first)
+        }
+        _ => None,
+    }
+}
+
+impl Parameter {
+    /// Returns the name of the input, which can't be the name of another field of the form.
+    fn field(&self) -> String {
+        format!("{PARAMETER_PREFIX}{}", self.name)
+    }
+
+    fn default(&self) -> Option<&Value> {
+        let default = self.schema.get("default");
+        default.filter(|default| !is_unset(default))
+    }
+
+    fn read(&self, form: &Fields) -> Result<Option<String>, &'static str> {
+        let field = self.field();
+        let text = form.text(&field);
+        let value = match &self.input {
+            Input::Boolean => {
+                let value = Value::Bool(!text.is_empty());
+                let default = self.default().cloned().unwrap_or(Value::Bool(false));
+                return Ok((value != default).then(|| value.to_string()));
+            }
+            Input::Choices(_) => {
+                let chosen: Vec<_> = form.all(&field).map(Value::from).collect();
+                return Ok((!chosen.is_empty()).then(|| Value::from(chosen).to_string()));
+            }
+            _ if text.trim().is_empty() => return Ok(None),
+            Input::Choice(values) => {
+                let chosen = values.iter().find(|value| label(value) == text);
+                chosen.cloned().ok_or("one of the listed values")?
+            }
+            Input::Lines => {
+                let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                lines.map(Value::from).collect()
+            }
+            Input::Integer => text
+                .trim()
+                .parse::<i64>()
+                .map_err(|_| "a whole number")?
+                .into(),
+            Input::Number => text.trim().parse::<f64>().map_err(|_| "a number")?.into(),
+            Input::Text => text.into(),
+            Input::Json => keywright_json::read(text).map_err(|_| "valid JSON")?,
+        };
+        Ok(Some(value.to_string()))
+    }
+
+    fn render(&self, entered: Option<&Fields>) -> Markup {
+        let field = self.field();
+        let help = format!("{field}-help");
+        let described = self.schema.get("description").and_then(Value::as_str);
+        let text = entered.map(|form| form.text(&field)).unwrap_or_default();
+        html! {
+            div.field {
+                @match &self.input {
+                    Input::Boolean => {
+                        @let default = self.default() == Some(&Value::Bool(true));
+                        @let is_checked = entered.map_or(default, |_| !text.is_empty());
+                        label {
+                            input type="checkbox" name=(field) value="true" checked[is_checked] aria-describedby=(help);
+                            " " (self.name)
+                        }
+                    }
+                    Input::Choices(choices) => {
+                        fieldset aria-describedby=(help) {
+                            legend { (self.name) }
+                            @for choice in choices {
+                                @let is_checked = entered.is_some_and(|form| form.all(&field).any(|one| one == choice));
+                                label { input type="checkbox" name=(field) value=(choice) checked[is_checked]; " " (choice) }
+                            }
+                        }
+                    }
+                    _ => {
+                        label for=(field) { (self.name) @if self.is_required { " (required)" } }
+                        (self.single(&field, &help, text))
+                    }
+                }
+                p.help id=(help) { @if let Some(described) = described { (described) } }
+            }
+        }
+    }
+
+    /// Renders the input of a single value.
+    fn single(&self, id: &str, help: &str, text: &str) -> Markup {
+        let number = |key| self.schema.get(key).and_then(Value::as_i64);
+        let placeholder = self.default().map(label);
+        html! {
+            @match &self.input {
+                Input::Choice(values) => select id=(id) name=(id) aria-describedby=(help) {
+                    option value="" { @match &placeholder { Some(default) => { "Default (" (default) ")" } None => "Not set" } }
+                    @for value in values {
+                        @let value = label(value);
+                        option value=(value) selected[value == text] { (value) }
+                    }
+                },
+                Input::Integer => input id=(id) name=(id) type="number" step="1" min=[number("minimum")]
+                    max=[number("maximum")] value=(text) placeholder=[placeholder] required[self.is_required] aria-describedby=(help);,
+                Input::Lines => textarea id=(id) name=(id) rows="3" placeholder="One per line" spellcheck="false"
+                    required[self.is_required] aria-describedby=(help) { (text) },
+                Input::Json => textarea id=(id) name=(id) rows="3" placeholder="JSON" spellcheck="false"
+                    required[self.is_required] aria-describedby=(help) { (text) },
+                _ => input id=(id) name=(id) value=(text) maxlength=[number("maxLength")] placeholder=[placeholder]
+                    required[self.is_required] autocomplete="off" spellcheck="false" aria-describedby=(help);,
+            }
+        }
+    }
+}
+
+/// Returns whether a value means that a parameter is not set. An input without text means the same.
+fn is_unset(value: &Value) -> bool {
+    value.is_null() || value == ""
+}
+
+/// Returns a value as text without quotes.
+fn label(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The name of the only field of a value without declared fields.
+const WHOLE_VALUE: &str = "value";
+
+const PARAMETER_PREFIX: &str = "parameter.";

@@ -1,0 +1,190 @@
+//! Setting a credential to a value of a simple type.
+
+use std::sync::Arc;
+
+use axum::{extract::Request, http::StatusCode, response::Response};
+use keywright_core::{
+    Failure, Secret,
+    credential::{CredentialName, CredentialType, Metadata, Set},
+};
+use maud::{Markup, html};
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::credential::{Change, see_changed};
+use crate::{
+    State, Visit,
+    page::{Page, Refusal, csrf_field, sentence},
+    request::{Fields, link},
+};
+
+/// The path of the page.
+pub(crate) const PATH: &str = "/console/set";
+
+/// The field of a form with the metadata.
+pub(super) const METADATA: &str = "metadata";
+
+/// Returns the address of the form for a credential.
+pub(super) fn link_to(name: &str, credential_type: &str) -> String {
+    link(PATH, [(NAME, name), (TYPE, credential_type)])
+}
+
+/// Shows the form.
+pub(crate) async fn show(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, Refusal> {
+    Ok(page(&state, &visit, &Fields::of_query(request.uri()), None))
+}
+
+/// Sets a credential, or shows the form again with an error. The value must be entered again.
+pub(crate) async fn submit(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let form = Fields::of_form(request, &visit).await?;
+    Ok(match set(&state, &visit, &form).await {
+        Ok(name) => see_changed(&name, Change::Set),
+        Err(refusal) => page(&state, &visit, &form, Some(&refusal)),
+    })
+}
+
+async fn set(state: &State, visit: &Visit, form: &Fields) -> Result<String, Refusal> {
+    let failed = |failure| state.failed(failure);
+    let credentials = &state.ports.credentials;
+    let credential_type = credentials.types.parse(form.text(TYPE)).map_err(failed)?;
+    let name = CredentialName::parse(form.text(NAME));
+    let set = Set {
+        name: name.map_err(|malformed| failed(Failure::from(malformed)))?,
+        value: value(&credential_type, form)?,
+        credential_type,
+        metadata: metadata(form)?,
+        provenance: None,
+    };
+    let version = credentials.set.credential(&visit.caller, set).await;
+    Ok(version.map_err(failed)?.name.to_string())
+}
+
+/// Returns the value as JSON: a string for types whose values are text, the entered JSON for others.
+fn value(credential_type: &CredentialType, form: &Fields) -> Result<Secret, Refusal> {
+    let entered = form.text(VALUE);
+    if is_text(credential_type.as_str()) {
+        // Browsers submit line breaks as CR and LF.
+        let text = Zeroizing::new(entered.replace("\r\n", "\n"));
+        return Ok(Secret::new(Value::from(text.as_str()).to_string()));
+    }
+    compact(entered).map(Secret::new).ok_or_else(|| {
+        let message = "the value must be a JSON object without duplicate keys";
+        Refusal::new(StatusCode::BAD_REQUEST, message)
+    })
+}
+
+fn is_text(credential_type: &str) -> bool {
+    [CredentialType::VALUE, CredentialType::PASSWORD].contains(&credential_type)
+}
+
+/// Returns a JSON text without insignificant whitespace, with its numbers unchanged; `None` if it is malformed.
+fn compact(json: &str) -> Option<String> {
+    keywright_json::check(json).ok()?;
+    let mut compact = String::with_capacity(json.len());
+    let (mut is_in_string, mut is_escaped) = (false, false);
+    for letter in json.chars() {
+        if is_in_string || !letter.is_ascii_whitespace() {
+            compact.push(letter);
+        }
+        match letter {
+            '"' if !is_escaped => is_in_string = !is_in_string,
+            '\\' if is_in_string && !is_escaped => {
+                is_escaped = true;
+                continue;
+            }
+            _ => {}
+        }
+        is_escaped = false;
+    }
+    Some(compact)
+}
+
+/// Reads the metadata of a form.
+pub(super) fn metadata(form: &Fields) -> Result<Option<Metadata>, Refusal> {
+    let bad = |message: &str| Refusal::new(StatusCode::BAD_REQUEST, message);
+    let entered = form.text(METADATA);
+    if entered.trim().is_empty() {
+        return Ok(None);
+    }
+    let json = compact(entered).filter(|json| json.starts_with('{'));
+    let json =
+        json.ok_or_else(|| bad("the metadata must be a JSON object without duplicate keys"))?;
+    let metadata = Metadata::parse(Secret::new(json));
+    metadata.map(Some).map_err(|long| bad(&long.to_string()))
+}
+
+/// Renders the input of a name.
+pub(super) fn name_field(name: &str) -> Markup {
+    html! {
+        div.field {
+            label for="name" { "Name (required)" }
+            input id="name" name=(NAME) value=(name) required maxlength="255" placeholder="/team/database" autocomplete="off" spellcheck="false";
+        }
+    }
+}
+
+/// Renders the input of metadata.
+pub(super) fn metadata_field(metadata: &str) -> Markup {
+    html! {
+        div.field {
+            label for=(METADATA) { "Metadata" }
+            textarea id=(METADATA) name=(METADATA) rows="2" spellcheck="false" aria-describedby="metadata-help" { (metadata) }
+            p.help id="metadata-help" { "A JSON object with any fields, such as " code { r#"{"owner": "shop"}"# } "." }
+        }
+    }
+}
+
+fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&Refusal>) -> Response {
+    let types = state.ports.credentials.types.all();
+    let status = refusal.map_or(StatusCode::OK, Refusal::status);
+    let page = Page::of(visit, PATH, "Set a credential").with_status(status);
+    page.render(&html! {
+        @if let Some(refusal) = refusal { p.failure role="alert" { (sentence(refusal.message())) } }
+        form.entry method="post" action=(PATH) {
+            (csrf_field(visit))
+            (name_field(entered.text(NAME)))
+            div.field {
+                label for=(TYPE) { "Type" }
+                select id=(TYPE) name=(TYPE) {
+                    @for known in &types {
+                        option value=(known.name) selected[entered.text(TYPE) == known.name] { (known.name) " – " (known.summary) }
+                    }
+                }
+            }
+            div.field {
+                label for=(VALUE) { "Value (required)" }
+                textarea id=(VALUE) name=(VALUE) rows="6" required autocomplete="off" spellcheck="false" aria-describedby="value-help" {}
+                p.help id="value-help" { "The text, for the types value and password. For all other types, a JSON object." }
+            }
+            (metadata_field(entered.text(METADATA)))
+            button { "Set" }
+        }
+    })
+}
+
+const NAME: &str = "name";
+const TYPE: &str = "type";
+const VALUE: &str = "value";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compact_json_keeps_strings_and_numbers() {
+        let json = "{ \"a b\" : [ 1.50 ,\t\"x \\\" y\\\\\" ] ,\n\"c\":\"\\\\\" }";
+        let expected = r#"{"a b":[1.50,"x \" y\\"],"c":"\\"}"#;
+        assert_eq!(compact(json).as_deref(), Some(expected));
+        for malformed in ["", "{", r#"{"a":1,"a":2}"#, "{} {}"] {
+            assert_eq!(compact(malformed), None, "{malformed}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Cookies, queries and forms, and the checks against requests from other sites.
+
+use std::time::Duration;
+
+use axum::{
+    body::to_bytes,
+    extract::Request,
+    http::{
+        HeaderMap, HeaderName, Method, StatusCode, Uri,
+        header::{CONTENT_TYPE, COOKIE, ORIGIN},
+        request::Parts,
+    },
+};
+use zeroize::Zeroizing;
+
+use crate::{Visit, page::Refusal, session::Session};
+
+/// Returns the value of a cookie; `None` if it is absent or there are several of this name.
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let fields = headers.get_all(COOKIE).iter();
+    let fields = fields.filter_map(|field| field.to_str().ok());
+    let mut values = fields
+        .flat_map(|field| field.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(|(found, _)| *found == name)
+        .map(|(_, value)| value);
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
+}
+
+/// Refuses requests from other sites, except safe ones, which reveal nothing to these sites.
+///
+/// Browsers send `Sec-Fetch-Site` with every request. Browsers that don't must send the origin. Because of the pages' referrer
+/// policy, others send the origin `null` with their forms, which is accepted only with `Sec-Fetch-Site`.
+pub(crate) fn check_site(request: &Parts, origin: &str) -> Result<(), Refusal> {
+    if request.method.is_safe() {
+        return Ok(());
+    }
+    let field = |name: &HeaderName| {
+        let mut values = request.headers.get_all(name).iter();
+        let value = values
+            .next()
+            .map(|value| value.to_str().unwrap_or_default());
+        if values.next().is_some() {
+            Some("")
+        } else {
+            value
+        }
+    };
+    let is_own = match (field(&SEC_FETCH_SITE), field(&ORIGIN)) {
+        (Some(site), None | Some("null")) => site == SAME_ORIGIN,
+        (Some(site), Some(sender)) => site == SAME_ORIGIN && sender == origin,
+        (None, sender) => sender == Some(origin),
+    };
+    if is_own {
+        return Ok(());
+    }
+    let message = "the request came from another site; use the console's own pages";
+    Err(Refusal::new(StatusCode::FORBIDDEN, message))
+}
+
+/// Returns whether a browser followed a link on another site.
+pub(crate) fn is_cross_site_navigation(request: &Parts) -> bool {
+    let site = request.headers.get(SEC_FETCH_SITE);
+    matches!(request.method, Method::GET | Method::HEAD)
+        && site.is_some_and(|site| site == "cross-site")
+}
+
+/// The fields of a form or a query.
+pub(crate) struct Fields(Vec<(String, Zeroizing<String>)>);
+
+impl Fields {
+    /// Returns the fields of a request's query.
+    pub(crate) fn of_query(uri: &Uri) -> Self {
+        Self::parse(uri.query().unwrap_or_default().as_bytes())
+    }
+
+    /// Receives the form of a request, and checks the session's token in it. This is the only way to read a form.
+    pub(crate) async fn of_form(request: Request, visit: &Visit) -> Result<Self, Refusal> {
+        let media_type = request.headers().get(CONTENT_TYPE);
+        let media_type = media_type.and_then(|text| text.to_str().ok());
+        if media_type.and_then(|text| text.split(';').next()) != Some(FORM_TYPE) {
+            let message = "the request must be a URL-encoded form";
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+        let receiving = to_bytes(request.into_body(), FORM_BYTES_MAX);
+        let received = tokio::time::timeout(FORM_TIME_MAX, receiving).await;
+        let received = received.map_err(|_| {
+            let message = "the form took too long to arrive";
+            Refusal::new(StatusCode::REQUEST_TIMEOUT, message)
+        })?;
+        let body = received.map_err(|_| {
+            let message = format!("a form may have at most {FORM_BYTES_MAX} bytes");
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, &message)
+        })?;
+        let body = Zeroizing::new(Vec::from(body));
+        let fields = Self::parse(&body);
+        fields.check_token(&visit.session)?;
+        Ok(fields)
+    }
+
+    fn parse(encoded: &[u8]) -> Self {
+        let pairs = form_urlencoded::parse(encoded).into_owned();
+        Self(
+            pairs
+                .map(|(name, value)| (name, Zeroizing::new(value)))
+                .collect(),
+        )
+    }
+
+    fn check_token(&self, session: &Session) -> Result<(), Refusal> {
+        if session.has_csrf_token(self.text(CSRF_FIELD)) {
+            return Ok(());
+        }
+        let message = "the form does not belong to your session; open the page again";
+        Err(Refusal::new(StatusCode::FORBIDDEN, message))
+    }
+
+    /// Returns the first value of a field; empty if the field is absent.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.all(name).next().unwrap_or_default()
+    }
+
+    /// Returns all values of a field.
+    pub(crate) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        let found = self.0.iter().filter(move |(found, _)| found == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Returns a path with a query.
+pub(crate) fn link<'a>(path: &str, query: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(query)
+        .finish();
+    format!("{path}?{query}")
+}
+
+/// The field of a form that contains the session's token.
+pub(crate) const CSRF_FIELD: &str = "csrf_token";
+
+const FORM_TYPE: &str = "application/x-www-form-urlencoded";
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+const SAME_ORIGIN: &str = "same-origin";
+
+/// Maximum size of a form: the largest value with each byte percent-encoded, and its metadata.
+const FORM_BYTES_MAX: usize = 320 * 1024;
+
+/// Maximum time for a form to arrive.
+const FORM_TIME_MAX: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "https://console.example";
+
+    fn is_accepted(fields: &[(&'static str, &'static str)]) -> bool {
+        let mut request = Request::new(axum::body::Body::empty());
+        *request.method_mut() = Method::POST;
+        for (name, value) in fields {
+            let headers = request.headers_mut();
+            headers.append(*name, value.parse().unwrap());
+        }
+        check_site(&request.into_parts().0, OWN).is_ok()
+    }
+
+    #[test]
+    fn only_requests_of_own_pages_are_accepted() {
+        for (fields, is_own) in [
+            (&[][..], false),
+            (&[("origin", OWN)], true),
+            (&[("origin", "null")], false),
+            (&[("origin", "https://console.example.org")], false),
+            (&[("origin", OWN), ("origin", OWN)], false),
+            (&[("sec-fetch-site", "same-origin")], true),
+            (
+                &[("sec-fetch-site", "same-origin"), ("origin", "null")],
+                true,
+            ),
+            (&[("sec-fetch-site", "same-origin"), ("origin", OWN)], true),
+            (
+                &[
+                    ("sec-fetch-site", "same-origin"),
+                    ("origin", "https://other.example"),
+                ],
+                false,
+            ),
+            (&[("sec-fetch-site", "same-site"), ("origin", OWN)], false),
+            (&[("sec-fetch-site", "cross-site"), ("origin", OWN)], false),
+            (&[("sec-fetch-site", "none")], false),
+        ] {
+            assert_eq!(is_accepted(fields), is_own, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_cookie_counts_as_absent() {
+        let mut headers = HeaderMap::new();
+        headers.insert(COOKIE, "a=1; b=2".parse().unwrap());
+        assert_eq!(cookie(&headers, "b"), Some("2"));
+        assert_eq!(cookie(&headers, "c"), None);
+        headers.append(COOKIE, "b=3".parse().unwrap());
+        assert_eq!(cookie(&headers, "b"), None);
+    }
+}

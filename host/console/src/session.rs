@@ -1,0 +1,240 @@
+//! Sessions: kept in memory under a random id, and ended by idleness, age, logout or a restart of the server.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_lc_rs::{
+    constant_time::verify_slices_are_equal,
+    digest::{SHA256, digest},
+    rand,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use chrono::{DateTime, Utc};
+use keywright_core::{Secret, permission::Actor};
+use tokio::sync::Mutex as AsyncMutex;
+
+/// The limits of sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionLimits {
+    /// Maximum age of a session.
+    pub age_max: Duration,
+    /// Maximum time between two requests of a session.
+    pub idle_max: Duration,
+    /// Maximum number of sessions; further logins are refused.
+    pub sessions_max: usize,
+    /// Maximum number of sessions of one actor; a further login ends the actor's oldest session.
+    pub sessions_per_actor_max: usize,
+}
+
+/// The session of a user.
+pub(crate) struct Session {
+    pub(crate) actor: Actor,
+    /// The tokens of the identity provider. Locked while they are refreshed, so that each refresh token is used once.
+    pub(crate) tokens: AsyncMutex<SessionTokens>,
+    csrf_token: String,
+    started_at_ms: i64,
+    used_at_ms: AtomicI64,
+}
+
+/// The tokens of a session.
+pub(crate) struct SessionTokens {
+    pub(crate) access_token: Secret,
+    pub(crate) refresh_token: Option<Secret>,
+    /// The time at which the access token expires, if the provider returned it.
+    pub(crate) expires_at: Option<DateTime<Utc>>,
+}
+
+impl Session {
+    /// Returns the token that each form of the session contains.
+    pub(crate) fn csrf_token(&self) -> &str {
+        &self.csrf_token
+    }
+
+    /// Returns whether a form contains the session's token. Takes the same time for any wrong token of the same length.
+    pub(crate) fn has_csrf_token(&self, text: &str) -> bool {
+        verify_slices_are_equal(self.csrf_token.as_bytes(), text.as_bytes()).is_ok()
+    }
+
+    fn is_over(&self, limits: &SessionLimits, now_ms: i64) -> bool {
+        let used_at_ms = self.used_at_ms.load(Ordering::Relaxed);
+        is_past(self.started_at_ms, limits.age_max, now_ms)
+            || is_past(used_at_ms, limits.idle_max, now_ms)
+    }
+}
+
+fn is_past(since_ms: i64, limit: Duration, now_ms: i64) -> bool {
+    u128::try_from(now_ms.saturating_sub(since_ms)).is_ok_and(|ms| ms > limit.as_millis())
+}
+
+/// All sessions, by the digest of their ids: the time of a look-up reveals nothing about an id.
+pub(crate) struct Sessions {
+    limits: SessionLimits,
+    by_digest: Mutex<HashMap<[u8; 32], Arc<Session>>>,
+}
+
+/// The server has the maximum number of sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many users are logged in to the console; try again later")]
+pub(crate) struct TooManySessions;
+
+impl Sessions {
+    pub(crate) fn new(limits: SessionLimits) -> Self {
+        Self {
+            limits,
+            by_digest: Mutex::default(),
+        }
+    }
+
+    /// Starts a session, and returns its id. Ends the actor's oldest session if the actor has the maximum number.
+    pub(crate) fn start(
+        &self,
+        actor: Actor,
+        tokens: SessionTokens,
+        now: DateTime<Utc>,
+    ) -> Result<String, TooManySessions> {
+        let now_ms = now.timestamp_millis();
+        let mut sessions = self.locked();
+        sessions.retain(|_, session| !session.is_over(&self.limits, now_ms));
+        let of_actor = sessions
+            .iter()
+            .filter(|(_, session)| session.actor == actor);
+        let of_actor = of_actor.map(|(digest, session)| (session.started_at_ms, *digest));
+        let mut of_actor: Vec<_> = of_actor.collect();
+        of_actor.sort_unstable();
+        let ended = (of_actor.len() + 1).saturating_sub(self.limits.sessions_per_actor_max);
+        for (_, digest) in of_actor.iter().take(ended) {
+            sessions.remove(digest);
+        }
+        if sessions.len() >= self.limits.sessions_max {
+            return Err(TooManySessions);
+        }
+        let id = random_text();
+        let session = Session {
+            actor,
+            tokens: AsyncMutex::new(tokens),
+            csrf_token: random_text(),
+            started_at_ms: now_ms,
+            used_at_ms: AtomicI64::new(now_ms),
+        };
+        sessions.insert(digest_of(&id), Arc::new(session));
+        Ok(id)
+    }
+
+    /// Returns the session with this id, unless it is over, and records its use.
+    pub(crate) fn find(&self, id: &str, now: DateTime<Utc>) -> Option<Arc<Session>> {
+        let (digest, now_ms) = (digest_of(id), now.timestamp_millis());
+        let mut sessions = self.locked();
+        let session = Arc::clone(sessions.get(&digest)?);
+        if session.is_over(&self.limits, now_ms) {
+            sessions.remove(&digest);
+            return None;
+        }
+        session.used_at_ms.store(now_ms, Ordering::Relaxed);
+        Some(session)
+    }
+
+    /// Ends the session with this id, if there is one.
+    pub(crate) fn end(&self, id: &str) {
+        self.locked().remove(&digest_of(id));
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Session>>> {
+        self.by_digest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn digest_of(id: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, id.as_bytes()).as_ref());
+    bytes
+}
+
+/// Returns 256 random bits as text.
+pub(crate) fn random_text() -> String {
+    let mut bytes = [0; 32];
+    #[expect(
+        clippy::expect_used,
+        reason = "aws-lc aborts instead of returning an error, and no session may have a predictable id"
+    )]
+    rand::fill(&mut bytes).expect("random bytes");
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The name of the cookie that contains a session's id.
+pub(crate) const COOKIE: &str = "__Host-keywright-session";
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    const LIMITS: SessionLimits = SessionLimits {
+        age_max: Duration::from_secs(100),
+        idle_max: Duration::from_secs(10),
+        sessions_max: 3,
+        sessions_per_actor_max: 2,
+    };
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
+    }
+
+    fn start(sessions: &Sessions, actor: &str, seconds: i64) -> Result<String, TooManySessions> {
+        let tokens = SessionTokens {
+            access_token: Secret::new("token".to_owned()),
+            refresh_token: None,
+            expires_at: None,
+        };
+        let actor = Actor::parse(&format!("uaa-user:{actor}")).unwrap();
+        sessions.start(actor, tokens, at(seconds))
+    }
+
+    #[test]
+    fn one_session_past_the_actor_limit_ends_the_oldest() {
+        let sessions = Sessions::new(LIMITS);
+        let ids = [0, 1, 2].map(|seconds| start(&sessions, "a", seconds).unwrap());
+        let is_found = ids.map(|id| sessions.find(&id, at(3)).is_some());
+        assert_eq!(is_found, [false, true, true]);
+    }
+
+    #[test]
+    fn one_session_past_the_total_limit_is_refused_until_one_ends() {
+        let sessions = Sessions::new(LIMITS);
+        for actor in ["a", "b", "c"] {
+            start(&sessions, actor, 0).unwrap();
+        }
+        assert_eq!(start(&sessions, "d", 1), Err(TooManySessions));
+        assert!(start(&sessions, "d", 11).is_ok());
+    }
+
+    #[test]
+    fn a_session_ends_after_its_idle_time_and_its_maximum_age() {
+        let sessions = Sessions::new(LIMITS);
+        let idle = start(&sessions, "a", 0).unwrap();
+        assert!(sessions.find(&idle, at(10)).is_some());
+        assert!(sessions.find(&idle, at(21)).is_none());
+        assert!(sessions.find(&idle, at(11)).is_none());
+        let used = start(&sessions, "a", 0).unwrap();
+        for tens in 1..=10 {
+            assert!(sessions.find(&used, at(10 * tens)).is_some(), "{tens}");
+        }
+        assert!(sessions.find(&used, at(101)).is_none());
+    }
+
+    #[test]
+    fn an_ended_session_is_not_found() {
+        let sessions = Sessions::new(LIMITS);
+        let id = start(&sessions, "a", 0).unwrap();
+        sessions.end(&id);
+        assert!(sessions.find(&id, at(0)).is_none());
+    }
+}

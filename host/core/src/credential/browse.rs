@@ -1,0 +1,279 @@
+//! Browsing the tree of names, page by page: the folders and the credentials directly below a path.
+//!
+//! A page takes few short queries, however many names there are: the names of a folder are skipped once its first name is
+//! known. Only the ranges of names that the caller's permissions cover are read.
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    Failure,
+    authorization::{Caller, EffectivePermissions},
+    credential::{
+        CredentialName, CredentialType, Find, FindNames, FoundCredential, LookupName,
+        NAME_CHARACTERS_MAX, PathPrefix, ReadCredentials, StoredVersion,
+    },
+    permission::Operation,
+    ports::{RepositoryError, VersionKey},
+};
+
+/// A credential in a list, without its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedCredential {
+    /// Its name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// Its type.
+    pub credential_type: CredentialType,
+    /// The creation time of its active version.
+    pub version_created_at: DateTime<Utc>,
+    /// The time at which its newest version is due
+    /// ([`VersionAttributes::due_at`](super::VersionAttributes::due_at)).
+    pub due_at: Option<DateTime<Utc>>,
+}
+
+/// An entry directly below a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BrowsedEntry {
+    /// A path with at least one credential below it that the caller may read. It has a slash at both ends, in the casing of
+    /// the first name.
+    Folder(String),
+    /// A credential.
+    Credential(ListedCredential),
+}
+
+/// The entries directly below a path, in the order of their names in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BrowsedPage {
+    /// At most [`BROWSED_ENTRIES_MAX`] entries.
+    pub entries: Vec<BrowsedEntry>,
+    /// The position at which the next page starts; `None` for the last page.
+    pub next: Option<String>,
+}
+
+/// The first results of a search.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FirstFound {
+    /// The newest credentials, at most [`BROWSED_ENTRIES_MAX`].
+    pub credentials: Vec<ListedCredential>,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+/// The stored versions of a credential, without their encrypted parts.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The credential's name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// Its type.
+    pub credential_type: CredentialType,
+    /// The newest versions, at most [`HISTORY_VERSIONS_MAX`], newest first.
+    pub versions: Vec<StoredVersion>,
+    /// Whether there are older versions.
+    pub has_more: bool,
+}
+
+impl ReadCredentials {
+    /// Returns a page of the folders and credentials directly below a path that the caller may read. `from` is the position of
+    /// the page, from the previous page, or empty for the first page.
+    pub async fn browse(
+        &self,
+        caller: &Caller,
+        below: &PathPrefix,
+        from: &str,
+    ) -> Result<BrowsedPage, Failure> {
+        let mut page = BrowsedPage::default();
+        if [below.as_str(), from].iter().any(|text| !is_of_names(text)) {
+            return Ok(page);
+        }
+        let permissions = self.authorization.permissions_of(caller).await?;
+        let ranges = permissions.ranges(Operation::Read, below.as_str());
+        let rest = ranges
+            .into_iter()
+            .filter(|(_, before)| from < before.as_str());
+        for (index, (start, before)) in rest.enumerate() {
+            if index == RANGES_MAX && page.entries.len() <= BROWSED_ENTRIES_MAX {
+                page.next = Some(start);
+                return Ok(page);
+            }
+            let start = start.max(from.to_owned());
+            self.browse_range(&permissions, below, (start, &before), &mut page)
+                .await?;
+        }
+        if page.entries.len() > BROWSED_ENTRIES_MAX {
+            page.next = page.entries.pop().map(|entry| entry.position());
+        }
+        Ok(page)
+    }
+
+    /// Adds the entries of a range of names in lower case, until the page has one entry more than fits.
+    async fn browse_range(
+        &self,
+        permissions: &EffectivePermissions,
+        below: &PathPrefix,
+        (mut start, before): (String, &str),
+        page: &mut BrowsedPage,
+    ) -> Result<(), Failure> {
+        let mut count_max = NAMES_READ_FIRST;
+        while start.as_str() < before && page.entries.len() <= BROWSED_ENTRIES_MAX {
+            let listed = self
+                .store
+                .repository
+                .list(&start, before, count_max)
+                .await?;
+            let is_last = listed.len() < count_max as usize;
+            let last = listed.last().map(|last| after_name(&last.name.folded()));
+            for credential in listed {
+                let folded = credential.name.folded();
+                if folded < start {
+                    continue;
+                }
+                start = after_name(&folded);
+                if !permissions.allow(Operation::Read, credential.name.as_str()) {
+                    continue;
+                }
+                if page.entries.len() > BROWSED_ENTRIES_MAX {
+                    return Ok(());
+                }
+                let entry = entry_below(below, credential);
+                if let BrowsedEntry::Folder(path) = &entry {
+                    start = after_folder(path);
+                }
+                // A folder can lie in several ranges.
+                if page.entries.last().map(BrowsedEntry::position) != Some(entry.position()) {
+                    page.entries.push(entry);
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+            // After a folder, another folder is likely, of which only the first name matters.
+            count_max = if last.as_ref() == Some(&start) {
+                (2 * count_max).min(NAMES_READ_MAX)
+            } else {
+                NAMES_READ_FIRST
+            };
+        }
+        Ok(())
+    }
+
+    /// Returns the newest credentials whose names contain a text and that the caller may read.
+    pub async fn first_found(&self, caller: &Caller, text: &str) -> Result<FirstFound, Failure> {
+        let permissions = self.authorization.permissions_of(caller).await?;
+        let mut found = FirstFound::default();
+        if !permissions.allow_somewhere(Operation::Read) {
+            return Ok(found);
+        }
+        let find = Find {
+            names: FindNames::containing(text),
+            expires_until: None,
+        };
+        let mut names = Vec::new();
+        let mut receive = |credential: FoundCredential| {
+            if permissions.allow(Operation::Read, credential.name.as_str()) {
+                names.push(credential.name);
+            }
+            if names.len() > BROWSED_ENTRIES_MAX {
+                return std::ops::ControlFlow::Break(());
+            }
+            std::ops::ControlFlow::Continue(())
+        };
+        self.store.repository.find(&find, &mut receive).await?;
+        found.has_more = names.len() > BROWSED_ENTRIES_MAX;
+        names.truncate(BROWSED_ENTRIES_MAX);
+        for name in names {
+            found.credentials.extend(self.listed(&name).await?);
+        }
+        Ok(found)
+    }
+
+    async fn listed(
+        &self,
+        name: &CredentialName,
+    ) -> Result<Option<ListedCredential>, RepositoryError> {
+        let folded = name.folded();
+        let repository = &self.store.repository;
+        let listed = repository.list(&folded, &after_name(&folded), 1).await?;
+        Ok(listed.into_iter().next())
+    }
+
+    /// Returns the newest versions of a credential. Nothing is decrypted.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`] if it does not exist or the caller may not read it.
+    pub async fn history(&self, caller: &Caller, name: &LookupName) -> Result<History, Failure> {
+        let count = VersionKey::Newest(HISTORY_VERSIONS_MAX + 1);
+        let (permit, mut versions) = self
+            .authorization
+            .permit_read(caller, self.sources(), name, count)
+            .await?;
+        let newest = versions.first().ok_or(Failure::NotFound)?;
+        permit.record_resource(newest.credential_id);
+        let (name, credential_type) = (newest.name.clone(), newest.credential_type.clone());
+        let has_more = versions.len() > HISTORY_VERSIONS_MAX as usize;
+        versions.truncate(HISTORY_VERSIONS_MAX as usize);
+        Ok(History {
+            name,
+            credential_type,
+            versions,
+            has_more,
+        })
+    }
+}
+
+impl BrowsedEntry {
+    /// Returns the first name in lower case that can belong to the entry.
+    fn position(&self) -> String {
+        match self {
+            Self::Folder(path) => path.to_ascii_lowercase(),
+            Self::Credential(credential) => credential.name.folded(),
+        }
+    }
+}
+
+/// Returns the entry of a path to which a credential below the path belongs.
+fn entry_below(below: &PathPrefix, credential: ListedCredential) -> BrowsedEntry {
+    let name = credential.name.as_str();
+    let rest = name.get(below.as_str().len()..).unwrap_or_default();
+    match rest.find('/') {
+        Some(slash) => {
+            let end = below.as_str().len() + slash + 1;
+            BrowsedEntry::Folder(name.get(..end).unwrap_or(name).to_owned())
+        }
+        None => BrowsedEntry::Credential(credential),
+    }
+}
+
+/// Returns whether a text can be part of a name. Databases refuse some other texts.
+fn is_of_names(text: &str) -> bool {
+    text.len() <= NAME_CHARACTERS_MAX + 1 && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Returns a text that is greater than a name in lower case, and not greater than any longer name.
+pub(crate) fn after_name(folded: &str) -> String {
+    format!("{folded}{BEFORE_NAME_CHARACTERS}")
+}
+
+/// Returns the smallest text that is greater than all names below a path that ends with a slash.
+fn after_folder(path: &str) -> String {
+    let path = path.trim_end_matches('/').to_ascii_lowercase();
+    format!("{path}{AFTER_SLASH}")
+}
+
+/// The maximum number of entries of a page, and of results of a search.
+pub const BROWSED_ENTRIES_MAX: usize = 100;
+
+/// The maximum number of versions in a [`History`].
+pub const HISTORY_VERSIONS_MAX: u32 = 15;
+
+/// The number of names that the first query of a page and the first query after a folder read.
+const NAMES_READ_FIRST: u32 = 16;
+/// The maximum number of names that a query reads.
+const NAMES_READ_MAX: u32 = 128;
+
+/// The maximum number of ranges that one page reads. A caller can have permissions on many single names.
+const RANGES_MAX: usize = 256;
+
+/// A character that is smaller than all characters of names.
+const BEFORE_NAME_CHARACTERS: char = '!';
+
+/// The character after the slash.
+pub(crate) const AFTER_SLASH: char = '0';

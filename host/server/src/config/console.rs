@@ -1,0 +1,124 @@
+//! The console.
+
+use std::path::PathBuf;
+
+use keywright_console::{ConsoleSettings, SessionLimits};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    authentication::AuthenticationConfig,
+    findings::Findings,
+    source::Section,
+    values::{Number, SecretSource},
+};
+use crate::started::StartupError;
+
+/// The console, a user interface for browsers at `/console`. Users log in through the identity provider at `authentication.url`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConsoleConfig {
+    /// The https address at which browsers reach this server, without a path, such as `https://keywright.example:8844`. The
+    /// identity provider must accept `/console/callback` below it as the client's redirect URI.
+    url: String,
+    /// The id of the identity provider's client through which users log in.
+    client_id: String,
+    /// The file that contains the client's secret. A trailing line break is ignored. Either this or
+    /// `client_secret_environment`, or neither for a public client.
+    client_secret_file: Option<PathBuf>,
+    /// The environment variable that contains the client's secret.
+    client_secret_environment: Option<String>,
+    /// The scopes to request, which must include `openid`. Defaults to `openid` and `authentication.scopes_required`.
+    scopes: Option<Vec<String>>,
+    /// Maximum time after a login until the user must log in again.
+    #[serde(default)]
+    session_seconds_max: Number<1, 604_800, 28_800>,
+    /// Maximum time between two requests of a user until the user must log in again.
+    #[serde(default)]
+    idle_seconds_max: Number<1, 86_400, 1_800>,
+    /// Maximum number of sessions; further logins are refused.
+    #[serde(default)]
+    sessions_max: Number<1, 100_000, 1_000>,
+    /// Maximum number of sessions of one user; a further login ends the oldest one.
+    #[serde(default)]
+    sessions_per_actor_max: Number<1, 1_000, 10>,
+}
+
+impl Section for ConsoleConfig {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        self.client_secret_file.iter_mut().collect()
+    }
+}
+
+impl ConsoleConfig {
+    /// Returns the address of the console.
+    pub(crate) fn address(&self) -> String {
+        format!("{}/console", self.url.trim_end_matches('/'))
+    }
+
+    /// Validates and returns the settings.
+    pub(crate) fn settings(
+        &self,
+        authentication: &AuthenticationConfig,
+    ) -> Result<ConsoleSettings, StartupError> {
+        let scopes = self.scopes.clone().unwrap_or_else(|| {
+            let required = authentication.scopes_required.iter().cloned();
+            [OPENID.to_owned()].into_iter().chain(required).collect()
+        });
+        if !scopes.iter().any(|scope| scope == OPENID) {
+            return Err(StartupError::new("console.scopes must include openid"));
+        }
+        let secret = match (&self.client_secret_file, &self.client_secret_environment) {
+            (Some(_), Some(_)) => {
+                return Err(StartupError::new(
+                    "only one of console.client_secret_file and console.client_secret_environment may be set",
+                ));
+            }
+            (Some(file), None) => Some(SecretSource::File(file)),
+            (None, Some(name)) => Some(SecretSource::Environment(name)),
+            (None, None) => None,
+        };
+        Ok(ConsoleSettings {
+            origin: self.origin()?,
+            client_id: self.client_id.clone(),
+            client_secret: secret.map(SecretSource::read).transpose()?,
+            scopes,
+            sessions: SessionLimits {
+                age_max: self.session_seconds_max.seconds(),
+                idle_max: self.idle_seconds_max.seconds(),
+                sessions_max: self.sessions_max.count(),
+                sessions_per_actor_max: self.sessions_per_actor_max.count(),
+            },
+        })
+    }
+
+    /// Returns the address as browsers send it in `Origin`.
+    fn origin(&self) -> Result<String, StartupError> {
+        let url = self.url.trim_end_matches('/').to_ascii_lowercase();
+        let is_authority = |authority: &str| {
+            let mut bytes = authority.bytes();
+            !authority.is_empty()
+                && bytes.all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
+        };
+        if !url.strip_prefix("https://").is_some_and(is_authority) {
+            return Err(StartupError::new(
+                "console.url must be an https address without a path, such as https://keywright.example:8844",
+            ));
+        }
+        Ok(url.strip_suffix(DEFAULT_PORT).unwrap_or(&url).to_owned())
+    }
+
+    /// Checks the section.
+    pub(crate) fn check(&self, authentication: &AuthenticationConfig, findings: &mut Findings) {
+        if let Some(file) = &self.client_secret_file {
+            findings.warn_if_world_accessible("console.client_secret_file", file);
+        }
+        findings.ok_or_report("console", self.settings(authentication));
+        findings.ok_or_report("console", authentication.login_provider());
+    }
+}
+
+const OPENID: &str = "openid";
+
+/// Browsers omit the default port.
+const DEFAULT_PORT: &str = ":443";

@@ -1,0 +1,337 @@
+//! Attacks: stored scripts, requests from other sites, redirections, and secrets in pages.
+
+use keywright_harness::Server;
+use reqwest::{
+    Method,
+    header::{CONTENT_TYPE, ORIGIN},
+};
+use serde_json::json;
+
+use crate::{
+    browser::{Browser, DEVELOPER, fields, form},
+    server,
+};
+
+/// The pages that need a session.
+const PAGES: [&str; 9] = [
+    "/console",
+    "/console?path=/a&from=%2Fa",
+    "/console?name-like=a",
+    "/console/overview",
+    "/console/credential?name=/a",
+    "/console/credential?name=/absent",
+    "/console/generate",
+    "/console/generate?type=password",
+    "/console/set",
+];
+
+/// The pages without a session.
+const OPEN: [&str; 5] = [
+    "/console/login",
+    "/console/callback",
+    "/console/logged-out",
+    "/console/style.css",
+    "/console/icon.svg",
+];
+
+/// The addresses that accept forms, with fields that would take effect.
+const ACTIONS: [(&str, &[(&str, &str)]); 6] = [
+    ("/console/credential/reveal", &[("field", "value")]),
+    ("/console/credential/regenerate", &[("name", "/a")]),
+    (
+        "/console/credential/delete",
+        &[("name", "/a"), ("typed_name", "/a")],
+    ),
+    (
+        "/console/generate",
+        &[("name", "/b"), ("type", "password"), ("mode", "overwrite")],
+    ),
+    (
+        "/console/set",
+        &[("name", "/b"), ("type", "value"), ("value", "v")],
+    ),
+    ("/console/logout", &[]),
+];
+
+const SECRET: &str = "hunter2-hunter2";
+const SCRIPT: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>";
+
+#[tokio::test]
+async fn every_response_has_the_security_headers() {
+    let server = with_a_credential().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let mut anonymous = Browser::new(&server);
+    let mut responses = Vec::new();
+    for path in PAGES {
+        responses.push((path, browser.get(path).await));
+        responses.push((path, anonymous.get(path).await.expect(303)));
+    }
+    for path in OPEN {
+        responses.push((path, anonymous.get(path).await));
+    }
+    for (path, _) in ACTIONS {
+        responses.push((path, browser.send_form(path, &[]).await.expect(403)));
+        responses.push((path, anonymous.send_form(path, &[]).await.expect(401)));
+    }
+    for (path, response) in responses {
+        let policy = response.header("content-security-policy").unwrap();
+        for directive in policy.split("; ") {
+            let is_restrictive = directive.ends_with(" 'none'")
+                || ["style-src 'self'", "img-src 'self'", "form-action 'self'"]
+                    .contains(&directive);
+            assert!(is_restrictive, "{path}: {directive}");
+        }
+        for required in [
+            "default-src 'none'",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+        ] {
+            assert!(policy.contains(required), "{path}: {policy}");
+        }
+        for (name, value) in [
+            ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("x-frame-options", "DENY"),
+        ] {
+            assert_eq!(response.header(name), Some(value), "{path}: {name}");
+        }
+        for forbidden in [
+            "<script",
+            "<style",
+            " style=",
+            " onclick",
+            "javascript:",
+            "http://",
+        ] {
+            let page = response.body.replace("http://www.w3.org/2000/svg", "");
+            assert!(
+                !page.contains(forbidden),
+                "{path}: {forbidden} in {}",
+                response.body
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_action_is_possible_from_another_site() {
+    let server = with_a_credential().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let root = browser.get("/console").await.expect(200);
+    let token = fields(form(&root.body, "/console/logout")).remove(0);
+    let mut other = Browser::logged_in(&server, DEVELOPER).await;
+    let page = other.get("/console").await.expect(200);
+    let other_token = fields(form(&page.body, "/console/logout")).remove(0);
+    let id = server.versions("/a").await[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let own = server.base_url().to_owned();
+    for (path, given) in ACTIONS {
+        let given = given
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let mut given: Vec<_> = given.collect();
+        given.push(("version".to_owned(), id.clone()));
+        let with = |token: &(String, String)| [given.clone(), vec![token.clone()]].concat();
+        let empty = (token.0.clone(), String::new());
+        for (form, sender, site) in [
+            // Without the session's token, or with another session's.
+            (given.clone(), own.as_str(), "same-origin"),
+            (with(&empty), own.as_str(), "same-origin"),
+            (with(&other_token), own.as_str(), "same-origin"),
+            // With the token, but from elsewhere.
+            (with(&token), "https://other.example", "cross-site"),
+            (with(&token), "https://other.example", ""),
+            (with(&token), "null", ""),
+            (with(&token), "null", "cross-site"),
+            (with(&token), own.as_str(), "same-site"),
+            (with(&token), "", ""),
+        ] {
+            let mut request = browser.form_request(path, &form);
+            if !sender.is_empty() {
+                request = request.header(ORIGIN, sender);
+            }
+            if !site.is_empty() {
+                request = request.header("sec-fetch-site", site);
+            }
+            let refused = server.send(request).await.expect(403);
+            assert!(!refused.body.contains(SECRET), "{path}: {refused:?}");
+        }
+        let request = browser
+            .request(Method::POST, path)
+            .header(ORIGIN, &own)
+            .header(CONTENT_TYPE, "text/plain")
+            .body(format!("{}={}", token.0, token.1));
+        server.send(request).await.expect(415);
+    }
+    assert_eq!(server.versions("/a").await.len(), 1);
+    assert!(server.versions("/b").await.is_empty());
+    browser.get("/console").await.expect(200);
+}
+
+#[tokio::test]
+async fn stored_texts_are_never_markup() {
+    let server = server().await;
+    for (name, credential_type, value) in [
+        ("/x/json", "json", json!({SCRIPT: SCRIPT})),
+        ("/x/value", "value", json!(SCRIPT)),
+        (
+            "/x/user",
+            "user",
+            json!({"username": SCRIPT, "password": SCRIPT}),
+        ),
+    ] {
+        let body = json!({"name": name, "type": credential_type, "value": value, "metadata": {SCRIPT: SCRIPT}});
+        server.put("/api/v1/data", body).await.expect(200);
+    }
+    let parameters = json!({"common_name": "<script>alert(1)</script>", "self_sign": true});
+    server
+        .generate("/x/certificate", "certificate", parameters)
+        .await
+        .expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let script = "%22%27%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E";
+    let mut pages = vec![browser.get("/console?path=/x").await];
+    for name in ["json", "value", "user", "certificate"] {
+        let page = browser
+            .get(&format!("/console/credential?name=/x/{name}"))
+            .await
+            .expect(200);
+        pages.push(
+            browser
+                .submit(&page, "/console/credential/reveal", &[])
+                .await
+                .expect(200),
+        );
+        pages.push(page);
+    }
+    for path in [
+        "/console?path={}",
+        "/console?name-like={}",
+        "/console?path=/x&from={}",
+        "/console/credential?name={}",
+        "/console/credential?name=/x/value&change={}",
+        "/console/generate?type={}",
+        "/console/generate?type=password&name={}",
+        "/console/set?name={}&type={}",
+        "/console/login?then={}",
+        "/console/callback?error={}&state={}",
+    ] {
+        pages.push(browser.open(&path.replace("{}", script)).await);
+    }
+    let set = browser.get("/console/set").await.expect(200);
+    let filled = [
+        ("name", SCRIPT),
+        ("metadata", SCRIPT),
+        ("value", "v"),
+        ("type", "value"),
+    ];
+    pages.push(
+        browser
+            .submit(&set, "/console/set", &filled)
+            .await
+            .expect(400),
+    );
+    for page in pages {
+        assert!(
+            !page.body.contains("<script") && !page.body.contains("<img"),
+            "{page:?}"
+        );
+        assert!(!page.body.contains("\"'>"), "{page:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_login_never_leads_to_another_site() {
+    let server = server().await;
+    for then in [
+        "https://other.example/",
+        "//other.example/console",
+        "/\\other.example",
+        "/console/../../identity",
+        "javascript:alert(1)",
+        "/console/\r\nLocation: https://other.example",
+    ] {
+        let mut browser = Browser::new(&server);
+        let then: String = form_urlencoded(then);
+        let page = browser
+            .log_in(&format!("/console/login?then={then}"), DEVELOPER)
+            .await;
+        assert!([200, 404].contains(&page.status), "{then}: {page:?}");
+    }
+}
+
+#[tokio::test]
+async fn pages_and_logs_contain_no_secret_before_it_is_revealed() {
+    let server = with_a_credential().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for path in PAGES {
+        let page = browser.get(path).await;
+        assert!(!page.body.contains(SECRET), "{path}: {page:?}");
+    }
+    let page = browser.get("/console/credential?name=/a").await;
+    let revealed = browser
+        .submit(&page, "/console/credential/reveal", &[])
+        .await;
+    assert!(revealed.body.contains(SECRET));
+    let session = &browser.cookies[crate::browser::SESSION];
+    let token = fields(form(&page.body, "/console/logout")).remove(0).1;
+    let log = server.log();
+    for secret in [SECRET, session, &token, "eyJ"] {
+        let line = log.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{secret}");
+        assert!(!server.audit_trail().contains(secret), "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_without_a_session_opens_no_page() {
+    let server = with_a_credential().await;
+    for path in PAGES {
+        let request = Browser::new(&server).request(Method::GET, path);
+        server
+            .send(request.bearer_auth(server.token()))
+            .await
+            .expect(303);
+    }
+}
+
+#[tokio::test]
+async fn a_form_past_the_maximum_size_is_413() {
+    let server = server().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let form = browser.get("/console/set?name=/a&type=value").await;
+    let value = "v".repeat(320 * 1024);
+    let refused = browser
+        .submit(&form, "/console/set", &[("value", &value)])
+        .await
+        .expect(413);
+    assert!(
+        refused
+            .body
+            .contains("A form may have at most 327680 bytes."),
+        "{refused:?}"
+    );
+    let longest = "+".repeat(65_536);
+    browser
+        .submit(&form, "/console/set", &[("value", &longest)])
+        .await
+        .expect(303);
+}
+
+async fn with_a_credential() -> Server {
+    let server = server().await;
+    server
+        .set("/a", "password", json!(SECRET))
+        .await
+        .expect(200);
+    server
+}
+
+fn form_urlencoded(text: &str) -> String {
+    let bytes = text.bytes().map(|byte| format!("%{byte:02X}"));
+    bytes.collect()
+}

@@ -1,0 +1,263 @@
+//! Generating, setting, regenerating and deleting credentials.
+
+use keywright_harness::{Options, Server, component};
+use serde_json::json;
+
+use crate::{
+    browser::{Browser, DEVELOPER},
+    events, server,
+};
+
+const GENERATE: &str = "/console/generate";
+const SET: &str = "/console/set";
+const DELETE: &str = "/console/credential/delete";
+
+#[tokio::test]
+async fn a_form_generates_a_credential_with_its_parameters() {
+    let server = server().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let form = browser
+        .get("/console/generate?type=password")
+        .await
+        .expect(200);
+    for expected in [
+        "parameter.length",
+        "type=\"number\"",
+        "type=\"checkbox\"",
+        "aria-describedby",
+    ] {
+        assert!(form.body.contains(expected), "{expected}: {form:?}");
+    }
+    let filled = [
+        ("name", "/a/password"),
+        ("parameter.length", "12"),
+        ("parameter.exclude_upper", "true"),
+        ("metadata", "{ \"owner\": \"shop\" }"),
+    ];
+    let page = browser
+        .submit_and_follow(&form, GENERATE, &filled)
+        .await
+        .expect(200);
+    assert!(
+        page.body.contains("The credential was generated."),
+        "{page:?}"
+    );
+    let version = &server.versions("/a/password").await[0];
+    let value = version["value"].as_str().unwrap();
+    assert_eq!(value.len(), 12);
+    assert!(
+        !value.contains(|letter: char| letter.is_ascii_uppercase()),
+        "{value}"
+    );
+    assert_eq!(version["metadata"], json!({"owner": "shop"}));
+    assert!(!page.body.contains(value), "{page:?}");
+    let events = events(&server, "GENERATE");
+    assert_eq!(events.len(), 1);
+    assert_eq!(
+        events[0]["actor"],
+        "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
+    );
+    assert_eq!(events[0]["resource_name"], "/a/password");
+}
+
+#[tokio::test]
+async fn every_type_has_a_form_that_generates_it() {
+    let options = Options::default().beyond_the_specification().console("");
+    let server = Server::start_with(&options).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let list = browser.get(GENERATE).await.expect(200);
+    let links = list.body.split("href=\"/console/generate?type=").skip(1);
+    let types = links.map(|link| link.split('"').next().unwrap().to_owned());
+    let types: Vec<_> = types.collect();
+    assert!(types.len() >= 8, "{types:?}");
+    for credential_type in types {
+        let form = browser
+            .get(&format!("{GENERATE}?type={credential_type}"))
+            .await
+            .expect(200);
+        let name = format!("/all/{credential_type}");
+        let mut filled = vec![("name", name.as_str())];
+        if credential_type == "certificate" {
+            filled.extend([
+                ("parameter.common_name", "root"),
+                ("parameter.is_ca", "true"),
+                ("parameter.alternative_names", "one.example\r\ntwo.example"),
+                ("parameter.key_usage", "key_cert_sign"),
+                ("parameter.duration", "30"),
+            ]);
+        }
+        let page = browser
+            .submit_and_follow(&form, GENERATE, &filled)
+            .await
+            .expect(200);
+        assert!(
+            page.body.contains("The credential was generated."),
+            "{page:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_custom_type_of_a_plugin_has_a_form() {
+    let options = Options::default()
+        .random_generator("wireguard", &component("wireguard"))
+        .console("");
+    let server = Server::start_with(&options).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let list = browser.get(GENERATE).await.expect(200);
+    assert!(
+        list.body.contains("/console/generate?type=wireguard"),
+        "{list:?}"
+    );
+    let form = browser
+        .get("/console/generate?type=wireguard")
+        .await
+        .expect(200);
+    let page = browser
+        .submit_and_follow(&form, GENERATE, &[("name", "/wireguard")])
+        .await;
+    assert!(
+        page.expect(200)
+            .body
+            .contains("The credential was generated.")
+    );
+    assert_eq!(server.versions("/wireguard").await[0]["type"], "wireguard");
+}
+
+#[tokio::test]
+async fn a_refused_form_is_shown_again_with_its_fields() {
+    let server = server().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let form = browser
+        .get("/console/generate?type=password")
+        .await
+        .expect(200);
+    for (filled, message) in [
+        (
+            ("parameter.length", "two"),
+            "Length must be a whole number.",
+        ),
+        (("parameter.length", "3"), "length"),
+        (("name", "/a b"), "A credential name may contain only"),
+        (
+            ("metadata", "[1]"),
+            "The metadata must be a JSON object without duplicate keys.",
+        ),
+        (
+            ("mode", "other"),
+            "Choose what to do if the credential exists.",
+        ),
+    ] {
+        let all = [
+            ("name", "/kept"),
+            ("parameter.exclude_lower", "true"),
+            filled,
+        ];
+        let page = browser.submit(&form, GENERATE, &all).await.expect(400);
+        assert!(page.body.contains("role=\"alert\""), "{page:?}");
+        assert!(page.body.contains(message), "{message}: {page:?}");
+        assert!(
+            page.body
+                .contains("name=\"parameter.exclude_lower\" value=\"true\" checked"),
+            "{page:?}"
+        );
+    }
+    let page = browser.get("/console/generate?type=absent").await;
+    page.expect(404);
+}
+
+#[tokio::test]
+async fn values_of_simple_types_are_set() {
+    let server = server().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for (credential_type, entered, value) in [
+        ("value", "one\r\ntwo", json!("one\ntwo")),
+        ("password", "<script>\"", json!("<script>\"")),
+        ("json", "{ \"a\": [1.50] }", json!({"a": [1.50]})),
+    ] {
+        let name = format!("/set/{credential_type}");
+        let form = browser
+            .get(&format!("{SET}?name={name}&type={credential_type}"))
+            .await;
+        let filled = [("value", entered)];
+        let page = browser
+            .submit_and_follow(&form, SET, &filled)
+            .await
+            .expect(200);
+        assert!(page.body.contains("The credential was set."), "{page:?}");
+        assert_eq!(server.versions(&name).await[0]["value"], value);
+    }
+    let form = browser
+        .get(&format!("{SET}?name=/set/json&type=json"))
+        .await;
+    let refused = browser
+        .submit(&form, SET, &[("value", "{\"secret-key\": 1,}")])
+        .await
+        .expect(400);
+    assert!(
+        refused
+            .body
+            .contains("The value must be a JSON object without duplicate keys.")
+    );
+    assert!(!refused.body.contains("secret-key"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_credential_is_regenerated() {
+    let server = server().await;
+    server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get("/console/credential?name=/a").await.expect(200);
+    let action = "/console/credential/regenerate";
+    let page = browser
+        .submit_and_follow(&page, action, &[])
+        .await
+        .expect(200);
+    assert!(
+        page.body.contains("The credential was regenerated."),
+        "{page:?}"
+    );
+    assert_eq!(server.versions("/a").await.len(), 2);
+    server.set("/set", "password", json!("v")).await.expect(200);
+    let page = browser
+        .get("/console/credential?name=/set")
+        .await
+        .expect(200);
+    let refused = browser.submit(&page, action, &[]).await.expect(400);
+    assert!(
+        refused.body.contains("can&#39;t be regenerated")
+            || refused.body.contains("can't be regenerated")
+    );
+}
+
+#[tokio::test]
+async fn a_credential_is_deleted_only_if_its_name_is_typed() {
+    let server = server().await;
+    server.set("/a", "value", json!("v")).await.expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get("/console/credential?name=/a").await.expect(200);
+    for typed in ["", "a", "/A", "/a "] {
+        let refused = browser
+            .submit(&page, DELETE, &[("typed_name", typed)])
+            .await;
+        assert!(
+            refused.expect(400).body.contains("nothing was deleted"),
+            "{typed}"
+        );
+    }
+    let deleted = browser
+        .submit(&page, DELETE, &[("typed_name", "/a")])
+        .await
+        .expect(200);
+    assert!(
+        deleted
+            .body
+            .contains("Deleted <code>/a</code> with all its versions.")
+    );
+    assert!(server.versions("/a").await.is_empty());
+    let deletes = events(&server, "DELETE");
+    assert_eq!(deletes.last().unwrap()["resource_name"], "/a");
+}

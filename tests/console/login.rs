@@ -1,0 +1,241 @@
+//! Login, sessions and logout.
+
+use keywright_harness::{Options, Server};
+use reqwest::Method;
+
+use crate::{
+    browser::{Browser, DEVELOPER, SESSION, filled},
+    server,
+};
+
+#[tokio::test]
+async fn a_user_logs_in_returns_to_the_requested_page_and_logs_out() {
+    let server = server().await;
+    let mut browser = Browser::new(&server);
+    let page = browser
+        .log_in("/console/generate?type=password", DEVELOPER)
+        .await;
+    let page = page.expect(200);
+    assert!(
+        page.body.contains("Generate a credential of type password"),
+        "{page:?}"
+    );
+    let actor = "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
+    assert!(page.body.contains(actor), "{page:?}");
+
+    let stolen = browser.clone();
+    let left = browser
+        .submit_and_follow(&page, "/console/logout", &[])
+        .await;
+    assert!(left.body.contains("You are logged out"), "{left:?}");
+    assert!(!browser.cookies.contains_key(SESSION));
+    let mut thief = stolen;
+    let refused = thief.get("/console").await.expect(303);
+    assert!(
+        refused
+            .header("location")
+            .unwrap()
+            .starts_with("/console/login")
+    );
+}
+
+#[tokio::test]
+async fn the_session_cookie_is_strict_and_the_login_cookie_is_removed() {
+    let server = server().await;
+    let mut browser = Browser::new(&server);
+    let login = browser.get("/console/login").await.expect(303);
+    let cookie = login.header("set-cookie").unwrap();
+    assert!(cookie.starts_with("__Host-keywright-login="), "{cookie}");
+    assert!(
+        cookie.ends_with("; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600"),
+        "{cookie}"
+    );
+
+    browser.log_in("/console", DEVELOPER).await.expect(200);
+    assert_eq!(browser.cookies.keys().collect::<Vec<_>>(), [SESSION]);
+    let mut other = Browser::new(&server);
+    let callback = redirection_to_callback(&mut other).await;
+    let finished = other.get(&callback).await.expect(200);
+    let cookies: Vec<_> = finished
+        .headers
+        .iter()
+        .filter(|(name, _)| name == "set-cookie")
+        .collect();
+    assert!(
+        cookies[0]
+            .1
+            .ends_with("; Path=/; Secure; HttpOnly; SameSite=Strict"),
+        "{cookies:?}"
+    );
+    assert!(
+        cookies[1].1.starts_with("__Host-keywright-login=;"),
+        "{cookies:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_login_needs_the_state_of_the_same_browser() {
+    let server = server().await;
+    let mut attacker = Browser::new(&server);
+    let callback = redirection_to_callback(&mut attacker).await;
+    // The victim has no login in progress, or another one.
+    let mut victim = Browser::new(&server);
+    for _ in 0..2 {
+        let refused = victim.get(&callback).await.expect(400);
+        assert!(
+            refused.body.contains("not started in this browser"),
+            "{refused:?}"
+        );
+        assert!(!victim.cookies.contains_key(SESSION));
+        victim.get("/console/login").await.expect(303);
+    }
+    // A code that was issued for another nonce and another verifier.
+    let own = redirection_to_callback(&mut victim).await;
+    let state = |url: &str| url.split("state=").nth(1).unwrap().to_owned();
+    let injected = callback.replace(&state(&callback), &state(&own));
+    let refused = victim.get(&injected).await.expect(403);
+    assert!(
+        refused.body.contains("refused the request for a token"),
+        "{refused:?}"
+    );
+    assert!(!victim.cookies.contains_key(SESSION));
+}
+
+#[tokio::test]
+async fn a_code_can_be_used_only_once() {
+    let server = server().await;
+    let mut browser = Browser::new(&server);
+    let callback = redirection_to_callback(&mut browser).await;
+    let mut again = browser.clone();
+    browser.get(&callback).await.expect(200);
+    again.get(&callback).await.expect(403);
+    assert!(!again.cookies.contains_key(SESSION));
+}
+
+#[tokio::test]
+async fn a_login_replaces_the_session_id_of_the_browser() {
+    let server = server().await;
+    let mut browser = Browser::new(&server);
+    browser
+        .cookies
+        .insert(SESSION.to_owned(), "chosen-by-an-attacker".to_owned());
+    browser.log_in("/console", DEVELOPER).await.expect(200);
+    let first = browser.cookies[SESSION].clone();
+    assert_ne!(first, "chosen-by-an-attacker");
+
+    let callback = redirection_to_callback(&mut browser).await;
+    browser.get(&callback).await.expect(200);
+    assert_ne!(browser.cookies[SESSION], first);
+    let mut earlier = Browser::new(&server);
+    earlier.cookies.insert(SESSION.to_owned(), first);
+    earlier.get("/console").await.expect(303);
+}
+
+#[tokio::test]
+async fn one_session_past_a_limit_ends_the_oldest_or_is_refused() {
+    let limits = "sessions_max = 2\nsessions_per_actor_max = 1";
+    let server = Server::start_with(&Options::default().console(limits)).await;
+    let mut first = Browser::logged_in(&server, DEVELOPER).await;
+    let mut second = Browser::logged_in(&server, DEVELOPER).await;
+    first.get("/console").await.expect(303);
+    second.get("/console").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_login_past_the_maximum_number_of_sessions_is_503() {
+    let server = Server::start_with(&Options::default().console("sessions_max = 1")).await;
+    Browser::logged_in(&server, DEVELOPER).await;
+    let mut second = Browser::new(&server);
+    let callback = redirection_to_callback(&mut second).await;
+    let refused = second.get(&callback).await.expect(503);
+    assert!(
+        refused.body.contains("Too many users are logged in"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_idle_session_leads_to_the_login_and_back() {
+    let limits = "idle_seconds_max = 1";
+    let server = Server::start_with(&Options::default().console(limits)).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    let page = browser.get("/console/set?name=%2Fa").await.expect(303);
+    let login = page.header("location").unwrap();
+    assert_eq!(
+        login,
+        "/console/login?then=%2Fconsole%2Fset%3Fname%3D%252Fa"
+    );
+    let page = browser
+        .log_in("/console/set?name=%2Fa", DEVELOPER)
+        .await
+        .expect(200);
+    assert!(page.body.contains("value=\"/a\""), "{page:?}");
+}
+
+#[tokio::test]
+async fn a_link_on_another_site_opens_the_page_in_the_session() {
+    let server = server().await;
+    let mut browser = Browser::new(&server);
+    let request = browser
+        .request(Method::GET, "/console?path=%2Fteam")
+        .header("sec-fetch-site", "cross-site");
+    let page = server.send(request).await.expect(200);
+    let refresh = "<meta http-equiv=\"refresh\" content=\"0; url=/console?path=%2Fteam\">";
+    assert!(page.body.contains(refresh), "{page:?}");
+    browser.get("/console").await.expect(303);
+}
+
+#[tokio::test]
+async fn expired_access_tokens_are_refreshed() {
+    let options = Options::default().console("").environment(
+        "KEYWRIGHT_DEVELOPMENT_IDENTITY_PROVIDER__ACCESS_TOKEN_SECONDS",
+        "1",
+    );
+    let server = Server::start_with(&options).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    browser.get("/console").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_session_without_a_valid_token_ends() {
+    let options = Options::default()
+        .console("")
+        .environment(
+            "KEYWRIGHT_DEVELOPMENT_IDENTITY_PROVIDER__ACCESS_TOKEN_SECONDS",
+            "1",
+        )
+        .environment(
+            "KEYWRIGHT_DEVELOPMENT_IDENTITY_PROVIDER__REFRESH_TOKEN_SECONDS",
+            "1",
+        );
+    let server = Server::start_with(&options).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    tokio::time::sleep(std::time::Duration::from_millis(2_200)).await;
+    browser.get("/console").await.expect(303);
+}
+
+#[tokio::test]
+async fn without_configuration_the_console_is_not_served() {
+    let server = Server::start().await;
+    for path in ["/console", "/console/login", "/console/style.css"] {
+        let response = server.get(path).await.expect(404);
+        assert_eq!(response.error(), "unknown path");
+    }
+}
+
+/// Logs in at the provider, and returns the address of the redirection to the console.
+async fn redirection_to_callback(browser: &mut Browser) -> String {
+    let form = browser.open("/console/login").await.expect(200);
+    let given = [("username", DEVELOPER.0), ("password", DEVELOPER.1)];
+    let fields = filled(&form.body, &given);
+    let redirection = browser
+        .send_form("/identity/oauth/authorize", &fields)
+        .await;
+    redirection
+        .expect(303)
+        .header("location")
+        .unwrap()
+        .to_owned()
+}

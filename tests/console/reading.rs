@@ -1,0 +1,323 @@
+//! Browsing, searching, and the page of a credential.
+
+use keywright_harness::{Options, Server};
+use serde_json::json;
+
+use crate::{
+    browser::{Browser, DEVELOPER, GUEST, form},
+    events, server,
+};
+
+/// The actor of the user without permissions.
+const GUEST_ACTOR: &str = "uaa-user:7c1d0e52-9d0a-4a51-8a55-0b9be2f3c1de";
+
+#[tokio::test]
+async fn the_tree_shows_the_folders_and_credentials_of_one_path() {
+    let server = server().await;
+    for name in ["/top", "/Team/a", "/team/b/c", "/team/b/d/e", "/team-b"] {
+        server.set(name, "value", json!("v")).await.expect(200);
+    }
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let root = browser.get("/console").await.expect(200);
+    assert_eq!(rows(&root.body), ["team-b", "Team/", "top"]);
+    let team = browser.get("/console?path=%2Fteam%2F").await.expect(200);
+    assert_eq!(rows(&team.body), ["a", "b/"]);
+    let below = browser.get("/console?path=/team/b").await.expect(200);
+    assert_eq!(rows(&below.body), ["c", "d/"]);
+    let finds = events(&server, "FIND");
+    assert_eq!(
+        finds.last().unwrap()["request_details"],
+        json!({"path": "/team/b"})
+    );
+}
+
+#[tokio::test]
+async fn a_path_with_more_entries_has_pages() {
+    let server = server().await;
+    let mut expected = Vec::new();
+    for number in 0..130 {
+        let name = format!("/many/{number:03}");
+        if number % 3 == 0 {
+            server
+                .set(&format!("{name}/one"), "value", json!("v"))
+                .await
+                .expect(200);
+            server
+                .set(&format!("{name}/two"), "value", json!("v"))
+                .await
+                .expect(200);
+            expected.push(format!("{number:03}/"));
+        } else {
+            server.set(&name, "value", json!("v")).await.expect(200);
+            expected.push(format!("{number:03}"));
+        }
+    }
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let first = browser.get("/console?path=/many").await.expect(200);
+    assert_eq!(rows(&first.body), expected[..100]);
+    let second = browser.get(&next_page(&first.body)).await.expect(200);
+    assert_eq!(rows(&second.body), expected[100..]);
+    assert!(second.body.contains("First page") && !second.body.contains("Next page"));
+}
+
+#[tokio::test]
+async fn a_search_finds_parts_of_names() {
+    let server = server().await;
+    for name in ["/team/database", "/other/Database", "/team/web"] {
+        server.set(name, "password", json!("v")).await.expect(200);
+    }
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let found = browser.get("/console?name-like=DATA").await.expect(200);
+    assert_eq!(rows(&found.body), ["/other/Database", "/team/database"]);
+    let none = browser.get("/console?name-like=absent").await.expect(200);
+    assert!(
+        none.body.contains("No credential that you may read"),
+        "{none:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_user_sees_only_what_the_permissions_allow() {
+    let server = server().await;
+    for name in ["/a/one", "/a/two/three", "/b/one", "/c/Mixed/x"] {
+        server.set(name, "value", json!("v")).await.expect(200);
+    }
+    let mut browser = Browser::logged_in(&server, GUEST).await;
+    for path in [
+        "/console",
+        "/console?path=/a",
+        "/console?name-like=one",
+        "/console/overview",
+    ] {
+        let page = browser.get(path).await.expect(200);
+        for name in ["one", "two", "three", "/b"] {
+            assert!(
+                !page.body.contains(&format!("{name}</a>")),
+                "{path}: {page:?}"
+            );
+        }
+    }
+    let hidden = browser
+        .get("/console/credential?name=/a/one")
+        .await
+        .expect(404);
+    let absent = browser
+        .get("/console/credential?name=/absent")
+        .await
+        .expect(404);
+    assert_eq!(hidden.body, absent.body);
+
+    // Permissions distinguish case.
+    server.grant("/a/two/*", GUEST_ACTOR, &["read"]).await;
+    server.grant("/b/one", GUEST_ACTOR, &["read"]).await;
+    server.grant("/c/mixed/*", GUEST_ACTOR, &["read"]).await;
+    server.grant("/d/*", GUEST_ACTOR, &["write"]).await;
+    let root = browser.get("/console").await.expect(200);
+    assert_eq!(rows(&root.body), ["a/", "b/"]);
+    let below = browser.get("/console?path=/a").await.expect(200);
+    assert_eq!(rows(&below.body), ["two/"]);
+    let found = browser.get("/console?name-like=one").await.expect(200);
+    assert_eq!(rows(&found.body), ["/b/one"]);
+}
+
+#[tokio::test]
+async fn many_permissions_on_absent_names_make_pages() {
+    let server = server().await;
+    server.set("/many/z", "value", json!("v")).await.expect(200);
+    for number in 0..256 {
+        server
+            .grant(&format!("/many/{number}"), GUEST_ACTOR, &["read"])
+            .await;
+    }
+    server.grant("/many/z", GUEST_ACTOR, &["read"]).await;
+    let mut browser = Browser::logged_in(&server, GUEST).await;
+    let first = browser.get("/console?path=/many").await.expect(200);
+    assert!(rows(&first.body).is_empty(), "{first:?}");
+    let second = browser.get(&next_page(&first.body)).await.expect(200);
+    assert_eq!(rows(&second.body), ["z"]);
+}
+
+#[tokio::test]
+async fn versions_past_the_maximum_are_not_shown() {
+    let server = server().await;
+    let older = "Older versions are not shown.";
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for (versions, is_complete) in [(15, true), (16, false)] {
+        while server.versions("/a").await.len() < versions {
+            server.set("/a", "value", json!("v")).await.expect(200);
+        }
+        let page = browser.get("/console/credential?name=/a").await.expect(200);
+        assert_eq!(page.body.matches("<li><p><time").count(), 15);
+        assert_eq!(page.body.contains(older), !is_complete);
+    }
+}
+
+#[tokio::test]
+async fn secret_fields_are_revealed_one_at_a_time_and_audited() {
+    let server = server().await;
+    let value = json!({"username": "ada", "password": "correct horse"});
+    server.set("/a/user", "user", value).await.expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser
+        .get("/console/credential?name=/a/user")
+        .await
+        .expect(200);
+    assert!(page.body.contains("ada"), "{page:?}");
+    assert!(
+        !page.body.contains("correct horse") && !page.body.contains("$6$"),
+        "{page:?}"
+    );
+    assert_eq!(events(&server, "GET"), [] as [serde_json::Value; 0]);
+    let views = events(&server, "VIEW");
+    assert!(
+        views
+            .iter()
+            .all(|event| event["resource_name"] == "/a/user"),
+        "{views:?}"
+    );
+
+    let reveal = "/console/credential/reveal";
+    assert!(form(&page.body, reveal).contains("value=\"password\""));
+    let revealed = browser.submit(&page, reveal, &[]).await.expect(200);
+    assert!(revealed.body.contains("correct horse"), "{revealed:?}");
+    assert!(!revealed.body.contains("$6$"), "{revealed:?}");
+    let reads = events(&server, "GET");
+    assert_eq!(reads.len(), 1);
+    assert_eq!(reads[0]["operation"], "read");
+    assert_eq!(reads[0]["resource_name"], "/a/user");
+    assert_eq!(
+        reads[0]["version_id"],
+        server.versions("/a/user").await[0]["id"]
+    );
+    assert_eq!(reads[0]["status"], 200);
+}
+
+#[tokio::test]
+async fn a_revealed_version_requires_the_permission_to_read() {
+    let server = server().await;
+    server
+        .set("/a", "password", json!("hunter2"))
+        .await
+        .expect(200);
+    let id = server.versions("/a").await[0]["id"].clone();
+    let mut browser = Browser::logged_in(&server, GUEST).await;
+    let root = browser.get("/console").await.expect(200);
+    let token = crate::browser::fields(form(&root.body, "/console/logout")).remove(0);
+    let fields = [
+        token,
+        ("version".to_owned(), id.as_str().unwrap().to_owned()),
+        ("field".to_owned(), "value".to_owned()),
+    ];
+    let refused = browser
+        .send_form("/console/credential/reveal", &fields)
+        .await
+        .expect(404);
+    assert!(!refused.body.contains("hunter2"));
+}
+
+#[tokio::test]
+async fn the_timeline_marks_active_and_transitional_versions() {
+    let server = server().await;
+    let parameters = json!({"common_name": "root", "is_ca": true, "duration": 10});
+    server
+        .generate("/ca", "certificate", parameters)
+        .await
+        .expect(200);
+    server.regenerate_as_transitional("/ca").await.expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser
+        .get("/console/credential?name=/ca")
+        .await
+        .expect(200);
+    for expected in [
+        "Active version",
+        "Transitional version",
+        "<span class=\"mark active\">active</span>",
+        "<span class=\"mark soon\">transitional</span>",
+        "by the plugin certificate",
+        "-----BEGIN CERTIFICATE-----",
+        "&quot;common_name&quot;: &quot;root&quot;",
+        "in 9 days",
+    ] {
+        assert!(page.body.contains(expected), "{expected}: {page:?}");
+    }
+    assert!(!page.body.contains("PRIVATE KEY"), "{page:?}");
+    let overview = browser.get("/console/overview").await.expect(200);
+    assert!(
+        overview
+            .body
+            .contains("href=\"/console/credential?name=%2Fca\""),
+        "{overview:?}"
+    );
+    assert!(
+        overview.body.contains("<dt>Within 30 days</dt><dd>1</dd>"),
+        "{overview:?}"
+    );
+}
+
+#[tokio::test]
+async fn metadata_is_shown_and_json_values_are_not() {
+    let server = server().await;
+    let body = json!({
+        "name": "/a", "type": "json", "value": {"secret-key": "secret-text"}, "metadata": {"owner": "shop"},
+    });
+    server.put("/api/v1/data", body).await.expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get("/console/credential?name=/a").await.expect(200);
+    assert!(
+        page.body.contains("&quot;owner&quot;: &quot;shop&quot;"),
+        "{page:?}"
+    );
+    assert!(!page.body.contains("secret-"), "{page:?}");
+    let revealed = browser
+        .submit(&page, "/console/credential/reveal", &[])
+        .await;
+    let json = "{&quot;secret-key&quot;:&quot;secret-text&quot;}";
+    assert!(revealed.body.contains(json), "{revealed:?}");
+}
+
+#[tokio::test]
+async fn values_are_revealed_in_read_only_mode() {
+    let server = Server::start_with(&Options::default().console("")).await;
+    server
+        .set("/a", "password", json!("hunter2"))
+        .await
+        .expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    server
+        .post("/management", json!({"read_only_mode": true}))
+        .await
+        .expect(200);
+    let page = browser.get("/console/credential?name=/a").await.expect(200);
+    let revealed = browser
+        .submit(&page, "/console/credential/reveal", &[])
+        .await;
+    assert!(revealed.expect(200).body.contains("hunter2"));
+    let refused = browser
+        .submit(&page, "/console/credential/regenerate", &[])
+        .await;
+    assert!(
+        refused
+            .expect(503)
+            .body
+            .contains("The server is in read-only mode and rejects writes.")
+    );
+}
+
+/// Returns the address of the next page.
+fn next_page(page: &str) -> String {
+    let mut links = page.split("href=\"").skip(1);
+    let next = links.find(|link| link.contains("from=")).unwrap();
+    next.split('"').next().unwrap().replace("&amp;", "&")
+}
+
+/// Returns the labels of the rows of the page's table.
+fn rows(page: &str) -> Vec<String> {
+    let rows = page.split("<th scope=\"row\">").skip(1);
+    let labels = rows.map(|row| {
+        crate::browser::between(row, "\">", "</a>")
+            .unwrap()
+            .to_owned()
+    });
+    labels.collect()
+}
