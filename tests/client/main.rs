@@ -10,6 +10,7 @@
 
 mod certificates;
 mod credentials;
+mod derived;
 mod export;
 mod fixtures;
 mod help;

@@ -434,8 +434,6 @@ const STATEMENTS_OF_SERVERS: &[&str] = &[
     encryption_key::ACTIVATE_NEW,
     encryption_key::LAST_ACTIVATED,
     encryption_key::VERSIONS_UNDER_KEY,
-    check::VERSIONS,
-    check::VERSION_BY_ID,
     check::PERMISSIONS,
     lease::ACQUIRE,
     lease::RENEW,
@@ -468,6 +466,8 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Postgres => &[
             check::POSTGRES_CREDENTIALS,
+            check::POSTGRES_VERSIONS,
+            check::POSTGRES_VERSION_BY_ID,
             check::POSTGRES_INDEXED_NAMES,
             check::POSTGRES_ENDS,
             retention::POSTGRES_DELETABLE_VERSIONS,
@@ -479,6 +479,8 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
         ],
         Engine::Sqlite => &[
             check::SQLITE_CREDENTIALS,
+            check::SQLITE_VERSIONS,
+            check::SQLITE_VERSION_BY_ID,
             check::SQLITE_INDEXED_NAMES,
             check::SQLITE_ENDS,
             retention::SQLITE_DELETABLE_VERSIONS,

@@ -15,7 +15,7 @@ struct Damage {
 }
 
 /// All damage, in the order in which the test causes it. Each item damages other credentials.
-const DAMAGES: [Damage; 26] = [
+const DAMAGES: [Damage; 27] = [
     Damage {
         sql: "drop index credential_version_transitional",
         found: &[("schema_differs", "database")],
@@ -134,6 +134,11 @@ const DAMAGES: [Damage; 26] = [
         found: &[("signer_differs", "v:/signer")],
     },
     Damage {
+        sql: "insert into credential_version_input (version_sequence, input_name_folded, input_version_id)
+            select sequence, '/sound', id from credential_version where credential_sequence = {/inputs}",
+        found: &[("inputs_differ", "v:/inputs")],
+    },
+    Damage {
         sql: "delete from credential_name where {index row} = {/orphan};
             delete from credential where sequence = {/orphan}",
         found: &[("version_without_credential", "v:")],
@@ -249,6 +254,7 @@ async fn seed(server: &Server) {
         "/recorded",
         "/orphan",
         "/casing",
+        "/inputs",
         "/password",
     ] {
         given::set_value(server, name, SECRET).await;

@@ -61,6 +61,11 @@ fn the_page_on_configuration_is_correct() {
 }
 
 #[test]
+fn the_page_on_derived_credentials_is_correct() {
+    replay("host/docs/operating/derived.md");
+}
+
+#[test]
 fn the_page_on_encryption_keys_is_correct() {
     replay("host/docs/operating/encryption-keys.md");
 }

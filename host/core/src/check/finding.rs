@@ -51,6 +51,9 @@ pub enum Fault {
     CurrentDiffers,
     #[error("the database reports: {0}")]
     DatabaseDamaged(String),
+    /// A search by input would miss the version, or find it wrongly.
+    #[error("the recorded inputs do not match the versions from which the value was derived")]
+    InputsDiffer,
     #[error("the recorded CA version {issuer_id} did not sign the certificate: {rule}")]
     IssuerRefused {
         issuer_id: Uuid,
@@ -126,6 +129,7 @@ impl Fault {
             Self::CurrentDiffers => "current_differs",
             Self::DatabaseDamaged(_) => "database_damaged",
             Self::IndexEntryWithoutCredential(_) => "index_entry_without_credential",
+            Self::InputsDiffer => "inputs_differ",
             Self::IssuerRefused { .. } => "issuer_refused",
             Self::KeyNotCompared(_) => "key_not_compared",
             Self::KeyUnknown(_) => "key_unknown",

@@ -1,6 +1,6 @@
 //! Tests the check with rows in memory. Some rows change before they are read again.
 
-use std::{borrow::Cow, sync::Mutex};
+use std::{borrow::Cow, collections::BTreeMap, sync::Mutex};
 
 use async_trait::async_trait;
 use chrono::DateTime;
@@ -228,6 +228,7 @@ impl Rows {
                 },
             })),
             signed_by_folded: None,
+            inputs: BTreeMap::new(),
             has_key_record: !is_wrong,
         }
     }

@@ -1,6 +1,9 @@
 //! Checking a version: decrypting it and comparing its columns with its content and with the CA version that signed it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use chrono::{DateTime, Utc};
 use keywright_json::Checked;
@@ -72,7 +75,13 @@ impl VersionChecker<'_> {
         {
             faults.push(Fault::SignerDiffers("signed_by_folded"));
         }
-        match self.opened_for_its_credential(stored, &mut faults) {
+        let content = self.opened_for_its_credential(stored, &mut faults);
+        if let Ok(content) = &content
+            && inputs_by_name(content) != version.inputs
+        {
+            faults.push(Fault::InputsDiffer);
+        }
+        match content {
             Err(fault) => faults.push(fault),
             Ok(content) if stored.credential_type.is_certificate() => {
                 self.check_certificate(stored, &content, &mut faults)
@@ -251,6 +260,14 @@ impl VersionChecker<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the inputs of a version as their rows contain them.
+fn inputs_by_name(content: &Content) -> BTreeMap<String, Uuid> {
+    let inputs = content.inputs.iter();
+    inputs
+        .map(|input| (input.name.folded(), input.version_id))
+        .collect()
 }
 
 /// Compares the columns about the signer with the CA version.

@@ -129,7 +129,7 @@ fn canonicalize(name: &mut Value) {
     if let Value::String(text) = name
         && !text.is_empty()
     {
-        *text = LookupName::new(text).requested().to_owned();
+        LookupName::new(text).requested().clone_into(text);
     }
 }
 

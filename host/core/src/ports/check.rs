@@ -1,5 +1,7 @@
 //! Reading all records without validation, for a check of the database.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use uuid::Uuid;
 
@@ -121,6 +123,8 @@ pub struct CheckedVersion {
     pub stored: CheckedRow,
     /// The stored lookup form of the signer's name.
     pub signed_by_folded: Option<String>,
+    /// The rows about its inputs: their folded names and the ids of their versions. Omits malformed rows.
+    pub inputs: BTreeMap<String, Uuid>,
     /// Whether its encryption key has a record.
     pub has_key_record: bool,
 }

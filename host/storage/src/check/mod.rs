@@ -2,6 +2,8 @@
 
 mod schema;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use keywright_core::{
     credential::StoredVersion,
@@ -77,11 +79,19 @@ impl CheckRepository for SqlCheckRepository {
     }
 
     async fn versions(&self, range: SequenceRange) -> Result<Vec<CheckedVersion>, RepositoryError> {
-        self.rows(statements::VERSIONS, range, version).await
+        let sql = match self.reader.engine() {
+            Engine::Postgres => statements::POSTGRES_VERSIONS,
+            Engine::Sqlite => statements::SQLITE_VERSIONS,
+        };
+        self.rows(sql, range, version).await
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryError> {
-        let query = statement(statements::VERSION_BY_ID).bind(id);
+        let sql = match self.reader.engine() {
+            Engine::Postgres => statements::POSTGRES_VERSION_BY_ID,
+            Engine::Sqlite => statements::SQLITE_VERSION_BY_ID,
+        };
+        let query = statement(sql).bind(id);
         let row = self.reader.fetch_optional(query).await?;
         row.as_ref().map(version).transpose()
     }
@@ -226,8 +236,19 @@ fn version(row: &Row) -> Result<CheckedVersion, RepositoryError> {
         name: column!(row, "credential", "name")?,
         stored,
         signed_by_folded: column!(row, "credential_version", "signed_by_folded")?,
+        inputs: inputs(column!(row, "credential_version_input", "inputs")?),
         has_key_record: recorded_key_id.is_some(),
     })
+}
+
+/// Parses the names and ids of inputs. No name contains a space or a comma.
+fn inputs(text: Option<String>) -> BTreeMap<String, Uuid> {
+    let text = text.unwrap_or_default();
+    let inputs = text.split(',').filter_map(|input| {
+        let (name, id) = input.split_once(' ')?;
+        Some((name.to_owned(), Uuid::parse_str(id).ok()?))
+    });
+    inputs.collect()
 }
 
 fn index_entry(row: &Row) -> Result<CheckedIndexEntry, RepositoryError> {
@@ -325,9 +346,10 @@ pub(crate) mod statements {
         where substr(c.name_folded || char(1, 1), t.offset + 1, 3) is not t.term
         limit $1";
 
-    /// Selects the columns that `row::stored_version_from` decodes.
+    /// Selects the columns that `row::stored_version_from` decodes, and the names and ids of the inputs. The function that joins
+    /// texts and the text of an id depend on the engine.
     macro_rules! select_versions {
-        ($($rest:literal),+) => {
+        ($join:literal, $id:literal, $($rest:literal),+) => {
             concat!(
                 "select v.id, v.sequence,
                     (select c.id from credential c where c.sequence = v.credential_sequence) as credential_id,
@@ -335,17 +357,35 @@ pub(crate) mod statements {
                     (select c.credential_type from credential c where c.sequence = v.credential_sequence) as credential_type, ",
                 version_columns!(),
                 ", v.signed_by_folded,
-                    (select k.id from encryption_key k where k.id = v.encryption_key_id) as recorded_key_id
+                    (select k.id from encryption_key k where k.id = v.encryption_key_id) as recorded_key_id,
+                    (select ",
+                $join,
+                "(d.input_name_folded || ' ' || ",
+                $id,
+                ", ',') from credential_version_input d where d.version_sequence = v.sequence) as inputs
                 from credential_version v where ",
                 $($rest),+
             )
         };
     }
 
-    pub(crate) const VERSIONS: &str =
-        select_versions!("v.sequence > $1 and v.sequence <= $2 order by v.sequence limit $3");
+    pub(crate) const POSTGRES_VERSIONS: &str = select_versions!(
+        "string_agg",
+        "d.input_version_id",
+        "v.sequence > $1 and v.sequence <= $2 order by v.sequence limit $3"
+    );
 
-    pub(crate) const VERSION_BY_ID: &str = select_versions!("v.id = $1");
+    pub(crate) const SQLITE_VERSIONS: &str = select_versions!(
+        "group_concat",
+        "hex(d.input_version_id)",
+        "v.sequence > $1 and v.sequence <= $2 order by v.sequence limit $3"
+    );
+
+    pub(crate) const POSTGRES_VERSION_BY_ID: &str =
+        select_versions!("string_agg", "d.input_version_id", "v.id = $1");
+
+    pub(crate) const SQLITE_VERSION_BY_ID: &str =
+        select_versions!("group_concat", "hex(d.input_version_id)", "v.id = $1");
 
     pub(crate) const POSTGRES_INDEXED_NAMES: &str = "
         select n.credential_sequence as sequence,
