@@ -11,14 +11,12 @@ use keywright_core::{
 use maud::{Markup, html};
 use serde_json::json;
 
-use super::{browse, credential};
 use crate::{
-    State, Visit,
-    page::{Page, Refusal},
+    page::{Page, Refusal, due as due_at},
+    paths::{OVERVIEW, link_to_credential},
+    session::Visit,
+    state::State,
 };
-
-/// The path of the page.
-pub(crate) const PATH: &str = "/console/overview";
 
 /// Shows the overview.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> Result<Response, Refusal> {
@@ -41,7 +39,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> Result<
         let message = "the server failed to sum up the credentials";
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     })?;
-    Ok(Page::of(&visit, PATH, "Overview").render(&html! {
+    Ok(Page::of(&visit, OVERVIEW, "Overview").render(&html! {
         (summary.counts())
         (summary.timeline())
         (summary.first_to_expire(now))
@@ -156,7 +154,7 @@ impl Summary {
                     ul.plain {
                         @for due in &self.first {
                             @let name = due.found.name.as_str();
-                            li { a href=(credential::link_to(name)) { (name) } " " (browse::due(due.at, now)) }
+                            li { a href=(link_to_credential(name)) { (name) } " " (due_at(due.at, now)) }
                         }
                     }
                     @if self.total > self.first.len() { p { (self.total - self.first.len()) " more expire within a year." } }
