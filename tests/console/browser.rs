@@ -62,7 +62,7 @@ impl Browser {
         for _ in 0..10 {
             let response = self.get(&path).await;
             match response.header("location") {
-                Some(location) => path = location.to_owned(),
+                Some(location) => location.clone_into(&mut path),
                 None => return response,
             }
         }

@@ -258,6 +258,6 @@ async fn a_credential_is_deleted_only_if_its_name_is_typed() {
             .contains("Deleted <code>/a</code> with all its versions.")
     );
     assert!(server.versions("/a").await.is_empty());
-    let deletes = events(&server, "DELETE");
-    assert_eq!(deletes.last().unwrap()["resource_name"], "/a");
+    let events = events(&server, "DELETE");
+    assert_eq!(events.last().unwrap()["resource_name"], "/a");
 }

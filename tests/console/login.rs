@@ -217,6 +217,44 @@ async fn a_session_without_a_valid_token_ends() {
 }
 
 #[tokio::test]
+async fn the_development_provider_accepts_only_registered_addresses_and_pkce() {
+    let server = server().await;
+    let mut browser = Browser::new(&server);
+    let login = browser.get("/console/login").await.expect(303);
+    let page = login.header("location").unwrap().to_owned();
+    let callback = "console%2Fcallback";
+    for (accepted, refused) in [
+        (callback, "console%2Fother"),
+        ("https%3A%2F%2F127.0.0.1", "https%3A%2F%2Fother.example"),
+        ("code_challenge_method=S256", "code_challenge_method=plain"),
+        ("client_id=console", "client_id=developer"),
+        ("response_type=code", "response_type=token"),
+        ("code_challenge=", "other="),
+    ] {
+        assert!(page.contains(accepted), "{accepted} {page}");
+        let refused = browser
+            .get(&page.replace(accepted, refused))
+            .await
+            .expect(400);
+        assert_eq!(refused.header("location"), None);
+        assert!(!refused.body.contains("<form"), "{refused:?}");
+    }
+    let form = browser.get(&page).await.expect(200);
+    let wrong = filled(
+        &form.body,
+        &[("username", "developer"), ("password", "wrong")],
+    );
+    let refused = browser
+        .send_form("/identity/oauth/authorize", &wrong)
+        .await
+        .expect(403);
+    assert!(
+        refused.body.contains("wrong user name or password"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
 async fn without_configuration_the_console_is_not_served() {
     let server = Server::start().await;
     for path in ["/console", "/console/login", "/console/style.css"] {

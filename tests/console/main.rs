@@ -1,11 +1,6 @@
 //! The console, over HTTPS: `browser.rs` behaves like a browser without scripts.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a panic fails the test"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod attacks;
 mod browser;

@@ -4,109 +4,43 @@
 //! server verifies the session's access token on every request, as it does for the API, and audits each access under the same
 //! actions. No page contains a secret until the user reveals it, one field at a time.
 //!
-//! - `login.rs`: login by OIDC, and the refresh of tokens; `session.rs`: the sessions;
+//! - `login.rs`: the client of the identity provider; `session.rs`: the sessions; `state.rs`: the state of all handlers;
 //! - `request.rs`: cookies, forms, and the checks against requests from other sites;
 //! - `page.rs`: the frame of every page, and the header fields of every response; `pages/`: one file per page;
 //! - [`IdentityProvider`]: the port to the server's authentication and to the identity provider.
 //!
-//! To add a page, write its file in `pages/` and add its route to [`Console::routes`].
+//! To add a page, add its address to `paths.rs`, write its file in `pages/`, and add its route to [`Console::routes`].
 
 mod login;
 mod page;
 mod pages;
+mod paths;
+mod ports;
 mod request;
 mod session;
+mod state;
 
 use std::{pin::Pin, sync::Arc};
 
-use async_trait::async_trait;
 use axum::{
     extract::Request,
-    http::{self, Method, StatusCode, request::Parts},
+    http::{Method, StatusCode, request::Parts},
     response::Response,
 };
-use keywright_core::{
-    Failure, Secret, authorization::Caller, credential::Credentials,
-    encryption_key::EncryptionKeys, permission::Actor, ports::Clock,
-};
+use keywright_core::Secret;
 
+pub use ports::{ConsolePorts, ConsoleSettings, Endpoints, IdentityProvider, ProviderError};
 pub use session::SessionLimits;
 
 use login::Login;
 use page::{Refusal, secured};
-use pages::{browse, credential, generate, overview, set};
-use session::{Session, Sessions};
+use pages::{browse, credential, generate, login as login_pages, overview, set};
+use session::{Sessions, Visit};
+use state::State;
 
 /// The console.
 #[derive(Clone)]
 pub struct Console(Arc<State>);
-
-/// The settings of the console.
-#[derive(Debug)]
-pub struct ConsoleSettings {
-    /// The origin at which browsers reach the server: `https`, host and port, without a path.
-    pub origin: String,
-    /// The id of the identity provider's client.
-    pub client_id: String,
-    /// The client's secret, if it has one.
-    pub client_secret: Option<Secret>,
-    /// The scopes to request. They must include `openid`.
-    pub scopes: Vec<String>,
-    /// The limits of sessions.
-    pub sessions: SessionLimits,
-}
-
-/// The dependencies of the console.
-pub struct ConsolePorts {
-    /// The use cases of credentials.
-    pub credentials: Arc<Credentials>,
-    /// The use cases of encryption keys.
-    pub encryption_keys: EncryptionKeys,
-    /// The identity provider.
-    pub provider: Arc<dyn IdentityProvider>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Returns the status and the message of a failure, as in the API.
-    pub status_and_message: fn(Failure) -> (StatusCode, String),
-}
-
-/// The identity provider, and the verification of its tokens.
-#[async_trait]
-pub trait IdentityProvider: Send + Sync {
-    /// Returns the provider's endpoints.
-    async fn endpoints(&self) -> Result<Endpoints, ProviderError>;
-
-    /// Sends a request to the token endpoint. A successful result has a body that is JSON without duplicate keys.
-    async fn send(
-        &self,
-        request: http::Request<Vec<u8>>,
-    ) -> Result<http::Response<Vec<u8>>, ProviderError>;
-
-    /// Verifies an access token like the token of a request to the API, and returns its actor.
-    async fn actor(&self, access_token: &Secret) -> Result<Actor, ProviderError>;
-
-    /// Verifies an ID token for this client with this nonce (OIDC Core 1.0, section 3.1.3.7).
-    async fn check_id_token(
-        &self,
-        id_token: &Secret,
-        client_id: &str,
-        nonce: &str,
-    ) -> Result<(), ProviderError>;
-}
-
-/// The endpoints of an identity provider.
-#[derive(Clone, Debug)]
-pub struct Endpoints {
-    /// The URL of the login page, for browsers.
-    pub authorization: String,
-    /// The URL for token requests.
-    pub token: String,
-}
-
-/// A request to the identity provider failed, or one of its tokens was rejected. The message contains no token.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ProviderError(pub String);
 
 /// A route of the console.
 pub struct ConsoleRoute {
@@ -137,19 +71,6 @@ pub enum Access {
     ReadingSession,
 }
 
-struct State {
-    ports: ConsolePorts,
-    origin: String,
-    login: Login,
-    sessions: Sessions,
-}
-
-/// A request with a session.
-struct Visit {
-    caller: Arc<Caller>,
-    session: Arc<Session>,
-}
-
 impl Console {
     /// Creates the console, without sending a request.
     #[must_use]
@@ -169,52 +90,57 @@ impl Console {
         use Access::{ReadingSession, Session};
         let (get, post) = (Method::GET, Method::POST);
         vec![
-            self.open(login::LOGIN, login::start),
-            self.open(login::CALLBACK, login::finish),
-            self.open(login::LOGGED_OUT, login::logged_out),
-            self.open(page::STYLE_PATH, page::style),
-            self.open(page::ICON_PATH, page::icon),
-            self.visited(&get, browse::PATH, (Session, Some("FIND")), browse::show),
+            self.open(paths::LOGIN, login_pages::start),
+            self.open(paths::CALLBACK, login_pages::finish),
+            self.open(paths::LOGGED_OUT, login_pages::logged_out),
+            self.open(paths::STYLE, async |_, _| Ok(page::style())),
+            self.open(paths::ICON, async |_, _| Ok(page::icon())),
+            self.visited(&get, paths::BROWSE, (Session, Some("FIND")), browse::show),
             self.visited(
                 &get,
-                overview::PATH,
+                paths::OVERVIEW,
                 (Session, Some("FIND")),
                 overview::show,
             ),
             self.visited(
                 &get,
-                credential::PATH,
+                paths::CREDENTIAL,
                 (Session, Some("VIEW")),
                 credential::show,
             ),
             self.visited(
                 &post,
-                credential::REVEAL,
+                paths::REVEAL,
                 (ReadingSession, Some("GET")),
                 credential::reveal,
             ),
             self.visited(
                 &post,
-                credential::REGENERATE,
+                paths::REGENERATE,
                 (Session, Some("REGENERATE")),
                 credential::regenerate,
             ),
             self.visited(
                 &post,
-                credential::DELETE,
+                paths::DELETE,
                 (Session, Some("DELETE")),
                 credential::delete,
             ),
-            self.visited(&get, generate::PATH, (Session, None), generate::show),
+            self.visited(&get, paths::GENERATE, (Session, None), generate::show),
             self.visited(
                 &post,
-                generate::PATH,
+                paths::GENERATE,
                 (Session, Some("GENERATE")),
                 generate::submit,
             ),
-            self.visited(&get, set::PATH, (Session, None), set::show),
-            self.visited(&post, set::PATH, (Session, Some("SET")), set::submit),
-            self.visited(&post, login::LOGOUT, (ReadingSession, None), login::log_out),
+            self.visited(&get, paths::SET, (Session, None), set::show),
+            self.visited(&post, paths::SET, (Session, Some("SET")), set::submit),
+            self.visited(
+                &post,
+                paths::LOGOUT,
+                (ReadingSession, None),
+                login_pages::log_out,
+            ),
         ]
     }
 
@@ -230,7 +156,7 @@ impl Console {
         let id = request::cookie(&request.headers, session::COOKIE);
         let Some((id, session)) = id.and_then(|id| Some((id, state.sessions.find(id, now)?)))
         else {
-            return Err(secured(login::without_session(request)));
+            return Err(secured(login_pages::without_session(request)));
         };
         match state.login.access_token(&session, now).await {
             Ok(token) => {
@@ -240,7 +166,7 @@ impl Console {
             Err(error) => {
                 tracing::debug!(%error, "ended a console session");
                 state.sessions.end(id);
-                Err(secured(login::without_session(request)))
+                Err(secured(login_pages::without_session(request)))
             }
         }
     }
@@ -255,7 +181,7 @@ impl Console {
         message: &str,
     ) -> Response {
         secured(match status {
-            StatusCode::UNAUTHORIZED => login::session_over(method, target),
+            StatusCode::UNAUTHORIZED => login_pages::session_over(method, target),
             status => Refusal::new(status, message).into_response(),
         })
     }
@@ -311,23 +237,5 @@ impl Console {
                 })
             }),
         }
-    }
-}
-
-impl Visit {
-    fn of(request: &Request) -> Option<Self> {
-        let extensions = request.extensions();
-        Some(Self {
-            caller: Arc::clone(extensions.get::<Arc<Caller>>()?),
-            session: Arc::clone(extensions.get::<Arc<Session>>()?),
-        })
-    }
-}
-
-impl State {
-    /// Returns the page of a failure, with the status and the message of the API.
-    fn failed(&self, failure: Failure) -> Refusal {
-        let (status, message) = (self.ports.status_and_message)(failure);
-        Refusal::new(status, &message)
     }
 }

@@ -1,5 +1,5 @@
-//! Login by OIDC: the authorization code flow with PKCE (OIDC Core 1.0, section 3.1; RFC 7636), logout, and the
-//! refresh of tokens.
+//! Login by OIDC: the authorization code flow with PKCE (OIDC Core 1.0, section 3.1; RFC 7636), and the refresh of
+//! tokens.
 //!
 //! The state, the nonce and the PKCE verifier of a login are in a cookie of its own, so that a login uses no memory of the
 //! server before it succeeds. The session's cookie is `SameSite=Strict`, so browsers don't send it with a request to which the
@@ -11,16 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use axum::{
-    extract::Request,
-    http::{self, HeaderMap, HeaderValue, Method, StatusCode, header::SET_COOKIE, request::Parts},
-    response::Response,
-};
+use axum::http::{self, StatusCode};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::Secret;
-use maud::html;
 use oauth2::{
     AccessToken, AuthUrl, AuthorizationCode, Client, ClientId, ClientSecret, CsrfToken,
     EndpointNotSet, EndpointSet, ExtraTokenFields, PkceCodeChallenge, PkceCodeVerifier,
@@ -35,10 +29,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use crate::{
-    ConsoleSettings, Endpoints, IdentityProvider, ProviderError, State, Visit,
-    page::{Page, Refusal, see_other},
-    request::{Fields, cookie, is_cross_site_navigation, link},
-    session::{self, Session, SessionTokens, random_text},
+    page::Refusal,
+    paths::CALLBACK,
+    ports::{ConsoleSettings, Endpoints, IdentityProvider, ProviderError},
+    session::{Session, SessionTokens, random_text},
 };
 
 /// The console's client of the identity provider.
@@ -80,32 +74,33 @@ struct IdFields {
 impl ExtraTokenFields for IdFields {}
 
 /// A login in progress, as stored in its cookie.
-struct StartedLogin {
-    state: String,
+pub(crate) struct StartedLogin {
+    pub(crate) state: String,
     nonce: String,
     verifier: String,
     /// The page to show after the login.
-    then: String,
+    pub(crate) then: String,
 }
 
 impl StartedLogin {
-    fn new(then: &str) -> Self {
+    /// Starts a login. `then` must be a page of the console.
+    pub(crate) fn new(then: &str) -> Self {
         Self {
             state: random_text(),
             nonce: random_text(),
             verifier: random_text(),
-            then: local_path(then).to_owned(),
+            then: then.to_owned(),
         }
     }
 
-    fn to_cookie(&self) -> String {
+    pub(crate) fn to_cookie(&self) -> String {
         let then = URL_SAFE_NO_PAD.encode(&self.then);
         [&self.state, &self.nonce, &self.verifier, &then]
             .map(String::as_str)
             .join(".")
     }
 
-    fn of_cookie(text: &str) -> Option<Self> {
+    pub(crate) fn of_cookie(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('.').collect();
         let [state, nonce, verifier, then] = parts.try_into().ok()?;
         let then = String::from_utf8(URL_SAFE_NO_PAD.decode(then).ok()?).ok()?;
@@ -214,7 +209,7 @@ impl Login {
     }
 
     /// Returns a permit for a login that waits for the provider.
-    fn permit(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+    pub(crate) fn permit(&self) -> Result<SemaphorePermit<'_>, Refusal> {
         self.in_progress.try_acquire().map_err(|_| {
             let message = "too many logins are in progress; try again later";
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
@@ -238,7 +233,7 @@ impl Login {
     }
 
     /// Returns the address of the provider's login page.
-    async fn page(&self, started: &StartedLogin) -> Result<String, ProviderError> {
+    pub(crate) async fn page(&self, started: &StartedLogin) -> Result<String, ProviderError> {
         let verifier = PkceCodeVerifier::new(started.verifier.clone());
         let state = started.state.clone();
         let client = self.client().await?;
@@ -253,7 +248,7 @@ impl Login {
     }
 
     /// Exchanges the code of a login for tokens, and checks the ID token.
-    async fn exchange(
+    pub(crate) async fn exchange(
         &self,
         started: &StartedLogin,
         code: &str,
@@ -309,194 +304,6 @@ fn request_failed(error: &RequestTokenError<ProviderError, BasicErrorResponse>) 
     })
 }
 
-/// Starts a login: redirects the browser to the provider's login page.
-pub(crate) async fn start(state: Arc<State>, request: Request) -> Result<Response, Refusal> {
-    let query = Fields::of_query(request.uri());
-    let started = StartedLogin::new(query.text(THEN));
-    let _permit = state.login.permit()?;
-    let page = state
-        .login
-        .page(&started)
-        .await
-        .map_err(|error| unavailable(&error))?;
-    let mut response = see_other(&page);
-    let cookie = format!(
-        "{LOGIN_COOKIE}={}; {LOGIN_COOKIE_ATTRIBUTES}",
-        started.to_cookie()
-    );
-    set_cookie(response.headers_mut(), &cookie);
-    Ok(response)
-}
-
-/// Finishes a login: the provider redirected the browser here with a code.
-pub(crate) async fn finish(state: Arc<State>, request: Request) -> Result<Response, Refusal> {
-    let (request, _) = request.into_parts();
-    let finished = begin_session(&state, &request).await;
-    let mut response = match finished {
-        Ok((id, then)) => {
-            let mut response = continue_page(&then);
-            let cookie = format!("{}={id}; {SESSION_COOKIE_ATTRIBUTES}", session::COOKIE);
-            set_cookie(response.headers_mut(), &cookie);
-            response
-        }
-        Err(refusal) => refusal.with_link(LOGIN, "Log in again").into_response(),
-    };
-    let removed = format!("{LOGIN_COOKIE}=; {REMOVED_COOKIE_ATTRIBUTES}");
-    set_cookie(response.headers_mut(), &removed);
-    Ok(response)
-}
-
-/// Checks the provider's redirection, and starts a session. Returns its id, and the page to show.
-async fn begin_session(state: &State, request: &Parts) -> Result<(String, String), Refusal> {
-    let query = Fields::of_query(&request.uri);
-    let started = cookie(&request.headers, LOGIN_COOKIE).and_then(StartedLogin::of_cookie);
-    let started = started.filter(|started| {
-        let (expected, returned) = (started.state.as_bytes(), query.text("state").as_bytes());
-        !expected.is_empty() && verify_slices_are_equal(expected, returned).is_ok()
-    });
-    let started = started.ok_or_else(|| {
-        let message = "the login was not started in this browser, or it took too long";
-        Refusal::new(StatusCode::BAD_REQUEST, message)
-    })?;
-    if query.all("error").next().is_some() {
-        let message = format!(
-            "the identity provider refused the login: {}",
-            query.text("error")
-        );
-        return Err(Refusal::new(StatusCode::FORBIDDEN, &message));
-    }
-    let _permit = state.login.permit()?;
-    let now = state.ports.clock.now();
-    let refused = |error: ProviderError| {
-        tracing::info!(%error, "refused a login to the console");
-        Refusal::new(StatusCode::FORBIDDEN, &error.0)
-    };
-    let tokens = state
-        .login
-        .exchange(&started, query.text("code"), now)
-        .await;
-    let tokens = tokens.map_err(refused)?;
-    let actor = state
-        .ports
-        .provider
-        .actor(&tokens.access_token)
-        .await
-        .map_err(refused)?;
-    if let Some(earlier) = cookie(&request.headers, session::COOKIE) {
-        state.sessions.end(earlier);
-    }
-    let id = state.sessions.start(actor, tokens, now);
-    let id = id.map_err(|full| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, &full.to_string()))?;
-    Ok((id, local_path(&started.then).to_owned()))
-}
-
-/// Ends the session.
-pub(crate) async fn log_out(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, Refusal> {
-    let id = cookie(request.headers(), session::COOKIE).map(str::to_owned);
-    Fields::of_form(request, &visit).await?;
-    if let Some(id) = id {
-        state.sessions.end(&id);
-    }
-    let mut response = see_other(LOGGED_OUT);
-    let removed = format!("{}=; {REMOVED_COOKIE_ATTRIBUTES}", session::COOKIE);
-    set_cookie(response.headers_mut(), &removed);
-    Ok(response)
-}
-
-/// Shows that the session has ended.
-pub(crate) async fn logged_out(_: Arc<State>, _: Request) -> Result<Response, Refusal> {
-    Ok(Page::new("Logged out").render(&html! {
-        p { "You are logged out of the console. You may still be logged in at the identity provider." }
-        p { a.button href=(LOGIN) { "Log in" } }
-    }))
-}
-
-/// Returns the response to a request without a valid session.
-pub(crate) fn without_session(request: &Parts) -> Response {
-    let target = request.uri.path_and_query().map(ToString::to_string);
-    let target = target.unwrap_or_default();
-    if is_cross_site_navigation(request) {
-        // The browser withheld the cookie, because a link on another site leads here. It sends the cookie to the next page.
-        return continue_page(local_path(&target));
-    }
-    session_over(&request.method, &target)
-}
-
-/// Returns the response to a request whose session has ended: the login, and then the same page again.
-pub(crate) fn session_over(method: &Method, target: &str) -> Response {
-    if matches!(*method, Method::GET | Method::HEAD) {
-        return see_other(&link(LOGIN, [(THEN, local_path(target))]));
-    }
-    let message = "your session has ended; nothing was changed";
-    Refusal::new(StatusCode::UNAUTHORIZED, message)
-        .with_link(LOGIN, "Log in again")
-        .into_response()
-}
-
-/// Returns a page that leads to another page of the console. The browser sends the session's cookie with the next request,
-/// because a page of the same site caused it.
-fn continue_page(then: &str) -> Response {
-    let page = Page::new("Continue").leading_to(then);
-    page.render(&html! {
-        p { a.button href=(then) { "Continue to the console" } }
-    })
-}
-
-/// Returns the path if it is a page of the console, or else the first page. Never another site.
-fn local_path(path: &str) -> &str {
-    let (page, query) = path.split_once('?').unwrap_or((path, ""));
-    let is_local = page == ROOT || page.starts_with("/console/");
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-' || byte == b'/';
-    let is_text = page.bytes().all(is_plain) && query.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_local && is_text && path.len() <= PATH_BYTES_MAX {
-        path
-    } else {
-        ROOT
-    }
-}
-
-fn unavailable(error: &ProviderError) -> Refusal {
-    tracing::warn!(%error, "the identity provider can't be used for a login to the console");
-    let message = "the identity provider does not respond; try again later";
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
-}
-
-fn set_cookie(headers: &mut HeaderMap, cookie: &str) {
-    if let Ok(mut cookie) = HeaderValue::try_from(cookie) {
-        cookie.set_sensitive(true);
-        headers.append(SET_COOKIE, cookie);
-    }
-}
-
-/// The first page of the console.
-const ROOT: &str = "/console";
-/// The start of a login.
-pub(crate) const LOGIN: &str = "/console/login";
-/// The address to which the identity provider redirects.
-pub(crate) const CALLBACK: &str = "/console/callback";
-/// The end of a session.
-pub(crate) const LOGOUT: &str = "/console/logout";
-/// The page after the end of a session.
-pub(crate) const LOGGED_OUT: &str = "/console/logged-out";
-
-/// The query parameter with the page to show after a login.
-const THEN: &str = "then";
-
-/// Maximum length of the path and query of the page to show after a login. A longer one leads to the first page: browsers limit
-/// the size of cookies.
-const PATH_BYTES_MAX: usize = 2_048;
-
-const LOGIN_COOKIE: &str = "__Host-keywright-login";
-
-/// Lax, because the provider's redirection comes from another site.
-const LOGIN_COOKIE_ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600";
-const SESSION_COOKIE_ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Strict";
-const REMOVED_COOKIE_ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0";
-
 /// Maximum number of logins that wait for the identity provider. The users are not authenticated yet.
 const LOGINS_IN_PROGRESS_MAX: usize = 16;
 
@@ -517,36 +324,7 @@ mod tests {
     use keywright_core::permission::Actor;
 
     use super::*;
-    use crate::SessionLimits;
-
-    #[test]
-    fn only_pages_of_the_console_follow_a_login() {
-        for path in [
-            "/console",
-            "/console?path=/a",
-            "/console/credential?name=%2Fa",
-        ] {
-            assert_eq!(local_path(path), path);
-        }
-        let too_long = format!("/console?{}", "a".repeat(PATH_BYTES_MAX));
-        for path in [
-            "",
-            "/",
-            "/api/v1/data",
-            "/consoles",
-            "//other.example/console/",
-            "https://other.example/console/",
-            "/\\other.example/console/",
-            "/console/\\..",
-            "/console/../identity",
-            "/console/%2e%2e/identity",
-            "/console/a\r\nSet-Cookie: b",
-            "/console/ä",
-            &too_long,
-        ] {
-            assert_eq!(local_path(path), ROOT, "{path}");
-        }
-    }
+    use crate::session::SessionLimits;
 
     /// A provider that never responds, and counts the requests.
     #[derive(Default)]
@@ -610,7 +388,7 @@ mod tests {
         let provider = Arc::new(NoProvider::default());
         let login = login(Arc::clone(&provider));
         for _ in 0..2 {
-            assert!(login.page(&StartedLogin::new(ROOT)).await.is_err());
+            assert!(login.page(&StartedLogin::new("/console")).await.is_err());
         }
         assert_eq!(provider.0.load(Ordering::SeqCst), 1);
     }

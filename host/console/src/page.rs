@@ -1,9 +1,6 @@
 //! The frame of every page, the header fields of every response, and pages of errors.
 
-use std::sync::Arc;
-
 use axum::{
-    extract::Request,
     http::{
         HeaderName, HeaderValue, StatusCode,
         header::{
@@ -16,12 +13,7 @@ use axum::{
 use chrono::{DateTime, SecondsFormat, Utc};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::{
-    State, Visit,
-    login::LOGOUT,
-    pages::{browse, generate, overview, set},
-    request::CSRF_FIELD,
-};
+use crate::{paths, session::Visit};
 
 /// A page, to be rendered.
 pub(crate) struct Page<'a> {
@@ -78,8 +70,8 @@ impl<'a> Page<'a> {
                         meta http-equiv="refresh" content={ "0; url=" (path) };
                     }
                     title { (self.title) " · Keywright" }
-                    link rel="stylesheet" href=(STYLE_PATH);
-                    link rel="icon" type="image/svg+xml" href=(ICON_PATH);
+                    link rel="stylesheet" href=(paths::STYLE);
+                    link rel="icon" type="image/svg+xml" href=(paths::ICON);
                 }
                 body {
                     a.skip href="#content" { "Skip to the content" }
@@ -108,7 +100,7 @@ fn navigation(visit: &Visit, section: &str) -> Markup {
                 }
             }
         }
-        form.session method="post" action=(LOGOUT) {
+        form.session method="post" action=(paths::LOGOUT) {
             (csrf_field(visit))
             span { (visit.session.actor.as_str()) }
             button { "Log out" }
@@ -125,6 +117,16 @@ pub(crate) fn csrf_field(visit: &Visit) -> Markup {
 pub(crate) fn moment(time: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     let exact = time.to_rfc3339_opts(SecondsFormat::Secs, true);
     html! { time datetime=(exact) title=(exact) { (distance(time, now)) } }
+}
+
+/// Renders the time at which a version is due, with a mark if that is soon.
+pub(crate) fn due(due_at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+    let days = due_at.signed_duration_since(now).num_days();
+    html! {
+        (moment(due_at, now))
+        @if due_at <= now { " " span.mark.late { "expired" } }
+        @else if days < SOON_DAYS { " " span.mark.soon { "soon" } }
+    }
 }
 
 /// Returns the distance of a time from now in its largest unit.
@@ -157,7 +159,7 @@ impl Refusal {
         Self {
             status,
             message: message.to_owned(),
-            link: Some((browse::PATH, "Back to the credentials")),
+            link: Some((paths::BROWSE, "Back to the credentials")),
         }
     }
 
@@ -211,29 +213,30 @@ pub(crate) fn secured(mut response: Response) -> Response {
 }
 
 /// Returns the style sheet.
-pub(crate) async fn style(_: Arc<State>, _: Request) -> Result<Response, Refusal> {
+pub(crate) fn style() -> Response {
     let media_type = [(CONTENT_TYPE, "text/css; charset=utf-8")];
-    Ok((media_type, include_str!("style.css")).into_response())
+    (media_type, include_str!("style.css")).into_response()
 }
 
 /// Returns the icon.
-pub(crate) async fn icon(_: Arc<State>, _: Request) -> Result<Response, Refusal> {
+pub(crate) fn icon() -> Response {
     let media_type = [(CONTENT_TYPE, "image/svg+xml")];
-    Ok((media_type, include_str!("icon.svg")).into_response())
+    (media_type, include_str!("icon.svg")).into_response()
 }
 
-/// The path of the style sheet.
-pub(crate) const STYLE_PATH: &str = "/console/style.css";
-/// The path of the icon.
-pub(crate) const ICON_PATH: &str = "/console/icon.svg";
+/// The field of a form that contains the session's token.
+pub(crate) const CSRF_FIELD: &str = "csrf_token";
 
 /// The pages of the navigation.
 const SECTIONS: [(&str, &str); 4] = [
-    (browse::PATH, "Credentials"),
-    (overview::PATH, "Overview"),
-    (generate::PATH, "Generate"),
-    (set::PATH, "Set"),
+    (paths::BROWSE, "Credentials"),
+    (paths::OVERVIEW, "Overview"),
+    (paths::GENERATE, "Generate"),
+    (paths::SET, "Set"),
 ];
+
+/// The remaining days from which an expiry is marked.
+const SOON_DAYS: i64 = 30;
 
 /// The units of distances in time, in seconds.
 const UNITS: [(&str, i64); 5] = [

@@ -13,7 +13,10 @@ use axum::{
 };
 use zeroize::Zeroizing;
 
-use crate::{Visit, page::Refusal, session::Session};
+use crate::{
+    page::{CSRF_FIELD, Refusal},
+    session::{Session, Visit},
+};
 
 /// Returns the value of a cookie; `None` if it is absent or there are several of this name.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -127,17 +130,6 @@ impl Fields {
         found.map(|(_, value)| value.as_str())
     }
 }
-
-/// Returns a path with a query.
-pub(crate) fn link<'a>(path: &str, query: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    let query = form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(query)
-        .finish();
-    format!("{path}?{query}")
-}
-
-/// The field of a form that contains the session's token.
-pub(crate) const CSRF_FIELD: &str = "csrf_token";
 
 const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 

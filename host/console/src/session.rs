@@ -14,9 +14,10 @@ use aws_lc_rs::{
     digest::{SHA256, digest},
     rand,
 };
+use axum::extract::Request;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
-use keywright_core::{Secret, permission::Actor};
+use keywright_core::{Secret, authorization::Caller, permission::Actor};
 use tokio::sync::Mutex as AsyncMutex;
 
 /// The limits of sessions.
@@ -65,6 +66,22 @@ impl Session {
         let used_at_ms = self.used_at_ms.load(Ordering::Relaxed);
         is_past(self.started_at_ms, limits.age_max, now_ms)
             || is_past(used_at_ms, limits.idle_max, now_ms)
+    }
+}
+
+/// A request with a session.
+pub(crate) struct Visit {
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) session: Arc<Session>,
+}
+
+impl Visit {
+    pub(crate) fn of(request: &Request) -> Option<Self> {
+        let extensions = request.extensions();
+        Some(Self {
+            caller: Arc::clone(extensions.get::<Arc<Caller>>()?),
+            session: Arc::clone(extensions.get::<Arc<Session>>()?),
+        })
     }
 }
 

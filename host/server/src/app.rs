@@ -13,7 +13,7 @@ use keywright_core::{
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission_management::Permissions,
-    ports::{Clock, Identifiers, KeyRotationRepository, PermissionRepository},
+    ports::{Clock, Generators, Identifiers, KeyRotationRepository, PermissionRepository},
     response_memory::ResponseMemory,
 };
 use keywright_crypto::X509Certificates;
@@ -98,22 +98,8 @@ pub(crate) async fn assemble(
     let authorization = authorization(&config.authorization, &database).await?;
     let settings = config.certificates.settings()?;
     let store = version_store(&database, &encryption_keys, clock, identifiers, settings);
-    let console_clock = Arc::clone(&store.clock);
-    let credentials = Arc::new(Credentials::new(CredentialPorts {
-        authorization: authorization.clone(),
-        store,
-        reads: Arc::new(database.credentials()),
-        generators: Arc::clone(&plugins) as _,
-        certificates: Arc::new(X509Certificates),
-        certificate_settings: settings,
-    }));
-    let interface = console(
-        config,
-        &credentials,
-        &encryption_keys,
-        token_verifier.as_ref(),
-        console_clock,
-    )?;
+    let generators = Arc::clone(&plugins) as Arc<dyn Generators>;
+    let credentials = credentials(&database, &authorization, store, generators, settings);
     let server_mode = config.management.server_mode()?;
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
         background.add(work.paused_in(server_mode.read_only()));
@@ -130,6 +116,12 @@ pub(crate) async fn assemble(
         management_router(Arc::clone(&health), Arc::new(page))
     });
     let pipeline = Arc::new(Pipeline::new(Api {
+        interface: console(
+            config,
+            &credentials,
+            &encryption_keys,
+            token_verifier.as_ref(),
+        )?,
         credentials,
         permissions: permissions(&database, authorization),
         encryption_keys,
@@ -143,7 +135,6 @@ pub(crate) async fn assemble(
         response_memory: Arc::new(ResponseMemory::new(config.server.response_limits())),
         server_mode,
         development_identity,
-        interface,
     }));
     Ok(App {
         tls,
@@ -194,6 +185,23 @@ fn version_store(
         identifiers,
         concatenates_authorities: certificate_settings.concatenates_authorities,
     }
+}
+
+fn credentials(
+    database: &Database,
+    authorization: &Authorization,
+    store: VersionStore,
+    generators: Arc<dyn Generators>,
+    certificate_settings: CertificateSettings,
+) -> Arc<Credentials> {
+    Arc::new(Credentials::new(CredentialPorts {
+        authorization: authorization.clone(),
+        store,
+        reads: Arc::new(database.credentials()),
+        generators,
+        certificates: Arc::new(X509Certificates),
+        certificate_settings,
+    }))
 }
 
 fn background(

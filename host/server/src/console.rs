@@ -17,7 +17,6 @@ use keywright_console::{
 };
 use keywright_core::{
     Secret, credential::Credentials, encryption_key::EncryptionKeys, permission::Actor,
-    ports::Clock,
 };
 
 use crate::{config::Config, started::StartupError};
@@ -28,7 +27,6 @@ pub(crate) fn console(
     credentials: &Arc<Credentials>,
     encryption_keys: &EncryptionKeys,
     tokens: Option<&Arc<TokenVerifier>>,
-    clock: Arc<dyn Clock>,
 ) -> Result<Option<Arc<dyn UserInterface>>, StartupError> {
     let Some(console) = &config.console else {
         return Ok(None);
@@ -46,7 +44,7 @@ pub(crate) fn console(
             credentials: Arc::clone(credentials),
             encryption_keys: encryption_keys.clone(),
             provider: Arc::new(provider),
-            clock,
+            clock: Arc::clone(&credentials.store.clock),
             status_and_message,
         },
     );

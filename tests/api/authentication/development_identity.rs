@@ -136,7 +136,10 @@ const REFUSED_LOGINS: &str = "
     401 invalid_client grant_type=client_credentials&client_id=stranger&client_secret=developer-secret
     400 unauthorized_client grant_type=client_credentials&client_id=credhub_cli&client_secret=
     400 invalid_scope grant_type=client_credentials&client_id=developer&client_secret=developer-secret&scope=root
-    400 unsupported_grant_type grant_type=authorization_code&client_id=developer&client_secret=developer-secret
+    400 unsupported_grant_type grant_type=implicit&client_id=developer&client_secret=developer-secret
+    400 unauthorized_client grant_type=authorization_code&client_id=developer&client_secret=developer-secret&code=x
+    400 invalid_request grant_type=authorization_code&client_id=console
+    400 invalid_grant grant_type=authorization_code&client_id=console&code=x
     400 invalid_request grant_type=password&client_id=credhub_cli&client_secret=&username=developer
     400 invalid_grant grant_type=password&client_id=credhub_cli&username=developer&password=wrong
     400 invalid_grant grant_type=password&client_id=credhub_cli&username=stranger&password=developer-password

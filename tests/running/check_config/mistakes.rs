@@ -157,6 +157,26 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "[plugins]",
+        "[console]\nurl = \"http://a.example\"\nclient_id = \"c\"\n[plugins]",
+        "console: console.url must be an https address without a path",
+    ),
+    (
+        "[plugins]",
+        "[console]\nurl = \"https://a.example/b\"\nclient_id = \"c\"\n[plugins]",
+        "console: console.url must be an https address without a path",
+    ),
+    (
+        "[plugins]",
+        "[console]\nurl = \"https://a.example\"\nclient_id = \"c\"\nscopes = [\"a\"]\n[plugins]",
+        "console: console.scopes must include openid",
+    ),
+    (
+        "[plugins]",
+        "[console]\nurl = \"https://a.example\"\nclient_id = \"c\"\nclient_secret_file = \"absent\"\n[plugins]",
+        "console: reading a secret",
+    ),
+    (
+        "[plugins]",
         "[development_identity_provider]\nsigning_key = \"k\"\naccess_token_seconds = 1\nrefresh_token_seconds = 1\nclients = [{ id = \"c\", secret = \"hunter2\" }]\nusers = []\n[plugins]",
         "development_identity_provider: the development identity provider can't be served on 0.0.0.0:8844",
     ),

@@ -1,12 +1,7 @@
-//! Login in the browser: the authorization endpoint with its login form, and the codes that clients exchange for tokens
-//! (RFC 6749, section 4.1; RFC 7636).
+//! Login in the browser: the authorization endpoint with its login form (RFC 6749, section 4.1; RFC 7636).
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use axum::{
     extract::{Request, State},
     http::{
@@ -15,15 +10,17 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use maud::{DOCTYPE, html};
 use uuid::Uuid;
 
 use super::{
-    FORM_LIMITS,
-    grant::{DevelopmentClient, Provider, TokenGrantError},
+    codes::IssuedCode,
+    grant::{FORM_LIMITS, Provider},
 };
-use crate::request::{QueryParameters, read_body};
+use crate::{
+    request::{QueryParameters, read_body},
+    response::ApiError,
+};
 
 /// A request to log in, as the client's browser sends it.
 pub(super) struct LoginRequest {
@@ -33,55 +30,6 @@ pub(super) struct LoginRequest {
     challenge: String,
     scope: String,
     nonce: Option<String>,
-}
-
-/// A code that was issued for a login.
-#[derive(Clone)]
-pub(super) struct IssuedCode {
-    pub(super) client_id: String,
-    pub(super) user_id: Uuid,
-    pub(super) scope: String,
-    pub(super) nonce: Option<String>,
-    redirect_uri: String,
-    challenge: String,
-    ends_at_seconds: i64,
-}
-
-/// The codes that have not been exchanged yet.
-#[derive(Default)]
-pub(super) struct IssuedCodes(Mutex<HashMap<String, IssuedCode>>);
-
-impl IssuedCodes {
-    /// Issues a code, or returns `None` if too many codes are outstanding.
-    fn issue(&self, code: IssuedCode, now_seconds: i64) -> Option<String> {
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        codes.retain(|_, code| code.ends_at_seconds > now_seconds);
-        if codes.len() >= CODES_MAX {
-            return None;
-        }
-        let text = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-        codes.insert(text.clone(), code);
-        Some(text)
-    }
-
-    /// Takes the code of a token request. A code can be exchanged once, even if the exchange fails.
-    pub(super) fn take(
-        &self,
-        form: &QueryParameters,
-        client: &DevelopmentClient,
-        now_seconds: i64,
-    ) -> Result<IssuedCode, TokenGrantError> {
-        let code = form.required("code")?;
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let issued = codes.remove(code).ok_or(TokenGrantError::CodeWrong)?;
-        let verifier = form.required("code_verifier")?;
-        let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
-        let is_valid = issued.ends_at_seconds > now_seconds
-            && issued.client_id == client.id
-            && issued.redirect_uri == form.required("redirect_uri")?
-            && issued.challenge == challenge;
-        is_valid.then_some(issued).ok_or(TokenGrantError::CodeWrong)
-    }
 }
 
 impl LoginRequest {
@@ -164,7 +112,7 @@ impl LoginRequest {
 pub(super) async fn authorize(
     State(provider): State<Arc<Provider>>,
     request: Request,
-) -> Result<Response, crate::response::ApiError> {
+) -> Result<Response, ApiError> {
     let is_login = request.method() == Method::POST;
     let form = if is_login {
         QueryParameters::parse(&read_body(request, &FORM_LIMITS).await?)
@@ -225,30 +173,3 @@ fn page(status: StatusCode, login: Option<&LoginRequest>, message: &str) -> Resp
 
 /// The lifetime of a code.
 const CODE_SECONDS: i64 = 60;
-
-/// Maximum number of codes that have not been exchanged.
-const CODES_MAX: usize = 1_000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outstanding_codes_are_limited_until_they_expire() {
-        let codes = IssuedCodes::default();
-        let code = |ends_at_seconds| IssuedCode {
-            client_id: "client".to_owned(),
-            user_id: Uuid::nil(),
-            scope: String::new(),
-            nonce: None,
-            redirect_uri: String::new(),
-            challenge: String::new(),
-            ends_at_seconds,
-        };
-        for _ in 0..CODES_MAX {
-            assert!(codes.issue(code(10), 0).is_some());
-        }
-        assert!(codes.issue(code(10), 0).is_none());
-        assert!(codes.issue(code(20), 10).is_some());
-    }
-}

@@ -12,13 +12,16 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{
-    authorization::IssuedCodes,
+    codes::{Exchange, IssuedCodes},
     tokens::{
         AccessClaims, IdClaims, REFRESH_USE, RefreshClaims, RevokedSessions, Session,
         SessionClaims, TokenSigner,
     },
 };
-use crate::request::{QueryError, QueryParameters};
+use crate::{
+    Limits,
+    request::{QueryError, QueryParameters},
+};
 
 pub(super) struct Provider {
     pub(super) signer: TokenSigner,
@@ -177,7 +180,14 @@ impl Provider {
         client: &DevelopmentClient,
     ) -> Result<Granted, TokenGrantError> {
         let now = self.clock.now();
-        let code = self.codes.take(form, client, now.timestamp())?;
+        let code = form.required("code")?;
+        let exchange = Exchange {
+            client_id: &client.id,
+            redirect_uri: form.text("redirect_uri")?.unwrap_or_default(),
+            verifier: form.text("code_verifier")?.unwrap_or_default(),
+        };
+        let code = self.codes.take(code, &exchange, now.timestamp());
+        let code = code.ok_or(TokenGrantError::CodeWrong)?;
         let mut users = self.users.iter();
         let user = users.find(|user| user.id == code.user_id);
         let user = user.ok_or(TokenGrantError::CodeWrong)?;
@@ -359,3 +369,9 @@ fn seconds_after(now: DateTime<Utc>, lifetime: Duration) -> i64 {
     let lifetime_seconds = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
     now.timestamp().saturating_add(lifetime_seconds)
 }
+
+/// The limits of a form.
+pub(super) const FORM_LIMITS: Limits = Limits {
+    body_bytes_max: 64 * 1024,
+    body_deadline: Duration::from_secs(30),
+};

@@ -2,14 +2,16 @@
 //! further services. It is not suitable for production: its clients and users are in the configuration, and revocations are
 //! lost at shutdown.
 //!
-//! This file contains its HTTP handlers. `authorization.rs` is the login in the browser; `grant.rs` verifies token requests; `tokens.rs` creates and parses tokens, and stores
+//! This file contains its HTTP handlers. `authorization.rs` is the login in the browser, and `codes.rs`
+//! has its codes; `grant.rs` verifies token requests; `tokens.rs` creates and parses tokens, and stores
 //! revoked logins.
 
 mod authorization;
+mod codes;
 mod grant;
 mod tokens;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Extension,
@@ -22,14 +24,14 @@ use keywright_core::{Secret, ports::Clock};
 use serde_json::{Value, json};
 
 use crate::{
-    Limits,
     authentication::{TokenError, TokenRules, TokenVerifier, bearer_token},
     request::{QueryParameters, has_media_type, read_body},
     response::{self, ApiError},
     route::{MethodHandler, Mounted, PathSegments, bound},
 };
-use authorization::{IssuedCodes, authorize};
-use grant::{ClientCredentials, Provider, TokenGrantError};
+use authorization::authorize;
+use codes::IssuedCodes;
+use grant::{ClientCredentials, FORM_LIMITS, Provider, TokenGrantError};
 use tokens::{RevokedSessions, TokenSigner};
 
 pub use grant::{DevelopmentClient, DevelopmentUser, Grant};
@@ -239,9 +241,3 @@ fn json_body(body: &Value) -> Response {
 
 /// The path of the login form.
 const AUTHORIZE: &str = "/oauth/authorize";
-
-/// The limits of a form.
-const FORM_LIMITS: Limits = Limits {
-    body_bytes_max: 64 * 1024,
-    body_deadline: Duration::from_secs(30),
-};

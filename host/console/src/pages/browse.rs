@@ -8,15 +8,13 @@ use keywright_core::credential::{BROWSED_ENTRIES_MAX, BrowsedEntry, ListedCreden
 use maud::{Markup, html};
 use serde_json::json;
 
-use super::{credential, generate};
 use crate::{
-    State, Visit,
-    page::{Page, Refusal, moment},
-    request::{Fields, link},
+    page::{Page, Refusal, due, moment},
+    paths::{BROWSE, GENERATE, link, link_to_credential},
+    request::Fields,
+    session::Visit,
+    state::State,
 };
-
-/// The path of the page.
-pub(crate) const PATH: &str = "/console";
 
 const BELOW: &str = "path";
 const CONTAINING: &str = "name-like";
@@ -35,7 +33,7 @@ pub(crate) async fn show(
     } else {
         results(&state, &visit, text).await?
     };
-    let page = Page::of(&visit, PATH, "Credentials");
+    let page = Page::of(&visit, BROWSE, "Credentials");
     Ok(page.render(&html! { (search(text)) (content) }))
 }
 
@@ -62,7 +60,7 @@ async fn entries(state: &State, visit: &Visit, query: &Fields) -> Result<Markup,
             nav.pages aria-label="Pages" {
                 @if !from.is_empty() { a.button href=(to_path(below.as_str())) { "First page" } }
                 @if let Some(next) = &page.next {
-                    a.button href=(link(PATH, [(BELOW, below.as_str()), (FROM, next)])) { "Next page" }
+                    a.button href=(link(BROWSE, [(BELOW, below.as_str()), (FROM, next)])) { "Next page" }
                 }
             }
         }
@@ -80,7 +78,7 @@ async fn results(state: &State, visit: &Visit, text: &str) -> Result<Markup, Ref
         @if entries.is_empty() {
             p.empty {
                 "No credential that you may read has " strong { (text) } " in its name. "
-                "Search for a shorter part of the name, or " a href=(PATH) { "browse all paths" } "."
+                "Search for a shorter part of the name, or " a href=(BROWSE) { "browse all paths" } "."
             }
         } @else {
             (table(&entries, "", state.ports.clock.now()))
@@ -93,7 +91,7 @@ async fn results(state: &State, visit: &Visit, text: &str) -> Result<Markup, Ref
 
 fn search(text: &str) -> Markup {
     html! {
-        form.search role="search" action=(PATH) {
+        form.search role="search" action=(BROWSE) {
             label for="search" { "Part of the name" }
             input id="search" type="search" name=(CONTAINING) value=(text) maxlength="255" autocomplete="off" spellcheck="false";
             button { "Search" }
@@ -136,7 +134,7 @@ fn nothing_below(below: &PathPrefix) -> Markup {
                 "There is no credential below " code { (below.as_str()) } " that you may read. "
                 "If you expected some, ask an administrator for permission to read this path."
             }
-            p { a.button href=(generate::PATH) { "Generate a credential" } }
+            p { a.button href=(GENERATE) { "Generate a credential" } }
         }
     }
 }
@@ -176,7 +174,7 @@ fn row(listed: &ListedCredential, below: &str, now: DateTime<Utc>) -> Markup {
     let label = name.get(below.len()..).unwrap_or(name);
     html! {
         tr {
-            th scope="row" { a href=(credential::link_to(name)) { (label) } }
+            th scope="row" { a href=(link_to_credential(name)) { (label) } }
             td { (listed.credential_type.as_str()) }
             td { (moment(listed.version_created_at, now)) }
             td { @if let Some(due_at) = listed.due_at { (due(due_at, now)) } }
@@ -184,23 +182,10 @@ fn row(listed: &ListedCredential, below: &str, now: DateTime<Utc>) -> Markup {
     }
 }
 
-/// Renders the time at which a version is due, with a mark if that is soon.
-pub(super) fn due(due_at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
-    let days = due_at.signed_duration_since(now).num_days();
-    html! {
-        (moment(due_at, now))
-        @if due_at <= now { " " span.mark.late { "expired" } }
-        @else if days < SOON_DAYS { " " span.mark.soon { "soon" } }
-    }
-}
-
 fn to_path(path: &str) -> String {
     if path == "/" {
-        PATH.to_owned()
+        BROWSE.to_owned()
     } else {
-        link(PATH, [(BELOW, path)])
+        link(BROWSE, [(BELOW, path)])
     }
 }
-
-/// The remaining days from which an expiry is marked.
-const SOON_DAYS: i64 = 30;

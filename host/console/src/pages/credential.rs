@@ -17,30 +17,20 @@ use serde_json::Value;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{browse, schema::ValueSchema, set};
+use super::schema::ValueSchema;
 use crate::{
-    State, Visit,
-    page::{Page, Refusal, csrf_field, moment, see_other},
-    request::{Fields, link},
+    page::{Page, Refusal, csrf_field, due, moment, see_other},
+    paths::{
+        BROWSE, CREDENTIAL, DELETE, REGENERATE, REVEAL, link, link_to_credential, link_to_set,
+    },
+    request::Fields,
+    session::Visit,
+    state::State,
 };
-
-/// The path of the page.
-pub(crate) const PATH: &str = "/console/credential";
-/// The address that reveals a field.
-pub(crate) const REVEAL: &str = "/console/credential/reveal";
-/// The address that regenerates a credential.
-pub(crate) const REGENERATE: &str = "/console/credential/regenerate";
-/// The address that deletes a credential.
-pub(crate) const DELETE: &str = "/console/credential/delete";
-
-/// Returns the address of a credential's page.
-pub(crate) fn link_to(name: &str) -> String {
-    link(PATH, [(NAME, name)])
-}
 
 /// Returns a redirection to a credential's page, which confirms a change.
 pub(super) fn see_changed(name: &str, change: Change) -> Response {
-    see_other(&link(PATH, [(NAME, name), (CHANGE, change.label())]))
+    see_other(&link(CREDENTIAL, [(NAME, name), (CHANGE, change.label())]))
 }
 
 /// A change that the page confirms.
@@ -93,7 +83,7 @@ pub(crate) async fn show(
         history: &history,
         now: state.ports.clock.now(),
     };
-    let page = Page::of(&visit, browse::PATH, history.name.as_str());
+    let page = Page::of(&visit, BROWSE, history.name.as_str());
     Ok(page.render(&html! {
         @if let Some(confirmation) = Change::confirmation(query.text(CHANGE)) {
             p.done role="status" { (confirmation) }
@@ -122,13 +112,13 @@ pub(crate) async fn reveal(
     let field = fields.iter().find(|field| field.name == wanted);
     let field = field.ok_or_else(|| failed(Failure::NotFound))?;
     let name = version.name.as_str();
-    let page = Page::of(&visit, browse::PATH, name);
+    let page = Page::of(&visit, BROWSE, name);
     Ok(page.render(&html! {
         section aria-labelledby="revealed" {
             h2 id="revealed" { (field.name) }
             p { "Version " code { (version.id) } ", created " (moment(version.created_at, state.ports.clock.now())) "." }
             pre.value tabindex="0" { (field.text.as_str()) }
-            p { a.button href=(link_to(name)) { "Hide" } }
+            p { a.button href=(link_to_credential(name)) { "Hide" } }
         }
     }))
 }
@@ -171,10 +161,10 @@ pub(crate) async fn delete(
     let read = &state.ports.credentials.read;
     let deleted = read.delete(&visit.caller, &LookupName::new(name)).await;
     deleted.map_err(|failure| state.failed(failure))?;
-    let page = Page::of(&visit, browse::PATH, "Deleted");
+    let page = Page::of(&visit, BROWSE, "Deleted");
     Ok(page.render(&html! {
         p.done role="status" { "Deleted " code { (name) } " with all its versions." }
-        p { a.button href=(browse::PATH) { "Back to the credentials" } }
+        p { a.button href=(BROWSE) { "Back to the credentials" } }
     }))
 }
 
@@ -207,7 +197,7 @@ impl Shown<'_> {
                     dt { "Type" } dd { (version.credential_type.as_str()) }
                     dt { "Created" } dd { (moment(version.created_at, self.now)) }
                     @if let Some(due_at) = version.attributes.due_at() {
-                        dt { "Expires" } dd { (browse::due(due_at, self.now)) }
+                        dt { "Expires" } dd { (due(due_at, self.now)) }
                     }
                     @for field in ValueSchema::of(self.known.as_ref()).fields(&version.content.value) {
                         dt { (field.name) }
@@ -273,7 +263,7 @@ impl Shown<'_> {
                         " by the plugin " (plugin.name) " " (plugin.version)
                     }
                     @if let Some(signer) = signer.filter(|signer| **signer != version.name) {
-                        ", signed by " a href=(link_to(signer.as_str())) { (signer.as_str()) }
+                        ", signed by " a href=(link_to_credential(signer.as_str())) { (signer.as_str()) }
                     }
                     @if let Some(due_at) = attributes.due_at() { ", expires " (moment(due_at, self.now)) }
                 }
@@ -300,7 +290,7 @@ impl Shown<'_> {
                             button { "Regenerate" }
                         }
                     }
-                    a.button href=(set::link_to(name, self.history.credential_type.as_str())) { "Set a new value" }
+                    a.button href=(link_to_set(name, self.history.credential_type.as_str())) { "Set a new value" }
                 }
                 details {
                     summary { "Delete" }

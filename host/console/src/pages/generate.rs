@@ -15,13 +15,12 @@ use super::{
     set,
 };
 use crate::{
-    State, Visit,
     page::{Page, Refusal, csrf_field, sentence},
-    request::{Fields, link},
+    paths::{GENERATE, SET, link},
+    request::Fields,
+    session::Visit,
+    state::State,
 };
-
-/// The path of the page.
-pub(crate) const PATH: &str = "/console/generate";
 
 /// Shows the form of a type, or the list of types.
 pub(crate) async fn show(
@@ -33,7 +32,7 @@ pub(crate) async fn show(
     let types = state.ports.credentials.types.all();
     let wanted = query.text(TYPE);
     if wanted.is_empty() {
-        let page = Page::of(&visit, PATH, "Generate a credential");
+        let page = Page::of(&visit, GENERATE, "Generate a credential");
         return Ok(page.render(&list(&types)));
     }
     let (known, form) = form_of(&state, wanted)?;
@@ -109,7 +108,7 @@ fn form_of(state: &State, name: &str) -> Result<(KnownType, ParameterForm), Refu
     });
     found.ok_or_else(|| {
         let message = "this server can't generate credentials of this type";
-        Refusal::new(StatusCode::NOT_FOUND, message).with_link(PATH, "Choose another type")
+        Refusal::new(StatusCode::NOT_FOUND, message).with_link(GENERATE, "Choose another type")
     })
 }
 
@@ -120,13 +119,13 @@ fn list(types: &[KnownType]) -> Markup {
     let generated: Vec<_> = generated.collect();
     html! {
         @if generated.is_empty() {
-            p.empty { "No generators are configured on this server. Ask an administrator to configure one, or " a href=(set::PATH) { "set a value" } "." }
+            p.empty { "No generators are configured on this server. Ask an administrator to configure one, or " a href=(SET) { "set a value" } "." }
         } @else {
             p { "Choose a type." }
             ul.cards {
                 @for known in generated {
                     li {
-                        a href=(link(PATH, [(TYPE, known.name.as_str())])) { (known.name) }
+                        a href=(link(GENERATE, [(TYPE, known.name.as_str())])) { (known.name) }
                         p { (known.summary) }
                     }
                 }
@@ -149,11 +148,11 @@ impl Form<'_> {
         let title = format!("Generate a credential of type {}", self.known.name);
         let status = refusal.map_or(StatusCode::OK, Refusal::status);
         let entered = |name| self.entered.map(|form| form.text(name)).unwrap_or_default();
-        let page = Page::of(visit, PATH, &title).with_status(status);
+        let page = Page::of(visit, GENERATE, &title).with_status(status);
         page.render(&html! {
             @if let Some(refusal) = refusal { p.failure role="alert" { (sentence(refusal.message())) } }
             p { (self.known.summary) }
-            form.entry method="post" action=(PATH) {
+            form.entry method="post" action=(GENERATE) {
                 (csrf_field(visit))
                 input type="hidden" name=(TYPE) value=(self.known.name);
                 (set::name_field(self.name))
@@ -168,7 +167,7 @@ impl Form<'_> {
                     }
                 }
                 button { "Generate" }
-                " " a href=(PATH) { "Choose another type" }
+                " " a href=(GENERATE) { "Choose another type" }
             }
         })
     }

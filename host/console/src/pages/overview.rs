@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, response::Response};
-use chrono::{DateTime, Datelike, Months, TimeDelta, Utc};
+use axum::{extract::Request, http::StatusCode, response::Response};
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
 use keywright_core::{
     credential::{FindNames, FoundCredential},
     encryption_key::KeyUsage,
@@ -11,14 +11,12 @@ use keywright_core::{
 use maud::{Markup, html};
 use serde_json::json;
 
-use super::{browse, credential};
 use crate::{
-    State, Visit,
-    page::{Page, Refusal},
+    page::{Page, Refusal, due as due_at},
+    paths::{OVERVIEW, link_to_credential},
+    session::Visit,
+    state::State,
 };
-
-/// The path of the page.
-pub(crate) const PATH: &str = "/console/overview";
 
 /// Shows the overview.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> Result<Response, Refusal> {
@@ -27,21 +25,38 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> Result<
     let failed = |failure| state.failed(failure);
     let read = &state.ports.credentials.read;
     let found = read.find(&visit.caller, FindNames::below("/"), Some(DAYS_AHEAD));
-    let mut due: Vec<_> = found
-        .await
-        .map_err(failed)?
-        .into_iter()
-        .filter_map(Due::of)
-        .collect();
-    due.sort_by_key(|due| due.at);
+    let found = found.await.map_err(failed)?;
     let usage = state.ports.encryption_keys.usage().await.map_err(failed)?;
     let now = state.ports.clock.now();
-    Ok(Page::of(&visit, PATH, "Overview").render(&html! {
-        (counts(&due, now))
-        (timeline(&due, now))
-        (next(&due, now))
+    // There can be hundreds of thousands of credentials. The thread holds the memory that is reserved for them.
+    let caller = Arc::clone(&visit.caller);
+    let summing = tokio::task::spawn_blocking(move || {
+        let summary = Summary::of(found, now);
+        drop(caller);
+        summary
+    });
+    let summary = summing.await.map_err(|_| {
+        let message = "the server failed to sum up the credentials";
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    })?;
+    Ok(Page::of(&visit, OVERVIEW, "Overview").render(&html! {
+        (summary.counts())
+        (summary.timeline())
+        (summary.first_to_expire(now))
         (keys(usage))
     }))
+}
+
+/// The credentials that expire within a year.
+struct Summary {
+    expired: usize,
+    /// The numbers of credentials by maximum days left, without expired ones.
+    within: [(i64, usize); 3],
+    /// The numbers of credentials by month, the current one first.
+    months: Vec<(NaiveDate, usize)>,
+    /// The first credentials to expire.
+    first: Vec<Due>,
+    total: usize,
 }
 
 /// A credential that expires, or should be rotated.
@@ -57,64 +72,99 @@ impl Due {
     }
 }
 
-fn counts(due: &[Due], now: DateTime<Utc>) -> Markup {
-    let within = |days| {
-        due.iter()
-            .filter(|due| due.at <= now + TimeDelta::days(days))
-            .count()
-    };
-    html! {
-        section aria-labelledby="expiry" {
-            h2 id="expiry" { "Expiry" }
-            p { "Certificates, and other credentials with an expiry, that you may read. A credential that should be rotated earlier counts by that time." }
-            dl.counts {
-                div { dt { "Expired" } dd { (within(0)) } }
-                @for days in [7, 30, 90] {
-                    div { dt { "Within " (days) " days" } dd { (within(days) - within(0)) } }
-                }
-            }
+impl Summary {
+    fn of(found: Vec<FoundCredential>, now: DateTime<Utc>) -> Self {
+        let mut due: Vec<_> = found.into_iter().filter_map(Due::of).collect();
+        due.sort_by_key(|due| due.at);
+        let count_until = |time| due.partition_point(|due| due.at <= time);
+        let expired = count_until(now);
+        let within = [7, 30, 90].map(|days| {
+            let count = count_until(now + TimeDelta::days(days));
+            (days, count - expired)
+        });
+        let mut months = Vec::new();
+        let mut counted = expired;
+        for ahead in 0..MONTHS {
+            let first = now.date_naive().with_day(1);
+            let month = first.and_then(|day| day.checked_add_months(Months::new(ahead)));
+            let next = first.and_then(|day| day.checked_add_months(Months::new(ahead + 1)));
+            let Some((month, next)) = month.zip(next) else {
+                continue;
+            };
+            let start = next.and_time(NaiveTime::MIN).and_utc();
+            let until = due.partition_point(|due| due.at < start).max(counted);
+            months.push((month, until - counted));
+            counted = until;
+        }
+        let total = due.len();
+        due.truncate(SHOWN_MAX);
+        Self {
+            expired,
+            within,
+            months,
+            first: due,
+            total,
         }
     }
-}
 
-/// Renders a bar for each of the next twelve months, the current one first.
-fn timeline(due: &[Due], now: DateTime<Utc>) -> Markup {
-    let months = (0..MONTHS).filter_map(|ahead| {
-        let month = now
-            .date_naive()
-            .with_day(1)?
-            .checked_add_months(Months::new(ahead))?;
-        let is_in = |due: &&Due| {
-            due.at > now && (due.at.year(), due.at.month()) == (month.year(), month.month())
-        };
-        Some((month, due.iter().filter(is_in).count()))
-    });
-    let months: Vec<_> = months.collect();
-    let most = months
-        .iter()
-        .map(|(_, count)| *count)
-        .max()
-        .unwrap_or_default()
-        .max(1);
-    html! {
-        section aria-labelledby="timeline" {
-            h2 id="timeline" { "The next twelve months" }
-            div.scrolled tabindex="0" role="region" aria-labelledby="timeline" {
-                svg.bars viewBox="0 0 720 190" role="img" aria-label=(described(&months)) {
-                    @for (index, (month, count)) in months.iter().enumerate() {
-                        @let height = BAR_HEIGHT_MAX * count / most;
-                        @let left = 60 * index + 8;
-                        rect x=(left) y=(BAR_HEIGHT_MAX + 20 - height) width="44" height=(height.max(1)) rx="3" {}
-                        text x=(left + 22) y=(BAR_HEIGHT_MAX + 14 - height) { (count) }
-                        text x=(left + 22) y=(BAR_HEIGHT_MAX + 40) { (month.format("%b")) }
+    fn counts(&self) -> Markup {
+        html! {
+            section aria-labelledby="expiry" {
+                h2 id="expiry" { "Expiry" }
+                p { "Certificates, and other credentials with an expiry, that you may read. A credential that should be rotated earlier counts by that time." }
+                dl.counts {
+                    div { dt { "Expired" } dd { (self.expired) } }
+                    @for (days, count) in self.within {
+                        div { dt { "Within " (days) " days" } dd { (count) } }
                     }
                 }
             }
         }
     }
+
+    /// Renders a bar for each of the next twelve months.
+    fn timeline(&self) -> Markup {
+        let counts = self.months.iter().map(|(_, count)| *count);
+        let most = counts.max().unwrap_or_default().max(1);
+        html! {
+            section aria-labelledby="timeline" {
+                h2 id="timeline" { "The next twelve months" }
+                div.scrolled tabindex="0" role="region" aria-labelledby="timeline" {
+                    svg.bars viewBox="0 0 720 190" role="img" aria-label=(described(&self.months)) {
+                        @for (index, (month, count)) in self.months.iter().enumerate() {
+                            @let height = BAR_HEIGHT_MAX * count / most;
+                            @let left = 60 * index + 8;
+                            rect x=(left) y=(BAR_HEIGHT_MAX + 20 - height) width="44" height=(height.max(1)) rx="3" {}
+                            text x=(left + 22) y=(BAR_HEIGHT_MAX + 14 - height) { (count) }
+                            text x=(left + 22) y=(BAR_HEIGHT_MAX + 40) { (month.format("%b")) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn first_to_expire(&self, now: DateTime<Utc>) -> Markup {
+        html! {
+            section aria-labelledby="first" {
+                h2 id="first" { "First to expire" }
+                @if self.first.is_empty() {
+                    p.empty { "No credential that you may read expires within a year. Certificates appear here once they are generated or set." }
+                } @else {
+                    ul.plain {
+                        @for due in &self.first {
+                            @let name = due.found.name.as_str();
+                            li { a href=(link_to_credential(name)) { (name) } " " (due_at(due.at, now)) }
+                        }
+                    }
+                    @if self.total > self.first.len() { p { (self.total - self.first.len()) " more expire within a year." } }
+                }
+            }
+        }
+    }
 }
 
-fn described(months: &[(chrono::NaiveDate, usize)]) -> String {
+fn described(months: &[(NaiveDate, usize)]) -> String {
     let months = months
         .iter()
         .map(|(month, count)| format!("{}: {count}", month.format("%B %Y")));
@@ -122,25 +172,6 @@ fn described(months: &[(chrono::NaiveDate, usize)]) -> String {
         "Expiring credentials by month. {}.",
         months.collect::<Vec<_>>().join(", ")
     )
-}
-
-fn next(due: &[Due], now: DateTime<Utc>) -> Markup {
-    html! {
-        section aria-labelledby="next" {
-            h2 id="next" { "First to expire" }
-            @if due.is_empty() {
-                p.empty { "No credential that you may read expires within a year. Certificates appear here once they are generated or set." }
-            } @else {
-                ul.plain {
-                    @for due in due.iter().take(SHOWN_MAX) {
-                        @let name = due.found.name.as_str();
-                        li { a href=(credential::link_to(name)) { (name) } " " (browse::due(due.at, now)) }
-                    }
-                }
-                @if due.len() > SHOWN_MAX { p { (due.len() - SHOWN_MAX) " more expire within a year." } }
-            }
-        }
-    }
 }
 
 fn keys(usage: KeyUsage) -> Markup {
@@ -168,3 +199,38 @@ const BAR_HEIGHT_MAX: usize = 140;
 
 /// The number of credentials that the list shows.
 const SHOWN_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::credential::CredentialName;
+
+    use super::*;
+
+    #[test]
+    fn each_expiry_counts_in_its_range_and_its_month() {
+        let now: DateTime<Utc> = "2026-11-26T12:00:00Z".parse().unwrap();
+        let found = |time: &str| FoundCredential {
+            name: CredentialName::parse("/a").unwrap(),
+            version_created_at: now,
+            expires_at: Some(time.parse().unwrap()),
+            rotate_at: None,
+            is_imported: false,
+        };
+        let times = [
+            "2026-11-26T12:00:00Z",
+            "2026-11-26T12:00:01Z",
+            "2026-12-03T12:00:00Z",
+            "2026-12-03T12:00:01Z",
+            "2026-12-31T23:59:59Z",
+            "2027-01-01T00:00:00Z",
+            "2027-10-31T23:59:59Z",
+            "2027-11-01T00:00:00Z",
+        ];
+        let summary = Summary::of(times.into_iter().rev().map(found).collect(), now);
+        assert_eq!(summary.expired, 1);
+        assert_eq!(summary.within, [(7, 2), (30, 3), (90, 5)]);
+        let counts: Vec<_> = summary.months.iter().map(|(_, count)| *count).collect();
+        assert_eq!(counts, [1, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!((summary.first.len(), summary.total), (8, 8));
+    }
+}

@@ -168,7 +168,7 @@ impl Input {
     }
 }
 
-/// Returns the only type of a schema besides null.
+/// Returns the only type of a schema except null.
 fn type_of(schema: &Value) -> Option<&str> {
     match schema.get("type")? {
         Value::String(only) => Some(only),

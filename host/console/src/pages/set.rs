@@ -13,21 +13,15 @@ use zeroize::Zeroizing;
 
 use super::credential::{Change, see_changed};
 use crate::{
-    State, Visit,
     page::{Page, Refusal, csrf_field, sentence},
-    request::{Fields, link},
+    paths::SET,
+    request::Fields,
+    session::Visit,
+    state::State,
 };
-
-/// The path of the page.
-pub(crate) const PATH: &str = "/console/set";
 
 /// The field of a form with the metadata.
 pub(super) const METADATA: &str = "metadata";
-
-/// Returns the address of the form for a credential.
-pub(super) fn link_to(name: &str, credential_type: &str) -> String {
-    link(PATH, [(NAME, name), (TYPE, credential_type)])
-}
 
 /// Shows the form.
 pub(crate) async fn show(
@@ -145,10 +139,10 @@ pub(super) fn metadata_field(metadata: &str) -> Markup {
 fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&Refusal>) -> Response {
     let types = state.ports.credentials.types.all();
     let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    let page = Page::of(visit, PATH, "Set a credential").with_status(status);
+    let page = Page::of(visit, SET, "Set a credential").with_status(status);
     page.render(&html! {
         @if let Some(refusal) = refusal { p.failure role="alert" { (sentence(refusal.message())) } }
-        form.entry method="post" action=(PATH) {
+        form.entry method="post" action=(SET) {
             (csrf_field(visit))
             (name_field(entered.text(NAME)))
             div.field {

@@ -1,0 +1,90 @@
+//! The codes that clients exchange for the tokens of a login in the browser.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use uuid::Uuid;
+
+/// A code that was issued for a login.
+pub(super) struct IssuedCode {
+    pub(super) client_id: String,
+    pub(super) user_id: Uuid,
+    pub(super) scope: String,
+    pub(super) nonce: Option<String>,
+    pub(super) redirect_uri: String,
+    pub(super) challenge: String,
+    pub(super) ends_at_seconds: i64,
+}
+
+/// The parameters with which a client exchanges a code.
+pub(super) struct Exchange<'a> {
+    pub(super) client_id: &'a str,
+    pub(super) redirect_uri: &'a str,
+    pub(super) verifier: &'a str,
+}
+
+/// The codes that have not been exchanged yet.
+#[derive(Default)]
+pub(super) struct IssuedCodes(Mutex<HashMap<String, IssuedCode>>);
+
+impl IssuedCodes {
+    /// Issues a code, or returns `None` if too many codes are outstanding.
+    pub(super) fn issue(&self, code: IssuedCode, now_seconds: i64) -> Option<String> {
+        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        codes.retain(|_, code| code.ends_at_seconds > now_seconds);
+        if codes.len() >= CODES_MAX {
+            return None;
+        }
+        let text = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        codes.insert(text.clone(), code);
+        Some(text)
+    }
+
+    /// Takes a code. A code can be exchanged once, even if the exchange fails.
+    pub(super) fn take(
+        &self,
+        code: &str,
+        exchange: &Exchange<'_>,
+        now_seconds: i64,
+    ) -> Option<IssuedCode> {
+        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let issued = codes.remove(code)?;
+        let challenge = digest(&SHA256, exchange.verifier.as_bytes());
+        let is_valid = issued.ends_at_seconds > now_seconds
+            && issued.client_id == exchange.client_id
+            && issued.redirect_uri == exchange.redirect_uri
+            && issued.challenge == URL_SAFE_NO_PAD.encode(challenge);
+        is_valid.then_some(issued)
+    }
+}
+
+/// Maximum number of codes that have not been exchanged.
+const CODES_MAX: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outstanding_codes_are_limited_until_they_expire() {
+        let codes = IssuedCodes::default();
+        let code = |ends_at_seconds| IssuedCode {
+            client_id: "client".to_owned(),
+            user_id: Uuid::nil(),
+            scope: String::new(),
+            nonce: None,
+            redirect_uri: String::new(),
+            challenge: String::new(),
+            ends_at_seconds,
+        };
+        for _ in 0..CODES_MAX {
+            assert!(codes.issue(code(10), 0).is_some());
+        }
+        assert!(codes.issue(code(10), 0).is_none());
+        assert!(codes.issue(code(20), 10).is_some());
+    }
+}

@@ -1,0 +1,21 @@
+//! The state that all handlers share.
+
+use keywright_core::Failure;
+
+use crate::{login::Login, page::Refusal, ports::ConsolePorts, session::Sessions};
+
+/// The state that all handlers share.
+pub(crate) struct State {
+    pub(crate) ports: ConsolePorts,
+    pub(crate) origin: String,
+    pub(crate) login: Login,
+    pub(crate) sessions: Sessions,
+}
+
+impl State {
+    /// Returns the page of a failure, with the status and the message of the API.
+    pub(crate) fn failed(&self, failure: Failure) -> Refusal {
+        let (status, message) = (self.ports.status_and_message)(failure);
+        Refusal::new(status, &message)
+    }
+}
