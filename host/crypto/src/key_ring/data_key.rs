@@ -3,11 +3,10 @@
 //! Every key that was ever active has a record: an encrypted canary, and the parameters to obtain the key. A record belongs to the
 //! configured key that decrypts its canary. So keys need no ids in the configuration, and a wrong password is detected at start-up.
 
-use aes_gcm::{
-    Aes256Gcm, Nonce,
-    aead::{Aead, KeyInit, Payload},
+use aws_lc_rs::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, MAX_TAG_LEN, NONCE_LEN, Nonce, UnboundKey},
+    hkdf, rand,
 };
-use aws_lc_rs::{hkdf, rand};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -26,15 +25,18 @@ pub struct DerivationError;
 /// A key that encrypts and decrypts. It is zeroized on drop.
 pub(super) struct DataKey {
     root: Zeroizing<[u8; KEY_BYTES]>,
-    cipher: Aes256Gcm,
+    cipher: LessSafeKey,
 }
 
 impl DataKey {
     /// Creates a key. The root itself encrypts nothing: all used keys are derived from it.
     pub(super) fn new(root: Zeroizing<[u8; KEY_BYTES]>) -> Result<Self, DerivationError> {
         let key = expand(&root, SEALING_PURPOSE, "")?;
-        let cipher = Aes256Gcm::new_from_slice(key.as_slice()).map_err(|_| DerivationError)?;
-        Ok(Self { root, cipher })
+        let cipher = UnboundKey::new(&AES_256_GCM, key.as_slice()).map_err(|_| DerivationError)?;
+        Ok(Self {
+            root,
+            cipher: LessSafeKey::new(cipher),
+        })
     }
 
     /// Derives a key for another purpose.
@@ -51,14 +53,16 @@ impl DataKey {
         associated_data: &[u8],
         plaintext: &[u8],
     ) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut nonce = [0; NONCE_BYTES];
+        let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).ok()?;
-        let payload = Payload {
-            msg: plaintext,
-            aad: associated_data,
-        };
-        let ciphertext = self.cipher.encrypt(&Nonce::from(nonce), payload).ok()?;
-        Some((nonce.to_vec(), ciphertext))
+        // The tag fits too: a buffer that grows would leave the plaintext in freed memory.
+        let mut text = Vec::with_capacity(plaintext.len() + MAX_TAG_LEN);
+        text.extend_from_slice(plaintext);
+        let unique = Nonce::assume_unique_for_key(nonce);
+        let aad = Aad::from(associated_data);
+        let sealed = self.cipher.seal_in_place_append_tag(unique, aad, &mut text);
+        sealed.ok()?;
+        Some((nonce.to_vec(), text))
     }
 
     /// Decrypts. Returns `None` if the nonce, the ciphertext or the associated data was modified.
@@ -68,12 +72,13 @@ impl DataKey {
         nonce: &[u8],
         ciphertext: &[u8],
     ) -> Option<Vec<u8>> {
-        let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
-        let payload = Payload {
-            msg: ciphertext,
-            aad: associated_data,
-        };
-        self.cipher.decrypt(&Nonce::from(nonce), payload).ok()
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut text = ciphertext.to_vec();
+        let aad = Aad::from(associated_data);
+        let opened = self.cipher.open_in_place(nonce, aad, &mut text);
+        let length = opened.ok()?.len();
+        text.truncate(length);
+        Some(text)
     }
 }
 
@@ -180,7 +185,6 @@ pub(super) const KEY_BYTES: usize = 32;
 
 pub(super) const SALT_BYTES: usize = 64;
 
-const NONCE_BYTES: usize = 12;
 const HKDF_SALT: &[u8] = b"keywright";
 
 /// The prefix of the label. Neither constant is a prefix of the other.

@@ -6,6 +6,7 @@
 
 mod wrapped;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
@@ -57,6 +58,32 @@ fn sealed_value_opens_only_for_its_name_and_version() {
             Err(SealError::NotAuthentic)
         );
     }
+}
+
+/// The ciphertexts are from another implementation of HKDF-SHA-256 and AES-256-GCM, so the stored form never changes.
+#[test]
+fn values_from_another_implementation_can_be_opened() {
+    let bytes = |text| STANDARD.decode(text).unwrap();
+    let record = KeyRecord {
+        id: Uuid::from_u128(10),
+        derivation: KeyDerivation::Raw,
+        canary_nonce: vec![1; 12],
+        canary_ciphertext: bytes(
+            "CcfbCiIXGYE3GTzA8eKsjqqXpN7j8Qee4AAdl/E1T+LKcKh/KlCPjEU3jkL02Nc=",
+        ),
+        created_at: at(1),
+    };
+    let ring = unlock(vec![raw(1, true)], std::slice::from_ref(&record)).ring;
+    let context = SealContext {
+        version_id: Uuid::from_u128(7),
+        name: &LookupName::new("/Team/Key"),
+    };
+    let envelope = Envelope {
+        key_id: record.id,
+        nonce: vec![2; 12],
+        ciphertext: bytes("Ax5J/GRgPFmT4637Q9AW2eZ0NNpXIhc="),
+    };
+    assert_eq!(ring.open(context, &envelope).unwrap().expose(), "hunter2");
 }
 
 #[test]
