@@ -66,14 +66,13 @@ fn push_json(lines: &mut Vec<u8>, event: &Event<'_>) {
 
 /// Escapes characters that are allowed in JSON strings, but that other readers interpret as line breaks.
 fn escape_from(start: usize, lines: &mut Vec<u8>) {
-    let json = lines.get(start..).map(str::from_utf8);
-    let Some(Ok(json)) = json.filter(|json| json.is_ok_and(|json| json.contains(is_control)))
-    else {
+    let json = lines.get(start..).unwrap_or_default();
+    // `serde_json` has escaped the other ASCII control characters.
+    if json.is_ascii() && !json.contains(&DELETE) {
         return;
-    };
-    let json = json.to_owned();
-    lines.truncate(start);
-    for character in json.chars() {
+    }
+    let json = lines.split_off(start);
+    for character in String::from_utf8_lossy(&json).chars() {
         // Writing to memory does not fail.
         let _ = if is_control(character) {
             write!(lines, "\\u{:04x}", u32::from(character))
@@ -189,6 +188,9 @@ fn is_control(character: char) -> bool {
         )
 }
 
+/// The only control character of ASCII that JSON strings may contain.
+const DELETE: u8 = 0x7f;
+
 /// The lowest severity, because events are not alarms.
 const SEVERITY: &str = "0";
 
@@ -266,6 +268,23 @@ mod tests {
                 r#""version_id":"00000000-0000-0000-0000-000000000003","request_details":{"a":"b=c"}}"#,
             )
         );
+    }
+
+    #[test]
+    fn control_characters_are_escaped_in_json() {
+        for (subject, escaped) in [
+            ("a\u{7f}b", r"a\u007fb"),
+            ("ä\u{2028}\u{85}", r"ä\u2028\u0085"),
+            ("\n\u{1}", r"\n\u0001"),
+            ("ä", "ä"),
+        ] {
+            let line = json_line(&Event {
+                subject,
+                ..example()
+            });
+            let field = format!(r#""subject":"{escaped}","#);
+            assert!(line.contains(&field), "{line}");
+        }
     }
 
     #[test]
