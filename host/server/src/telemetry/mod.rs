@@ -4,6 +4,8 @@
 //! [`FLUSH_BYTES`]. Every other line is written at once, after all buffered lines, because the last lines explain why a
 //! server ended.
 
+mod json;
+
 use std::{
     io::{self, IsTerminal, Write},
     mem,
@@ -24,6 +26,7 @@ use crate::{
     config::{LogConfig, LogFormat},
     started::StartupError,
 };
+use json::JsonFormat;
 
 /// Starts logging to standard error, without buffering.
 ///
@@ -71,7 +74,7 @@ where
     // A failure to write the log must not end the caller: reporting it on the same stream would panic.
     let layer = fmt::layer().log_internal_errors(false).with_writer(writer);
     let outcome = if as_json {
-        let layer = layer.json().flatten_event(true).with_span_list(false);
+        let layer = layer.fmt_fields(JsonFormat).event_format(JsonFormat);
         registry.with(layer).try_init()
     } else {
         registry.with(layer).try_init()
