@@ -4,6 +4,8 @@ use bindings::exports::keywright::interpolation::{
     any_type_resolver::{Failure, Guest, Range, Reference},
     settings_descriptor,
 };
+// For its allocator, which uses the initial heap first.
+use keywright_plugin_support as _;
 
 use crate::{
     resolve::{self, NoJsonObject},
