@@ -1,7 +1,7 @@
 //! Log lines as JSON, one object per line.
 //!
-//! The JSON of `tracing-subscriber` passes each key, value and punctuation mark through several writers. This took a sixth of
-//! the instructions of reading a credential, for the line in the access log and the fields of the request's span.
+//! The formatter of `tracing-subscriber` passes each key, value and punctuation mark through several writers. A line of the
+//! access log takes three times as many instructions there.
 
 use std::fmt;
 
@@ -113,3 +113,89 @@ impl Visit for Fields {
 
 /// The typical maximum size of a line, in bytes.
 const LINE_BYTES: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Value, json};
+    use tracing_subscriber::{layer::SubscriberExt, registry};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Output(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Output {
+        fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(line);
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn lines_of(log: impl FnOnce()) -> Vec<Value> {
+        let output = Output::default();
+        let writer = output.clone();
+        let layer = tracing_subscriber::fmt::layer()
+            .fmt_fields(JsonFormat)
+            .event_format(JsonFormat)
+            .with_writer(move || writer.clone());
+        tracing::subscriber::with_default(registry().with(layer), log);
+        let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
+        let lines = text.lines().map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            let time = line["timestamp"].take();
+            assert_eq!(
+                time.as_str().unwrap().len(),
+                "2026-11-22T02:19:23.123456Z".len()
+            );
+            line
+        });
+        lines.collect()
+    }
+
+    #[test]
+    fn an_event_has_its_fields_and_its_innermost_span() {
+        let lines = lines_of(|| {
+            let outer = tracing::info_span!("outer", hidden = true);
+            let span = tracing::info_span!(
+                parent: &outer,
+                "inner",
+                id = "7",
+                later = tracing::field::Empty,
+            );
+            span.record("later", 1_u64);
+            let _entered = span.enter();
+            tracing::warn!(
+                target: "b",
+                { a.b = "\"\n\u{1}ä", count = -1, ratio = 0.5, is_so = true, what = ?Some(1) },
+                "said {}",
+                "it"
+            );
+        });
+        let expected = json!({
+            "timestamp": null,
+            "level": "WARN",
+            "message": "said it",
+            "a.b": "\"\n\u{1}ä",
+            "count": -1,
+            "ratio": 0.5,
+            "is_so": true,
+            "what": "Some(1)",
+            "target": "b",
+            "span": {"name": "inner", "id": "7", "later": 1},
+        });
+        assert_eq!(lines, [expected]);
+    }
+
+    #[test]
+    fn an_event_without_a_span_has_none() {
+        let lines = lines_of(|| tracing::info!(target: "a", ratio = f64::NAN));
+        let expected = json!({"timestamp": null, "level": "INFO", "ratio": null, "target": "a"});
+        assert_eq!(lines, [expected]);
+    }
+}
