@@ -230,6 +230,29 @@ async fn every_function_is_counted() {
 }
 
 #[tokio::test]
+async fn input_that_is_too_large_is_counted() {
+    let options = Options::default()
+        .hostile("input_bytes_max = 1024", "")
+        .environment("KEYWRIGHT_RESOLVER__LIMITS__INPUT_BYTES_MAX", "1024")
+        .watched();
+    let server = Server::start_with(&options).await;
+    let set = json!({"secret": "s".repeat(1024)});
+    server.set("/set", "hostile", set).await.expect(413);
+    let document = json!({"a": "s".repeat(1024)});
+    let refused = server.post("/api/v1/interpolate", document).await;
+    refused.expect(413);
+    let scrape = server.scrape().await;
+    for (plugin, function) in [("hostile", "accept"), ("resolver", "find-references")] {
+        let labels = [
+            ("plugin", plugin),
+            ("function", function),
+            ("outcome", "input_too_large"),
+        ];
+        assert_eq!(scrape.sum(CALLS, &labels), Some(1.0), "{plugin}");
+    }
+}
+
+#[tokio::test]
 async fn metrics_distinguish_random_and_derived_generators() {
     let server = server_with_metrics("none", "none", "deadline_ms = 10000").await;
     let scrape = server.scrape().await;

@@ -115,6 +115,12 @@ impl ResolverGuest {
         })
     }
 
+    /// Creates and drops an instance without a call.
+    pub(crate) fn instantiate(&self) -> Result<(), PluginCallError> {
+        let outcome = self.plugin.instantiate();
+        outcome.map_err(|fault| self.plugin.faulted(fault))
+    }
+
     /// Checks the plugin's settings against its settings schema, if it declares one.
     pub(crate) fn check_settings(&self) -> Result<(), Refusal> {
         let schema = self.settings_schema.as_ref();

@@ -48,7 +48,7 @@ impl Workshop {
 /// Runs the commands below `Examples:` in the help texts.
 #[test]
 fn examples_in_help_work() {
-    let workshop = Workshop::with(&["wireguard"]);
+    let workshop = Workshop::with(&["interpolation", "wireguard"]);
     workshop.write(
         "wireguard-1.0.0.wasm",
         fs::read(component("wireguard")).unwrap(),
@@ -174,13 +174,14 @@ fn invalid_settings_are_refused_and_inspect_prints_their_schema() {
     }
     let shown = workshop.json(&["inspect", "wireguard.wasm"], 0);
     assert_eq!(shown["settings_schema"], Value::Null);
-    for verb in ["bench", "run", "test"] {
+    for (verb, status) in [("bench", 1), ("run", 1), ("test", 3)] {
         let settings = r#"{"size": "hunter2"}"#;
         let arguments = [verb, "current-generator.wasm", "--settings", settings];
-        let refused = workshop.plugin(&arguments).expect(1);
+        let refused = workshop.plugin(&arguments).expect(status);
+        let shown = format!("{}{}", refused.output, refused.errors);
         let expected = "invalid settings: size must be of type integer";
-        assert!(refused.errors.contains(expected), "{refused:#?}");
-        assert!(!refused.errors.contains("hunter2"), "{refused:#?}");
+        assert!(shown.contains(expected), "{refused:#?}");
+        assert!(!shown.contains("hunter2"), "{refused:#?}");
     }
 }
 
@@ -379,6 +380,31 @@ fn bench_reports_the_times_of_calls() {
         .expect(0)
         .output;
     assert!(table.contains("overhead of a call"), "{table}");
+}
+
+#[test]
+fn bench_measures_a_resolver() {
+    let workshop = Workshop::with(&["interpolation"]);
+    let document = r#"{"a": [{"credentials": {"credhub-ref": "((/b))"}}]}"#;
+    for given in [&[][..], &["--document", document]] {
+        let arguments = [&["bench", "interpolation.wasm", "--calls", "5"], given].concat();
+        let measured = workshop.json(&arguments, 0);
+        assert!(
+            measured["call"]["p50_us"].as_f64().unwrap() > 0.0,
+            "{measured}"
+        );
+        let table = workshop.plugin(&arguments).expect(0).output;
+        assert!(
+            table.contains("finding references in a new instance"),
+            "{table}"
+        );
+    }
+    let arguments = ["bench", "interpolation.wasm", "--document", "[]"];
+    let refused = workshop.plugin(&arguments).expect(1);
+    assert!(
+        refused.errors.contains("finding references: "),
+        "{refused:#?}"
+    );
 }
 
 #[test]

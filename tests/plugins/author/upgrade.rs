@@ -245,6 +245,68 @@ fn other_builds_of_shipped_plugins_are_compatible() {
     }
 }
 
+#[tokio::test]
+async fn release_without_a_setting_breaks_servers_that_use_it() {
+    let workshop = Workshop::with(&[]);
+    let files = ["1.3.0", "1.0.0"].map(|version| workshop.release(version));
+    let [new, old] = files.each_ref().map(|file| file.to_str().unwrap());
+    let plugin_version = json!({
+        "part": "plugin version", "change": "1.0.0, now 1.3.0", "effect": "compatible",
+    });
+    let label = json!({"part": "setting label", "change": "is new", "effect": "compatible"});
+    let note = json!({"part": "setting note", "change": "was removed", "effect": "changes"});
+    let refusal = json!({
+        "part": "settings",
+        "change": "invalid settings: note is unknown (violates \"additionalProperties\" of its schema at the JSON Pointer \"\")",
+        "effect": "breaks",
+    });
+    let differences = [plugin_version, label, note, refusal];
+    for (given, settings, is_refused) in [
+        ("{}", "{}", false),
+        (r#"{"note": "hunter2"}"#, r#"{ note = "hunter2" }"#, true),
+    ] {
+        let arguments = ["test", new, "--against", old, "--settings", given];
+        let status = if is_refused { 3 } else { 0 };
+        let upgrade = workshop.json(&arguments, status)["upgrade"].take();
+        let verdict = if is_refused { "breaks" } else { "changes" };
+        assert_eq!(upgrade["verdict"], verdict, "{upgrade:#}");
+        let expected = &differences[..if is_refused { 4 } else { 3 }];
+        assert_eq!(upgrade["description"], json!(expected));
+        let compared = upgrade["requests"].as_array().unwrap();
+        assert_eq!(compared.is_empty(), is_refused, "{upgrade:#}");
+
+        let options = |file: &str| {
+            let section =
+                format!("component = {file:?}\ngrants = [\"random\"]\nsettings = {settings}");
+            Options::default()
+                .without_plugins()
+                .generator(TYPE, &section)
+        };
+        let server = Server::start_with(&options(old)).await;
+        let reloaded = server.reload_plugins(&options(new)).await;
+        let is_refused_by_the_server = reloaded.contains("could not reload the plugins");
+        assert_eq!(is_refused_by_the_server, is_refused, "{reloaded}");
+    }
+}
+
+#[test]
+fn release_that_requires_a_setting_breaks_servers_without_it() {
+    let workshop = Workshop::with(&[]);
+    let compared = workshop.compared("1.4.0", 3);
+    assert_eq!(compared["verdict"], "breaks");
+    let description = compared["description"].as_array().unwrap();
+    for (part, change, effect) in [
+        ("setting label", "is now required", "changes"),
+        ("settings", "invalid settings: label is required", "breaks"),
+    ] {
+        let is_listed = description.iter().any(|difference| {
+            let text = difference["change"].as_str().unwrap();
+            difference["part"] == part && text.starts_with(change) && difference["effect"] == effect
+        });
+        assert!(is_listed, "{part} {change}: {description:#?}");
+    }
+}
+
 /// A server refuses the new release under the name of the old type.
 #[tokio::test]
 async fn release_of_another_type_breaks_the_configuration() {

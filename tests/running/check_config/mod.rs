@@ -5,7 +5,7 @@ mod mistakes;
 use std::{fs, net::TcpListener, path::Path};
 
 use keywright_harness::{
-    Commanded, Options, Server, key_file, run_program, run_program_into_closed_pipe,
+    Commanded, Options, Server, key_file, release, run_program, run_program_into_closed_pipe,
     run_program_with_processor_seconds, workspace,
 };
 
@@ -91,6 +91,34 @@ grants = ["random"]
                 .lines()
                 .any(|line| line.starts_with(expected)),
             "{expected}: {checked:#?}"
+        );
+    }
+}
+
+#[test]
+fn settings_that_violate_a_plugins_schema_are_reported() {
+    let layout = Layout::new();
+    let example = layout.example();
+    let (rest, _) = example.split_once("[generators.certificate]").unwrap();
+    // This release of the plugin requires the setting `label`.
+    let component = layout.path("versioned.wasm");
+    let release = release("versioned", ("release: 1.0.0", "release: 1.4.0"));
+    fs::write(&component, release).unwrap();
+    for (settings, expected) in [
+        ("label = 707", "label must be of type string"),
+        (r#"label = "a", lable = "hunter2""#, "lable is unknown"),
+        ("", "label is required"),
+    ] {
+        layout.write_configuration(&format!(
+            "{rest}[generators.versioned]\ncomponent = {component:?}\ngrants = [\"random\"]\nsettings = {{ {settings} }}\n"
+        ));
+        let output = layout.check(&[], &[]).expect(1).output;
+        let start = "generators.versioned.settings: the plugin versioned ";
+        let is_reported = |line: &str| line.starts_with(start) && line.contains(expected);
+        assert!(output.lines().any(is_reported), "{expected}: {output}");
+        assert!(
+            !output.contains("hunter2") && !output.contains("707"),
+            "{output}"
         );
     }
 }

@@ -164,33 +164,31 @@ impl Cache {
         };
         let name = name_under(&self.keys.writing);
         self.use_file(&self.directory.join(&name));
-        if let Some((_, component)) = self.cached_component(engine, &self.keys.writing, &name) {
+        if let Some((_, component)) = self.cached_component(engine, &self.keys.writing, &name)? {
             return Ok(component);
         }
-        let mut others = self.keys.others.iter();
-        let cached = others.find_map(|key| self.cached_component(engine, key, &name_under(key)));
-        let (code, component) = match cached {
-            Some(cached) => cached,
-            None => compile(engine, bytes)?,
-        };
+        let cached = self.keys.others.iter().find_map(|key| {
+            self.cached_component(engine, key, &name_under(key))
+                .transpose()
+        });
+        let (code, component) = cached.unwrap_or_else(|| compile(engine, bytes))?;
         self.store(&name, &code);
         Ok(component)
     }
 
+    /// Returns the code in a file, and the component loaded from it. Code that exceeds the engine's limits is refused without
+    /// compiling it again.
     fn cached_component(
         &self,
         engine: &Engine,
         key: &hmac::Key,
         name: &str,
-    ) -> Option<(Vec<u8>, Component)> {
-        let code = self.cached(key, name)?;
-        match load_code(engine, &code) {
-            Ok(component) => Some((code, component)),
-            Err(cause) => {
-                self.warn_of_replacement(name, &format!("{cause:#}"));
-                None
-            }
-        }
+    ) -> Result<Option<(Vec<u8>, Component)>, Refusal> {
+        let Some(code) = self.cached(key, name) else {
+            return Ok(None);
+        };
+        let component = load_code(engine, &code).map_err(Refusal::TooDemanding)?;
+        Ok(Some((code, component)))
     }
 
     /// Returns the content of a file that was written under `key`. Logs a damaged file.
@@ -198,7 +196,8 @@ impl Cache {
         match self.read(key, name) {
             Ok(content) => content,
             Err(cause) => {
-                self.warn_of_replacement(name, &cause.to_string());
+                let path = self.directory.join(name);
+                tracing::warn!(path = %path.display(), %cause, "ignored a plugin cache file");
                 None
             }
         }
@@ -243,11 +242,6 @@ impl Cache {
         file.write_all(code)?;
         file.persist(self.directory.join(name))?;
         Ok(())
-    }
-
-    fn warn_of_replacement(&self, name: &str, cause: &str) {
-        let path = self.directory.join(name);
-        tracing::warn!(path = %path.display(), cause, "ignored a plugin cache file");
     }
 }
 

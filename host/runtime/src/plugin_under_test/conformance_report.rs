@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    PluginTestError, PluginUnderTest, on_calling_thread,
+    EMPTY_DOCUMENT, PluginTestError, PluginUnderTest, on_calling_thread,
     vectors::{Mismatch, Vector},
 };
 use crate::{
@@ -80,13 +80,15 @@ impl PluginUnderTest {
             let usage = Arc::new(Usage::default());
             let mut checks = Vec::new();
             let mut entropy = None;
-            if self.is_resolver() {
+            if !self.has_valid_settings(&mut checks)? {
+                // All other calls need valid settings.
+            } else if self.is_resolver() {
                 let resolver = self.resolver(None, Arc::new(SystemRandom), &usage)?;
                 self.check(
                     &mut checks,
                     "it accepts a document without references",
                     || {
-                        let found = resolver.find_references("{}");
+                        let found = resolver.find_references(EMPTY_DOCUMENT);
                         found.map(drop).map_err(|failure| failure.to_string())
                     },
                 );
@@ -102,6 +104,20 @@ impl PluginUnderTest {
                 entropy,
             })
         })?
+    }
+
+    /// Checks the settings against the schema that the plugin declares, if any, and returns whether they are valid.
+    fn has_valid_settings(&self, checks: &mut Vec<Check>) -> Result<bool, PluginTestError> {
+        let Some(schema) = self.settings_schema()? else {
+            return Ok(true);
+        };
+        let settings = Value::Object(self.config.settings.clone()).to_string();
+        let checked = schema.check(&settings);
+        let is_valid = checked.is_ok();
+        self.check(checks, "its settings match their schema", || {
+            checked.map_err(|refusal| refusal.to_string())
+        });
+        Ok(is_valid)
     }
 
     fn check_contract(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{config::Grant, text::for_log};
+use crate::{config::Grant, refused::Refusal, text::for_log};
 
 /// A generator's description.
 #[derive(Debug, Serialize)]
@@ -32,6 +32,10 @@ pub struct InspectedGenerator {
 /// The description of a release.
 pub(super) struct Described {
     pub(super) generator: InspectedGenerator,
+    /// The JSON Schema of its settings, if it declares one.
+    pub(super) settings_schema: Option<Value>,
+    /// Why a server refuses its settings, if they violate the schema.
+    pub(super) refused_settings: Option<Refusal>,
     /// The grants that its configuration needs.
     pub(super) grants: Vec<Grant>,
     /// The version of the interfaces that it was built for.
@@ -117,11 +121,17 @@ pub(super) fn differences(old: &Described, new: &Described) -> Vec<Difference> {
     for (change, effect) in input_parameters(before, after) {
         add("input parameters", change, effect);
     }
+    let [settings_before, settings_after] =
+        [old, new].map(|described| described.settings_schema.as_ref().unwrap_or(&Value::Null));
     for (part, change, effect) in parameters(&before.parameters_schema, &after.parameters_schema)
         .into_iter()
         .chain(fields(&before.value_schema, &after.value_schema))
+        .chain(settings(settings_before, settings_after))
     {
         add(&part, change.to_owned(), effect);
+    }
+    if let Some(refusal) = &new.refused_settings {
+        add("settings", refusal.to_string(), Effect::Breaks);
     }
     differences
 }
@@ -148,7 +158,7 @@ type SchemaChange = (String, &'static str, Effect);
 
 /// Returns the changes of parameters. Requests show the effects of most of them.
 fn parameters(old: &Value, new: &Value) -> Vec<SchemaChange> {
-    let is_closed = new.get("additionalProperties") == Some(&Value::Bool(false));
+    let is_closed = is_closed(new);
     let changes = properties(old, new).into_iter();
     let changes = changes.map(|(name, change)| {
         let effect = match change {
@@ -180,6 +190,46 @@ fn fields(old: &Value, new: &Value) -> Vec<SchemaChange> {
         changes.push((format!("field {name}"), text, effect));
     }
     changes
+}
+
+/// Returns the changes of settings. A server refuses the new release if its settings violate the new schema.
+fn settings(old: &Value, new: &Value) -> Vec<SchemaChange> {
+    let part = |name: &str| format!("setting {name}");
+    let [was_closed, is_closed] = [old, new].map(is_closed);
+    let changes = properties(old, new).into_iter();
+    let changes = changes.map(|(name, change)| {
+        let effect = match change {
+            Change::Removed if is_closed => Effect::Changes,
+            _ => Effect::Compatible,
+        };
+        (part(&name), change.text(), effect)
+    });
+    let [old, new] = [old, new].map(required);
+    let required = new.difference(&old);
+    let required = required.map(|name| (part(name), "is now required", Effect::Changes));
+    let closed = (is_closed && !was_closed).then(|| {
+        (
+            "settings".to_owned(),
+            "unknown ones are now refused",
+            Effect::Changes,
+        )
+    });
+    changes.chain(required).chain(closed).collect()
+}
+
+/// Returns whether a schema allows only the properties that it lists.
+fn is_closed(schema: &Value) -> bool {
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
+}
+
+/// Returns the names of required properties.
+fn required(schema: &Value) -> BTreeSet<&str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// The change of a property.
@@ -241,6 +291,12 @@ mod tests {
                 }),
                 value_schema: json!({"properties": {"key": {"writeOnly": true}, "name": {}}}),
             },
+            settings_schema: Some(json!({
+                "properties": {"issuer": {}, "size": {}},
+                "required": ["issuer"],
+                "additionalProperties": false,
+            })),
+            refused_settings: None,
             grants: vec![Grant::Random],
             interface_version: "0.1.0".to_owned(),
         };
@@ -251,8 +307,7 @@ mod tests {
     #[test]
     fn each_difference_has_its_effect() {
         use Effect::{Breaks, Changes, Compatible};
-        type Change<'a> = &'a dyn Fn(&mut Described);
-        let cases: [(Change<'_>, &str, Effect); 16] = [
+        let cases: [Case<'_>; 16] = [
             (
                 &|new| new.generator.credential_type.push('s'),
                 "credential type: token, now tokens",
@@ -341,6 +396,47 @@ mod tests {
                 Compatible,
             ),
         ];
+        assert_effects(&cases);
+    }
+
+    #[test]
+    fn each_difference_between_settings_has_its_effect() {
+        use Effect::{Breaks, Changes, Compatible};
+        assert_effects(&[
+            (
+                &|new| settings_of(new)["properties"]["more"] = json!({}),
+                "setting more: is new",
+                Compatible,
+            ),
+            (
+                &|new| settings_of(new)["properties"]["size"] = json!({"minimum": 1}),
+                "setting size: has another schema",
+                Compatible,
+            ),
+            (
+                &|new| settings_of(new)["properties"] = json!({"issuer": {}}),
+                "setting size: was removed",
+                Changes,
+            ),
+            (
+                &|new| settings_of(new)["required"] = json!(["issuer", "size"]),
+                "setting size: is now required",
+                Changes,
+            ),
+            (
+                &|new| {
+                    let reason = "size is required".to_owned();
+                    new.refused_settings = Some(Refusal::SettingsRefused(reason));
+                },
+                "settings: invalid settings: size is required",
+                Breaks,
+            ),
+        ]);
+    }
+
+    type Case<'a> = (&'a dyn Fn(&mut Described), &'a str, Effect);
+
+    fn assert_effects(cases: &[Case<'_>]) {
         let old = described(|_| {});
         assert!(differences(&old, &old).is_empty());
         for (change, expected, effect) in cases {
@@ -349,8 +445,37 @@ mod tests {
                 .iter()
                 .map(|found| (format!("{}: {}", found.part, found.change), found.effect))
                 .collect();
-            assert_eq!(found, [(expected.to_owned(), effect)]);
+            assert_eq!(found, [((*expected).to_owned(), *effect)]);
         }
+    }
+
+    fn settings_of(described: &mut Described) -> &mut Value {
+        described.settings_schema.as_mut().unwrap()
+    }
+
+    #[test]
+    fn settings_schema_is_compared_with_none() {
+        let any = described(|new| new.settings_schema = None);
+        let declared = described(|_| {});
+        let changes = |old, new| -> Vec<_> {
+            let found = differences(old, new).into_iter();
+            found
+                .map(|found| (format!("{}: {}", found.part, found.change), found.effect))
+                .collect()
+        };
+        let expected = [
+            ("setting issuer: is new", Effect::Compatible),
+            ("setting size: is new", Effect::Compatible),
+            ("setting issuer: is now required", Effect::Changes),
+            ("settings: unknown ones are now refused", Effect::Changes),
+        ];
+        assert_eq!(
+            changes(&any, &declared),
+            expected.map(|(change, effect)| (change.to_owned(), effect))
+        );
+        let expected = ["issuer", "size"]
+            .map(|name| (format!("setting {name}: was removed"), Effect::Compatible));
+        assert_eq!(changes(&declared, &any), expected);
     }
 
     #[test]

@@ -49,6 +49,9 @@ use crate::{
 /// The number of warm-up calls before the measured calls.
 const CALLS_BEFORE: u32 = 10;
 
+/// A document without references.
+const EMPTY_DOCUMENT: &str = "{}";
+
 /// The host of plugins under test.
 #[derive(Clone)]
 pub struct TestHost {
@@ -200,8 +203,8 @@ impl PluginUnderTest {
         Ok(())
     }
 
-    /// Measures `calls` calls with these parameters, or with the first of the `examples` in the parameters schema.
-    pub fn measure(
+    /// Measures `calls` calls of a generator with these parameters, or with the first of the `examples` in the parameters schema.
+    pub fn measure_generator(
         &self,
         given: Option<Map<String, Value>>,
         calls: u32,
@@ -241,15 +244,62 @@ impl PluginUnderTest {
         })?
     }
 
-    fn is_resolver(&self) -> bool {
+    /// Measures `calls` calls of a resolver with this document.
+    pub fn measure_resolver(
+        &self,
+        document: &Value,
+        calls: u32,
+        random: Arc<dyn RandomSource>,
+    ) -> Result<Speed, PluginTestError> {
+        on_calling_thread(|| {
+            let resolver = self.resolver(None, random, &Arc::default())?;
+            self.host.begin("measuring");
+            let finding = |document: &str| {
+                quantiles(calls, || {
+                    let found = resolver.find_references(document);
+                    found.map(drop).map_err(PluginTestError::from)
+                })
+            };
+            Ok(Speed {
+                calls,
+                instantiation: quantiles(calls, || {
+                    let outcome = resolver.instantiate();
+                    outcome.map_err(PluginTestError::from)
+                })?,
+                overhead: finding(EMPTY_DOCUMENT)?,
+                call: finding(&document.to_string())?,
+            })
+        })?
+    }
+
+    /// Returns whether the component is a resolver.
+    #[must_use]
+    pub fn is_resolver(&self) -> bool {
         exports_any(&self.outline, &RESOLVERS) && !exports_any(&self.outline, &[DESCRIPTOR])
     }
 
+    /// Returns the schema of the settings, if the component declares one.
+    fn settings_schema(&self) -> Result<Option<SettingsSchema>, PluginTestError> {
+        let (random, usage) = (Arc::new(SystemRandom), Arc::default());
+        Ok(if self.is_resolver() {
+            let resolver = self.unchecked_resolver(None, random, &usage)?;
+            resolver.settings_schema
+        } else {
+            self.unchecked_guest(None, random, &usage)?.settings_schema
+        })
+    }
+
+    /// Describes the generator, without a check of its settings.
     fn described(&self) -> Result<Described, PluginTestError> {
-        let guest =
-            on_calling_thread(|| self.guest(None, Arc::new(SystemRandom), &Arc::default()))??;
+        let guest = on_calling_thread(|| {
+            self.unchecked_guest(None, Arc::new(SystemRandom), &Arc::default())
+        })??;
+        let refused_settings = guest.check_settings().err();
+        let (generator, settings_schema) = inspected(guest);
         Ok(Described {
-            generator: inspected(guest).0,
+            generator,
+            settings_schema: settings_schema.map(|schema| schema.declared),
+            refused_settings,
             grants: self.config.grants.clone(),
             interface_version: named_versions(&self.outline).join(", "),
         })
@@ -362,10 +412,11 @@ pub struct Speed {
     pub calls: u32,
     /// Creating and dropping an instance.
     pub instantiation: Quantiles,
-    /// The overhead of a call: creating an instance, calling a trivial function (`describe`), and dropping the instance. This is
-    /// the cost of the sandbox and the guest's language.
+    /// The overhead of a call: creating an instance, calling a trivial function (`describe`, or `find-references` with an empty
+    /// document), and dropping the instance. This is the cost of the sandbox and the guest's language.
     pub overhead: Quantiles,
-    /// Generating a value: the same with `generate`, including the host's checks of the value.
+    /// Generating a value or finding references: the same with `generate` or `find-references`, including the host's checks of
+    /// the result.
     pub call: Quantiles,
 }
 

@@ -127,18 +127,50 @@ impl PluginUnderTest {
     /// credentials of the old release. Also compares the requests in `vectors`.
     ///
     /// # Errors
-    /// If a server would refuse one of them, for a reason other than its randomness.
+    /// If a server would refuse one of them, for a reason other than its randomness or the settings of the new release.
     pub async fn compare_with(
         &self,
         old: &Self,
         vectors: &[Vector],
         now: DateTime<Utc>,
     ) -> Result<UpgradeReport, PluginTestError> {
-        let (before, after) = (old.described()?, self.described()?);
+        let (mut before, after) = (old.described()?, self.described()?);
+        if let Some(refusal) = before.refused_settings.take() {
+            return Err(old.refused(refusal));
+        }
         let description = differences(&before, &after);
+        // A server refuses the new release for another type, or with settings that violate its schema.
+        let is_same_type = before.generator.credential_type == after.generator.credential_type;
+        let compared = if is_same_type && after.refused_settings.is_none() {
+            let given = vectors.iter().filter_map(Vector::parameters);
+            let requests = requests(&before.generator, given);
+            self.compared(old, requests, now).await?
+        } else {
+            Vec::new()
+        };
+        let effects = compared.iter().flat_map(|request| &request.predictions);
+        let effects = effects.map(|prediction| prediction.effect);
+        let effects = effects.chain(description.iter().map(|difference| difference.effect));
+        Ok(UpgradeReport {
+            verdict: effects.max().unwrap_or(Effect::Compatible),
+            old_version: before.generator.plugin_version,
+            new_version: after.generator.plugin_version,
+            description,
+            requests: compared,
+        })
+    }
+
+    /// Compares the requests that the old release accepts.
+    async fn compared(
+        &self,
+        old: &Self,
+        requests: Vec<Map<String, Value>>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<ComparedRequest>, PluginTestError> {
         let old_guest = old.own_guest()?;
+        let credential_type = &old_guest.plugin.identity.name;
         let comparison = Comparison {
-            credential_type: CredentialType::parse(&before.generator.credential_type)
+            credential_type: CredentialType::parse(credential_type)
                 .map_err(|_| old.refused(Refusal::CredentialTypeMalformed))?,
             old: Release {
                 generator: old.generator()?,
@@ -152,12 +184,8 @@ impl PluginUnderTest {
             issuers: Arc::clone(&self.host.issuers),
             now,
         };
-        let given = vectors.iter().filter_map(Vector::parameters);
         let mut compared = Vec::new();
-        // A server has no generator for credentials of another type.
-        let is_same_type = before.generator.credential_type == after.generator.credential_type;
-        let requests = is_same_type.then(|| requests(&before.generator, given));
-        for parameters in requests.into_iter().flatten() {
+        for parameters in requests {
             self.host
                 .begin(&format!("comparing request {}", compared.len() + 1));
             if let Some(predictions) = comparison.predictions(&parameters).await {
@@ -167,16 +195,7 @@ impl PluginUnderTest {
                 });
             }
         }
-        let effects = compared.iter().flat_map(|request| &request.predictions);
-        let effects = effects.map(|prediction| prediction.effect);
-        let effects = effects.chain(description.iter().map(|difference| difference.effect));
-        Ok(UpgradeReport {
-            verdict: effects.max().unwrap_or(Effect::Compatible),
-            old_version: before.generator.plugin_version,
-            new_version: after.generator.plugin_version,
-            description,
-            requests: compared,
-        })
+        Ok(compared)
     }
 
     /// Returns the generator as a server calls it, on threads of its own. Its notes are discarded.

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use bindings::{
-    exports::keywright::generator::{descriptor, generator, recoverer},
+    exports::keywright::generator::{descriptor, generator, recoverer, settings_descriptor},
     keywright::generator::types::{Failure, Violation},
     wasi::random::random::get_random_bytes,
 };
@@ -21,6 +21,7 @@ mod bindings {
             world guest {
                 include keywright:generator/generator-plugin@0.2.0;
                 export keywright:generator/recoverer@0.2.0;
+                export keywright:generator/settings-descriptor@0.2.0;
             }
         ",
         generate_all,
@@ -45,6 +46,14 @@ fn is_breaking() -> bool {
 
 fn has_new_default() -> bool {
     version().starts_with("1.1")
+}
+
+fn has_label() -> bool {
+    version().starts_with("1.3") || requires_label()
+}
+
+fn requires_label() -> bool {
+    version().starts_with("1.4")
 }
 
 fn has_algorithm() -> bool {
@@ -95,6 +104,20 @@ impl descriptor::Guest for Component {
             issuer_parameter: None,
             entropy_bits_min: Some(64),
         }
+    }
+}
+
+impl settings_descriptor::Guest for Component {
+    fn describe_settings() -> String {
+        let setting = if has_label() { "label" } else { "note" };
+        let required: &[&str] = if requires_label() { &["label"] } else { &[] };
+        let schema = json!({
+            "type": "object",
+            "properties": {setting: {"type": "string"}},
+            "required": required,
+            "additionalProperties": false,
+        });
+        schema.to_string()
     }
 }
 

@@ -134,7 +134,9 @@ Examples:
   # Measure 200 calls, with the first example of the plugin's schema
   keywright plugin bench wireguard.wasm
   # Measure fewer, with parameters, for a program
-  keywright plugin bench wireguard.wasm --calls 20 --parameters '{\"preshared_key\": true}' --output json")]
+  keywright plugin bench wireguard.wasm --calls 20 --parameters '{\"preshared_key\": true}' --output json
+  # Measure a resolver
+  keywright plugin bench interpolation.wasm --document '{\"a\": [{\"credentials\": {\"credhub-ref\": \"((/b))\"}}]}'")]
 pub(crate) struct Bench {
     #[command(flatten)]
     component: ComponentArguments,
@@ -142,6 +144,9 @@ pub(crate) struct Bench {
     /// is none.
     #[arg(long, value_name = "JSON", value_parser = object)]
     parameters: Option<Map<String, Value>>,
+    /// A document to find the references in, for a resolver: JSON. Defaults to `{}`.
+    #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "parameters")]
+    document: Option<Value>,
     /// Number of calls to measure
     #[arg(long, value_name = "COUNT", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     calls: u32,
@@ -151,9 +156,18 @@ impl Bench {
     pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
         let plugin = self.component.open(progress)?;
         let random = Arc::new(SystemRandom);
-        let speed = plugin
-            .measure(self.parameters, self.calls, now_seconds(), random)
-            .map_err(|failure| StartupError::while_doing("generating a value", failure))?;
+        let finds_references =
+            self.document.is_some() || self.parameters.is_none() && plugin.is_resolver();
+        let (doing, speed) = if finds_references {
+            let document = self.document.unwrap_or_else(|| json!({}));
+            let speed = plugin.measure_resolver(&document, self.calls, random);
+            ("finding references", speed)
+        } else {
+            let now = now_seconds();
+            let speed = plugin.measure_generator(self.parameters, self.calls, now, random);
+            ("generating a value", speed)
+        };
+        let speed = speed.map_err(|failure| StartupError::while_doing(doing, failure))?;
         progress.finish_and_clear();
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&json!({
@@ -162,7 +176,7 @@ impl Bench {
                 "overhead": quantiles_json(speed.overhead),
                 "call": quantiles_json(speed.call),
             })),
-            OutputForm::Table => speed_table(speed),
+            OutputForm::Table => speed_table(doing, speed),
         })?;
         Ok(ExitCode::SUCCESS)
     }
@@ -175,7 +189,7 @@ fn quantiles_json(quantiles: Quantiles) -> Value {
     })
 }
 
-fn speed_table(speed: Speed) -> String {
+fn speed_table(doing: &str, speed: Speed) -> String {
     let line = |what: &str, quantiles: Quantiles| {
         let [p50, p99] = [quantiles.p50, quantiles.p99].map(microseconds);
         format!("{what:<50} {p50:>10.1} {p99:>10.1}\n")
@@ -187,7 +201,7 @@ fn speed_table(speed: Speed) -> String {
         "p99",
         line("creating an instance", speed.instantiation),
         line("overhead of a call in a new instance", speed.overhead),
-        line("generating a value in a new instance", speed.call),
+        line(&format!("{doing} in a new instance"), speed.call),
     )
 }
 
