@@ -6,6 +6,7 @@ use keywright_harness::{
     Options, Server, component, component_by_toolchain, digest, run_program, shipped_plugins,
     workspace,
 };
+use serde_json::{Value, json};
 use wit_component::{DecodedWasm, decode};
 
 #[test]
@@ -54,6 +55,33 @@ fn shipped_plugins_contain_no_build_paths() {
             assert!(!contains_path, "{plugin} contains {path}");
         }
     }
+}
+
+/// The memory that the host resets without changing its protection (`MEMORY_BYTES_RESET` in `host/runtime/src/engine.rs`).
+const MEMORY_BYTES_RESET: usize = 256 * 1024;
+
+#[tokio::test]
+async fn short_calls_of_shipped_plugins_need_no_more_memory() {
+    let section = |name: &str| {
+        format!(
+            "component = \"{}\"\nlimits = {{ memory_bytes_max = {MEMORY_BYTES_RESET} }}\n",
+            component(name).display()
+        )
+    };
+    let password = section("password") + "grants = [\"random\"]";
+    let options = Options::default()
+        .generator("password", &password)
+        .without_resolver()
+        .extra(&format!("[resolver]\n{}", section("interpolation")));
+    let server = Server::start_with(&options).await;
+    let generated = json!({"name": "/a", "type": "password"});
+    server.post("/api/v1/data", generated).await.expect(200);
+    let stored = json!({"name": "/b", "type": "json", "value": {"c": 1}});
+    server.put("/api/v1/data", stored).await.expect(200);
+    let document = |credentials: Value| json!({"d": [{"credentials": credentials}]});
+    let request = document(json!({"store-ref": "/b"}));
+    let response = server.post("/api/v1/interpolate", request).await;
+    assert_eq!(response.expect(200).json(), document(json!({"c": 1})));
 }
 
 /// Returns the interfaces that a component imports, one per line, in alphabetical order.

@@ -125,36 +125,6 @@ impl Kind {
             Self::Resolver => "resolver",
         }
     }
-
-    /// Returns the languages that have a template for this kind. Issued generators need libraries for X.509 and keys that draw
-    /// random bytes only from the host. Resolvers need a library for JSON.
-    #[must_use]
-    pub const fn languages(self) -> &'static [Language] {
-        match self {
-            Self::Generator => &Language::ALL,
-            Self::Issued => &[Language::Rust, Language::Go],
-            Self::Resolver => &[
-                Language::Rust,
-                Language::JavaScript,
-                Language::Python,
-                Language::Go,
-            ],
-        }
-    }
-
-    pub(crate) fn language_names(self) -> String {
-        let names: Vec<&str> = self
-            .languages()
-            .iter()
-            .map(|language| language.name())
-            .collect();
-        match names.split_last() {
-            Some((last, others)) if !others.is_empty() => {
-                format!("{} or {last}", others.join(", "))
-            }
-            _ => names.concat(),
-        }
-    }
 }
 
 impl fmt::Display for Kind {

@@ -189,14 +189,24 @@ mod tests {
     }
 
     #[test]
-    fn examples_use_the_installed_versions() {
+    fn examples_and_templates_use_the_installed_versions() {
         let read = |file: &str| fs::read_to_string(step::workspace().join(file)).unwrap();
         let wanted = read(&format!("{}/{MANIFEST}", NPM.pinned));
         let jco = wanted.lines().find(|line| line.contains("/jco")).unwrap();
         let jco = jco.trim().trim_end_matches(',');
-        assert!(read("examples/passphrase-generator/package.json").contains(jco));
+        for folder in ["examples/passphrase-generator", "host/author/templates/js"] {
+            assert!(read(&format!("{folder}/{MANIFEST}")).contains(jco));
+        }
         let wanted = read(PYTHON.requirements);
-        let named = read("examples/totp-generator/requirements.txt");
-        assert!(wanted.contains(&named) && named.starts_with("componentize-py=="));
+        let templates = "host/author/templates/python";
+        for file in [
+            "examples/totp-generator/requirements.txt",
+            &format!("{templates}/requirements.txt"),
+            &format!("{templates}/issued.requirements.txt"),
+        ] {
+            for package in read(file).lines() {
+                assert!(wanted.lines().any(|line| line == package), "{package}");
+            }
+        }
     }
 }

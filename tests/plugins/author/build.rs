@@ -34,9 +34,12 @@ impl Workshop {
         let path = env::join_paths(program_folders()).unwrap();
         // New projects have the same dependencies as the example.
         let compiled = workspace().join("target/example-guests");
+        // The packages of projects in Python.
+        let python = workspace().join("target/toolchains/python");
         let variables = [
             ("PATH", path.to_str().unwrap()),
             ("CARGO_TARGET_DIR", compiled.to_str().unwrap()),
+            ("VIRTUAL_ENV", python.to_str().unwrap()),
         ];
         run_program(
             self.0.path(),
@@ -344,19 +347,28 @@ fn output_lists_the_next_commands_in_each_language() {
 }
 
 #[test]
-fn invalid_name_or_language_is_rejected() {
+fn invalid_name_language_or_kind_is_rejected() {
     let workshop = Workshop::with(&[]);
     let too_long = "a".repeat(64);
-    for (arguments, expected) in [
-        (["new", "Token", "--lang", "c"], "starting with a letter"),
-        (["new", "1a", "--lang", "c"], "starting with a letter"),
-        (["new", "../a", "--lang", "c"], "starting with a letter"),
-        (["new", &too_long, "--lang", "c"], "1 to 63 characters"),
+    for (name, language, kind, expected) in [
+        ("Token", "c", "generator", "starting with a letter"),
+        ("1a", "c", "generator", "starting with a letter"),
+        ("../a", "c", "generator", "starting with a letter"),
+        (&too_long, "c", "generator", "1 to 63 characters"),
         (
-            ["new", "token", "--lang", "cobol"],
+            "token",
+            "cobol",
+            "generator",
             "must be rust, c, js, python or go",
         ),
+        (
+            "token",
+            "c",
+            "signer",
+            "must be generator, issued or resolver",
+        ),
     ] {
+        let arguments = ["new", name, "--lang", language, "--kind", kind];
         let refused = workshop.plugin(&arguments).expect(2);
         assert!(refused.errors.contains(expected), "{refused:#?}");
     }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use keywright_harness::{Options, Program, Server, print_message};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
@@ -35,51 +36,76 @@ impl Workshop {
 async fn issued_generator_is_signed_by_a_ca_of_a_server() {
     let workshop = Workshop::with(&[]);
     let mut options = Options::default();
-    let mut types = Vec::new();
-    for language in ["rust", "go"] {
+    let mut languages = Vec::new();
+    for language in ["rust", "c", "python", "go"] {
         if let Some(section) = workshop.configured("issued", language) {
-            let credential_type = format!("issued-in-{language}");
-            let file = format!("{credential_type}/{credential_type}.wasm");
+            let file = format!("issued-in-{language}/issued-in-{language}.wasm");
             let tested = workshop.plugin(&["test", &file]).expect(0).output;
             assert!(tested.contains("expectation 4 is met"), "{tested}");
+            if language == SLOWEST {
+                continue;
+            }
             let settings = "settings = { domain = \".example.com\" }";
             options = options.extra(&format!("{section}{settings}\n"));
-            types.push(credential_type);
+            languages.push(language);
         }
     }
     let server = Server::start_with(&options).await;
     let ca = json!({"common_name": "my-ca", "is_ca": true, "key_type": "ed25519"});
     let ca = server.generate("/ca", "certificate", ca).await.expect(200);
     let ca = ca.json()["value"]["certificate"].clone();
-    for credential_type in types {
+    let (callers_key, callers_public_key) = key_of_a_caller();
+    for language in languages {
+        let credential_type = format!("issued-in-{language}");
         let name = format!("/{credential_type}");
-        let parameters = json!({"ca": "/ca", "common_name": "app.example.com"});
-        let made = server.generate(&name, &credential_type, parameters).await;
-        let made = made.expect(200).json()["value"].clone();
+        let parameters = |host: &str| {
+            let mut parameters = json!({"ca": "/ca", "common_name": host});
+            if language == CERTIFIES_CALLERS_KEY {
+                parameters["public_key"] = json!(callers_public_key);
+            }
+            parameters
+        };
+        let key = |value: &Value| {
+            let own = value["private_key"].as_str();
+            own.unwrap_or(&callers_key).to_owned()
+        };
+        let made = server.generate(&name, &credential_type, parameters("app.example.com"));
+        let made = made.await.expect(200).json()["value"].clone();
         assert_eq!(made["ca"], ca);
-        assert_is_signed(&workshop, &made);
-        let again = server.regenerate(&name).await.expect(200).json();
-        assert_ne!(again["value"]["private_key"], made["private_key"]);
-        assert_is_signed(&workshop, &again["value"]);
-        let parameters = json!({"ca": "/ca", "common_name": "app.example.org"});
-        let refused = server.generate(&name, &credential_type, parameters).await;
-        let error = refused.expect(400).error();
-        assert!(
-            error.contains("common_name must end in .example.com"),
-            "{error}"
-        );
+        assert_is_signed(&workshop, &made, &key(&made));
+        let again = server.regenerate(&name).await.expect(200).json()["value"].clone();
+        assert_ne!(again["certificate"], made["certificate"]);
+        let has_same_key = key(&again) == key(&made);
+        assert_eq!(has_same_key, language == CERTIFIES_CALLERS_KEY);
+        assert_is_signed(&workshop, &again, &key(&again));
+        let refused = server.generate(&name, &credential_type, parameters("app.example.org"));
+        let error = refused.await.expect(400).error();
+        let expected = "common_name must end in ";
+        assert!(error.contains(expected), "{language}: {error}");
     }
 }
 
+/// The language whose issued generator certifies a public key of the caller instead of generating a key.
+const CERTIFIES_CALLERS_KEY: &str = "c";
+
+/// Returns a private key in PEM, and its public key as base64.
+fn key_of_a_caller() -> (String, String) {
+    let run = |arguments: &[&str], input: &str| {
+        Program::run("openssl", arguments, input).expect_success()
+    };
+    let key = run(&["genpkey", "-algorithm", "ed25519"], "");
+    let public_key = run(&["pkey", "-pubout"], &key);
+    let lines = public_key.lines().filter(|line| !line.starts_with('-'));
+    let public_key = lines.collect();
+    (key, public_key)
+}
+
 /// Has OpenSSL verify the certificate and compare its public key with the private key.
-fn assert_is_signed(workshop: &Workshop, value: &Value) {
-    for (field, file) in [
-        ("ca", "ca.pem"),
-        ("certificate", "certificate.pem"),
-        ("private_key", "key.pem"),
-    ] {
+fn assert_is_signed(workshop: &Workshop, value: &Value, key: &str) {
+    for (field, file) in [("ca", "ca.pem"), ("certificate", "certificate.pem")] {
         workshop.write(file, value[field].as_str().unwrap());
     }
+    workshop.write("key.pem", key);
     let path = |file: &str| workshop.0.path().join(file).to_str().unwrap().to_owned();
     let [ca, certificate, key] = ["ca.pem", "certificate.pem", "key.pem"].map(path);
     let run = |arguments: &[&str]| Program::run("openssl", arguments, "").expect_success();
@@ -101,7 +127,7 @@ fn assert_is_signed(workshop: &Workshop, value: &Value) {
 #[tokio::test]
 async fn resolver_from_template_finds_references() {
     let workshop = Workshop::with(&[]);
-    for language in ["rust", "js", "python", "go"] {
+    for (language, _) in LANGUAGES {
         let Some(section) = workshop.configured("resolver", language) else {
             continue;
         };
@@ -120,6 +146,10 @@ async fn resolver_from_template_finds_references() {
             json!({"a": ["((/database))", {"b/~": "((database))"}], "c": "((", "d": null});
         let replaced = json!({"a": [value, {"b/~": value}], "c": "((", "d": null});
         assert_eq!(interpolate(document).await.expect(200).json(), replaced);
+        let escaped = r#"{"\ud83d\ude00\u00e9\"\n": "((\u002fdatab\u0061se))"}"#;
+        let request = server.authorized(Method::POST, "/api/v1/interpolate");
+        let interpolated = server.send(request.body(escaped)).await.expect(200).json();
+        assert_eq!(interpolated, json!({"\u{1f600}\u{e9}\"\n": value}));
         let refused = interpolate(json!({"a": "(())"})).await.expect(400).error();
         assert!(
             refused.contains("the reference (()) has no name"),
@@ -128,14 +158,59 @@ async fn resolver_from_template_finds_references() {
         server.stop().await;
 
         let section = format!("{section}settings = {{ unknown = 1 }}\n");
-        let server =
-            Server::start_with(&Options::default().without_plugins().extra(&section)).await;
-        server
-            .post("/api/v1/interpolate", json!({}))
-            .await
-            .expect(500);
-        let log = server.log();
-        assert!(log.contains("unknown setting unknown"), "{log}");
+        let refusal = Server::refusal(&Options::default().without_plugins().extra(&section));
+        let expected = "invalid settings: unknown is unknown";
+        assert!(refusal.contains(expected), "{refusal}");
+    }
+}
+
+/// The reason why JavaScript has no template for issued generators. If this test fails with a newer jco, add the template.
+#[test]
+fn javascript_does_not_return_a_borrowed_ca() {
+    let workshop = Workshop::with(&[]);
+    let new = ["new", "issued", "--lang", "js", "--kind", "issued"];
+    let refused = workshop.plugin(&new).expect(1).errors;
+    let reason = "components of jco's QuickJS do not return the CA that they borrow";
+    assert!(refused.contains(reason), "{refused}");
+    if !is_installed(LANGUAGES[2].1) {
+        return;
+    }
+    workshop
+        .plugin(&["new", "issued", "--lang", "js"])
+        .expect(0);
+    let folder = workshop.0.path().join("issued");
+    for (file, from, to) in [
+        (
+            "wit/plugin.wit",
+            "generator-plugin",
+            "issued-generator-plugin",
+        ),
+        (
+            "plugin.js",
+            "export const generator",
+            "export const issuedGenerator",
+        ),
+        (
+            "plugin.js",
+            "entropyBitsMin",
+            "issuerParameter: 'ca', entropyBitsMin",
+        ),
+        (
+            "plugin.js",
+            "properties: {",
+            "properties: { ca: { type: 'string' },",
+        ),
+    ] {
+        let text = fs::read_to_string(folder.join(file)).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(folder.join(file), text.replacen(from, to, 1)).unwrap();
+    }
+    workshop.with_toolchains(&["build", "issued"]).expect(0);
+    for (parameters, status) in [("{}", 0), (r#"{"ca": "/ca"}"#, 1)] {
+        let arguments = ["run", "issued/issued.wasm", "--parameters", parameters];
+        let errors = workshop.plugin(&arguments).expect(status).errors;
+        let is_kept = errors.contains("borrow handles still remain at the end of the call");
+        assert_eq!(is_kept, status == 1, "{errors}");
     }
 }
 
@@ -152,11 +227,11 @@ fn failures_of_templates_are_reported() {
         let file = format!("{name}/{name}.wasm");
         for (settings, expected) in [
             (r#"{"length_max": 16}"#, "length must be at most "),
-            (r#"{"length_max": "16"}"#, "length_max"),
             (
-                r#"{"unknown": 16}"#,
-                "reported that its settings are invalid",
+                r#"{"length_max": "16"}"#,
+                "invalid settings: length_max must be of type integer",
             ),
+            (r#"{"unknown": 16}"#, "invalid settings: unknown is unknown"),
         ] {
             let run = workshop.plugin(&["run", &file, "--settings", settings]);
             let errors = run.expect(1).errors;
@@ -167,28 +242,6 @@ fn failures_of_templates_are_reported() {
             .plugin(&["run", &file, "--settings", settings])
             .expect(0);
     }
-}
-
-#[test]
-fn kind_without_a_template_is_refused() {
-    let workshop = Workshop::with(&[]);
-    for (kind, language, status, expected) in [
-        (
-            "issued",
-            "c",
-            1,
-            "there is no template for --kind issued in c; use --lang rust or go",
-        ),
-        ("issued", "js", 1, "use --lang rust or go"),
-        ("issued", "python", 1, "use --lang rust or go"),
-        ("resolver", "c", 1, "use --lang rust, js, python or go"),
-        ("signer", "rust", 2, "must be generator, issued or resolver"),
-    ] {
-        let arguments = ["new", "token", "--lang", language, "--kind", kind];
-        let refused = workshop.plugin(&arguments).expect(status);
-        assert!(refused.errors.contains(expected), "{refused:#?}");
-    }
-    assert_eq!(fs::read_dir(workshop.0.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -15,10 +15,16 @@ static const char PARAMETERS_SCHEMA[] =
 static const char VALUE_SCHEMA[] =
     "{\"type\": \"string\", \"pattern\": \"^([0-9a-f]{2}){16,64}$\", \"writeOnly\": true}";
 
+// The operator's settings, such as `settings = { length_max = 48 }` in the configuration of the plugin. A server refuses a
+// configuration with other settings.
+static const char SETTINGS_SCHEMA[] =
+    "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {\"length_max\": {\"description\":"
+    " \"Maximum of the parameter length.\", \"type\": \"integer\", \"minimum\": 16}}}";
+
 typedef exports_keywright_generator_generator_failure_t failure_t;
 
 // Reports a failure to the caller, with status 400: a parameter breaks a rule. For a field of a value in `accept` and `recover`, use
-// INVALID_VALUE in the same way.
+// INVALID_VALUE in the same way. For a failure of the author or the operator, which a server only logs, use OTHER or MISCONFIGURED.
 static void invalid(failure_t *failure, const char *parameter, const char *rule) {
     failure->tag = KEYWRIGHT_GENERATOR_TYPES_FAILURE_INVALID_PARAMETERS;
     failure->val.invalid_parameters.member.is_some = true;
@@ -27,19 +33,11 @@ static void invalid(failure_t *failure, const char *parameter, const char *rule)
 }
 
 // Generates a value, as JSON, or reports a failure and returns NULL. EDIT THIS FUNCTION, then the schemas above and the description
-// below. The parameters are JSON: {"length":32}. If they contain arbitrary text, use a JSON library. The operator's settings are
-// JSON, too, such as `settings = { length_max = 48 }` in the configuration of the plugin.
+// below. The parameters and the settings are JSON: {"length":32}. If they contain arbitrary text, use a JSON library.
 static char *make_value(const char *parameters, const char *settings, failure_t *failure) {
     unsigned length = 0, length_max = 64;
-    int parsed = 0;
     sscanf(parameters, "{\"length\":%u", &length);
-    sscanf(settings, "{\"length_max\":%u}%n", &length_max, &parsed);
-    if (settings[parsed] != '\0' && strcmp(settings, "{}") != 0) {
-        // A failure for the operator, which a server only logs. For the author, use OTHER. It must not contain a secret.
-        failure->tag = KEYWRIGHT_GENERATOR_TYPES_FAILURE_MISCONFIGURED;
-        plugin_string_dup(&failure->val.misconfigured, "the only setting is length_max, a number");
-        return NULL;
-    }
+    sscanf(settings, "{\"length_max\":%u", &length_max);
     if (length > length_max) {
         invalid(failure, "length", "must be at most the setting length_max");
         return NULL;
@@ -64,6 +62,10 @@ void exports_keywright_generator_descriptor_describe(exports_keywright_generator
     // For the default parameters: 32 bytes.
     description->entropy_bits_min.is_some = true;
     description->entropy_bits_min.val = 256;
+}
+
+void exports_keywright_generator_settings_descriptor_describe_settings(plugin_string_t *schema) {
+    plugin_string_dup(schema, SETTINGS_SCHEMA);
 }
 
 bool exports_keywright_generator_generator_generate(exports_keywright_generator_generator_generation_t *generation,

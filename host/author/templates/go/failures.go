@@ -8,7 +8,7 @@ import (
 	types "keywright-plugin-sample-token/generated/keywright_generator_types"
 )
 
-// decode refuses unknown fields.
+// decode decodes parameters or settings, and refuses unknown ones.
 func decode(text string, into any) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -23,7 +23,8 @@ func invalid(parameter, rule string) *types.Failure {
 	return &failure
 }
 
-// other is a failure for the author, which a server only logs. It must not contain a secret.
+// other is a failure for the author, which a server only logs. It must not contain a secret. For a failure of the operator, use
+// MakeFailureMisconfigured in the same way.
 func other(err error) *types.Failure {
 	failure := types.MakeFailureOther(err.Error())
 	return &failure

@@ -41,6 +41,16 @@ const parametersSchema = `{"type": "object", "additionalProperties": false, "pro
 // The generated value. Mark secret parts as `writeOnly`.
 const valueSchema = `{"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": true}`
 
+// The operator's settings. A server refuses a configuration with other settings.
+const settingsSchema = `{"type": "object", "additionalProperties": false, "properties": {
+	"length_max": {"description": "Maximum of the parameter length.", "type": "integer", "minimum": 16}
+}}`
+
+// DescribeSettings returns the schema of the settings.
+func DescribeSettings() string {
+	return settingsSchema
+}
+
 // Describe returns the plugin's description.
 func Describe() descriptor.Description {
 	return descriptor.Description{
@@ -54,8 +64,7 @@ func Describe() descriptor.Description {
 func Generate(generation generator.Generation) wit.Result[string, types.Failure] {
 	configured := settings{LengthMax: 64}
 	if err := decode(generation.Settings, &configured); err != nil {
-		// A failure for the operator, which a server only logs.
-		return wit.Err[string](types.MakeFailureMisconfigured(err.Error()))
+		return wit.Err[string](*other(err))
 	}
 	var requested parameters
 	if err := decode(generation.Parameters, &requested); err != nil {

@@ -123,6 +123,16 @@ const valueSchema = `{"type": "object", "additionalProperties": false, "required
 	"ca": {"type": "string"}, "certificate": {"type": "string"}, "private_key": {"type": "string", "writeOnly": true}
 }}`
 
+// The operator's settings. A server refuses a configuration with other settings.
+const settingsSchema = `{"type": "object", "additionalProperties": false, "properties": {
+	"domain": {"description": "End of all host names.", "type": "string"}
+}}`
+
+// DescribeSettings returns the schema of the settings.
+func DescribeSettings() string {
+	return settingsSchema
+}
+
 // Describe returns the plugin's description.
 func Describe() descriptor.Description {
 	return descriptor.Description{
@@ -142,8 +152,7 @@ func Generate(generation generator.Generation, ca wit.Option[*issuer.Issuer]) wi
 	defer ca.Some().Drop()
 	var configured settings
 	if err := decode(generation.Settings, &configured); err != nil {
-		// A failure for the operator, which a server only logs.
-		return wit.Err[string](types.MakeFailureMisconfigured(err.Error()))
+		return wit.Err[string](*other(err))
 	}
 	var requested parameters
 	if err := decode(generation.Parameters, &requested); err != nil {

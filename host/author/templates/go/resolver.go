@@ -55,17 +55,16 @@ func references(pointer string, value any) ([]resolver.Reference, *resolver.Fail
 	return found, nil
 }
 
+// The operator's settings in the configuration of the plugin: none. A server refuses a configuration with other settings.
+const settingsSchema = `{"type": "object", "additionalProperties": false}`
+
+// DescribeSettings returns the schema of the settings.
+func DescribeSettings() string {
+	return settingsSchema
+}
+
 // FindReferences finds the references in a document for the host.
-func FindReferences(document, settings string) wit.Result[[]resolver.Reference, resolver.Failure] {
-	var configured map[string]any
-	if err := json.Unmarshal([]byte(settings), &configured); err != nil {
-		return wit.Err[[]resolver.Reference](other(err))
-	}
-	for name := range configured {
-		// A failure for the operator, which a server only logs.
-		failure := resolver.MakeFailureMisconfigured("unknown setting " + name)
-		return wit.Err[[]resolver.Reference](failure)
-	}
+func FindReferences(document, _ string) wit.Result[[]resolver.Reference, resolver.Failure] {
 	var value any
 	if err := json.Unmarshal([]byte(document), &value); err != nil {
 		return wit.Err[[]resolver.Reference](other(err))
@@ -77,7 +76,8 @@ func FindReferences(document, settings string) wit.Result[[]resolver.Reference, 
 	return wit.Ok[[]resolver.Reference, resolver.Failure](found)
 }
 
-// other is a failure for the author, which a server only logs. It must not contain a part of the document.
+// other is a failure for the author, which a server only logs. It must not contain a part of the document. For a failure of the
+// operator, use MakeFailureMisconfigured in the same way.
 func other(err error) resolver.Failure {
 	return resolver.MakeFailureOther(fmt.Sprintf("malformed JSON: %T", err))
 }

@@ -26,18 +26,20 @@ const parametersSchema = {
 // The generated value. Mark secret parts as `writeOnly`.
 const valueSchema = { type: 'string', pattern: '^([0-9a-f]{2}){16,64}$', writeOnly: true };
 
-// Checks the operator's settings, such as `settings = { length_max = 48 }` in the configuration of the plugin.
-function checkSettings(settings) {
-  for (const [name, setting] of Object.entries(settings)) {
-    if (name !== 'length_max' || !Number.isInteger(setting)) throw misconfigured('the only setting is length_max, a number');
-  }
-}
+// The operator's settings, such as `settings = { length_max = 48 }` in the configuration of the plugin. A server refuses a
+// configuration with other settings.
+const settingsSchema = {
+  type: 'object',
+  properties: {
+    length_max: { description: 'Maximum of the parameter length.', type: 'integer', minimum: 16 },
+  },
+  additionalProperties: false,
+};
 
 // A failure for the caller, with status 400: a parameter breaks a rule. For a field of a value in `accept` and `recover`, use the
-// tag `invalid-value` in the same way.
+// tag `invalid-value` in the same way. For a failure of the author or the operator, which a server only logs, throw
+// { tag: 'other', val: text } or { tag: 'misconfigured', val: text }, without secrets.
 const invalid = (member, rule) => ({ tag: 'invalid-parameters', val: { member, rule } });
-// A failure for the operator, which a server only logs. For the author, use the tag `other`. It must not contain a secret.
-const misconfigured = (text) => ({ tag: 'misconfigured', val: text });
 
 // Prints an exception as notes, which `keywright plugin run` and `keywright plugin test` show, and throws it again.
 const noting = (call) => (...given) => {
@@ -61,10 +63,10 @@ export const descriptor = {
   })),
 };
 
+export const settingsDescriptor = {
+  describeSettings: noting(() => JSON.stringify(settingsSchema)),
+};
+
 export const generator = {
-  generate: noting(({ parameters, settings }) => {
-    const configured = JSON.parse(settings);
-    checkSettings(configured);
-    return JSON.stringify(makeValue(JSON.parse(parameters), configured));
-  }),
+  generate: noting(({ parameters, settings }) => JSON.stringify(makeValue(JSON.parse(parameters), JSON.parse(settings)))),
 };

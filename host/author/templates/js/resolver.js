@@ -7,7 +7,8 @@ import { note } from 'keywright:generator/notes@0.2.0';
 // Returns the name of the credential that a string refers to, or undefined if it is no reference. EDIT THIS FUNCTION.
 function referencedName(text) {
   const [, name] = /^\(\((.*)\)\)$/s.exec(text) ?? [];
-  // A failure for the caller, with status 400.
+  // A failure for the caller, with status 400. For a failure of the author or the operator, which a server only logs, throw
+  // { tag: 'other', val: text } or { tag: 'misconfigured', val: text }, without a part of the document.
   if (name === '') throw { tag: 'invalid-document', val: 'the reference (()) has no name' };
   return name;
 }
@@ -33,12 +34,13 @@ const noting = (call) => (...given) => {
   }
 };
 
+// The operator's settings in the configuration of the plugin: none. A server refuses a configuration with other settings.
+const settingsSchema = { type: 'object', additionalProperties: false };
+
+export const settingsDescriptor = {
+  describeSettings: noting(() => JSON.stringify(settingsSchema)),
+};
+
 export const resolver = {
-  findReferences: noting((document, settings) => {
-    const [unknown] = Object.keys(JSON.parse(settings));
-    // A failure for the operator, which a server only logs. For the author, use the tag `other`. It must not contain a part of the
-    // document.
-    if (unknown !== undefined) throw { tag: 'misconfigured', val: `unknown setting ${unknown}` };
-    return references('', JSON.parse(document));
-  }),
+  findReferences: noting((document, settings) => references('', JSON.parse(document))),
 };

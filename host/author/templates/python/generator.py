@@ -7,7 +7,7 @@ from wit_world import exports
 from wit_world.exports.descriptor import Description
 from wit_world.exports.generator import Generation
 from wit_world.imports.random import get_random_bytes
-from wit_world.imports.types import Failure_InvalidParameters, Failure_Misconfigured, Violation
+from wit_world.imports.types import Failure_InvalidParameters, Violation
 
 
 def make_value(parameters, settings):
@@ -41,18 +41,20 @@ PARAMETERS_SCHEMA = {
 VALUE_SCHEMA = {"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": True}
 
 
-def check_settings(settings):
-    """Checks the operator's settings, such as `settings = { length_max = 48 }` in the configuration of the plugin."""
-    for name, setting in settings.items():
-        if name != "length_max" or type(setting) is not int:
-            # A failure for the operator, which a server only logs. For the author, use Failure_Other. It must not contain a secret.
-            raise Err(Failure_Misconfigured("the only setting is length_max, a number"))
+# The operator's settings, such as `settings = { length_max = 48 }` in the configuration of the plugin. A server refuses a
+# configuration with other settings.
+SETTINGS_SCHEMA = {
+    "type": "object",
+    "properties": {"length_max": {"description": "Maximum of the parameter length.", "type": "integer", "minimum": 16}},
+    "additionalProperties": False,
+}
 
 
 def invalid(parameter, rule):
     """A failure for the caller, with status 400: a parameter breaks a rule.
 
-    For a field of a value in `accept` and `recover`, use Failure_InvalidValue in the same way.
+    For a field of a value in `accept` and `recover`, use Failure_InvalidValue in the same way. For a failure of the author or the
+    operator, which a server only logs, raise Err(Failure_Other(text)) or Err(Failure_Misconfigured(text)), without secrets.
     """
     return Err(Failure_InvalidParameters(Violation(parameter, rule)))
 
@@ -71,8 +73,11 @@ class Descriptor(exports.Descriptor):
         )
 
 
+class SettingsDescriptor(exports.SettingsDescriptor):
+    def describe_settings(self) -> str:
+        return json.dumps(SETTINGS_SCHEMA)
+
+
 class Generator(exports.Generator):
     def generate(self, generation: Generation) -> str:
-        settings = json.loads(generation.settings)
-        check_settings(settings)
-        return json.dumps(make_value(json.loads(generation.parameters), settings))
+        return json.dumps(make_value(json.loads(generation.parameters), json.loads(generation.settings)))

@@ -1,6 +1,6 @@
 //! Generates values of the type `sample-token`: random bytes in hexadecimal.
 
-use exports::keywright::generator::{descriptor, generator};
+use exports::keywright::generator::{descriptor, generator, settings_descriptor};
 use keywright::generator::{
     notes::note,
     types::{Failure, Violation},
@@ -36,15 +36,16 @@ fn value_schema() -> Value {
     json!({"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": true})
 }
 
-/// Checks the operator's settings, such as `settings = { length_max = 48 }` in the configuration of the plugin.
-fn check_settings(settings: &Value) -> Result<(), Failure> {
-    for (name, setting) in settings.as_object().into_iter().flatten() {
-        if name != "length_max" || !setting.is_u64() {
-            let rule = "the only setting is length_max, a number".to_owned();
-            return Err(Failure::Misconfigured(rule));
-        }
-    }
-    Ok(())
+/// The operator's settings, such as `settings = { length_max = 48 }` in the configuration of the plugin. A server refuses a
+/// configuration with other settings.
+fn settings_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "length_max": {"description": "Maximum of the parameter length.", "type": "integer", "minimum": 16}
+        },
+        "additionalProperties": false
+    })
 }
 
 /// A failure for the caller, with status 400: a parameter breaks a rule. For a field of a value in `accept` and `recover`, use
@@ -56,7 +57,8 @@ fn invalid(parameter: &str, rule: &str) -> Failure {
     })
 }
 
-/// A failure for the author, which a server only logs. It must not contain a secret.
+/// A failure for the author, which a server only logs. It must not contain a secret. For a setting that the schema can't check, use
+/// `Failure::Misconfigured` in the same way.
 fn other(cause: impl ToString) -> Failure {
     Failure::Other(cause.to_string())
 }
@@ -84,11 +86,17 @@ impl descriptor::Guest for Plugin {
     }
 }
 
+impl settings_descriptor::Guest for Plugin {
+    fn describe_settings() -> String {
+        note_panics();
+        settings_schema().to_string()
+    }
+}
+
 impl generator::Guest for Plugin {
     fn generate(generation: generator::Generation) -> Result<String, Failure> {
         note_panics();
         let settings = serde_json::from_str(&generation.settings).map_err(other)?;
-        check_settings(&settings)?;
         let parameters = serde_json::from_str(&generation.parameters).map_err(other)?;
         Ok(make_value(&parameters, &settings)?.to_string())
     }

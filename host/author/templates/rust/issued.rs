@@ -12,7 +12,7 @@ use ed25519_dalek::{
     SigningKey,
     pkcs8::{EncodePrivateKey, EncodePublicKey, KeypairBytes},
 };
-use exports::keywright::generator::{descriptor, issued_generator};
+use exports::keywright::generator::{descriptor, issued_generator, settings_descriptor};
 use keywright::{
     generator::{
         notes::note,
@@ -161,15 +161,16 @@ fn value_schema() -> Value {
     })
 }
 
-/// Checks the operator's settings, such as `settings = { domain = ".example.com" }` in the configuration of the plugin.
-fn check_settings(settings: &Value) -> Result<(), Failure> {
-    for (name, setting) in settings.as_object().into_iter().flatten() {
-        if name != "domain" || !setting.is_string() {
-            let rule = "the only setting is domain, a string".to_owned();
-            return Err(Failure::Misconfigured(rule));
-        }
-    }
-    Ok(())
+/// The operator's settings, such as `settings = { domain = ".example.com" }` in the configuration of the plugin. A server refuses a
+/// configuration with other settings.
+fn settings_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "domain": {"description": "End of all host names.", "type": "string"}
+        },
+        "additionalProperties": false
+    })
 }
 
 /// A failure for the caller, with status 400: a parameter breaks a rule. For a field of a value in `accept` and `recover`, use
@@ -181,7 +182,8 @@ fn invalid(parameter: &str, rule: &str) -> Failure {
     })
 }
 
-/// A failure for the author, which a server only logs. It must not contain a secret.
+/// A failure for the author, which a server only logs. It must not contain a secret. For a setting that the schema can't check, use
+/// `Failure::Misconfigured` in the same way.
 fn other(cause: impl ToString) -> Failure {
     Failure::Other(cause.to_string())
 }
@@ -209,6 +211,13 @@ impl descriptor::Guest for Plugin {
     }
 }
 
+impl settings_descriptor::Guest for Plugin {
+    fn describe_settings() -> String {
+        note_panics();
+        settings_schema().to_string()
+    }
+}
+
 impl issued_generator::Guest for Plugin {
     fn generate(
         generation: issued_generator::Generation,
@@ -216,7 +225,6 @@ impl issued_generator::Guest for Plugin {
     ) -> Result<String, Failure> {
         note_panics();
         let settings = serde_json::from_str(&generation.settings).map_err(other)?;
-        check_settings(&settings)?;
         let parameters = serde_json::from_str(&generation.parameters).map_err(other)?;
         let issuer = issuer.ok_or_else(|| invalid("ca", "must name a CA"))?;
         let value = make_value(&parameters, &settings, generation.now_seconds, issuer)?;

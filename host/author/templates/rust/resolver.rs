@@ -1,8 +1,11 @@
 //! Finds the references in documents: each string `((name))` refers to the credential `name`.
 
-use exports::keywright::interpolation::resolver::{Failure, Guest, Reference};
+use exports::keywright::interpolation::{
+    resolver::{self, Failure, Reference},
+    settings_descriptor,
+};
 use keywright::generator::notes::note;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 /// Returns the name of the credential that a string refers to, or `None` if it is no reference. EDIT THIS FUNCTION.
 fn referenced_name(text: &str) -> Result<Option<&str>, Failure> {
@@ -46,15 +49,13 @@ fn add_references(
     Ok(())
 }
 
-/// Refuses settings, because this plugin has none. The server logs the text, for its operator.
-fn check_settings(settings: &Map<String, Value>) -> Result<(), Failure> {
-    match settings.keys().next() {
-        Some(name) => Err(Failure::Misconfigured(format!("unknown setting {name}"))),
-        None => Ok(()),
-    }
+/// The operator's settings in the configuration of the plugin: none. A server refuses a configuration with other settings.
+fn settings_schema() -> Value {
+    json!({"type": "object", "additionalProperties": false})
 }
 
-/// A failure for the author, which a server only logs. It must not contain a part of the document.
+/// A failure for the author, which a server only logs. It must not contain a part of the document. For a setting that the schema
+/// can't check, use `Failure::Misconfigured` in the same way.
 fn other(cause: serde_json::Error) -> Failure {
     Failure::Other(format!("malformed JSON in column {}", cause.column()))
 }
@@ -66,10 +67,16 @@ fn note_panics() {
 
 struct Plugin;
 
-impl Guest for Plugin {
-    fn find_references(document: String, settings: String) -> Result<Vec<Reference>, Failure> {
+impl settings_descriptor::Guest for Plugin {
+    fn describe_settings() -> String {
         note_panics();
-        check_settings(&serde_json::from_str(&settings).map_err(other)?)?;
+        settings_schema().to_string()
+    }
+}
+
+impl resolver::Guest for Plugin {
+    fn find_references(document: String, _settings: String) -> Result<Vec<Reference>, Failure> {
+        note_panics();
         let document = serde_json::from_str(&document).map_err(other)?;
         let mut found = Vec::new();
         add_references(&mut found, String::new(), &document)?;

@@ -210,6 +210,7 @@ mod tests {
     fn each_expiry_counts_in_its_range_and_its_month() {
         let now: DateTime<Utc> = "2026-11-26T12:00:00Z".parse().unwrap();
         let found = |time: &str| FoundCredential {
+            is_stale: None,
             name: CredentialName::parse("/a").unwrap(),
             version_created_at: now,
             expires_at: Some(time.parse().unwrap()),
