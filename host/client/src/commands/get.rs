@@ -165,7 +165,7 @@ fn fields(version: &CredentialVersion) -> Vec<(String, String)> {
             name, version_id, ..
         } in &version.derived_from
         {
-            fields.push(field("derived from", &format!("{name} {version_id}")));
+            fields.push(field("derived from", format!("{name} {version_id}")));
         }
         fields.push(field("imported", if is_imported { "yes" } else { "no" }));
     }
