@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, time::Instant};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use keywright_harness::{Reply, Server, Shell, Stub};
+use keywright_harness::{Reply, Shell, Stub};
 use serde_json::{Value, json};
 
 use super::{
@@ -96,14 +96,18 @@ fn a_code_that_is_refused_or_expires_ends_with_status_5() {
     }
 }
 
-#[tokio::test]
-async fn a_provider_without_the_endpoint_is_reported() {
-    let server = Server::reused().await;
+#[test]
+fn a_provider_without_the_endpoint_is_reported() {
     for (option, endpoint) in [
         ("--device", "device_authorization_endpoint"),
         ("--browser", "authorization_endpoint"),
     ] {
-        let run = Shell::at(&server).run(&["login", option]).expect(1);
+        let without = json!({ endpoint: null });
+        let stub = Stub::start(move |request, _, url| {
+            openid(request, url, &without).unwrap_or_else(|| refused("invalid_request"))
+        });
+        let run = shell(&stub).run(&["login", option, "--client-id", "cli"]);
+        let run = run.expect(1);
         assert!(run.errors.contains(endpoint), "{run:?}");
     }
 }
