@@ -64,6 +64,8 @@ async fn a_form_generates_a_credential_with_its_parameters() {
 async fn every_type_has_a_form_that_generates_it() {
     let options = Options::default().beyond_the_specification().console("");
     let server = Server::start_with(&options).await;
+    let input = json!({"name": "/input", "type": "password", "value": "x"});
+    server.put("/api/v1/data", input).await.expect(200);
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let list = browser.get(GENERATE).await.expect(200);
     let links = list.body.split("href=\"/console/generate?type=").skip(1);
@@ -77,14 +79,23 @@ async fn every_type_has_a_form_that_generates_it() {
             .expect(200);
         let name = format!("/all/{credential_type}");
         let mut filled = vec![("name", name.as_str())];
-        if credential_type == "certificate" {
-            filled.extend([
+        match credential_type.as_str() {
+            "certificate" => filled.extend([
                 ("parameter.common_name", "root"),
                 ("parameter.is_ca", "true"),
                 ("parameter.alternative_names", "one.example\r\ntwo.example"),
                 ("parameter.key_usage", "key_cert_sign"),
                 ("parameter.duration", "30"),
-            ]);
+            ]),
+            "connection-string" => filled.extend([
+                ("parameter.template", "db://ada:{key}@db.example"),
+                ("parameter.credentials", r#"{"key": "/input"}"#),
+            ]),
+            "htpasswd" => filled.extend([
+                ("parameter.credential", "/input"),
+                ("parameter.username", "ada"),
+            ]),
+            _ => {}
         }
         let page = browser
             .submit_and_follow(&form, GENERATE, &filled)

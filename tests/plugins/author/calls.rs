@@ -151,7 +151,8 @@ fn unexpected_result_is_shown_as_a_diff() {
     workshop.write("interpolation.vectors.json", vectors.to_string());
     let tested = workshop.plugin(&["test", "interpolation.wasm"]).expect(3);
     let (checks, _) = tested.output.split_once("\n\n").unwrap();
-    let expected = r#"ok      it accepts a document without references
+    let expected = r#"ok      its settings match their schema
+ok      it accepts a document without references
 FAILED  expectation 1 is met: the result differs
         --- expected
         +++ returned
