@@ -68,8 +68,8 @@ macro_rules! generator_component {
         }
     };
     (
-        @exports $generator:ty, $credential_type:literal, $summary:literal, $parameters_schema:expr,
-        $value_schema:expr, $entropy_bits_min:expr
+        @descriptor $credential_type:expr, $summary:expr, $parameters_schema:expr, $value_schema:expr,
+        $entropy_bits_min:expr
     ) => {
         use bindings::{
             exports::keywright::generator as exported, keywright::generator::types::Failure,
@@ -89,9 +89,17 @@ macro_rules! generator_component {
                     parameters_schema: $parameters_schema.to_owned(),
                     value_schema: $value_schema.to_owned(),
                     issuer_parameter: None,
-                    entropy_bits_min: Some($entropy_bits_min),
+                    entropy_bits_min: $entropy_bits_min,
                 }
             }
+        }
+    };
+    (
+        @exports $generator:ty, $credential_type:literal, $summary:literal, $parameters_schema:expr,
+        $value_schema:expr, $entropy_bits_min:expr
+    ) => {
+        $crate::generator_component! {
+            @descriptor $credential_type, $summary, $parameters_schema, $value_schema, Some($entropy_bits_min)
         }
 
         impl exported::generator::Guest for Component {
@@ -169,27 +177,8 @@ macro_rules! derived_generator_component {
             "
         }
 
-        use bindings::{
-            exports::keywright::generator as exported, keywright::generator::types::Failure,
-            wasi::random::random::get_random_bytes,
-        };
-
-        $crate::wit_failure!(bindings::keywright::generator::types);
-
-        struct Component;
-
-        impl exported::descriptor::Guest for Component {
-            fn describe() -> exported::descriptor::Description {
-                exported::descriptor::Description {
-                    credential_type: $credential_type.to_owned(),
-                    plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
-                    summary: $summary.to_owned(),
-                    parameters_schema: $parameters_schema.to_owned(),
-                    value_schema: $value_schema.to_owned(),
-                    issuer_parameter: None,
-                    entropy_bits_min: $entropy_bits_min,
-                }
-            }
+        $crate::generator_component! {
+            @descriptor $credential_type, $summary, $parameters_schema, $value_schema, $entropy_bits_min
         }
 
         impl exported::derived_generator::Guest for Component {

@@ -1,0 +1,259 @@
+use std::sync::LazyLock;
+
+use chrono::TimeDelta;
+use keywright_core::authorization::Authentication;
+use serde_json::json;
+
+use super::{test_key::TestKey, *};
+
+#[test]
+fn invalid_coordinates_are_rejected() {
+    // The base point of P-256 (FIPS 186-4, D.1.2.3).
+    let x = "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY";
+    let y = "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU";
+    assert!(VerificationKey::of_p256_coordinates(x, y).is_ok());
+    for (x, y) in [
+        (y, x),
+        (x, x),
+        ("", ""),
+        (x, ""),
+        ("AA", "AA"),
+        (&format!("AAAA{x}"), y),
+        ("!", y),
+    ] {
+        let refused = VerificationKey::of_p256_coordinates(x, y).err();
+        assert_eq!(refused, Some(VerificationKeyError::Malformed), "{x} {y}");
+    }
+}
+
+#[test]
+fn an_rsa_key_has_2048_to_8192_bits() {
+    for (bytes, refused) in [
+        (128, Some(VerificationKeyError::LengthRefused)),
+        (255, Some(VerificationKeyError::LengthRefused)),
+        (256, None),
+        (1_024, None),
+        (1_025, Some(VerificationKeyError::LengthRefused)),
+    ] {
+        let modulus = URL_SAFE_NO_PAD.encode(vec![0xff; bytes]);
+        let read = VerificationKey::of_rsa_components(&modulus, "AQAB");
+        assert_eq!(read.err(), refused, "{bytes}");
+    }
+    let modulus = URL_SAFE_NO_PAD.encode([vec![0], vec![0xff; 256]].concat());
+    assert!(VerificationKey::of_rsa_components(&modulus, "AQAB").is_ok());
+}
+
+#[test]
+fn malformed_numbers_are_rejected() {
+    let modulus = URL_SAFE_NO_PAD.encode(vec![0xff; 256]);
+    for (modulus, exponent) in [
+        ("", "AQAB"),
+        ("!", "AQAB"),
+        (modulus.as_str(), ""),
+        (modulus.as_str(), "AA"),
+        (modulus.as_str(), "AQ"),
+        (modulus.as_str(), "!"),
+    ] {
+        let read = VerificationKey::of_rsa_components(modulus, exponent);
+        assert_eq!(
+            read.err(),
+            Some(VerificationKeyError::Malformed),
+            "{exponent}"
+        );
+    }
+}
+
+fn usable(keys: &Value) -> UsableKeys {
+    let published: PublishedKeys = serde_json::from_value(json!({ "keys": keys })).unwrap();
+    published.usable()
+}
+
+fn changed(key: &Value, changes: &Value) -> Value {
+    let mut key = key.clone();
+    for (name, value) in changes.as_object().unwrap() {
+        key[name] = value.clone();
+    }
+    key
+}
+
+fn rsa_key(bytes: usize) -> Value {
+    json!({"kty": "RSA", "kid": "a", "n": URL_SAFE_NO_PAD.encode(vec![0xff; bytes]), "e": "AQAB"})
+}
+
+fn p256_key() -> Value {
+    json!({
+        "kty": "EC",
+        "crv": "P-256",
+        "x": "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY",
+        "y": "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU",
+    })
+}
+
+#[test]
+fn only_signing_keys_for_rs256_and_es256_are_used() {
+    for (key, changes, is_used, is_logged) in [
+        (rsa_key(256), json!({}), true, false),
+        (
+            rsa_key(256),
+            json!({"use": "sig", "alg": "RS256", "value": "PEM"}),
+            true,
+            false,
+        ),
+        (
+            rsa_key(256),
+            json!({"key_ops": ["verify"], "x5c": ["x"], "x5u": "y"}),
+            true,
+            false,
+        ),
+        (rsa_key(256), json!({"use": "enc"}), false, false),
+        (rsa_key(256), json!({"key_ops": ["encrypt"]}), false, false),
+        (rsa_key(256), json!({"alg": "RS512"}), false, false),
+        (rsa_key(256), json!({"alg": "ES256"}), false, false),
+        (rsa_key(256), json!({"alg": "rs256"}), false, false),
+        (rsa_key(256), json!({"kty": "EC"}), false, false),
+        (
+            rsa_key(256),
+            json!({"kty": "oct", "k": "AAAA"}),
+            false,
+            false,
+        ),
+        (rsa_key(256), json!({"n": null}), false, true),
+        (rsa_key(256), json!({"n": "!"}), false, true),
+        (rsa_key(256), json!({"kid": 1}), false, true),
+        (rsa_key(256), json!({"kty": null}), false, true),
+        (rsa_key(255), json!({}), false, true),
+        (p256_key(), json!({}), true, false),
+        (
+            p256_key(),
+            json!({"alg": "ES256", "use": "sig"}),
+            true,
+            false,
+        ),
+        (p256_key(), json!({"alg": "RS256"}), false, false),
+        (p256_key(), json!({"crv": "P-384"}), false, false),
+        (p256_key(), json!({"crv": null}), false, false),
+        (p256_key(), json!({"kty": "OKP"}), false, false),
+        (p256_key(), json!({"y": null}), false, true),
+        (p256_key(), json!({"y": "AAAA"}), false, true),
+    ] {
+        let usable = usable(&json!([changed(&key, &changes)]));
+        assert_eq!(!usable.keys.is_empty(), is_used, "{changes}");
+        assert_eq!(!usable.ignored.is_empty(), is_logged, "{changes}");
+    }
+}
+
+#[test]
+fn an_unusable_key_does_not_affect_others() {
+    let usable = usable(&json!([1, rsa_key(128), {}, p256_key(), rsa_key(256)]));
+    assert_eq!(usable.keys.len(), 2);
+    assert_eq!(usable.ignored.len(), 3);
+}
+
+#[test]
+fn at_most_the_maximum_number_of_keys_is_used() {
+    let usable = usable(&vec![p256_key(); KEYS_MAX + 1].into());
+    assert_eq!(usable.keys.len(), KEYS_MAX);
+    assert_eq!(usable.ignored.len(), 1);
+}
+
+static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
+
+fn trusted() -> TrustedKeys {
+    TrustedKeys::of_one(KEY.verification_key(), "issuer")
+}
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+fn token(number: usize, change: (&str, Value)) -> String {
+    let mut claims = json!({
+        "iss": "issuer",
+        "exp": now().timestamp() + 600,
+        "grant_type": "client_credentials",
+        "client_id": "a",
+        "sub": format!("subject {number}"),
+        "scope": ["credhub.read", "credhub.write"],
+    });
+    claims[change.0] = change.1;
+    KEY.sign(&claims)
+}
+
+fn check(trusted: &TrustedKeys, token: &str) -> Result<Identity, TokenError> {
+    let signed = SignedToken::parse(token)?;
+    let is_signed = trusted.have_signed(&signed) == Some(true);
+    let digest = token_digest(token);
+    trusted.check(digest, &signed, is_signed, &TokenRules::default(), now())
+}
+
+fn cached_result(
+    trusted: &TrustedKeys,
+    token: &str,
+    seconds: i64,
+) -> Option<Result<Identity, TokenError>> {
+    let later = now() + TimeDelta::seconds(seconds);
+    trusted.cached_result(&token_digest(token), &TokenRules::default(), later)
+}
+
+fn cached(trusted: &TrustedKeys, token: &str) -> CheckedToken {
+    trusted.checked.read().unwrap()[&token_digest(token)].clone()
+}
+
+fn cached_count(trusted: &TrustedKeys) -> usize {
+    trusted.checked.read().unwrap().len()
+}
+
+#[test]
+fn a_valid_token_is_cached_with_its_identity() {
+    let trusted = trusted();
+    let token = token(7, ("jti", json!("a")));
+    assert!(cached_result(&trusted, &token, 0).is_none());
+    let identity = check(&trusted, &token).unwrap();
+    assert_eq!(identity.actor.as_str(), "uaa-client:a");
+    let subject = "subject 7".to_owned();
+    assert_eq!(identity.authentication, Authentication::Token { subject });
+    assert_eq!(cached_result(&trusted, &token, 0), Some(Ok(identity)));
+    let expired = Some(Err(TokenError::Expired));
+    assert_eq!(cached_result(&trusted, &token, 661), expired);
+}
+
+#[test]
+fn rejected_tokens_are_not_cached() {
+    let trusted = trusted();
+    for change in [
+        ("exp", json!(0)),
+        ("nbf", json!(now().timestamp() + 61)),
+        ("scope", json!([])),
+        ("iss", json!("other")),
+        ("client_id", json!("")),
+    ] {
+        assert!(check(&trusted, &token(0, change)).is_err());
+    }
+    assert!(check(&trusted, &TestKey::generate().sign(&json!({}))).is_err());
+    assert_eq!(cached_count(&trusted), 0);
+}
+
+#[test]
+fn the_cache_is_limited_and_evicts_expired_tokens_first() {
+    let trusted = trusted();
+    let long_lived = token(0, ("exp", json!(now().timestamp() + 3_600)));
+    check(&trusted, &long_lived).unwrap();
+    let good = cached(&trusted, &long_lived);
+    let short_lived = token(0, ("jti", json!("short")));
+    check(&trusted, &short_lived).unwrap();
+    let soon_expired = cached(&trusted, &short_lived);
+    for number in 2..CACHED_TOKENS_MAX {
+        let digest = token_digest(&format!("a{number}"));
+        trusted.cache(digest, soon_expired.clone(), now());
+    }
+    assert_eq!(cached_count(&trusted), CACHED_TOKENS_MAX);
+    let later = now() + TimeDelta::seconds(661);
+    trusted.cache(token_digest("one more"), good.clone(), later);
+    assert_eq!(cached_count(&trusted), 2);
+    assert!(cached_result(&trusted, &long_lived, 0).is_some());
+    for number in 0..2 * CACHED_TOKENS_MAX {
+        let digest = token_digest(&format!("b{number}"));
+        trusted.cache(digest, good.clone(), later);
+        assert!(cached_count(&trusted) <= CACHED_TOKENS_MAX);
+    }
+}
