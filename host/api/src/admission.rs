@@ -28,7 +28,7 @@ use governor::{
     state::keyed::HashMapStateStore,
 };
 use http_body::Body as _;
-use keywright_core::{Failure, response_memory::ResponseReservation};
+use keywright_core::{UseCaseError, response_memory::ResponseReservation};
 
 use crate::{
     measure::{ACTOR_RATE, ACTOR_REQUESTS, REQUESTS_IN_TOTAL, request_refused},
@@ -111,7 +111,7 @@ impl Admitted {
             .complete(usize::try_from(bytes).unwrap_or(usize::MAX));
         match counted {
             // The request changed nothing, and its response is dropped before the failure is sent.
-            Err(refused) if is_read => ApiError::from(Failure::from(refused)).into_response(),
+            Err(refused) if is_read => ApiError::from(UseCaseError::from(refused)).into_response(),
             _ => response.map(|body| Body::new(HeldBody::new(body, self))),
         }
     }

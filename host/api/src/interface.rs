@@ -16,7 +16,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use keywright_core::{Failure, Secret};
+use keywright_core::{Secret, UseCaseError};
 
 use crate::{
     authentication::TokenError,
@@ -86,7 +86,7 @@ impl RefusedRequest {
 
 /// Returns the status and the message of a failure, as in responses of the API, and logs failures of the server.
 #[must_use]
-pub fn status_and_message(failure: Failure) -> (StatusCode, String) {
+pub fn status_and_message(failure: UseCaseError) -> (StatusCode, String) {
     let error = ApiError::from(failure);
     (error.status(), error.into_message())
 }

@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
-use crate::{Secret, SecretJson, failure::Failure, new_file::SessionFileError};
+use crate::{Secret, SecretJson, command_error::CommandError, new_file::SessionFileError};
 
 /// Reads a text from a file, or from standard input if the path is `-`.
-pub(crate) fn text_of(path: &Path) -> Result<Zeroizing<String>, Failure> {
+pub(crate) fn text_of(path: &Path) -> Result<Zeroizing<String>, CommandError> {
     if path == Path::new("-") {
         return read_text(io::stdin().lock(), &"standard input");
     }
@@ -41,7 +41,7 @@ pub(crate) fn object(argument: &str) -> Result<Map<String, Value>, String> {
 pub(crate) fn read_text(
     source: impl Read,
     name: &dyn Display,
-) -> Result<Zeroizing<String>, Failure> {
+) -> Result<Zeroizing<String>, CommandError> {
     read_at_most(source, name, BYTES_MAX)
 }
 
@@ -49,12 +49,12 @@ fn read_at_most(
     source: impl Read,
     name: &dyn Display,
     bytes_max: u64,
-) -> Result<Zeroizing<String>, Failure> {
+) -> Result<Zeroizing<String>, CommandError> {
     let mut text = Zeroizing::new(String::new());
     let read = source.take(bytes_max + 1).read_to_string(&mut text);
-    let bytes = read.map_err(|cause| Failure::Other(format!("reading {name}: {cause}")))?;
+    let bytes = read.map_err(|cause| CommandError::Other(format!("reading {name}: {cause}")))?;
     if bytes as u64 > bytes_max {
-        return Err(Failure::Other(format!(
+        return Err(CommandError::Other(format!(
             "{name} is longer than {bytes_max} bytes"
         )));
     }
@@ -68,18 +68,18 @@ pub(crate) fn without_line_end(text: &str) -> &str {
 }
 
 /// Prompts for a line of text. Requires a terminal.
-pub(crate) async fn line(question: &str) -> Result<String, Failure> {
+pub(crate) async fn line(question: &str) -> Result<String, CommandError> {
     let line = prompt(question, Echo::On).await?;
     Ok(line.expose().to_owned())
 }
 
 /// Reads a secret: from a prompt without echo on a terminal, otherwise from the first line of standard input.
-pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
+pub(crate) async fn secret_line(question: &str) -> Result<Secret, CommandError> {
     if !io::stdin().is_terminal() {
         let line = first_line(io::stdin().lock())
-            .map_err(|cause| Failure::Other(format!("reading standard input: {cause}")))?;
+            .map_err(|cause| CommandError::Other(format!("reading standard input: {cause}")))?;
         if line.is_empty() {
-            return Err(Failure::Other(format!(
+            return Err(CommandError::Other(format!(
                 "{question}: standard input is empty"
             )));
         }
@@ -90,7 +90,7 @@ pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
 
 /// Reads a secret that may have several lines: from a prompt without echo on a terminal (one line), otherwise all of standard
 /// input without its trailing newline.
-pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
+pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, CommandError> {
     if io::stdin().is_terminal() {
         return prompt(question, Echo::Off).await;
     }
@@ -99,9 +99,9 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
 }
 
 /// Prompts for confirmation on the terminal. Without a terminal, fails and suggests the argument to use instead.
-pub(crate) async fn confirm(question: &str, argument: &str) -> Result<bool, Failure> {
+pub(crate) async fn confirm(question: &str, argument: &str) -> Result<bool, CommandError> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "can't prompt for confirmation: standard input is not a terminal; use {argument}"
         )));
     }
@@ -117,8 +117,9 @@ enum Echo {
 }
 
 /// Prompts on the terminal. Dropping the future restores the echo and starts a new line.
-async fn prompt(question: &str, echo: Echo) -> Result<Secret, Failure> {
-    let failed = |cause: io::Error| Failure::Other(format!("prompting on the terminal: {cause}"));
+async fn prompt(question: &str, echo: Echo) -> Result<Secret, CommandError> {
+    let failed =
+        |cause: io::Error| CommandError::Other(format!("prompting on the terminal: {cause}"));
     let mut line_begun = LineBegun { is_ended: false };
     let hidden = match echo {
         Echo::Off => Some(Hidden::begin().map_err(failed)?),
@@ -142,7 +143,7 @@ async fn prompt(question: &str, echo: Echo) -> Result<Secret, Failure> {
         .map_err(|_| failed(io::ErrorKind::UnexpectedEof.into()))?
         .map_err(failed)?;
     if line.is_empty() {
-        return Err(Failure::Other(format!("{question}: no input")));
+        return Err(CommandError::Other(format!("{question}: no input")));
     }
     Ok(secret(&line))
 }

@@ -48,8 +48,8 @@
 
 mod api;
 mod client;
+mod command_error;
 pub mod commands;
-mod failure;
 mod input;
 mod new_file;
 mod output;
@@ -59,7 +59,7 @@ mod transfer;
 
 pub use api::*;
 pub use client::{
-    Client, ClientBuilder, Error, Grant, LoginOptions, Loss, Refusal, Tokens, UserAction, Wait,
+    Client, ClientBuilder, Error, Grant, LoginOptions, Loss, RequestError, Tokens, UserAction, Wait,
 };
 pub use keywright_json::JsonError;
 pub use secret::{Secret, SecretJson};

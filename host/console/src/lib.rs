@@ -33,7 +33,7 @@ pub use ports::{ConsolePorts, ConsoleSettings, Endpoints, IdentityProvider, Prov
 pub use session::SessionLimits;
 
 use login::Login;
-use page::{Refusal, secured};
+use page::{PageError, secured};
 use pages::{browse, credential, generate, login as login_pages, overview, set};
 use session::{Sessions, Visit};
 use state::State;
@@ -150,7 +150,7 @@ impl Console {
     /// The response to a request without a valid session, or from another site.
     pub async fn access_token(&self, request: &mut Parts) -> Result<Secret, Response> {
         let state = &self.0;
-        let refused = |refusal: Refusal| secured(refusal.into_response());
+        let refused = |refusal: PageError| secured(refusal.into_response());
         request::check_site(request, &state.origin).map_err(refused)?;
         let now = state.ports.clock.now();
         let id = request::cookie(&request.headers, session::COOKIE);
@@ -182,14 +182,14 @@ impl Console {
     ) -> Response {
         secured(match status {
             StatusCode::UNAUTHORIZED => login_pages::session_over(method, target),
-            status => Refusal::new(status, message).into_response(),
+            status => PageError::new(status, message).into_response(),
         })
     }
 
     fn open<F, R>(&self, path: &'static str, handler: F) -> ConsoleRoute
     where
         F: Fn(Arc<State>, Request) -> R + Send + Sync + Copy + 'static,
-        R: Future<Output = Result<Response, Refusal>> + Send + 'static,
+        R: Future<Output = Result<Response, PageError>> + Send + 'static,
     {
         let state = Arc::clone(&self.0);
         ConsoleRoute {
@@ -199,9 +199,9 @@ impl Console {
             action: None,
             handle: Box::new(move |request| {
                 let responding = handler(Arc::clone(&state), request);
-                Box::pin(
-                    async move { secured(responding.await.unwrap_or_else(Refusal::into_response)) },
-                )
+                Box::pin(async move {
+                    secured(responding.await.unwrap_or_else(PageError::into_response))
+                })
             }),
         }
     }
@@ -215,7 +215,7 @@ impl Console {
     ) -> ConsoleRoute
     where
         F: Fn(Arc<State>, Visit, Request) -> R + Send + Sync + Copy + 'static,
-        R: Future<Output = Result<Response, Refusal>> + Send + 'static,
+        R: Future<Output = Result<Response, PageError>> + Send + 'static,
     {
         let state = Arc::clone(&self.0);
         ConsoleRoute {
@@ -228,12 +228,12 @@ impl Console {
                 Box::pin(async move {
                     let responding = match Visit::of(&request) {
                         Some(visit) => handler(state, visit, request).await,
-                        None => Err(Refusal::new(
+                        None => Err(PageError::new(
                             StatusCode::UNAUTHORIZED,
                             "there is no session",
                         )),
                     };
-                    secured(responding.unwrap_or_else(Refusal::into_response))
+                    secured(responding.unwrap_or_else(PageError::into_response))
                 })
             }),
         }

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use crate::{
-    page::Refusal,
+    page::PageError,
     paths::CALLBACK,
     ports::{ConsoleSettings, Endpoints, IdentityProvider, ProviderError},
     session::{Session, SessionTokens, random_text},
@@ -209,10 +209,10 @@ impl Login {
     }
 
     /// Returns a permit for a login that waits for the provider.
-    pub(crate) fn permit(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+    pub(crate) fn permit(&self) -> Result<SemaphorePermit<'_>, PageError> {
         self.in_progress.try_acquire().map_err(|_| {
             let message = "too many logins are in progress; try again later";
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+            PageError::new(StatusCode::SERVICE_UNAVAILABLE, message)
         })
     }
 

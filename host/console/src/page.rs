@@ -148,13 +148,13 @@ fn distance(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
 
 /// The reason to refuse a request, shown on a page.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct PageError {
     status: StatusCode,
     message: String,
     link: Option<(&'static str, &'static str)>,
 }
 
-impl Refusal {
+impl PageError {
     pub(crate) fn new(status: StatusCode, message: &str) -> Self {
         Self {
             status,

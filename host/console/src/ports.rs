@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::http::{self, StatusCode};
 use keywright_core::{
-    Failure, Secret, credential::Credentials, encryption_key::EncryptionKeys, permission::Actor,
-    ports::Clock,
+    Secret, UseCaseError, credential::Credentials, encryption_key::EncryptionKeys,
+    permission::Actor, ports::Clock,
 };
 
 use crate::session::SessionLimits;
@@ -37,7 +37,7 @@ pub struct ConsolePorts {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Returns the status and the message of a failure, as in the API.
-    pub status_and_message: fn(Failure) -> (StatusCode, String),
+    pub status_and_message: fn(UseCaseError) -> (StatusCode, String),
 }
 
 /// The identity provider, and the verification of its tokens.

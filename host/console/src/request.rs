@@ -14,7 +14,7 @@ use axum::{
 use zeroize::Zeroizing;
 
 use crate::{
-    page::{CSRF_FIELD, Refusal},
+    page::{CSRF_FIELD, PageError},
     session::{Session, Visit},
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 ///
 /// Browsers send `Sec-Fetch-Site` with every request. Browsers that don't must send the origin. Because of the pages' referrer
 /// policy, others send the origin `null` with their forms, which is accepted only with `Sec-Fetch-Site`.
-pub(crate) fn check_site(request: &Parts, origin: &str) -> Result<(), Refusal> {
+pub(crate) fn check_site(request: &Parts, origin: &str) -> Result<(), PageError> {
     if request.method.is_safe() {
         return Ok(());
     }
@@ -59,7 +59,7 @@ pub(crate) fn check_site(request: &Parts, origin: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = "the request came from another site; use the console's own pages";
-    Err(Refusal::new(StatusCode::FORBIDDEN, message))
+    Err(PageError::new(StatusCode::FORBIDDEN, message))
 }
 
 /// Returns whether a browser followed a link on another site.
@@ -79,22 +79,22 @@ impl Fields {
     }
 
     /// Receives the form of a request, and checks the session's token in it. This is the only way to read a form.
-    pub(crate) async fn of_form(request: Request, visit: &Visit) -> Result<Self, Refusal> {
+    pub(crate) async fn of_form(request: Request, visit: &Visit) -> Result<Self, PageError> {
         let media_type = request.headers().get(CONTENT_TYPE);
         let media_type = media_type.and_then(|text| text.to_str().ok());
         if media_type.and_then(|text| text.split(';').next()) != Some(FORM_TYPE) {
             let message = "the request must be a URL-encoded form";
-            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+            return Err(PageError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
         }
         let receiving = to_bytes(request.into_body(), FORM_BYTES_MAX);
         let received = tokio::time::timeout(FORM_TIME_MAX, receiving).await;
         let received = received.map_err(|_| {
             let message = "the form took too long to arrive";
-            Refusal::new(StatusCode::REQUEST_TIMEOUT, message)
+            PageError::new(StatusCode::REQUEST_TIMEOUT, message)
         })?;
         let body = received.map_err(|_| {
             let message = format!("a form may have at most {FORM_BYTES_MAX} bytes");
-            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, &message)
+            PageError::new(StatusCode::PAYLOAD_TOO_LARGE, &message)
         })?;
         let body = Zeroizing::new(Vec::from(body));
         let fields = Self::parse(&body);
@@ -111,12 +111,12 @@ impl Fields {
         )
     }
 
-    fn check_token(&self, session: &Session) -> Result<(), Refusal> {
+    fn check_token(&self, session: &Session) -> Result<(), PageError> {
         if session.has_csrf_token(self.text(CSRF_FIELD)) {
             return Ok(());
         }
         let message = "the form does not belong to your session; open the page again";
-        Err(Refusal::new(StatusCode::FORBIDDEN, message))
+        Err(PageError::new(StatusCode::FORBIDDEN, message))
     }
 
     /// Returns the first value of a field; empty if the field is absent.

@@ -1,8 +1,8 @@
 //! The state that all handlers share.
 
-use keywright_core::Failure;
+use keywright_core::UseCaseError;
 
-use crate::{login::Login, page::Refusal, ports::ConsolePorts, session::Sessions};
+use crate::{login::Login, page::PageError, ports::ConsolePorts, session::Sessions};
 
 /// The state that all handlers share.
 pub(crate) struct State {
@@ -14,8 +14,8 @@ pub(crate) struct State {
 
 impl State {
     /// Returns the page of a failure, with the status and the message of the API.
-    pub(crate) fn failed(&self, failure: Failure) -> Refusal {
+    pub(crate) fn failed(&self, failure: UseCaseError) -> PageError {
         let (status, message) = (self.ports.status_and_message)(failure);
-        Refusal::new(status, &message)
+        PageError::new(status, &message)
     }
 }

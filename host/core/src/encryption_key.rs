@@ -5,7 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    Failure,
+    UseCaseError,
     pace::Pace,
     ports::{
         EncryptionKeyRepository, KeyRotationRepository, KeyStatus, ResealedVersion, SealContext,
@@ -36,7 +36,7 @@ pub struct KeyUsage {
 impl EncryptionKeys {
     /// Counts the versions of all credentials by encryption key. A rotation is complete when no version is encrypted
     /// with the old key. The numbers reveal no credential, so every authenticated caller may read them.
-    pub async fn usage(&self) -> Result<KeyUsage, Failure> {
+    pub async fn usage(&self) -> Result<KeyUsage, UseCaseError> {
         let mut usage = KeyUsage::default();
         for (key_id, versions) in self.repository.versions_by_key().await? {
             // A key that can't currently be compared with the configured keys counts as not configured.
@@ -52,7 +52,7 @@ impl EncryptionKeys {
     }
 
     /// Returns the number of encryptions that all servers have reserved for the active key so far.
-    pub async fn active_encryptions(&self) -> Result<u64, Failure> {
+    pub async fn active_encryptions(&self) -> Result<u64, UseCaseError> {
         let counted = self.repository.encryptions_by_key().await?.into_iter();
         let mut active =
             counted.filter(|(key_id, _)| self.sealer.status(*key_id) == KeyStatus::Active);
@@ -89,13 +89,13 @@ pub struct RotatedBatch {
 impl RotateKeys {
     /// Returns whether this server's active key is the target of rotations. If servers have different active keys, the
     /// target is the key of the server that started last, so that two servers don't repeatedly re-encrypt the same versions.
-    pub async fn is_towards_active_key(&self) -> Result<bool, Failure> {
+    pub async fn is_towards_active_key(&self) -> Result<bool, UseCaseError> {
         let last = self.repository.last_activated().await?;
         Ok(last.is_some_and(|key_id| self.sealer.status(key_id) == KeyStatus::Active))
     }
 
     /// Returns the inactive configured keys that still encrypt versions.
-    pub async fn keys_to_rotate(&self) -> Result<Vec<Uuid>, Failure> {
+    pub async fn keys_to_rotate(&self) -> Result<Vec<Uuid>, UseCaseError> {
         let mut key_ids = self.repository.keys_in_use().await?;
         key_ids.retain(|&key_id| self.sealer.status(key_id) == KeyStatus::Inactive);
         Ok(key_ids)
@@ -110,7 +110,7 @@ impl RotateKeys {
         key_id: Uuid,
         after_sequence: i64,
         count_max: u32,
-    ) -> Result<RotatedBatch, Failure> {
+    ) -> Result<RotatedBatch, UseCaseError> {
         let versions = self
             .repository
             .versions_under(key_id, after_sequence, count_max)
@@ -380,7 +380,7 @@ mod tests {
         assert!(rotate.keys_to_rotate().await.unwrap().is_empty());
         assert!(matches!(
             rotate.rotate_batch(UNKNOWN, 0, 10).await,
-            Err(Failure::Seal(SealError::KeyUnknown(UNKNOWN)))
+            Err(UseCaseError::Seal(SealError::KeyUnknown(UNKNOWN)))
         ));
     }
 

@@ -15,7 +15,7 @@ pub mod certificate;
 pub mod check;
 pub mod credential;
 pub mod encryption_key;
-pub mod failure;
+pub mod error;
 pub mod interpolation;
 mod pace;
 pub mod permission;
@@ -25,5 +25,5 @@ pub mod response_memory;
 pub mod retention;
 pub mod secret;
 
-pub use failure::Failure;
+pub use error::UseCaseError;
 pub use secret::Secret;

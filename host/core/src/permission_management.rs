@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions, Granted, Permit},
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
@@ -70,7 +70,7 @@ impl Permissions {
         caller: &'a Caller,
         operation: Operation,
         path: &PermissionPath,
-    ) -> Result<Permit<'a>, Failure> {
+    ) -> Result<Permit<'a>, UseCaseError> {
         let name = path.lookup();
         let permit = self.authorization.permit_exactly(caller, operation, &name);
         permit.await.map_err(about_permissions)
@@ -82,7 +82,7 @@ impl Permissions {
         caller: &'a Caller,
         operation: Operation,
         id: Uuid,
-    ) -> Result<(Permit<'a>, Permission), Failure> {
+    ) -> Result<(Permit<'a>, Permission), UseCaseError> {
         let Some(permission) = self.repository.by_id(id).await? else {
             let refused = self.authorization.refuse_absent(caller).await;
             return Err(about_permissions(refused));
@@ -102,9 +102,9 @@ impl Permissions {
     }
 
     /// Prevents a caller from changing its own permissions, if permissions are enforced.
-    fn refuse_own(&self, caller: &Caller, actor: &Actor) -> Result<(), Failure> {
+    fn refuse_own(&self, caller: &Caller, actor: &Actor) -> Result<(), UseCaseError> {
         if self.authorization.is_enforced() && caller.actor() == actor {
-            return Err(Failure::OwnPermission);
+            return Err(UseCaseError::OwnPermission);
         }
         Ok(())
     }
@@ -112,8 +112,8 @@ impl Permissions {
     /// Returns the permission with this id.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] if there is no such permission, or the caller may not read it.
-    pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<Permission, Failure> {
+    /// [`UseCaseError::PermissionNotFound`] if there is no such permission, or the caller may not read it.
+    pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<Permission, UseCaseError> {
         let (_, permission) = self.permit_by_id(caller, Operation::ReadAcl, id).await?;
         Ok(permission)
     }
@@ -121,18 +121,18 @@ impl Permissions {
     /// Returns the permission of an actor on exactly this path, in this casing.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] if there is no such permission, or the caller may not read it.
+    /// [`UseCaseError::PermissionNotFound`] if there is no such permission, or the caller may not read it.
     pub async fn of_actor_on(
         &self,
         caller: &Caller,
         actor: &Actor,
         path: &LookupName,
-    ) -> Result<Permission, Failure> {
+    ) -> Result<Permission, UseCaseError> {
         let path = PermissionPath::of_lookup(path);
         let permit = self.permit_on(caller, Operation::ReadAcl, &path).await?;
         let found = self.repository.of_actor_on(actor, &[path]).await?;
         let permission = found.into_iter().next();
-        let permission = permission.ok_or(Failure::PermissionNotFound)?;
+        let permission = permission.ok_or(UseCaseError::PermissionNotFound)?;
         permit.record_resource(permission.id);
         Ok(permission)
     }
@@ -140,14 +140,14 @@ impl Permissions {
     /// Explains why an actor may, or may not, perform an operation on a path. Evaluates the same permissions as requests do.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] if the caller may not read the permissions on the path.
+    /// [`UseCaseError::PermissionNotFound`] if the caller may not read the permissions on the path.
     pub async fn explain(
         &self,
         caller: &Caller,
         actor: Actor,
         operation: Operation,
         path: PermissionPath,
-    ) -> Result<Explanation, Failure> {
+    ) -> Result<Explanation, UseCaseError> {
         let permit = self.permit_on(caller, Operation::ReadAcl, &path).await?;
         let covering = PermissionPath::covering(path.as_str());
         let (mut permissions, stored) = self
@@ -194,17 +194,17 @@ impl Permissions {
     /// Adds a permission. The path need not match an existing credential.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,
-    /// [`Failure::OwnPermission`] if the caller is the actor, and [`Failure::PermissionExists`] if the actor already has a
+    /// [`UseCaseError::PermissionNotFound`] if the caller may not change the permissions on the path,
+    /// [`UseCaseError::OwnPermission`] if the caller is the actor, and [`UseCaseError::PermissionExists`] if the actor already has a
     /// permission on the path, with any operations.
-    pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, Failure> {
+    pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, UseCaseError> {
         Self::record_grant_request(caller, grant);
         let permit = self
             .permit_on(caller, Operation::WriteAcl, &grant.path)
             .await?;
         self.refuse_own(caller, &grant.actor)?;
         let added = self.repository.add(grant).await?;
-        let permission = added.ok_or(Failure::PermissionExists)?;
+        let permission = added.ok_or(UseCaseError::PermissionExists)?;
         permit.record_permission(&permission);
         Ok(permission)
     }
@@ -212,14 +212,14 @@ impl Permissions {
     /// Replaces the operations of a permission.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it, and
-    /// [`Failure::OwnPermission`] if the caller is its actor.
+    /// [`UseCaseError::PermissionNotFound`] if there is no such permission or the caller may not change it, and
+    /// [`UseCaseError::OwnPermission`] if the caller is its actor.
     pub async fn amend(
         &self,
         caller: &Caller,
         id: Uuid,
         operations: Operations,
-    ) -> Result<Permission, Failure> {
+    ) -> Result<Permission, UseCaseError> {
         let (permit, stored) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
         let permission = Permission {
             operations,
@@ -228,20 +228,20 @@ impl Permissions {
         permit.record_permission(&permission);
         self.refuse_own(caller, &permission.actor)?;
         let amended = self.repository.replace_operations(id, operations).await?;
-        amended.ok_or(Failure::PermissionNotFound)
+        amended.ok_or(UseCaseError::PermissionNotFound)
     }
 
     /// Replaces the operations of a permission with the operations of a grant for the same path and actor.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it,
-    /// [`Failure::OwnPermission`] if the caller is its actor, and [`Failure::PermissionFixed`] if path or actor differ.
+    /// [`UseCaseError::PermissionNotFound`] if there is no such permission or the caller may not change it,
+    /// [`UseCaseError::OwnPermission`] if the caller is its actor, and [`UseCaseError::PermissionFixed`] if path or actor differ.
     pub async fn replace(
         &self,
         caller: &Caller,
         id: Uuid,
         grant: &Grant,
-    ) -> Result<Permission, Failure> {
+    ) -> Result<Permission, UseCaseError> {
         let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
         permit.record_permission(&Permission {
             operations: grant.operations,
@@ -249,40 +249,40 @@ impl Permissions {
         });
         self.refuse_own(caller, &permission.actor)?;
         if permission.path != grant.path || permission.actor != grant.actor {
-            return Err(Failure::PermissionFixed);
+            return Err(UseCaseError::PermissionFixed);
         }
         // The path and the actor of a permission never change, so the permit remains valid while the permission exists.
         let replaced = self
             .repository
             .replace_operations(id, grant.operations)
             .await?;
-        replaced.ok_or(Failure::PermissionNotFound)
+        replaced.ok_or(UseCaseError::PermissionNotFound)
     }
 
     /// Deletes a permission and returns it.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it, and
-    /// [`Failure::OwnPermission`] if the caller is its actor.
-    pub async fn delete(&self, caller: &Caller, id: Uuid) -> Result<Permission, Failure> {
+    /// [`UseCaseError::PermissionNotFound`] if there is no such permission or the caller may not change it, and
+    /// [`UseCaseError::OwnPermission`] if the caller is its actor.
+    pub async fn delete(&self, caller: &Caller, id: Uuid) -> Result<Permission, UseCaseError> {
         let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
         permit.record_permission(&permission);
         self.refuse_own(caller, &permission.actor)?;
         let deleted = self.repository.delete(id).await?;
-        deleted.ok_or(Failure::PermissionNotFound)
+        deleted.ok_or(UseCaseError::PermissionNotFound)
     }
 
     /// Returns the permissions on exactly the name of a credential, in its stored casing. The caller must be allowed to read
     /// the permissions on the name both in the requested and in the stored casing.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if there is no such credential, or the caller may not read its permissions, and
-    /// [`Failure::TooManyPermissions`] beyond [`LISTED_PERMISSIONS_MAX`].
+    /// [`UseCaseError::NotFound`] if there is no such credential, or the caller may not read its permissions, and
+    /// [`UseCaseError::TooManyPermissions`] beyond [`LISTED_PERMISSIONS_MAX`].
     pub async fn of_credential(
         &self,
         caller: &Caller,
         name: &LookupName,
-    ) -> Result<CredentialPermissions, Failure> {
+    ) -> Result<CredentialPermissions, UseCaseError> {
         // The permission is checked first: otherwise the response time would reveal whether a credential exists whose permissions
         // the caller may not read.
         let permit = self
@@ -290,12 +290,12 @@ impl Permissions {
             .permit(caller, Operation::ReadAcl, name)
             .await?;
         let stored = self.credentials.stored_name(name).await?;
-        let name = stored.ok_or(Failure::NotFound)?;
+        let name = stored.ok_or(UseCaseError::NotFound)?;
         let path = PermissionPath::of_lookup(&name.lookup());
         let one_too_many = LISTED_PERMISSIONS_MAX + 1;
         let permissions = self.repository.on_path(&path, one_too_many).await?;
         if permissions.len() > LISTED_PERMISSIONS_MAX {
-            return Err(Failure::TooManyPermissions {
+            return Err(UseCaseError::TooManyPermissions {
                 limit: "1,000 permissions",
             });
         }
@@ -309,15 +309,15 @@ impl Permissions {
     /// the actors are not removed.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,
-    /// [`Failure::OwnPermission`] if the caller is one of the actors, and [`Failure::PermissionExists`] if the permissions of one
+    /// [`UseCaseError::PermissionNotFound`] if the caller may not change the permissions on the path,
+    /// [`UseCaseError::OwnPermission`] if the caller is one of the actors, and [`UseCaseError::PermissionExists`] if the permissions of one
     /// actor on this path and on enclosing paths already allow every operation of its grant.
     pub async fn grant_on_credential(
         &self,
         caller: &Caller,
         path: &PermissionPath,
         grants: &[Grant],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), UseCaseError> {
         for grant in grants {
             Self::record_grant_request(caller, grant);
         }
@@ -326,7 +326,7 @@ impl Permissions {
             self.refuse_own(caller, &grant.actor)?;
         }
         let granted = self.repository.grant_uncovered(grants).await?;
-        for permission in granted.ok_or(Failure::PermissionExists)? {
+        for permission in granted.ok_or(UseCaseError::PermissionExists)? {
             permit.record_permission(&permission);
         }
         Ok(())
@@ -335,14 +335,14 @@ impl Permissions {
     /// Deletes the permission of an actor on exactly the name of a credential. The credential need not exist.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it, and
-    /// [`Failure::OwnPermission`] if the caller is the actor.
+    /// [`UseCaseError::PermissionNotFound`] if there is no such permission or the caller may not change it, and
+    /// [`UseCaseError::OwnPermission`] if the caller is the actor.
     pub async fn delete_on_credential(
         &self,
         caller: &Caller,
         actor: &Actor,
         name: &LookupName,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), UseCaseError> {
         let path = PermissionPath::of_lookup(name);
         let revoked = Granted {
             actor: actor.clone(),
@@ -352,15 +352,15 @@ impl Permissions {
         let permit = self.permit_on(caller, Operation::WriteAcl, &path).await?;
         self.refuse_own(caller, actor)?;
         let deleted = self.repository.delete_of_actor_on(actor, &path).await?;
-        let permission = deleted.ok_or(Failure::PermissionNotFound)?;
+        let permission = deleted.ok_or(UseCaseError::PermissionNotFound)?;
         permit.record_permission(&permission);
         Ok(())
     }
 }
 
-fn about_permissions(failure: Failure) -> Failure {
+fn about_permissions(failure: UseCaseError) -> UseCaseError {
     match failure {
-        Failure::NotFound => Failure::PermissionNotFound,
+        UseCaseError::NotFound => UseCaseError::PermissionNotFound,
         failure => failure,
     }
 }

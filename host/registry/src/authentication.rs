@@ -12,7 +12,7 @@ use reqwest::{
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use crate::{Fault, RegistryHost};
+use crate::{RegistryError, RegistryHost};
 
 /// A user name, and a password or access token.
 #[derive(Clone, Debug)]
@@ -126,10 +126,10 @@ pub(crate) struct TokenResponse {
 
 impl Challenge {
     /// Returns the first supported challenge in the headers of a response.
-    pub(crate) fn read(head: &HeaderMap) -> Result<Self, Fault> {
+    pub(crate) fn read(head: &HeaderMap) -> Result<Self, RegistryError> {
         let challenges = head.get_all(WWW_AUTHENTICATE).iter();
         let mut challenges = challenges.filter_map(|value| Self::parse(value.to_str().ok()?));
-        challenges.next().ok_or(Fault::ChallengeUnknown(
+        challenges.next().ok_or(RegistryError::ChallengeUnknown(
             "expected Basic, or Bearer with the URL of a token server",
         ))
     }
@@ -159,13 +159,15 @@ impl Challenge {
 
 impl TokenResponse {
     /// Returns the value of the `Authorization` header.
-    pub(crate) fn bearer(body: &[u8]) -> Result<Secret, Fault> {
+    pub(crate) fn bearer(body: &[u8]) -> Result<Secret, RegistryError> {
         let response: Option<Self> = keywright_json::read_bytes(body).ok();
         let token = response.and_then(|response| response.token.or(response.access_token));
         let is_token = |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic());
-        let token = token.filter(is_token).ok_or(Fault::ChallengeUnknown(
-            "the response of its token server contains no token",
-        ))?;
+        let token = token
+            .filter(is_token)
+            .ok_or(RegistryError::ChallengeUnknown(
+                "the response of its token server contains no token",
+            ))?;
         Ok(Secret::new(format!("Bearer {token}")))
     }
 }

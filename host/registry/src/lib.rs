@@ -11,7 +11,7 @@
 
 mod authentication;
 mod cache;
-mod fault;
+mod error;
 mod manifest;
 mod reference;
 mod registry;
@@ -20,7 +20,7 @@ mod transfer;
 
 pub use authentication::{Credentials, CredentialsError, DockerConfig};
 pub use cache::{CACHE_EXTENSIONS, Cache};
-pub use fault::{Fault, SignatureError};
+pub use error::{RegistryError, SignatureError};
 pub use reference::{
     Digest, DigestError, PinnedReference, PushTarget, ReferenceError, RegistryHost, is_reference,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{Digest, Fault, Registry};
+use crate::{Digest, Registry, RegistryError};
 
 /// A manifest (OCI image specification 1.1, "Image Manifest").
 #[derive(Debug, Deserialize, Serialize)]
@@ -32,31 +32,33 @@ pub(crate) struct Descriptor {
 }
 
 impl Manifest {
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, RegistryError> {
         let manifest: Self = keywright_json::read_bytes(bytes).map_err(|_| {
-            Fault::ManifestMalformed("is not an image manifest (image indexes are not supported)")
+            RegistryError::ManifestMalformed(
+                "is not an image manifest (image indexes are not supported)",
+            )
         })?;
         let media_type = manifest.media_type.as_deref();
         if manifest.schema_version != 2 || media_type.is_some_and(|named| named != MEDIA_TYPE) {
-            return Err(Fault::ManifestMalformed(
+            return Err(RegistryError::ManifestMalformed(
                 "does not have the type of an OCI image manifest",
             ));
         }
         Ok(manifest)
     }
 
-    pub(crate) fn component(&self) -> Result<&Descriptor, Fault> {
+    pub(crate) fn component(&self) -> Result<&Descriptor, RegistryError> {
         if self.config.media_type != CONFIG_MEDIA_TYPE {
-            return Err(Fault::ManifestMalformed(
+            return Err(RegistryError::ManifestMalformed(
                 "does not describe a WebAssembly component: its configuration is not of the type application/vnd.wasm.config.v0+json",
             ));
         }
         match self.layers.as_slice() {
             [layer] if layer.media_type == COMPONENT_MEDIA_TYPE => Ok(layer),
-            [_] => Err(Fault::ManifestMalformed(
+            [_] => Err(RegistryError::ManifestMalformed(
                 "does not describe a WebAssembly component: its layer is not of the type application/wasm",
             )),
-            _ => Err(Fault::ManifestMalformed(
+            _ => Err(RegistryError::ManifestMalformed(
                 "does not describe a WebAssembly component: it must have exactly one layer",
             )),
         }
@@ -98,8 +100,9 @@ impl Descriptor {
         u64::try_from(bytes.len()).is_ok_and(|size| size == self.size)
     }
 
-    pub(crate) fn digest(&self) -> Result<Digest, Fault> {
-        let malformed = |_| Fault::ManifestMalformed("contains a digest other than SHA-256");
+    pub(crate) fn digest(&self) -> Result<Digest, RegistryError> {
+        let malformed =
+            |_| RegistryError::ManifestMalformed("contains a digest other than SHA-256");
         self.digest.parse().map_err(malformed)
     }
 }
@@ -111,9 +114,9 @@ pub(crate) async fn blob(
     descriptor: &Descriptor,
     resource: &'static str,
     bytes_max: u64,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, RegistryError> {
     if descriptor.size > bytes_max {
-        return Err(Fault::TooLarge {
+        return Err(RegistryError::TooLarge {
             resource,
             bytes_max,
         });
@@ -125,7 +128,7 @@ pub(crate) async fn blob(
     if descriptor.is_of_size(&bytes) {
         return Ok(bytes);
     }
-    Err(Fault::SizeDiffers {
+    Err(RegistryError::SizeDiffers {
         resource,
         expected: descriptor.size,
         found: bytes.len(),
@@ -136,12 +139,12 @@ pub(crate) fn verified(
     bytes: Vec<u8>,
     resource: &'static str,
     digest: &Digest,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, RegistryError> {
     let found = Digest::of(&bytes);
     if found == *digest {
         return Ok(bytes);
     }
-    Err(Fault::DigestDiffers {
+    Err(RegistryError::DigestDiffers {
         resource,
         expected: digest.clone(),
         found,
@@ -182,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    fn changed(change: impl Fn(&mut Value)) -> Result<Digest, Fault> {
+    fn changed(change: impl Fn(&mut Value)) -> Result<Digest, RegistryError> {
         let mut manifest = serde_json::to_value(Manifest::of_component(b"{}", b"wasm")).unwrap();
         change(&mut manifest);
         let manifest = Manifest::read(manifest.to_string().as_bytes())?;

@@ -13,9 +13,9 @@ use reqwest::{
 };
 
 use crate::{
-    Credentials, Fault, RegistryHost,
+    Credentials, RegistryError, RegistryHost,
     authentication::{Challenge, TokenResponse},
-    fault::ErrorMessage,
+    error::ErrorMessage,
 };
 
 /// How to connect to a registry.
@@ -104,12 +104,16 @@ impl Registry {
     ///
     /// # Errors
     /// If the location is malformed or does not use https. Plain HTTP is allowed if the registry itself uses it.
-    pub(crate) fn upload_url(&self, requested: &Url, location: &HeaderValue) -> Result<Url, Fault> {
+    pub(crate) fn upload_url(
+        &self,
+        requested: &Url,
+        location: &HeaderValue,
+    ) -> Result<Url, RegistryError> {
         let location = location.to_str().ok();
         let url = location.and_then(|location| requested.join(location).ok());
         let is_allowed =
             |url: &Url| url.scheme() == "https" || (self.is_plain && url.scheme() == "http");
-        url.filter(is_allowed).ok_or(Fault::UploadAddress)
+        url.filter(is_allowed).ok_or(RegistryError::UploadAddress)
     }
 
     /// Downloads a resource of at most `bytes_max` bytes.
@@ -119,7 +123,7 @@ impl Registry {
         resource: &'static str,
         accept: Option<&'static str>,
         bytes_max: u64,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, RegistryError> {
         let mut request = self.start(Method::GET, url);
         if let Some(accept) = accept {
             request = request.header(ACCEPT, accept);
@@ -139,7 +143,7 @@ impl Registry {
     /// # Errors
     /// If the request fails; or if the challenge comes from another origin, such as the target of a redirect or an
     /// upload: responding to it could disclose the password to that origin (as in CVE-2020-15157).
-    pub(crate) async fn request(&self, request: RequestBuilder) -> Result<Response, Fault> {
+    pub(crate) async fn request(&self, request: RequestBuilder) -> Result<Response, RegistryError> {
         let request = request.build()?;
         let again = request.try_clone();
         let first = self.send(request).await?;
@@ -147,7 +151,7 @@ impl Registry {
             return Ok(first);
         };
         if !self.is_own(first.url()) {
-            return Err(Fault::ChallengeUnknown(
+            return Err(RegistryError::ChallengeUnknown(
                 "the challenge comes from another address than the registry's own",
             ));
         }
@@ -167,7 +171,7 @@ impl Registry {
         response: Response,
         resource: &'static str,
         expected: StatusCode,
-    ) -> Result<Response, Fault> {
+    ) -> Result<Response, RegistryError> {
         let status = response.status();
         if status == expected {
             return Ok(response);
@@ -175,13 +179,13 @@ impl Registry {
         let body = whole(response, resource, ERROR_BYTES_MAX).await;
         let message = ErrorMessage::read(&body.unwrap_or_default());
         Err(match status {
-            StatusCode::UNAUTHORIZED => Fault::Unauthorized {
+            StatusCode::UNAUTHORIZED => RegistryError::Unauthorized {
                 resource,
                 has_credentials: self.credentials.is_some(),
                 message,
             },
-            StatusCode::NOT_FOUND => Fault::NotFound { resource, message },
-            other => Fault::Responded {
+            StatusCode::NOT_FOUND => RegistryError::NotFound { resource, message },
+            other => RegistryError::Responded {
                 resource,
                 status: other.as_u16(),
                 message,
@@ -189,7 +193,7 @@ impl Registry {
         })
     }
 
-    async fn send(&self, mut request: Request) -> Result<Response, Fault> {
+    async fn send(&self, mut request: Request) -> Result<Response, RegistryError> {
         let is_own = self.is_own(request.url());
         let known = self.known_authorization().clone();
         if let Some(known) = known.filter(|_| is_own) {
@@ -200,7 +204,7 @@ impl Registry {
 
     /// Returns the value of the `Authorization` header that the challenge requires. `None` if it requires credentials, but the
     /// registry is configured without credentials.
-    async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<Secret>, Fault> {
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<Secret>, RegistryError> {
         let basic = self.credentials.as_ref().map(Credentials::basic);
         let url = match Challenge::read(headers)? {
             Challenge::Basic => return Ok(basic),
@@ -225,14 +229,14 @@ impl Registry {
 
     /// Checks that the credentials may be sent to this token server: over https, or over plain HTTP if the registry itself uses
     /// plain HTTP and the token server has the same host.
-    fn check_token_server(&self, url: &Url) -> Result<(), Fault> {
+    fn check_token_server(&self, url: &Url) -> Result<(), RegistryError> {
         match url.scheme() {
             "https" => Ok(()),
             "http" if self.is_plain && url.host() == self.base.host() => Ok(()),
-            "http" if self.is_plain => Err(Fault::ChallengeUnknown(
+            "http" if self.is_plain => Err(RegistryError::ChallengeUnknown(
                 "its token server is on another host and does not use https",
             )),
-            _ => Err(Fault::ChallengeUnknown(
+            _ => Err(RegistryError::ChallengeUnknown(
                 "its token server does not use https",
             )),
         }
@@ -256,8 +260,8 @@ async fn whole(
     mut response: Response,
     resource: &'static str,
     bytes_max: u64,
-) -> Result<Vec<u8>, Fault> {
-    let too_large = Fault::TooLarge {
+) -> Result<Vec<u8>, RegistryError> {
+    let too_large = RegistryError::TooLarge {
         resource,
         bytes_max,
     };

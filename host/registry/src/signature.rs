@@ -18,9 +18,9 @@ use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Cache, Digest, Fault, PinnedReference, Registry, SignatureError,
+    Cache, Digest, PinnedReference, Registry, RegistryError, SignatureError,
     cache::{CacheEntry, read_if_exists},
-    fault::sanitized,
+    error::sanitized,
     manifest::{MANIFEST_BYTES_MAX, MEDIA_TYPE, MINISIGN_MEDIA_TYPE, Manifest, blob},
 };
 
@@ -53,7 +53,7 @@ impl SignatureKey {
         reference: &PinnedReference,
         component: &[u8],
         cache: &Cache,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, RegistryError> {
         let digest = reference.digest();
         let (kind, bytes_max) = match self {
             Self::Cosign(_) => (CacheEntry::CosignSignatures, COSIGN_CACHED_BYTES_MAX),
@@ -70,7 +70,7 @@ impl SignatureKey {
         };
         let signature = match (fetched, cached) {
             // The error for the cached signature is more helpful than the error that the registry is unreachable.
-            (Err(Fault::Unreachable(_)), Some(Err(refused))) => return Err(refused.into()),
+            (Err(RegistryError::Unreachable(_)), Some(Err(refused))) => return Err(refused.into()),
             (fetched, _) => fetched?,
         };
         self.verify_bytes(digest, component, &signature)?;
@@ -200,7 +200,7 @@ impl CosignKey {
 async fn fetch_cosign_signatures(
     registry: &Registry,
     reference: &PinnedReference,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, RegistryError> {
     let repository = &reference.repository.name;
     let resource = "the manifest of the signatures";
     let manifest = signature_manifest(registry, reference, COSIGN_TAG_SUFFIX, resource).await?;
@@ -257,7 +257,7 @@ fn parse_minisign(file: &[u8]) -> Result<Signature, SignatureError> {
 async fn fetch_minisign_signature(
     registry: &Registry,
     reference: &PinnedReference,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, RegistryError> {
     let repository = &reference.repository.name;
     let resource = "the manifest of the signature";
     let manifest = signature_manifest(registry, reference, SIGNATURE_EXTENSION, resource).await?;
@@ -274,13 +274,13 @@ async fn signature_manifest(
     reference: &PinnedReference,
     tag_suffix: &str,
     resource: &'static str,
-) -> Result<Manifest, Fault> {
+) -> Result<Manifest, RegistryError> {
     let tag = tag(reference.digest(), tag_suffix);
     let url = registry.url(&reference.repository.name, &format!("manifests/{tag}"));
     let manifest = registry.get(url, resource, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
     match manifest.await {
         Ok(manifest) => Manifest::read(&manifest),
-        Err(Fault::NotFound { .. }) => {
+        Err(RegistryError::NotFound { .. }) => {
             Err(SignatureError::Missing(format!("{tag} in its repository")).into())
         }
         Err(other) => Err(other),

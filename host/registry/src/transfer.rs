@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
-    Cache, Digest, Fault, PinnedReference, PushTarget, Registry, SIGNATURE_EXTENSION,
+    Cache, Digest, PinnedReference, PushTarget, Registry, RegistryError, SIGNATURE_EXTENSION,
     SignatureError, SignatureKey,
     cache::CacheEntry,
     manifest::{EMPTY, MANIFEST_BYTES_MAX, MEDIA_TYPE, Manifest, blob, component_config, verified},
@@ -45,9 +45,9 @@ pub async fn pull(
     key: Option<&SignatureKey>,
     cache: &Cache,
     limits: PullLimits,
-) -> Result<Pulled, Fault> {
+) -> Result<Pulled, RegistryError> {
     let pulled = pull_without_deadline(registry, reference, key, cache, limits.component_bytes_max);
-    let too_slow = |_| Fault::TooSlow {
+    let too_slow = |_| RegistryError::TooSlow {
         seconds: limits.deadline.as_secs(),
     };
     timeout(limits.deadline, pulled).await.map_err(too_slow)?
@@ -59,7 +59,7 @@ async fn pull_without_deadline(
     key: Option<&SignatureKey>,
     cache: &Cache,
     component_bytes_max: u64,
-) -> Result<Pulled, Fault> {
+) -> Result<Pulled, RegistryError> {
     let (repository, digest) = (&reference.repository.name, &reference.digest);
     let cached_manifest = cache.read_verified(CacheEntry::Manifest, digest, MANIFEST_BYTES_MAX);
     let mut was_cached = cached_manifest.is_some();
@@ -94,7 +94,7 @@ async fn manifest(
     registry: &Registry,
     repository: &str,
     digest: &Digest,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, RegistryError> {
     let url = registry.url(repository, &format!("manifests/{digest}"));
     let manifest = registry.get(url, MANIFEST, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
     verified(manifest.await?, MANIFEST, digest)
@@ -140,8 +140,8 @@ pub async fn push(
     target: &PushTarget,
     pushed: &Pushed,
     deadline: Duration,
-) -> Result<(PinnedReference, Signed), Fault> {
-    let too_slow = |_| Fault::TooSlow {
+) -> Result<(PinnedReference, Signed), RegistryError> {
+    let too_slow = |_| RegistryError::TooSlow {
         seconds: deadline.as_secs(),
     };
     let push = timeout(deadline, push_without_deadline(registry, target, pushed));
@@ -152,7 +152,7 @@ async fn push_without_deadline(
     registry: &Registry,
     target: &PushTarget,
     pushed: &Pushed,
-) -> Result<(PinnedReference, Signed), Fault> {
+) -> Result<(PinnedReference, Signed), RegistryError> {
     let repository = &target.repository.name;
     let manifest = Manifest::of_component(&pushed.config, &pushed.component);
     let manifest = serialized(&manifest)?;
@@ -181,7 +181,11 @@ async fn push_without_deadline(
 
 /// Pushes a blob unless the registry already has it. Opens an upload session and sends the whole blob in one request
 /// (distribution specification, "POST then PUT").
-async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result<(), Fault> {
+async fn push_blob(
+    registry: &Registry,
+    repository: &str,
+    blob: &[u8],
+) -> Result<(), RegistryError> {
     let digest = Digest::of(blob).to_string();
     let url = registry.url(repository, &format!("blobs/{digest}"));
     let found = registry.request(registry.start(Method::HEAD, url)).await?;
@@ -195,7 +199,10 @@ async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result
     let opened = registry
         .expect(opened, resource, StatusCode::ACCEPTED)
         .await?;
-    let location = opened.headers().get(LOCATION).ok_or(Fault::UploadAddress)?;
+    let location = opened
+        .headers()
+        .get(LOCATION)
+        .ok_or(RegistryError::UploadAddress)?;
     let mut url = registry.upload_url(&url, location)?;
     url.query_pairs_mut().append_pair("digest", &digest);
     put(
@@ -213,7 +220,7 @@ async fn push_manifest(
     repository: &str,
     tag: &str,
     manifest: Vec<u8>,
-) -> Result<(), Fault> {
+) -> Result<(), RegistryError> {
     let url = registry.url(repository, &format!("manifests/{tag}"));
     put(
         registry,
@@ -231,7 +238,7 @@ async fn put(
     content_type: &'static str,
     body: Vec<u8>,
     resource: &'static str,
-) -> Result<(), Fault> {
+) -> Result<(), RegistryError> {
     let upload = registry
         .start(Method::PUT, url)
         .header(CONTENT_TYPE, content_type);
@@ -243,8 +250,8 @@ async fn put(
 }
 
 /// Serializes a manifest. The digest of these bytes identifies it.
-fn serialized(manifest: &Manifest) -> Result<Vec<u8>, Fault> {
+fn serialized(manifest: &Manifest) -> Result<Vec<u8>, RegistryError> {
     let manifest = serde_json::to_value(manifest).map(|manifest: Value| manifest.to_string());
-    let failed = |_| Fault::ManifestMalformed("could not be serialized");
+    let failed = |_| RegistryError::ManifestMalformed("could not be serialized");
     Ok(manifest.map_err(failed)?.into_bytes())
 }

@@ -22,9 +22,9 @@ use crate::{
     generator::DESCRIPTOR,
     host::RandomSource,
     interfaces::{BuiltFor, check_grants, exports_any, linker, versioned},
+    load_error::{PluginLoadError, PluginRefusedError},
     measure::{CallMeasurements, Usage},
     outline::Outline,
-    refused::{PluginLoadError, Refusal},
     resolver::RESOLVERS,
     text::hexadecimal,
 };
@@ -67,14 +67,14 @@ impl Role<'_> {
     pub(crate) fn check_limits(&self) -> Result<(), PluginLoadError> {
         match self.config.limits.out_of_bounds() {
             Some((limit, min, max)) => {
-                Err(self.refused(Refusal::LimitOutOfBounds { limit, min, max }))
+                Err(self.refused(PluginRefusedError::LimitOutOfBounds { limit, min, max }))
             }
             None => Ok(()),
         }
     }
 
     /// Returns the error for a plugin that can't be loaded.
-    pub(crate) fn refused(&self, refusal: Refusal) -> PluginLoadError {
+    pub(crate) fn refused(&self, refusal: PluginRefusedError) -> PluginLoadError {
         PluginLoadError {
             plugin: self.name.to_owned(),
             is_generator: self.is_generator,
@@ -89,28 +89,28 @@ impl ComponentSource {
     ///
     /// # Errors
     /// If it does not exist, can't be read, is too large, or is a core module.
-    pub fn read(&self) -> Result<Cow<'_, [u8]>, Refusal> {
+    pub fn read(&self) -> Result<Cow<'_, [u8]>, PluginRefusedError> {
         let bytes = match self {
             Self::Bytes { bytes, .. } => Cow::Borrowed(&**bytes),
             Self::File(path) => Cow::Owned(read_file(path)?),
         };
         if u64::try_from(bytes.len()).is_ok_and(|length| length > COMPONENT_BYTES_MAX) {
-            return Err(Refusal::ComponentTooLarge {
+            return Err(PluginRefusedError::ComponentTooLarge {
                 bytes_max: COMPONENT_BYTES_MAX,
             });
         }
         if bytes.starts_with(b"\0asm\x01\0\0\0") {
-            return Err(Refusal::ModuleNotComponent);
+            return Err(PluginRefusedError::ModuleNotComponent);
         }
         Ok(bytes)
     }
 }
 
 /// Reads a file, up to one byte more than [`COMPONENT_BYTES_MAX`].
-fn read_file(path: &Path) -> Result<Vec<u8>, Refusal> {
+fn read_file(path: &Path) -> Result<Vec<u8>, PluginRefusedError> {
     let unreadable = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::NotFound => Refusal::ComponentMissing,
-        _ => Refusal::ComponentUnreadable(cause),
+        io::ErrorKind::NotFound => PluginRefusedError::ComponentMissing,
+        _ => PluginRefusedError::ComponentUnreadable(cause),
     };
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
@@ -121,7 +121,10 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Returns the SHA-256 of a component after comparing it with the expected digest, if any.
-pub(crate) fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<String, Refusal> {
+pub(crate) fn checked_digest(
+    bytes: &[u8],
+    expected: Option<&str>,
+) -> Result<String, PluginRefusedError> {
     let digest = digest::digest(&digest::SHA256, bytes);
     let found = hexadecimal(digest.as_ref());
     let Some(expected) = expected else {
@@ -132,10 +135,10 @@ pub(crate) fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<Str
             .bytes()
             .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     if !is_digest {
-        return Err(Refusal::DigestMalformed);
+        return Err(PluginRefusedError::DigestMalformed);
     }
     if expected != found {
-        return Err(Refusal::DigestDiffers {
+        return Err(PluginRefusedError::DigestDiffers {
             expected: expected.to_owned(),
             found,
         });
@@ -152,7 +155,7 @@ pub(crate) struct Uncompiled<'a> {
 
 impl<'a> Uncompiled<'a> {
     /// Reads the component of a plugin and performs all checks that need no compilation.
-    pub(crate) fn read(role: Role<'a>) -> Result<Self, Refusal> {
+    pub(crate) fn read(role: Role<'a>) -> Result<Self, PluginRefusedError> {
         let interfaces: &[_] = if role.is_generator {
             credential_type(role)?;
             &[DESCRIPTOR]
@@ -171,11 +174,11 @@ impl<'a> Uncompiled<'a> {
 }
 
 /// Parses the credential type of a generator from its configured name.
-pub(crate) fn credential_type(role: Role<'_>) -> Result<CredentialType, Refusal> {
+pub(crate) fn credential_type(role: Role<'_>) -> Result<CredentialType, PluginRefusedError> {
     CredentialType::parse(role.name)
         .ok()
         .filter(|parsed| parsed.as_str() == role.name)
-        .ok_or(Refusal::CredentialTypeMalformed)
+        .ok_or(PluginRefusedError::CredentialTypeMalformed)
 }
 
 /// The result of checking that a component fits its role.
@@ -195,17 +198,17 @@ impl<'a> CheckedComponent<'a> {
         outline: &Outline,
         role: Role<'a>,
         interfaces: &[&'static str],
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, PluginRefusedError> {
         let config = role.config;
         let settings = Value::Object(config.settings.clone()).to_string();
         if settings.len() > config.limits.input_bytes_max {
-            return Err(Refusal::SettingsTooLarge);
+            return Err(PluginRefusedError::SettingsTooLarge);
         }
         let built_for = BuiltFor::of(outline)?;
         if !exports_any(outline, interfaces) {
             let missing = interfaces.first().copied().unwrap_or_default();
             let missing = versioned(missing, built_for.supported);
-            return Err(Refusal::ExportMissing(missing));
+            return Err(PluginRefusedError::ExportMissing(missing));
         }
         check_grants(outline, &config.grants)?;
         Ok(Self {
@@ -226,17 +229,17 @@ pub(crate) fn link(
     digest: String,
     checked: CheckedComponent<'_>,
     random: Arc<dyn RandomSource>,
-) -> Result<Plugin, Refusal> {
+) -> Result<Plugin, PluginRefusedError> {
     let CheckedComponent {
         role,
         settings,
         built_for,
     } = checked;
     let config = role.config;
-    create_image(component).map_err(Refusal::ImageNotCreated)?;
+    create_image(component).map_err(PluginRefusedError::ImageNotCreated)?;
     let component = linker(engine, &config.grants)
         .and_then(|linker| linker.instantiate_pre(component))
-        .map_err(Refusal::ImportDiffers)?;
+        .map_err(PluginRefusedError::ImportDiffers)?;
     Ok(Plugin {
         identity: PluginIdentity {
             name: role.name.to_owned(),

@@ -13,7 +13,7 @@ use wasmtime::{
     },
 };
 
-use crate::{host::CallState, interfaces::versioned, refused::Refusal};
+use crate::{host::CallState, interfaces::versioned, load_error::PluginRefusedError};
 
 /// A function of an interface in `wit/`.
 pub(crate) trait Function {
@@ -42,7 +42,7 @@ where
     pub(crate) fn find(
         component: &InstancePre<CallState>,
         version: &'static str,
-    ) -> Result<Option<Self>, Refusal> {
+    ) -> Result<Option<Self>, PluginRefusedError> {
         let component = component.component();
         let interface = versioned(F::INTERFACE, version);
         let Some(instance) = component.get_export_index(None, &interface) else {
@@ -54,7 +54,7 @@ where
                 version,
                 function: PhantomData,
             })),
-            None => Err(Refusal::ExportDiffers(interface)),
+            None => Err(PluginRefusedError::ExportDiffers(interface)),
         }
     }
 
@@ -62,8 +62,8 @@ where
     pub(crate) fn expect(
         component: &InstancePre<CallState>,
         version: &'static str,
-    ) -> Result<Self, Refusal> {
-        let missing = || Refusal::ExportMissing(versioned(F::INTERFACE, version));
+    ) -> Result<Self, PluginRefusedError> {
+        let missing = || PluginRefusedError::ExportMissing(versioned(F::INTERFACE, version));
         Self::find(component, version)?.ok_or_else(missing)
     }
 
@@ -72,11 +72,11 @@ where
         &self,
         store: &mut Store<CallState>,
         instance: &Instance,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PluginRefusedError> {
         let typed = self.typed::<F::Parameters<'static>>(store, instance);
         typed
             .map(|_| ())
-            .map_err(|_| Refusal::ExportDiffers(versioned(F::INTERFACE, self.version)))
+            .map_err(|_| PluginRefusedError::ExportDiffers(versioned(F::INTERFACE, self.version)))
     }
 
     /// Calls the function of an instance.

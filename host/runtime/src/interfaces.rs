@@ -12,8 +12,8 @@ use crate::{
     bindings::wasi::random::random,
     config::Grant,
     host::{CallState, add_issuer_to_linker, add_notes_to_linker},
+    load_error::PluginRefusedError,
     outline::Outline,
-    refused::Refusal,
 };
 
 /// The supported versions of Keywright's packages, oldest first. A component is built for one of them, or for a later patch.
@@ -40,7 +40,7 @@ impl BuiltFor {
     ///
     /// # Errors
     /// If it was built for an unsupported version, or for several.
-    pub(crate) fn of(component: &Outline) -> Result<Self, Refusal> {
+    pub(crate) fn of(component: &Outline) -> Result<Self, PluginRefusedError> {
         let mut built_for: Option<Self> = None;
         for name in component.interface_names().map(InterfaceName::parse) {
             if !name.is_ours() {
@@ -52,7 +52,7 @@ impl BuiltFor {
                 .as_ref()
                 .is_some_and(|built| built.supported != supported)
             {
-                return Err(Refusal::InterfaceVersionsMixed {
+                return Err(PluginRefusedError::InterfaceVersionsMixed {
                     versions: named_versions(component).join(" and "),
                     offered: &SUPPORTED,
                 });
@@ -119,8 +119,8 @@ impl<'a> InterfaceName<'a> {
     }
 
     /// Returns the refusal for an interface that is not compatible with `offered`.
-    pub(crate) fn version_differs(&self, offered: &'static [&'static str]) -> Refusal {
-        Refusal::InterfaceVersionDiffers {
+    pub(crate) fn version_differs(&self, offered: &'static [&'static str]) -> PluginRefusedError {
+        PluginRefusedError::InterfaceVersionDiffers {
             interface: self.interface.to_owned(),
             wanted: self.wanted(),
             offered,
@@ -179,9 +179,12 @@ pub(crate) const DERIVED_GENERATOR: &str = "keywright:generator/derived-generato
 
 /// Refuses a component with imports, or an export for inputs, that are not granted. Imports that only name types grant no
 /// access.
-pub(crate) fn check_grants(component: &Outline, grants: &[Grant]) -> Result<(), Refusal> {
+pub(crate) fn check_grants(
+    component: &Outline,
+    grants: &[Grant],
+) -> Result<(), PluginRefusedError> {
     if exports_any(component, &[DERIVED_GENERATOR]) && !grants.contains(&Grant::Inputs) {
-        return Err(Refusal::InputsNotGranted);
+        return Err(PluginRefusedError::InputsNotGranted);
     }
     for import in component.imported() {
         let name = InterfaceName::parse(import);
@@ -189,14 +192,14 @@ pub(crate) fn check_grants(component: &Outline, grants: &[Grant]) -> Result<(), 
             .iter()
             .find(|offered| offered.interface == name.interface);
         let Some(offered) = offered else {
-            return Err(Refusal::ImportUnknown(import.to_owned()));
+            return Err(PluginRefusedError::ImportUnknown(import.to_owned()));
         };
         if name.compatible(offered.versions).is_none() {
             return Err(name.version_differs(offered.versions));
         }
         match offered.grant {
             Some(grant) if !grants.contains(&grant) => {
-                return Err(Refusal::ImportNotGranted {
+                return Err(PluginRefusedError::ImportNotGranted {
                     import: import.to_owned(),
                     grant,
                 });

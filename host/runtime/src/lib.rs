@@ -32,10 +32,10 @@ mod host;
 mod interfaces;
 mod lane;
 mod load;
+mod load_error;
 mod measure;
 mod outline;
 mod plugin_under_test;
-mod refused;
 mod resolver;
 mod schema;
 mod text;
@@ -47,6 +47,7 @@ pub use conformance::{EntropyError, EntropyReport, TestedComponents};
 pub use generator::TestInputs;
 pub use host::{NoteReader, RandomError, RandomSource, SystemRandom, TestIssuers};
 pub use load::{Plugins, Runtime};
+pub use load_error::{LoadError, PluginLoadError, PluginRefusedError};
 pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
 pub use plugin_under_test::{
     Check, ComparedRequest, ConformanceReport, Difference, Effect, InspectedGenerator, Inspection,
@@ -54,5 +55,4 @@ pub use plugin_under_test::{
     Prediction, ProgressReader, Quantiles, Run, Speed, TestHost, TestRandom, UpgradeReport, Vector,
     VectorsError,
 };
-pub use refused::{LoadError, PluginLoadError, Refusal};
 pub use schema::SchemaError;

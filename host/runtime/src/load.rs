@@ -29,8 +29,8 @@ use crate::{
     generator::{GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
     host::{RandomSource, TestIssuers},
     lane::Lanes,
+    load_error::{LoadError, PluginLoadError, PluginRefusedError},
     measure::{self, LaneOccupancy},
-    refused::{LoadError, PluginLoadError, Refusal},
     resolver::{ResolverGuest, WasmResolver},
 };
 
@@ -360,7 +360,7 @@ impl<'c> Loader<'c> {
         loaded.map_err(|refusal| role.refused(refusal))
     }
 
-    fn load_generator(&self, role: Role<'_>) -> Result<Loaded, Refusal> {
+    fn load_generator(&self, role: Role<'_>) -> Result<Loaded, PluginRefusedError> {
         let credential_type = credential_type(role)?;
         let plugin = self.link(role)?;
         let mut guest = GeneratorGuest::of(plugin, Some(&credential_type))?;
@@ -382,12 +382,12 @@ impl<'c> Loader<'c> {
         role: Role<'_>,
         guest: &GeneratorGuest,
         random: &Arc<RepeatableRandom>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PluginRefusedError> {
         let Some(declared_bits) = guest.description.entropy_bits_min else {
             return if role.config.derived {
                 Ok(())
             } else {
-                Err(Refusal::DerivedNotAllowed)
+                Err(PluginRefusedError::DerivedNotAllowed)
             };
         };
         let plugin = &guest.plugin;
@@ -412,12 +412,12 @@ impl<'c> Loader<'c> {
             "tested the randomness of the plugin's values"
         );
         match report.fault() {
-            Some(fault) => Err(Refusal::NotRandom(fault.clone())),
+            Some(fault) => Err(PluginRefusedError::NotRandom(fault.clone())),
             None => Ok(()),
         }
     }
 
-    fn load_resolver(&self, role: Role<'_>) -> Result<Loaded, Refusal> {
+    fn load_resolver(&self, role: Role<'_>) -> Result<Loaded, PluginRefusedError> {
         let plugin = self.link(role)?;
         log_loaded(&plugin);
         let breaker = self.breakers.of(&plugin.identity.digest);
@@ -429,7 +429,7 @@ impl<'c> Loader<'c> {
     }
 
     /// Reads, checks, compiles and links a component.
-    fn link(&self, role: Role<'_>) -> Result<Plugin, Refusal> {
+    fn link(&self, role: Role<'_>) -> Result<Plugin, PluginRefusedError> {
         let Uncompiled {
             bytes,
             digest,

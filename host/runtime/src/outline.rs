@@ -9,7 +9,7 @@ use wasmparser::{
     types::{Types, TypesRef},
 };
 
-use crate::refused::Refusal;
+use crate::load_error::PluginRefusedError;
 
 /// The maximum number of functions in all modules of a component.
 pub(crate) const FUNCTIONS_MAX: u64 = 40_000;
@@ -46,13 +46,16 @@ impl Outline {
     /// Reads a component without validating the code of its functions.
     ///
     /// # Errors
-    /// [`Refusal::NotAComponent`], and [`Refusal::TooComplex`] for the first limit that it exceeds.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
-        let not_a_component = |cause| Refusal::NotAComponent(wasmtime::Error::new(cause));
+    /// [`PluginRefusedError::NotAComponent`], and [`PluginRefusedError::TooComplex`] for the first limit that it exceeds.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, PluginRefusedError> {
+        let not_a_component =
+            |cause| PluginRefusedError::NotAComponent(wasmtime::Error::new(cause));
         // The parser's message about this has many lines.
         if !bytes.starts_with(MAGIC_NUMBER) {
             let cause = "it does not start with the WebAssembly magic number, 00 61 73 6d";
-            return Err(Refusal::NotAComponent(wasmtime::Error::msg(cause)));
+            return Err(PluginRefusedError::NotAComponent(wasmtime::Error::msg(
+                cause,
+            )));
         }
         let mut validator = Validator::new();
         let mut size = Size::default();
@@ -88,7 +91,7 @@ impl Outline {
             }
         }
         let cause = wasmtime::Error::msg("the component is truncated");
-        Err(Refusal::NotAComponent(cause))
+        Err(PluginRefusedError::NotAComponent(cause))
     }
 
     /// Returns the names of all imports, including types, and of all exports.
@@ -181,7 +184,7 @@ impl Size {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&self) -> Result<(), PluginRefusedError> {
         let exceeded = [
             (self.functions, "functions", FUNCTIONS_MAX),
             (
@@ -200,7 +203,7 @@ impl Size {
         ];
         let exceeded = exceeded.into_iter().find(|(found, _, max)| found > max);
         exceeded.map_or(Ok(()), |(_, what, max)| {
-            Err(Refusal::TooComplex { what, max })
+            Err(PluginRefusedError::TooComplex { what, max })
         })
     }
 }
@@ -271,7 +274,7 @@ mod tests {
     fn refused(component: &[u8]) -> Option<&'static str> {
         match Outline::read(component) {
             Ok(_) => None,
-            Err(Refusal::TooComplex { what, .. }) => Some(what),
+            Err(PluginRefusedError::TooComplex { what, .. }) => Some(what),
             Err(refusal) => panic!("{refusal}: {:?}", std::error::Error::source(&refusal)),
         }
     }
@@ -337,7 +340,7 @@ mod tests {
         for bytes in [cut, b"(component)", b"\0asm\x0d\0\x01\0\xff", b"\0asm", b""] {
             assert!(matches!(
                 Outline::read(bytes),
-                Err(Refusal::NotAComponent(_))
+                Err(PluginRefusedError::NotAComponent(_))
             ));
         }
     }

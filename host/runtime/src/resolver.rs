@@ -20,7 +20,7 @@ use crate::{
     call::Plugin,
     exported::{Exported, Function},
     lane::{Flow, Lanes},
-    refused::Refusal,
+    load_error::PluginRefusedError,
     schema::SettingsSchema,
     text::for_caller,
 };
@@ -93,7 +93,7 @@ impl Resolver for WasmResolver {
 
 impl ResolverGuest {
     /// Finds the guest's function and checks its type in a first instance.
-    pub(crate) fn new(plugin: Plugin) -> Result<Self, Refusal> {
+    pub(crate) fn new(plugin: Plugin) -> Result<Self, PluginRefusedError> {
         let (component, version) = (&plugin.component, plugin.wit_version);
         let function = match Exported::find(component, version)? {
             Some(function) => FindReferences::OfAnyType(function),
@@ -106,7 +106,7 @@ impl ResolverGuest {
                     FindReferences::OfAnyType(function) => function.check(store, instance),
                 })
             })
-            .map_err(Refusal::DescribeFailed)??;
+            .map_err(PluginRefusedError::DescribeFailed)??;
         let settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
         Ok(Self {
             plugin,
@@ -122,7 +122,7 @@ impl ResolverGuest {
     }
 
     /// Checks the plugin's settings against its settings schema, if it declares one.
-    pub(crate) fn check_settings(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_settings(&self) -> Result<(), PluginRefusedError> {
         let schema = self.settings_schema.as_ref();
         schema.map_or(Ok(()), |schema| schema.check(&self.plugin.settings))
     }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use keywright_registry::{Cache, Fault, PinnedReference, SignatureKey, pull};
+use keywright_registry::{Cache, PinnedReference, RegistryError, SignatureKey, pull};
 use keywright_runtime::{
     self as runtime, CacheAccess, CacheKeys, ComponentSource, LoadError, Plugins, Runtime,
     RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
@@ -354,7 +354,7 @@ fn read_signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, 
     })
 }
 
-fn setting_of(fault: &Fault) -> &'static str {
+fn setting_of(fault: &RegistryError) -> &'static str {
     if fault.is_of_signature() {
         "signature"
     } else {

@@ -9,7 +9,7 @@ use crate::{
     SqlKeyRotationRepository, SqlLeases, SqlPermissionRepository, SqlRetentionClock,
     connections::{PoolOccupancy, Pools, Writer},
     credential::AppendBatches,
-    failure::DatabaseOpenError,
+    error::DatabaseOpenError,
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
 };

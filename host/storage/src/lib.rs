@@ -21,7 +21,7 @@ mod connections;
 mod credential;
 mod database;
 mod encryption_key;
-mod failure;
+mod error;
 mod lease;
 mod migrations;
 mod permission;
@@ -41,7 +41,7 @@ pub use database::{Database, DatabaseOccupancy, DatabaseOptions};
 pub use encryption_key::{
     BATCH_BYTES_MAX, EncryptionKeyRow, SqlEncryptionKeyRepository, SqlKeyRotationRepository,
 };
-pub use failure::DatabaseOpenError;
+pub use error::DatabaseOpenError;
 pub use lease::SqlLeases;
 pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;

@@ -15,7 +15,7 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, Engine},
-    failure::DatabaseOpenError,
+    error::DatabaseOpenError,
     row::{Row, column},
     statement::statement,
 };

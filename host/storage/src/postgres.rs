@@ -12,7 +12,7 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer},
-    failure::DatabaseOpenError,
+    error::DatabaseOpenError,
     migrations::{
         AppliedMigration, SchemaVersionError, check_compatible, files, require_current, statements,
         within_transaction,

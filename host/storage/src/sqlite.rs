@@ -24,7 +24,7 @@ use crate::{
     connections::{
         Connections, FileWatch, Pools, SqliteFile, SqliteReaders, SqliteSettings, Writer,
     },
-    failure::{DatabaseOpenError, is_busy},
+    error::{DatabaseOpenError, is_busy},
     migrations::{
         AppliedMigration, check_compatible, files, require_current, statements, within_transaction,
     },

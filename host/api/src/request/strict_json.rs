@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt::Display, mem, slice, sync::Ar
 
 use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use keywright_core::{
-    Failure, Secret,
+    Secret, UseCaseError,
     credential::{self, METADATA_CHARACTERS_MAX, MetadataError},
 };
 use keywright_json::{Checked, DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX};
@@ -338,10 +338,10 @@ impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Visited<V> {
 pub(crate) struct JsonText(Secret);
 
 impl JsonText {
-    pub(crate) fn required_value(value: Option<Self>) -> Result<Secret, Failure> {
+    pub(crate) fn required_value(value: Option<Self>) -> Result<Secret, UseCaseError> {
         value
             .map(|Self(value)| value)
-            .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))
+            .ok_or_else(|| UseCaseError::ValueRefused("value is required".to_owned()))
     }
 }
 

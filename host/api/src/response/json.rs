@@ -9,7 +9,7 @@ use axum::{
 };
 use chrono::{DateTime, SecondsFormat, Utc};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     authorization::Caller,
     credential::{CredentialVersion, InputVersion, Issuance, Written},
 };
@@ -211,7 +211,7 @@ impl<'a> InputBody<'a> {
 }
 
 impl<'a> VersionBody<'a> {
-    pub(crate) fn of(version: &'a CredentialVersion) -> Result<Self, Failure> {
+    pub(crate) fn of(version: &'a CredentialVersion) -> Result<Self, UseCaseError> {
         let metadata = version.content.metadata.as_ref();
         let is_certificate = version.credential_type.is_certificate();
         let attributes = is_certificate.then_some(&version.attributes);
@@ -247,7 +247,10 @@ impl<'a> VersionBody<'a> {
         })
     }
 
-    pub(crate) fn with_provenance(self, version: &'a CredentialVersion) -> Result<Self, Failure> {
+    pub(crate) fn with_provenance(
+        self,
+        version: &'a CredentialVersion,
+    ) -> Result<Self, UseCaseError> {
         let Some((digest, parameters)) = version.provenance() else {
             return Ok(self);
         };
@@ -260,7 +263,7 @@ impl<'a> VersionBody<'a> {
         })
     }
 
-    pub(crate) fn of_written(written: &'a Written) -> Result<Self, Failure> {
+    pub(crate) fn of_written(written: &'a Written) -> Result<Self, UseCaseError> {
         let issuance: Option<&Issuance> = written.issuance.as_ref();
         Ok(Self {
             duration_overridden: issuance.map(|issuance| issuance.is_duration_overridden),
@@ -271,8 +274,8 @@ impl<'a> VersionBody<'a> {
     }
 }
 
-fn raw(json: &str) -> Result<&RawValue, Failure> {
-    keywright_json::raw(json).map_err(|_| Failure::StoredValueMalformed)
+fn raw(json: &str) -> Result<&RawValue, UseCaseError> {
+    keywright_json::raw(json).map_err(|_| UseCaseError::StoredValueMalformed)
 }
 
 /// Maximum size of a response that is rendered on the request's own thread, in bytes.

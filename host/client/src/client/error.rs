@@ -9,13 +9,13 @@ use serde::Deserialize;
 pub enum Error {
     /// The server refused the request.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(RequestError),
     /// The identity provider refused to issue a token.
     #[error("the identity provider refuses the login: {0}")]
-    LoginRefused(Refusal),
+    LoginRefused(RequestError),
     /// The identity provider refused to revoke a login.
     #[error("the identity provider refuses the revocation: {0}")]
-    RevocationRefused(Refusal),
+    RevocationRefused(RequestError),
     /// Revoking a client's login requires the client's secret.
     #[error("revoking a client's login requires its secret")]
     ClientSecretMissing,
@@ -186,8 +186,8 @@ impl Error {
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<RequestError> for Error {
+    fn from(refusal: RequestError) -> Self {
         Self::Refused(refusal)
     }
 }
@@ -196,7 +196,7 @@ impl From<Refusal> for Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("{}", self.message())]
-pub struct Refusal {
+pub struct RequestError {
     /// The HTTP status.
     pub status: u16,
     /// The server's message or an OAuth 2.0 error code; empty if the body does not match the API.
@@ -205,7 +205,7 @@ pub struct Refusal {
     pub description: Option<String>,
 }
 
-impl Refusal {
+impl RequestError {
     /// Parses the body of a response with this status.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
         let Body { error, description } = keywright_json::read_bytes(body).unwrap_or_default();
@@ -284,7 +284,7 @@ mod tests {
             (b"", "the server responded with status 404"),
         ];
         for (body, words) in cases {
-            assert_eq!(Refusal::read(404, body).to_string(), words);
+            assert_eq!(RequestError::read(404, body).to_string(), words);
         }
     }
 }

@@ -16,7 +16,7 @@ use reqwest::{Certificate, Identity, redirect::Policy, tls};
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
-pub use error::{Error, Loss, Refusal};
+pub use error::{Error, Loss, RequestError};
 pub use grant::{Grant, LoginOptions, Tokens, UserAction};
 pub(crate) use transport::{Call, address};
 pub use wait::Wait;

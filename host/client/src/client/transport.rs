@@ -15,7 +15,7 @@ use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::{
-    error::{Error, Loss, Refusal},
+    error::{Error, Loss, RequestError},
     wait::{self, Waits},
 };
 use crate::Secret;
@@ -180,11 +180,12 @@ impl Response {
 
     /// Returns whether the access token has expired, according to the error code. The status does not matter.
     pub(super) fn reports_expired_token(&self) -> bool {
-        self.status >= 400 && Refusal::read(self.status, &self.body).error == "access_token_expired"
+        self.status >= 400
+            && RequestError::read(self.status, &self.body).error == "access_token_expired"
     }
 }
 
-impl From<Response> for Refusal {
+impl From<Response> for RequestError {
     fn from(response: Response) -> Self {
         Self::read(response.status, &response.body)
     }
@@ -208,9 +209,9 @@ where
             Ok(response) if response.is_success() => return Ok(response),
             Ok(response) if response.is_unavailable() => {
                 let retry_after = response.retry_after;
-                (Error::from(Refusal::from(response)), retry_after)
+                (Error::from(RequestError::from(response)), retry_after)
             }
-            Ok(response) => return Err(Refusal::from(response).into()),
+            Ok(response) => return Err(RequestError::from(response).into()),
             Err(error) if call.may_be_retried_after(&error) => (error, None),
             Err(error) => return Err(error),
         };

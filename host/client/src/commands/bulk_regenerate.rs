@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     BulkRegenerated, FailedCredential,
     output::{self, Table},
@@ -41,7 +41,7 @@ pub struct BulkRegenerate {
 }
 
 impl Run for BulkRegenerate {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let result = context.client()?.regenerate_all(&self.request()).await?;
         let failed = result.failed_credentials.as_deref().unwrap_or_default();
         if result.regenerated_credentials.is_empty() && failed.is_empty() {

@@ -4,7 +4,7 @@ use std::{fmt::Write, mem};
 
 use clap::Args;
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     Client, input, output,
     transfer::{Losses, names_below},
@@ -29,7 +29,7 @@ pub struct Delete {
 }
 
 impl Run for Delete {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         match (self.name, self.path) {
             (Some(name), _) => {
@@ -38,7 +38,7 @@ impl Run for Delete {
                 Ok(Completion::Full)
             }
             (None, Some(path)) => delete_below(&client, &path, self.yes).await,
-            (None, None) => Err(Failure::Usage("missing name or --path".to_owned())),
+            (None, None) => Err(CommandError::Usage("missing name or --path".to_owned())),
         }
     }
 }
@@ -48,10 +48,12 @@ async fn delete_below(
     client: &Client,
     path: &str,
     is_confirmed: bool,
-) -> Result<Completion, Failure> {
+) -> Result<Completion, CommandError> {
     let names = names_below(client, path).await?;
     if names.is_empty() {
-        return Err(Failure::NotFound(format!("no credentials below {path:?}")));
+        return Err(CommandError::NotFound(format!(
+            "no credentials below {path:?}"
+        )));
     }
     if !is_confirmed && !confirm(path, &names).await? {
         output::note("Deleted nothing.");
@@ -89,7 +91,7 @@ async fn delete_below(
     })
 }
 
-async fn confirm(path: &str, names: &[String]) -> Result<bool, Failure> {
+async fn confirm(path: &str, names: &[String]) -> Result<bool, CommandError> {
     let count = names.len();
     for name in names.iter().take(NAMES_SHOWN_MAX) {
         output::note(&format!("  {name}"));

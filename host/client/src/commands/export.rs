@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use futures_util::StreamExt;
 use serde::Serialize;
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     Client, Error,
     new_file::{NewFile, WriteError},
@@ -57,7 +57,7 @@ pub struct Export {
 }
 
 impl Run for Export {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let format = self.format(context.settings.output);
         let summary = self.export(&client, format).await?;
@@ -91,7 +91,7 @@ impl Export {
 
     /// Exports the credentials. If the future is dropped before it completes, no file appears, and standard output ends with text
     /// that no parser accepts.
-    async fn export(&self, client: &Client, format: Format) -> Result<Summary, Failure> {
+    async fn export(&self, client: &Client, format: Format) -> Result<Summary, CommandError> {
         let begin_file = |file: &PathBuf| NewFile::begin(file, self.force);
         let file = self.file.as_ref().map(begin_file).transpose()?;
         let names = names_below(client, &self.path).await?;
@@ -142,7 +142,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Returns the entry to write for a credential, if any.
-    fn handle(&mut self, read: Read) -> Result<Option<ExportEntry>, Failure> {
+    fn handle(&mut self, read: Read) -> Result<Option<ExportEntry>, CommandError> {
         let Read {
             name,
             stored,
@@ -175,7 +175,7 @@ impl Reading<'_> {
                 self.fail(&name, &error.to_string());
                 Ok(None)
             }
-            Err(error) => Err(Failure::Other(format!("{name}: {error}"))),
+            Err(error) => Err(CommandError::Other(format!("{name}: {error}"))),
         }
     }
 
@@ -276,7 +276,7 @@ impl Summary {
     }
 }
 
-impl From<WriteError> for Failure {
+impl From<WriteError> for CommandError {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Failed(failure) => failure.into(),
@@ -289,8 +289,8 @@ impl From<WriteError> for Failure {
     clippy::needless_pass_by_value,
     reason = "it maps the error of a result"
 )]
-fn write_error(cause: io::Error) -> Failure {
-    Failure::Other(format!("can't write the export: {cause}"))
+fn write_error(cause: io::Error) -> CommandError {
+    CommandError::Other(format!("can't write the export: {cause}"))
 }
 
 pub(super) const EXAMPLES: &str = "\

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     FoundCredential,
     output::{Output, Table, printable},
@@ -40,7 +40,7 @@ pub struct Find {
 }
 
 impl Run for Find {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let mut find = match (self.path, self.name_like) {
             (Some(path), _) => crate::Find::below(path),
             (None, Some(text)) => crate::Find::name_like(text),

@@ -10,7 +10,7 @@ use std::{
 use clap::{Args, ValueHint};
 use zeroize::Zeroizing;
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     CredentialVersion, DerivedFrom, SecretJson,
     new_file::{Readers, write_whole},
@@ -46,7 +46,7 @@ pub struct Get {
 }
 
 impl Run for Get {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let name = self.name.unwrap_or_default();
         if let Some(count) = self.versions {
@@ -76,9 +76,9 @@ impl Run for Get {
     }
 }
 
-fn field_of(value: &SecretJson, name: &str) -> Result<SecretJson, Failure> {
+fn field_of(value: &SecretJson, name: &str) -> Result<SecretJson, CommandError> {
     value.field(name).ok_or_else(|| {
-        Failure::NotFound(match value.fields() {
+        CommandError::NotFound(match value.fields() {
             Some(_) => format!("the value has no field {name}; omit --member to see its fields"),
             None => format!("the value has no field {name}: it is not a JSON object; use --raw"),
         })
@@ -108,7 +108,10 @@ fn for_output(value: &SecretJson) -> Zeroizing<String> {
 }
 
 /// Shows one version, with its value.
-pub(super) fn show(context: &Context, version: &CredentialVersion) -> Result<Completion, Failure> {
+pub(super) fn show(
+    context: &Context,
+    version: &CredentialVersion,
+) -> Result<Completion, CommandError> {
     context.show(&version.whole.exposed(), || Table::Fields(fields(version)))
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 
 /// Set all credentials listed in a file.
@@ -45,7 +45,7 @@ pub struct Import {
 }
 
 impl Run for Import {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let refused = |cause| refused(&self.source, cause);
         let listing = scan(self.source.clone(), self.format).await;
@@ -68,16 +68,16 @@ impl Run for Import {
     }
 }
 
-fn refused(source: &Path, ended: ImportError) -> Failure {
+fn refused(source: &Path, ended: ImportError) -> CommandError {
     match ended {
         ImportError::Client(error) => error.into(),
-        ImportError::Broken(_) => Failure::Other(ended.to_string()),
+        ImportError::Broken(_) => CommandError::Other(ended.to_string()),
         ImportError::File(cause) => {
             let source_of_cause = std::error::Error::source(&cause);
             let source_of_cause = source_of_cause
                 .map(|source_of_cause| format!(": {source_of_cause}"))
                 .unwrap_or_default();
-            Failure::Other(format!("{}: {cause}{source_of_cause}", source.display()))
+            CommandError::Other(format!("{}: {cause}{source_of_cause}", source.display()))
         }
     }
 }

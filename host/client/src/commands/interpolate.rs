@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     input::text_of,
     new_file::{Readers, write_whole},
@@ -31,7 +31,7 @@ pub struct Interpolate {
 }
 
 impl Run for Interpolate {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let path = self.document.as_deref().unwrap_or(STANDARD_INPUT.as_ref());
         let is_typed = path == Path::new(STANDARD_INPUT) && io::stdin().is_terminal();
         if is_typed {
@@ -39,7 +39,7 @@ impl Run for Interpolate {
         }
         let document = text_of(path)?;
         keywright_json::check(&document)
-            .map_err(|cause| Failure::Other(format!("invalid document: {cause}")))?;
+            .map_err(|cause| CommandError::Other(format!("invalid document: {cause}")))?;
         let filled = context.client()?.interpolate(&document).await?;
         match &self.file {
             Some(file) => write_whole(file, filled.expose().as_bytes(), Readers::Owner)?,

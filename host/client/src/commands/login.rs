@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 
-use super::run::{Completion, Context, Failure, Run, help, reporting_retries};
+use super::run::{CommandError, Completion, Context, Run, help, reporting_retries};
 use crate::{
     Client, Error, Grant, LoginOptions, Tokens, UserAction, input,
     new_file::SessionFileError,
@@ -65,10 +65,10 @@ struct UserOptions {
 }
 
 impl Run for Login {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let mut settings = context.settings.clone();
         if matches!(settings.token_source, Some(TokenSource::File(_))) {
-            return Err(Failure::Usage(
+            return Err(CommandError::Usage(
                 "login does not use --token-file: pass it to the other commands instead".to_owned(),
             ));
         }
@@ -98,7 +98,7 @@ impl Run for Login {
         };
         session(&settings, &client, tokens, options)?.write(&settings.directory)?;
         if let Some(cause) = refused {
-            return Err(Failure::TokenRefused(cause));
+            return Err(CommandError::TokenRefused(cause));
         }
         output::note(&format!("Logged in to {}.", client.server()));
         Ok(Completion::Full)
@@ -123,7 +123,7 @@ impl Login {
     }
 
     /// Returns the grant, or `None` if only the client certificate identifies the caller.
-    async fn grant(self, settings: &Settings) -> Result<Option<Grant>, Failure> {
+    async fn grant(self, settings: &Settings) -> Result<Option<Grant>, CommandError> {
         if self.user.device {
             return Ok(Some(Grant::DeviceCode));
         }
@@ -152,7 +152,7 @@ impl Login {
             None if settings.grant.is_some() => return Ok(settings.grant.clone()),
             None if io::stdin().is_terminal() => input::line("Username").await?,
             None => {
-                return Err(Failure::Usage(
+                return Err(CommandError::Usage(
                     "missing identity; use --client-id, --username, --device, --browser, --refresh-token, or --cert and --key"
                         .to_owned(),
                 ));
@@ -165,7 +165,10 @@ impl Login {
 
 /// Returns the server's error if it refuses the access token. Ignores other errors, because the login itself does not depend on
 /// the server.
-async fn refused_token(settings: &Settings, tokens: &Tokens) -> Result<Option<Error>, Failure> {
+async fn refused_token(
+    settings: &Settings,
+    tokens: &Tokens,
+) -> Result<Option<Error>, CommandError> {
     // Omit the refresh token: using it here could invalidate it, and it must still be valid when the login stores it.
     let tokens = Tokens::new(tokens.access_token.clone(), None);
     let client = settings.anonymous_client()?.tokens(tokens).retries_max(0);
@@ -179,7 +182,7 @@ fn session(
     client: &Client,
     tokens: Option<Tokens>,
     login_options: LoginOptions,
-) -> Result<StoredSession, Failure> {
+) -> Result<StoredSession, CommandError> {
     let absolute = |file: &PathBuf| {
         path::absolute(file).map_err(|cause| SessionFileError::new(file, "located", cause))
     };
@@ -254,7 +257,7 @@ fn open_in_browser(page: &str) -> bool {
 pub struct Logout {}
 
 impl Run for Logout {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let settings = &context.settings;
         if settings.malformed_session.is_some() {
             StoredSession::delete(&settings.directory)?;
@@ -274,7 +277,7 @@ impl Run for Logout {
                 output::note(&format!("Logged out of {}.", session.server));
                 Ok(Completion::Full)
             }
-            Err(Failure::Client(Error::ClientSecretMissing)) => {
+            Err(CommandError::Client(Error::ClientSecretMissing)) => {
                 output::note(
                     "Deleted the stored session. Its access token stays valid until it expires, because revoking it requires the client's secret.",
                 );
@@ -290,7 +293,7 @@ impl Run for Logout {
     }
 }
 
-async fn revoke(settings: &Settings, session: &StoredSession) -> Result<(), Failure> {
+async fn revoke(settings: &Settings, session: &StoredSession) -> Result<(), CommandError> {
     let Some(tokens) = &session.tokens else {
         return Ok(());
     };
@@ -305,7 +308,9 @@ async fn revoke(settings: &Settings, session: &StoredSession) -> Result<(), Fail
     }
     let client: Client = builder.tokens(tokens.clone()).build()?;
     match client.log_out().await {
-        Err(Error::TokenWithoutId) => Err(Failure::Other("its access token has no id".to_owned())),
+        Err(Error::TokenWithoutId) => {
+            Err(CommandError::Other("its access token has no id".to_owned()))
+        }
         revoked => Ok(revoked?),
     }
 }

@@ -41,10 +41,10 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-pub use crate::failure::EXIT_STATUSES;
+pub use crate::command_error::EXIT_STATUSES;
 use crate::output;
 pub use run::Invocation;
-use run::{Completion, Failure, invoke};
+use run::{CommandError, Completion, invoke};
 
 /// The commands of the client.
 #[derive(Debug, Subcommand)]
@@ -86,7 +86,9 @@ impl Command {
                 runtime.shutdown_background();
                 outcome
             }
-            Err(cause) => Err(Failure::Other(format!("starting the runtime: {cause}"))),
+            Err(cause) => Err(CommandError::Other(format!(
+                "starting the runtime: {cause}"
+            ))),
         };
         match outcome {
             Ok(outcome) => outcome.status(),
@@ -100,7 +102,7 @@ impl Command {
         }
     }
 
-    async fn run(self) -> Result<Completion, Failure> {
+    async fn run(self) -> Result<Completion, CommandError> {
         match self {
             Self::BulkRegenerate(command) => invoke(command).await,
             Self::Certificates(command) => invoke(command).await,

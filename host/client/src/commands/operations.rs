@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::output::{Table, field};
 
 /// Count versions by encryption key.
@@ -13,7 +13,7 @@ use crate::output::{Table, field};
 pub struct KeyUsage {}
 
 impl Run for KeyUsage {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let usage = context.client()?.key_usage().await?;
         context.show(&usage, || {
             Table::Fields(vec![
@@ -46,7 +46,7 @@ enum Switch {
 }
 
 impl Run for Management {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let mode = match self.read_only {
             Some(switch) => client.switch_read_only_mode(switch == Switch::On).await?,

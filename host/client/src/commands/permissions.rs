@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     AddPermission, Client, Operation, Permission,
     output::{Table, field},
@@ -24,7 +24,7 @@ enum PermissionsCommand {
 }
 
 impl Run for Permissions {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         match self.command {
             PermissionsCommand::Add(command) => command.run(context).await,
             PermissionsCommand::Delete(command) => command.run(context).await,
@@ -50,7 +50,7 @@ struct Add {
 }
 
 impl Run for Add {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let new = AddPermission {
             path: self.path,
             actor: self.actor,
@@ -59,7 +59,7 @@ impl Run for Add {
         let added = context.client()?.add_permission(&new).await;
         let permission = added.map_err(|error| match error.status() {
             Some(CONFLICT) => {
-                Failure::Other(format!("{error}; use `permissions update` to change it"))
+                CommandError::Other(format!("{error}; use `permissions update` to change it"))
             }
             _ => error.into(),
         })?;
@@ -76,7 +76,7 @@ struct Delete {
 }
 
 impl Run for Delete {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let id = self.selection.id(&client).await?;
         let permission = client.delete_permission(&id).await?;
@@ -93,7 +93,7 @@ struct Get {
 }
 
 impl Run for Get {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let permission = self.selection.permission(&client).await?;
         context.show(&permission, || table(&permission))
@@ -111,7 +111,7 @@ struct Update {
 }
 
 impl Run for Update {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let id = self.selection.id(&client).await?;
         let operations = &self.operations.operations;
@@ -140,7 +140,7 @@ struct Selection {
 
 impl Selection {
     /// Returns the selected permission.
-    async fn permission(&self, client: &Client) -> Result<Permission, Failure> {
+    async fn permission(&self, client: &Client) -> Result<Permission, CommandError> {
         let path = self.path.as_deref().unwrap_or_default();
         let actor = self.actor.as_deref().unwrap_or_default();
         Ok(match &self.id {
@@ -150,7 +150,7 @@ impl Selection {
     }
 
     /// Returns the id of the selected permission.
-    async fn id(self, client: &Client) -> Result<String, Failure> {
+    async fn id(self, client: &Client) -> Result<String, CommandError> {
         match self.id {
             Some(id) => Ok(id),
             None => self.permission(client).await.map(|found| found.uuid),

@@ -17,10 +17,10 @@ use tokio::{
     time::sleep,
 };
 
-pub(super) use crate::failure::{Completion, Failure};
+pub(super) use crate::command_error::{CommandError, Completion};
 use crate::{
     Client, ClientBuilder, Error,
-    failure::INTERRUPTED,
+    command_error::INTERRUPTED,
     output::{self, Output, Table},
     session::{Arguments, Settings, SettingsError, StoredSession},
 };
@@ -28,7 +28,7 @@ use crate::{
 /// A command with its arguments.
 pub(crate) trait Run {
     /// Runs the command. A shutdown signal drops the future before it completes.
-    async fn run(self, context: &Context) -> Result<Completion, Failure>;
+    async fn run(self, context: &Context) -> Result<Completion, CommandError>;
 }
 
 // The command's own arguments and the common arguments.
@@ -48,13 +48,13 @@ pub struct Invocation<Own: Args> {
 /// restore the terminal's echo and remove incomplete files.
 pub(super) async fn invoke<Own: Args + Run>(
     invocation: Invocation<Own>,
-) -> Result<Completion, Failure> {
+) -> Result<Completion, CommandError> {
     let interruption = Interruption::listen()
-        .map_err(|cause| Failure::Other(format!("listening for signals: {cause}")))?;
+        .map_err(|cause| CommandError::Other(format!("listening for signals: {cause}")))?;
     let context = Context::new(invocation.common)?;
     select! {
         biased;
-        () = interruption.received() => Err(Failure::Interrupted),
+        () = interruption.received() => Err(CommandError::Interrupted),
         outcome = invocation.own.run(&context) => outcome,
     }
 }
@@ -67,7 +67,7 @@ pub(crate) struct Context {
 
 impl Context {
     /// Combines the arguments with the environment, the session and the settings file.
-    pub(crate) fn new(arguments: Arguments) -> Result<Self, Failure> {
+    pub(crate) fn new(arguments: Arguments) -> Result<Self, CommandError> {
         let settings = Settings::gather(arguments)?;
         if let Some(file) = StoredSession::open_to_others(&settings.directory) {
             output::note(&format!(
@@ -86,7 +86,7 @@ impl Context {
         &self,
         data: &(impl Serialize + ?Sized),
         table: impl FnOnce() -> Table,
-    ) -> Result<Completion, Failure> {
+    ) -> Result<Completion, CommandError> {
         self.output.show(data, table)?;
         Ok(Completion::Full)
     }
@@ -94,7 +94,7 @@ impl Context {
     /// Returns a client for the configured server with the configured identity.
     ///
     /// The client immediately stores new tokens of a session, so that later runs can use them even if this run fails.
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
+    pub(crate) fn client(&self) -> Result<Client, CommandError> {
         let settings = &self.settings;
         if let Some(file) = &settings.malformed_session {
             return Err(SettingsError::SessionMalformed(file.clone()).into());

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::{
     get,
-    run::{Completion, Context, Failure, Run, help},
+    run::{CommandError, Completion, Context, Run, help},
 };
 use crate::{
     SecretJson, SetCredential,
@@ -69,7 +69,7 @@ struct Fields {
 }
 
 impl Run for Set {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         self.fields
             .refuse_options_of_other_types(&self.credential_type)?;
         self.fields.refuse_two_readers_of_standard_input()?;
@@ -109,7 +109,7 @@ impl Fields {
     }
 
     /// Refuses fields that values of a type do not have.
-    fn refuse_options_of_other_types(&self, credential_type: &str) -> Result<(), Failure> {
+    fn refuse_options_of_other_types(&self, credential_type: &str) -> Result<(), CommandError> {
         let allowed: &[&str] = match credential_type.to_ascii_lowercase().as_str() {
             "password" | "value" => &[],
             "certificate" => &["ca", "ca_name", "certificate", "private_key"],
@@ -123,7 +123,7 @@ impl Fields {
         let mut given = given.chain(ca_name).chain(username);
         match given.find(|name| !allowed.contains(name)) {
             None => Ok(()),
-            Some(name) => Err(Failure::Usage(format!(
+            Some(name) => Err(CommandError::Usage(format!(
                 "--{} is not an option for credentials of type {credential_type}",
                 name.replace('_', "-")
             ))),
@@ -131,21 +131,21 @@ impl Fields {
     }
 
     /// Refuses two fields from standard input, because the second would be empty.
-    fn refuse_two_readers_of_standard_input(&self) -> Result<(), Failure> {
+    fn refuse_two_readers_of_standard_input(&self) -> Result<(), CommandError> {
         let files = self.files().filter(|(_, file)| *file == Path::new("-"));
         let password = self.username.as_ref().map(|_| "password");
         let readers: Vec<_> = files.map(|(name, _)| name).chain(password).collect();
         if readers.len() < 2 {
             return Ok(());
         }
-        Err(Failure::Usage(format!(
+        Err(CommandError::Usage(format!(
             "only one field can be read from standard input, but {} are",
             readers.join(" and ")
         )))
     }
 
     /// Reads the value from the given fields. `None` if no field is given.
-    async fn read(&self) -> Result<Option<SecretJson>, Failure> {
+    async fn read(&self) -> Result<Option<SecretJson>, CommandError> {
         let mut fields: Vec<(&str, Zeroizing<String>)> = Vec::new();
         for (name, file) in self.files() {
             fields.push((name, text_of(file)?));
@@ -170,7 +170,7 @@ impl Fields {
 }
 
 /// Reads the value from a prompt or standard input.
-async fn prompt_for_value(credential_type: &str) -> Result<SecretJson, Failure> {
+async fn prompt_for_value(credential_type: &str) -> Result<SecretJson, CommandError> {
     let is_user = credential_type.eq_ignore_ascii_case("user");
     if is_user && io::stdin().is_terminal() {
         let username = input::line("Username").await?;
@@ -187,16 +187,16 @@ async fn prompt_for_value(credential_type: &str) -> Result<SecretJson, Failure> 
 
 /// Parses a value: a string for `value` and `password`, JSON for the other types of the API. For types of plugins, a JSON object
 /// is parsed and everything else is a string.
-fn parse_value(credential_type: &str, text: &str) -> Result<SecretJson, Failure> {
+fn parse_value(credential_type: &str, text: &str) -> Result<SecretJson, CommandError> {
     let credential_type = credential_type.to_ascii_lowercase();
     if TYPES_OF_TEXT.contains(&credential_type.as_str()) {
         return Ok(SecretJson::of(text)?);
     }
     match keywright_json::read::<SecretJson>(text) {
         Ok(value) if value.fields().is_some() => Ok(value),
-        _ if TYPES_OF_OBJECTS.contains(&credential_type.as_str()) => Err(Failure::Usage(format!(
-            "the value of a credential of type {credential_type} must be a JSON object"
-        ))),
+        _ if TYPES_OF_OBJECTS.contains(&credential_type.as_str()) => Err(CommandError::Usage(
+            format!("the value of a credential of type {credential_type} must be a JSON object"),
+        )),
         _ => Ok(SecretJson::of(text)?),
     }
 }

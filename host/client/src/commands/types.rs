@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::run::{Completion, Context, Failure, Run, help};
+use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     KnownType, Plugin,
     output::{Table, field},
@@ -21,11 +21,11 @@ pub struct Types {
 }
 
 impl Run for Types {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let types = context.client()?.types().await;
         let types = types.map_err(|error| {
             if error.is_not_found() {
-                Failure::NotFound("the server does not list its types".to_owned())
+                CommandError::NotFound("the server does not list its types".to_owned())
             } else {
                 error.into()
             }
@@ -37,7 +37,7 @@ impl Run for Types {
         let named = types.iter().find(is_named);
         let named = named.ok_or_else(|| {
             let message = format!("unknown type {name}; `keywright types` lists the types");
-            Failure::NotFound(message)
+            CommandError::NotFound(message)
         })?;
         context.show(named, || type_table(named))
     }

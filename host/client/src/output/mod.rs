@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use unicode_width::UnicodeWidthStr;
 
-use crate::{failure::Failure, session::OutputFormat, transfer};
+use crate::{command_error::CommandError, session::OutputFormat, transfer};
 pub(crate) use text::printable;
 use text::{indented, printable_json};
 
@@ -41,7 +41,7 @@ impl Output {
         self,
         data: &(impl Serialize + ?Sized),
         table: impl FnOnce() -> Table,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         match self.format {
             OutputFormat::Json | OutputFormat::Yaml => self.show_document(&to_raw_value(data)?),
             OutputFormat::Table => self.write(table().to_string().as_bytes()),
@@ -49,10 +49,10 @@ impl Output {
     }
 
     /// Writes a document to standard output: as YAML if requested, otherwise as JSON, even on a terminal.
-    pub(crate) fn show_document(self, json: &RawValue) -> Result<(), Failure> {
+    pub(crate) fn show_document(self, json: &RawValue) -> Result<(), CommandError> {
         if self.format == OutputFormat::Yaml {
             let yaml = transfer::yaml(json.get())
-                .map_err(|cause| Failure::Other(format!("writing YAML: {cause}")))?;
+                .map_err(|cause| CommandError::Other(format!("writing YAML: {cause}")))?;
             return self.write(yaml.as_bytes());
         }
         let indented = indented(json);
@@ -69,7 +69,7 @@ impl Output {
     /// Writes bytes to standard output. Strips colors from tables if standard output is not a terminal.
     ///
     /// A closed pipe is not an error: readers such as `head` stop early.
-    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), CommandError> {
         let mut stdout = anstream::stdout().lock();
         let written = match self.format {
             OutputFormat::Table => stdout.write_all(bytes),
@@ -79,7 +79,7 @@ impl Output {
             if cause.kind() == io::ErrorKind::BrokenPipe {
                 Ok(())
             } else {
-                Err(Failure::Other(format!(
+                Err(CommandError::Other(format!(
                     "writing to standard output: {cause}"
                 )))
             }
@@ -87,7 +87,7 @@ impl Output {
     }
 
     /// Writes bytes to standard output unchanged.
-    pub(crate) fn write_raw(bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn write_raw(bytes: &[u8]) -> Result<(), CommandError> {
         let raw = Self {
             format: OutputFormat::Json,
         };

@@ -64,7 +64,7 @@ pub(crate) const LOSSES_IN_A_ROW_MAX: u32 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Loss, Refusal};
+    use crate::{Loss, RequestError};
 
     fn lost() -> Error {
         Error::Unreachable {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn refused(status: u16) -> Error {
-        Error::Refused(Refusal::read(status, br#"{"error":"no"}"#))
+        Error::Refused(RequestError::read(status, br#"{"error":"no"}"#))
     }
 
     #[test]

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Page, Refusal, due, moment},
+    page::{Page, PageError, due, moment},
     paths::{BROWSE, GENERATE, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -25,7 +25,7 @@ pub(crate) async fn show(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     let query = Fields::of_query(request.uri());
     let text = query.text(CONTAINING).trim();
     let content = if text.is_empty() {
@@ -37,7 +37,7 @@ pub(crate) async fn show(
     Ok(page.render(&html! { (search(text)) (content) }))
 }
 
-async fn entries(state: &State, visit: &Visit, query: &Fields) -> Result<Markup, Refusal> {
+async fn entries(state: &State, visit: &Visit, query: &Fields) -> Result<Markup, PageError> {
     let path = query.text(BELOW);
     let details = json!({BELOW: if path.is_empty() { "/" } else { path }});
     visit.caller.trail().set_details(details);
@@ -67,7 +67,7 @@ async fn entries(state: &State, visit: &Visit, query: &Fields) -> Result<Markup,
     })
 }
 
-async fn results(state: &State, visit: &Visit, text: &str) -> Result<Markup, Refusal> {
+async fn results(state: &State, visit: &Visit, text: &str) -> Result<Markup, PageError> {
     visit.caller.trail().set_details(json!({CONTAINING: text}));
     let read = &state.ports.credentials.read;
     let found = read.first_found(&visit.caller, text).await;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::{extract::Request, http::StatusCode, response::Response};
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     credential::{CredentialVersion, History, KnownType, LookupName, Regenerate, StoredVersion},
     ports::VersionSelection,
 };
@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 
 use super::schema::ValueSchema;
 use crate::{
-    page::{Page, Refusal, csrf_field, due, moment, see_other},
+    page::{Page, PageError, csrf_field, due, moment, see_other},
     paths::{
         BROWSE, CREDENTIAL, DELETE, REGENERATE, REVEAL, link, link_to_credential, link_to_set,
     },
@@ -67,7 +67,7 @@ pub(crate) async fn show(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     let query = Fields::of_query(request.uri());
     let name = LookupName::new(query.text(NAME));
     let failed = |failure| state.failed(failure);
@@ -99,18 +99,18 @@ pub(crate) async fn reveal(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     let form = Fields::of_form(request, &visit).await?;
     let failed = |failure| state.failed(failure);
     let id: Result<Uuid, _> = form.text(VERSION).parse();
-    let id = id.map_err(|_| failed(Failure::NotFound))?;
+    let id = id.map_err(|_| failed(UseCaseError::NotFound))?;
     let read = &state.ports.credentials.read;
     let version = read.by_id(&visit.caller, id).await.map_err(failed)?;
     let known = known_type(&state, version.credential_type.as_str());
     let fields = ValueSchema::of(known.as_ref()).fields(&version.content.value);
     let wanted = form.text(FIELD);
     let field = fields.iter().find(|field| field.name == wanted);
-    let field = field.ok_or_else(|| failed(Failure::NotFound))?;
+    let field = field.ok_or_else(|| failed(UseCaseError::NotFound))?;
     let name = version.name.as_str();
     let page = Page::of(&visit, BROWSE, name);
     Ok(page.render(&html! {
@@ -128,7 +128,7 @@ pub(crate) async fn regenerate(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     let form = Fields::of_form(request, &visit).await?;
     let regenerate = Regenerate {
         name: LookupName::new(form.text(NAME)),
@@ -151,12 +151,12 @@ pub(crate) async fn delete(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     let form = Fields::of_form(request, &visit).await?;
     let name = form.text(NAME);
     if form.text(TYPED_NAME) != name {
         let message = "the typed name is not the name of the credential; nothing was deleted";
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+        return Err(PageError::new(StatusCode::BAD_REQUEST, message));
     }
     let read = &state.ports.credentials.read;
     let deleted = read.delete(&visit.caller, &LookupName::new(name)).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     credential::{CredentialName, Generate, KnownType, WriteMode},
 };
 use maud::{Markup, html};
@@ -15,7 +15,7 @@ use super::{
     set,
 };
 use crate::{
-    page::{Page, Refusal, csrf_field, sentence},
+    page::{Page, PageError, csrf_field, sentence},
     paths::{GENERATE, SET, link},
     request::Fields,
     session::Visit,
@@ -27,7 +27,7 @@ pub(crate) async fn show(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     let query = Fields::of_query(request.uri());
     let types = state.ports.credentials.types.all();
     let wanted = query.text(TYPE);
@@ -50,7 +50,7 @@ pub(crate) async fn submit(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     let form = Fields::of_form(request, &visit).await?;
     let (known, parameters) = form_of(&state, form.text(TYPE))?;
     match generated(&state, &visit, &form, &parameters).await {
@@ -72,9 +72,9 @@ async fn generated(
     visit: &Visit,
     form: &Fields,
     parameters: &ParameterForm,
-) -> Result<String, Refusal> {
+) -> Result<String, PageError> {
     let failed = |failure| state.failed(failure);
-    let bad = |message: String| Refusal::new(StatusCode::BAD_REQUEST, &message);
+    let bad = |message: String| PageError::new(StatusCode::BAD_REQUEST, &message);
     let credentials = &state.ports.credentials;
     let name = CredentialName::parse(form.text(NAME));
     let credential_type = credentials.types.parse(form.text(TYPE)).map_err(failed)?;
@@ -85,7 +85,7 @@ async fn generated(
         _ => return Err(bad("choose what to do if the credential exists".to_owned())),
     };
     let generate = Generate {
-        name: name.map_err(|malformed| failed(Failure::from(malformed)))?,
+        name: name.map_err(|malformed| failed(UseCaseError::from(malformed)))?,
         credential_type,
         mode,
         parameters: Some(parameters.read(form).map_err(bad)?),
@@ -99,7 +99,7 @@ async fn generated(
 }
 
 /// Returns a type with a generator, and the form of its parameters.
-fn form_of(state: &State, name: &str) -> Result<(KnownType, ParameterForm), Refusal> {
+fn form_of(state: &State, name: &str) -> Result<(KnownType, ParameterForm), PageError> {
     let types = state.ports.credentials.types.all();
     let known = types.into_iter().find(|known| known.name == name);
     let found = known.and_then(|known| {
@@ -108,7 +108,7 @@ fn form_of(state: &State, name: &str) -> Result<(KnownType, ParameterForm), Refu
     });
     found.ok_or_else(|| {
         let message = "this server can't generate credentials of this type";
-        Refusal::new(StatusCode::NOT_FOUND, message).with_link(GENERATE, "Choose another type")
+        PageError::new(StatusCode::NOT_FOUND, message).with_link(GENERATE, "Choose another type")
     })
 }
 
@@ -144,9 +144,9 @@ struct Form<'a> {
 }
 
 impl Form<'_> {
-    fn page(&self, visit: &Visit, refusal: Option<&Refusal>) -> Response {
+    fn page(&self, visit: &Visit, refusal: Option<&PageError>) -> Response {
         let title = format!("Generate a credential of type {}", self.known.name);
-        let status = refusal.map_or(StatusCode::OK, Refusal::status);
+        let status = refusal.map_or(StatusCode::OK, PageError::status);
         let entered = |name| self.entered.map(|form| form.text(name)).unwrap_or_default();
         let page = Page::of(visit, GENERATE, &title).with_status(status);
         page.render(&html! {

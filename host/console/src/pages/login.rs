@@ -12,7 +12,7 @@ use maud::html;
 
 use crate::{
     login::StartedLogin,
-    page::{Page, Refusal, see_other},
+    page::{Page, PageError, see_other},
     paths::{BROWSE, LOGGED_OUT, LOGIN, link},
     ports::ProviderError,
     request::{Fields, cookie, is_cross_site_navigation},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Starts a login: redirects the browser to the provider's login page.
-pub(crate) async fn start(state: Arc<State>, request: Request) -> Result<Response, Refusal> {
+pub(crate) async fn start(state: Arc<State>, request: Request) -> Result<Response, PageError> {
     let query = Fields::of_query(request.uri());
     let started = StartedLogin::new(local_path(query.text(THEN)));
     let _permit = state.login.permit()?;
@@ -40,7 +40,7 @@ pub(crate) async fn start(state: Arc<State>, request: Request) -> Result<Respons
 }
 
 /// Finishes a login: the provider redirected the browser here with a code.
-pub(crate) async fn finish(state: Arc<State>, request: Request) -> Result<Response, Refusal> {
+pub(crate) async fn finish(state: Arc<State>, request: Request) -> Result<Response, PageError> {
     let (request, _) = request.into_parts();
     let finished = begin_session(&state, &request).await;
     let mut response = match finished {
@@ -58,7 +58,7 @@ pub(crate) async fn finish(state: Arc<State>, request: Request) -> Result<Respon
 }
 
 /// Checks the provider's redirection, and starts a session. Returns its id, and the page to show.
-async fn begin_session(state: &State, request: &Parts) -> Result<(String, String), Refusal> {
+async fn begin_session(state: &State, request: &Parts) -> Result<(String, String), PageError> {
     let query = Fields::of_query(&request.uri);
     let started = cookie(&request.headers, LOGIN_COOKIE).and_then(StartedLogin::of_cookie);
     let started = started.filter(|started| {
@@ -67,20 +67,20 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
     });
     let started = started.ok_or_else(|| {
         let message = "the login was not started in this browser, or it took too long";
-        Refusal::new(StatusCode::BAD_REQUEST, message)
+        PageError::new(StatusCode::BAD_REQUEST, message)
     })?;
     if query.all("error").next().is_some() {
         let message = format!(
             "the identity provider refused the login: {}",
             query.text("error")
         );
-        return Err(Refusal::new(StatusCode::FORBIDDEN, &message));
+        return Err(PageError::new(StatusCode::FORBIDDEN, &message));
     }
     let _permit = state.login.permit()?;
     let now = state.ports.clock.now();
     let refused = |error: ProviderError| {
         tracing::info!(%error, "refused a login to the console");
-        Refusal::new(StatusCode::FORBIDDEN, &error.0)
+        PageError::new(StatusCode::FORBIDDEN, &error.0)
     };
     let tokens = state
         .login
@@ -97,7 +97,8 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
         state.sessions.end(earlier);
     }
     let id = state.sessions.start(actor, tokens, now);
-    let id = id.map_err(|full| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, &full.to_string()))?;
+    let id =
+        id.map_err(|full| PageError::new(StatusCode::SERVICE_UNAVAILABLE, &full.to_string()))?;
     Ok((id, local_path(&started.then).to_owned()))
 }
 
@@ -106,7 +107,7 @@ pub(crate) async fn log_out(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     let id = cookie(request.headers(), session::COOKIE).map(str::to_owned);
     Fields::of_form(request, &visit).await?;
     if let Some(id) = id {
@@ -119,7 +120,7 @@ pub(crate) async fn log_out(
 }
 
 /// Shows that the session has ended.
-pub(crate) async fn logged_out(_: Arc<State>, _: Request) -> Result<Response, Refusal> {
+pub(crate) async fn logged_out(_: Arc<State>, _: Request) -> Result<Response, PageError> {
     Ok(Page::new("Logged out").render(&html! {
         p { "You are logged out of the console. You may still be logged in at the identity provider." }
         p { a.button href=(LOGIN) { "Log in" } }
@@ -143,7 +144,7 @@ pub(crate) fn session_over(method: &Method, target: &str) -> Response {
         return see_other(&link(LOGIN, [(THEN, local_path(target))]));
     }
     let message = "your session has ended; nothing was changed";
-    Refusal::new(StatusCode::UNAUTHORIZED, message)
+    PageError::new(StatusCode::UNAUTHORIZED, message)
         .with_link(LOGIN, "Log in again")
         .into_response()
 }
@@ -170,10 +171,10 @@ fn local_path(path: &str) -> &str {
     }
 }
 
-fn unavailable(error: &ProviderError) -> Refusal {
+fn unavailable(error: &ProviderError) -> PageError {
     tracing::warn!(%error, "the identity provider can't be used for a login to the console");
     let message = "the identity provider does not respond; try again later";
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    PageError::new(StatusCode::SERVICE_UNAVAILABLE, message)
 }
 
 fn set_cookie(headers: &mut HeaderMap, cookie: &str) {

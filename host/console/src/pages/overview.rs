@@ -12,14 +12,18 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Page, Refusal, due as due_at},
+    page::{Page, PageError, due as due_at},
     paths::{OVERVIEW, link_to_credential},
     session::Visit,
     state::State,
 };
 
 /// Shows the overview.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> Result<Response, Refusal> {
+pub(crate) async fn show(
+    state: Arc<State>,
+    visit: Visit,
+    _: Request,
+) -> Result<Response, PageError> {
     let details = json!({"path": "/", "expires-within-days": DAYS_AHEAD});
     visit.caller.trail().set_details(details);
     let failed = |failure| state.failed(failure);
@@ -37,7 +41,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> Result<
     });
     let summary = summing.await.map_err(|_| {
         let message = "the server failed to sum up the credentials";
-        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+        PageError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     })?;
     Ok(Page::of(&visit, OVERVIEW, "Overview").render(&html! {
         (summary.counts())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
-    Failure, Secret,
+    Secret, UseCaseError,
     credential::{CredentialName, CredentialType, Metadata, Set},
 };
 use maud::{Markup, html};
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::credential::{Change, see_changed};
 use crate::{
-    page::{Page, Refusal, csrf_field, sentence},
+    page::{Page, PageError, csrf_field, sentence},
     paths::SET,
     request::Fields,
     session::Visit,
@@ -28,7 +28,7 @@ pub(crate) async fn show(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     Ok(page(&state, &visit, &Fields::of_query(request.uri()), None))
 }
 
@@ -37,7 +37,7 @@ pub(crate) async fn submit(
     state: Arc<State>,
     visit: Visit,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageError> {
     let form = Fields::of_form(request, &visit).await?;
     Ok(match set(&state, &visit, &form).await {
         Ok(name) => see_changed(&name, Change::Set),
@@ -45,13 +45,13 @@ pub(crate) async fn submit(
     })
 }
 
-async fn set(state: &State, visit: &Visit, form: &Fields) -> Result<String, Refusal> {
+async fn set(state: &State, visit: &Visit, form: &Fields) -> Result<String, PageError> {
     let failed = |failure| state.failed(failure);
     let credentials = &state.ports.credentials;
     let credential_type = credentials.types.parse(form.text(TYPE)).map_err(failed)?;
     let name = CredentialName::parse(form.text(NAME));
     let set = Set {
-        name: name.map_err(|malformed| failed(Failure::from(malformed)))?,
+        name: name.map_err(|malformed| failed(UseCaseError::from(malformed)))?,
         value: value(&credential_type, form)?,
         credential_type,
         metadata: metadata(form)?,
@@ -62,7 +62,7 @@ async fn set(state: &State, visit: &Visit, form: &Fields) -> Result<String, Refu
 }
 
 /// Returns the value as JSON: a string for types whose values are text, the entered JSON for others.
-fn value(credential_type: &CredentialType, form: &Fields) -> Result<Secret, Refusal> {
+fn value(credential_type: &CredentialType, form: &Fields) -> Result<Secret, PageError> {
     let entered = form.text(VALUE);
     if is_text(credential_type.as_str()) {
         // Browsers submit line breaks as CR and LF.
@@ -71,7 +71,7 @@ fn value(credential_type: &CredentialType, form: &Fields) -> Result<Secret, Refu
     }
     compact(entered).map(Secret::new).ok_or_else(|| {
         let message = "the value must be a JSON object without duplicate keys";
-        Refusal::new(StatusCode::BAD_REQUEST, message)
+        PageError::new(StatusCode::BAD_REQUEST, message)
     })
 }
 
@@ -102,8 +102,8 @@ fn compact(json: &str) -> Option<String> {
 }
 
 /// Reads the metadata of a form.
-pub(super) fn metadata(form: &Fields) -> Result<Option<Metadata>, Refusal> {
-    let bad = |message: &str| Refusal::new(StatusCode::BAD_REQUEST, message);
+pub(super) fn metadata(form: &Fields) -> Result<Option<Metadata>, PageError> {
+    let bad = |message: &str| PageError::new(StatusCode::BAD_REQUEST, message);
     let entered = form.text(METADATA);
     if entered.trim().is_empty() {
         return Ok(None);
@@ -136,9 +136,9 @@ pub(super) fn metadata_field(metadata: &str) -> Markup {
     }
 }
 
-fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&Refusal>) -> Response {
+fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&PageError>) -> Response {
     let types = state.ports.credentials.types.all();
-    let status = refusal.map_or(StatusCode::OK, Refusal::status);
+    let status = refusal.map_or(StatusCode::OK, PageError::status);
     let page = Page::of(visit, SET, "Set a credential").with_status(status);
     page.render(&html! {
         @if let Some(refusal) = refusal { p.failure role="alert" { (sentence(refusal.message())) } }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    Failure,
+    UseCaseError,
     permission::{Actor, Operation, Operations, Permission, PermissionPath},
     response_memory::ResponseReservation,
 };
@@ -62,9 +62,9 @@ impl Caller {
     /// Reserves more bytes of memory for the response, before the data is read.
     ///
     /// # Errors
-    /// [`Failure::ResponseTooLarge`]; or [`Failure::NoResponseMemory`] or [`Failure::NoResponseMemoryOfActor`] if other
+    /// [`UseCaseError::ResponseTooLarge`]; or [`UseCaseError::NoResponseMemory`] or [`UseCaseError::NoResponseMemoryOfActor`] if other
     /// responses currently use too much memory.
-    pub fn reserve(&self, bytes: usize) -> Result<(), Failure> {
+    pub fn reserve(&self, bytes: usize) -> Result<(), UseCaseError> {
         match &self.response {
             Some(response) => Ok(response.reserve(bytes)?),
             None => Ok(()),

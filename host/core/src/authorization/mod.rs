@@ -12,7 +12,7 @@
 //! refuses a caller without permissions. The tests in `tests/api/authorization/` list the operation that each route requires,
 //! and check that no other operation suffices.
 //!
-//! A caller who may not read a credential must not learn whether it exists. The result is [`Failure::NotFound`] in either case,
+//! A caller who may not read a credential must not learn whether it exists. The result is [`UseCaseError::NotFound`] in either case,
 //! and the work for the decision does not depend on whether the credential exists:
 //! - For a request by name, only the stored name is read before the decision. The caller needs the permission for the name as in
 //!   the request and for the stored name.
@@ -22,7 +22,7 @@
 //!   may read the names as in the request.
 //!
 //! There are three exceptions:
-//! - A missing write permission has its own result, [`Failure::WriteNotPermitted`]. It is the same for names that exist and for
+//! - A missing write permission has its own result, [`UseCaseError::WriteNotPermitted`]. It is the same for names that exist and for
 //!   names that don't, except that a name stored in another casing also needs the permission in that casing.
 //! - Writes by the id of a certificate reveal whether the id exists, because ids can't be guessed.
 //! - A caller that may read a CA gets the names of all credentials that this CA signed, because a CA can't be replaced safely
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    Failure,
+    UseCaseError,
     credential::{CredentialName, LookupName, StoredVersion},
     permission::{Operation, PermissionPath},
     ports::{
@@ -76,13 +76,13 @@ impl Authorization {
     /// and, if the credential is stored in another casing, also for the stored name.
     ///
     /// # Errors
-    /// [`Failure::WriteNotPermitted`] if the caller may not write, [`Failure::NotFound`] for all other operations.
+    /// [`UseCaseError::WriteNotPermitted`] if the caller may not write, [`UseCaseError::NotFound`] for all other operations.
     pub async fn permit<'a>(
         &self,
         caller: &'a Caller,
         operation: Operation,
         name: &LookupName,
-    ) -> Result<Permit<'a>, Failure> {
+    ) -> Result<Permit<'a>, UseCaseError> {
         let requested = Permit::request(caller, operation, name);
         if !self.is_enforced {
             return Ok(requested.by(&EffectivePermissions::everything()));
@@ -105,15 +105,15 @@ impl Authorization {
     /// Permits a caller to use a CA.
     ///
     /// # Errors
-    /// [`Failure::IssuerNotFound`] if the caller may not read it.
+    /// [`UseCaseError::IssuerNotFound`] if the caller may not read it.
     pub(crate) async fn permit_issuer<'a>(
         &self,
         caller: &'a Caller,
         name: &LookupName,
-    ) -> Result<Permit<'a>, Failure> {
+    ) -> Result<Permit<'a>, UseCaseError> {
         let permit = self.permit(caller, Operation::Read, name);
         permit.await.map_err(|failure| match failure {
-            Failure::NotFound => Failure::IssuerNotFound,
+            UseCaseError::NotFound => UseCaseError::IssuerNotFound,
             failure => failure,
         })
     }
@@ -122,13 +122,13 @@ impl Authorization {
     /// unknown. Refusing an unknown id takes as much work as refusing a credential that the caller may not access.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] for `None`; otherwise as [`Authorization::permit`].
+    /// [`UseCaseError::NotFound`] for `None`; otherwise as [`Authorization::permit`].
     pub async fn permit_stored<'a>(
         &self,
         caller: &'a Caller,
         operation: Operation,
         stored: Option<&CredentialName>,
-    ) -> Result<Permit<'a>, Failure> {
+    ) -> Result<Permit<'a>, UseCaseError> {
         if let Some(name) = stored {
             return self.permit_exactly(caller, operation, &name.lookup()).await;
         }
@@ -141,7 +141,7 @@ impl Authorization {
         caller: &'a Caller,
         operation: Operation,
         name: &LookupName,
-    ) -> Result<Permit<'a>, Failure> {
+    ) -> Result<Permit<'a>, UseCaseError> {
         let requested = Permit::request(caller, operation, name);
         let covering = PermissionPath::covering(name.requested());
         let effective = self.permissions_on(caller, &covering).await?;
@@ -149,24 +149,24 @@ impl Authorization {
     }
 
     /// Refuses an unknown id, after the same work as for any other refusal.
-    pub(crate) async fn refuse_absent(&self, caller: &Caller) -> Failure {
+    pub(crate) async fn refuse_absent(&self, caller: &Caller) -> UseCaseError {
         let covering = PermissionPath::covering(NAME_FOR_UNKNOWN_IDS);
         let permissions = self.permissions_on(caller, &covering).await;
-        permissions.err().unwrap_or(Failure::NotFound)
+        permissions.err().unwrap_or(UseCaseError::NotFound)
     }
 
     /// Like [`Authorization::permit`] for [`Operation::Read`], and also returns versions of the credential, possibly none, still
     /// encrypted.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if the caller may not read the credential, or it does not exist.
+    /// [`UseCaseError::NotFound`] if the caller may not read the credential, or it does not exist.
     pub(crate) async fn permit_read<'a>(
         &self,
         caller: &'a Caller,
         sources: ReadSources<'_>,
         name: &LookupName,
         versions: VersionKey,
-    ) -> Result<(Permit<'a>, Vec<StoredVersion>), Failure> {
+    ) -> Result<(Permit<'a>, Vec<StoredVersion>), UseCaseError> {
         let requested = Permit::request(caller, Operation::Read, name);
         if !self.is_enforced {
             let stored = sources.versions(name, versions).await?;
@@ -185,7 +185,7 @@ impl Authorization {
         let covering = PermissionPath::covering(stored_name);
         let on_stored = self.permissions_on(caller, &covering).await?;
         if stored.is_none() {
-            return Err(Failure::NotFound);
+            return Err(UseCaseError::NotFound);
         }
         let permit = permit.granted_if_allowed(&effective.and(&on_stored), stored_name)?;
         Ok((permit, sources.versions(name, versions).await?))
@@ -197,13 +197,13 @@ impl Authorization {
         caller: &Caller,
         sources: ReadSources<'_>,
         id: Uuid,
-    ) -> Failure {
+    ) -> UseCaseError {
         if !self.is_enforced {
-            return Failure::NotFound;
+            return UseCaseError::NotFound;
         }
         let name = LookupName::new(NAME_FOR_UNKNOWN_IDS);
         let read = self.read_if_permitted(caller, sources, &name, VersionKey::Id(id));
-        read.await.err().unwrap_or(Failure::NotFound)
+        read.await.err().unwrap_or(UseCaseError::NotFound)
     }
 
     /// Reads the permissions of a caller that cover a name, and the versions if these permissions allow it.
@@ -213,7 +213,7 @@ impl Authorization {
         sources: ReadSources<'_>,
         name: &LookupName,
         versions: VersionKey,
-    ) -> Result<(EffectivePermissions, PermittedVersions), Failure> {
+    ) -> Result<(EffectivePermissions, PermittedVersions), UseCaseError> {
         let covering = PermissionPath::covering(name.requested());
         let read = PermittedRead {
             actor: caller.actor(),
@@ -235,7 +235,7 @@ impl Authorization {
     pub(crate) async fn permissions_of(
         &self,
         caller: &Caller,
-    ) -> Result<EffectivePermissions, Failure> {
+    ) -> Result<EffectivePermissions, UseCaseError> {
         if !self.is_enforced {
             return Ok(EffectivePermissions::everything());
         }
@@ -249,7 +249,7 @@ impl Authorization {
         &self,
         caller: &Caller,
         names: &[LookupName],
-    ) -> Result<EffectivePermissions, Failure> {
+    ) -> Result<EffectivePermissions, UseCaseError> {
         let mut covering = Vec::new();
         for name in names {
             for path in PermissionPath::covering(name.requested()) {
@@ -268,7 +268,7 @@ impl Authorization {
         &self,
         caller: &Caller,
         paths: &[PermissionPath],
-    ) -> Result<EffectivePermissions, Failure> {
+    ) -> Result<EffectivePermissions, UseCaseError> {
         if !self.is_enforced {
             return Ok(EffectivePermissions::everything());
         }
@@ -289,7 +289,7 @@ impl ReadSources<'_> {
         self,
         name: &LookupName,
         versions: VersionKey,
-    ) -> Result<Vec<StoredVersion>, Failure> {
+    ) -> Result<Vec<StoredVersion>, UseCaseError> {
         let selection = match versions {
             VersionKey::Current => VersionSelection::Current,
             VersionKey::Id(id) => {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::caller::{AccessedResource, Caller, Position, Trail};
 use crate::{
-    Failure,
+    UseCaseError,
     credential::{AFTER_SLASH, CredentialName, LookupName, after_name},
     permission::{Grant, Operation, Permission, PermissionPath},
 };
@@ -39,19 +39,19 @@ impl<'a> Permit<'a> {
     /// Returns the permit if these permissions allow its operation on a name. All permits are granted here or by [`Permit::by`].
     ///
     /// # Errors
-    /// [`Failure::WriteNotPermitted`] if the caller may not write, [`Failure::NotFound`] for all other operations.
+    /// [`UseCaseError::WriteNotPermitted`] if the caller may not write, [`UseCaseError::NotFound`] for all other operations.
     pub(super) fn granted_if_allowed(
         self,
         permissions: &EffectivePermissions,
         name: &str,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, UseCaseError> {
         if permissions.allow(self.operation, name) {
             return Ok(self.by(permissions));
         }
         Err(match self.operation {
-            Operation::Write => Failure::WriteNotPermitted,
+            Operation::Write => UseCaseError::WriteNotPermitted,
             Operation::Read | Operation::Delete | Operation::ReadAcl | Operation::WriteAcl => {
-                Failure::NotFound
+                UseCaseError::NotFound
             }
         })
     }
@@ -165,7 +165,7 @@ impl EffectivePermissions {
         caller: &'a Caller,
         operation: Operation,
         name: &LookupName,
-    ) -> Result<Permit<'a>, Failure> {
+    ) -> Result<Permit<'a>, UseCaseError> {
         Permit::request(caller, operation, name).granted_if_allowed(self, name.requested())
     }
 }

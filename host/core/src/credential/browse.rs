@@ -6,7 +6,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::{Caller, EffectivePermissions},
     credential::{
         CredentialName, CredentialType, Find, FindNames, FoundCredential, LookupName,
@@ -79,7 +79,7 @@ impl ReadCredentials {
         caller: &Caller,
         below: &PathPrefix,
         from: &str,
-    ) -> Result<BrowsedPage, Failure> {
+    ) -> Result<BrowsedPage, UseCaseError> {
         let mut page = BrowsedPage::default();
         if [below.as_str(), from].iter().any(|text| !is_of_names(text)) {
             return Ok(page);
@@ -111,7 +111,7 @@ impl ReadCredentials {
         below: &PathPrefix,
         (mut start, before): (String, &str),
         page: &mut BrowsedPage,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), UseCaseError> {
         let mut count_max = NAMES_READ_FIRST;
         while start.as_str() < before && page.entries.len() <= BROWSED_ENTRIES_MAX {
             let listed = self
@@ -156,7 +156,11 @@ impl ReadCredentials {
     }
 
     /// Returns the newest credentials whose names contain a text and that the caller may read.
-    pub async fn first_found(&self, caller: &Caller, text: &str) -> Result<FirstFound, Failure> {
+    pub async fn first_found(
+        &self,
+        caller: &Caller,
+        text: &str,
+    ) -> Result<FirstFound, UseCaseError> {
         let permissions = self.authorization.permissions_of(caller).await?;
         let mut found = FirstFound::default();
         if !permissions.allow_somewhere(Operation::Read) {
@@ -198,14 +202,18 @@ impl ReadCredentials {
     /// Returns the newest versions of a credential. Nothing is decrypted.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if it does not exist or the caller may not read it.
-    pub async fn history(&self, caller: &Caller, name: &LookupName) -> Result<History, Failure> {
+    /// [`UseCaseError::NotFound`] if it does not exist or the caller may not read it.
+    pub async fn history(
+        &self,
+        caller: &Caller,
+        name: &LookupName,
+    ) -> Result<History, UseCaseError> {
         let count = VersionKey::Newest(HISTORY_VERSIONS_MAX + 1);
         let (permit, mut versions) = self
             .authorization
             .permit_read(caller, self.sources(), name, count)
             .await?;
-        let newest = versions.first().ok_or(Failure::NotFound)?;
+        let newest = versions.first().ok_or(UseCaseError::NotFound)?;
         permit.record_resource(newest.credential_id);
         let (name, credential_type) = (newest.name.clone(), newest.credential_type.clone());
         let has_more = versions.len() > HISTORY_VERSIONS_MAX as usize;

@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use crate::{
-    Failure, Secret,
+    Secret, UseCaseError,
     authorization::Caller,
     credential::{
         CredentialType, CredentialVersion, SetCredentials,
@@ -39,17 +39,19 @@ impl CaRotation {
     /// `None`.
     ///
     /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::TransitionalExists`]; or if the value breaks a rule for certificates, or has no
+    /// [`UseCaseError::NotFound`]; [`UseCaseError::TransitionalExists`]; or if the value breaks a rule for certificates, or has no
     /// `certificate`.
     pub async fn add_version(
         &self,
         caller: &Caller,
         new: NewCertificateVersion,
-    ) -> Result<CredentialVersion, Failure> {
+    ) -> Result<CredentialVersion, UseCaseError> {
         let set = &self.set;
         let fields = CertificateRequest::parse(&new.value)?;
         if fields.value.certificate.is_none() {
-            return Err(Failure::ValueRefused("certificate is required".to_owned()));
+            return Err(UseCaseError::ValueRefused(
+                "certificate is required".to_owned(),
+            ));
         }
         let generator = set
             .types
@@ -59,7 +61,11 @@ impl CaRotation {
         let (id, newest) = (new.certificate_id, VersionSelection::Newest(1));
         let (permit, newest) =
             permit_to_write(&set.authorization, &set.store, caller, id, newest).await?;
-        let name = newest.into_iter().next().ok_or(Failure::NotFound)?.name;
+        let name = newest
+            .into_iter()
+            .next()
+            .ok_or(UseCaseError::NotFound)?
+            .name;
         let ca_permit = set.permit_ca(caller, fields.ca_name.as_ref()).await?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let mut draft = set
@@ -73,20 +79,20 @@ impl CaRotation {
                 return Ok(version);
             }
         }
-        Err(Failure::Contended)
+        Err(UseCaseError::Contended)
     }
 
     /// Deletes one version of a certificate and returns it.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if the certificate has no such version; [`Failure::OnlyVersion`] if it has no other version; or if
+    /// [`UseCaseError::NotFound`] if the certificate has no such version; [`UseCaseError::OnlyVersion`] if it has no other version; or if
     /// the version can't be decrypted. A version that can't be decrypted is not deleted.
     pub async fn delete_version(
         &self,
         caller: &Caller,
         certificate_id: Uuid,
         version_id: Uuid,
-    ) -> Result<CredentialVersion, Failure> {
+    ) -> Result<CredentialVersion, UseCaseError> {
         let (authorization, store) = (&self.set.authorization, &self.set.store);
         let (id, delete) = (certificate_id, Operation::Delete);
         let permit = permit_certificate(authorization, store, caller, delete, id).await?;
@@ -94,7 +100,7 @@ impl CaRotation {
         let version = store.repository.version_by_id(version_id).await?;
         let version = version.filter(|version| version.credential_id == id);
         let version = store
-            .open(&permit, version.ok_or(Failure::NotFound)?)
+            .open(&permit, version.ok_or(UseCaseError::NotFound)?)
             .await?;
         permit.record_version(id, version_id);
         let step = RotationStep::Delete(version_id);
@@ -105,30 +111,30 @@ impl CaRotation {
                 .delete_version(id, version_id, additions)
                 .await?
             {
-                VersionDeleted::Absent => return Err(Failure::NotFound),
+                VersionDeleted::Absent => return Err(UseCaseError::NotFound),
                 VersionDeleted::Changed => {}
                 VersionDeleted::Deleted => {
                     permit.record_disclosure(id, version_id);
                     return Ok(version);
                 }
-                VersionDeleted::IsOnly => return Err(Failure::OnlyVersion),
+                VersionDeleted::IsOnly => return Err(UseCaseError::OnlyVersion),
             }
         }
-        Err(Failure::Contended)
+        Err(UseCaseError::Contended)
     }
 
     /// Moves the transitional flag of a certificate to a version, or clears it. Returns the active and the transitional
     /// version, if there are any.
     ///
     /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::TransitionalVersionRefused`] if the certificate has no such version. In both
+    /// [`UseCaseError::NotFound`]; [`UseCaseError::TransitionalVersionRefused`] if the certificate has no such version. In both
     /// cases, no version is changed.
     pub async fn move_transitional_version(
         &self,
         caller: &Caller,
         certificate_id: Uuid,
         to: TransitionalVersion,
-    ) -> Result<Vec<CredentialVersion>, Failure> {
+    ) -> Result<Vec<CredentialVersion>, UseCaseError> {
         let (authorization, store) = (&self.set.authorization, &self.set.store);
         let (id, newest) = (certificate_id, VersionSelection::Newest(1));
         let (permit, _) = permit_to_write(authorization, store, caller, id, newest).await?;
@@ -143,10 +149,10 @@ impl CaRotation {
                 .await?
             {
                 TransitionalMoved::Changed => continue,
-                TransitionalMoved::CredentialAbsent => return Err(Failure::NotFound),
+                TransitionalMoved::CredentialAbsent => return Err(UseCaseError::NotFound),
                 TransitionalMoved::Moved(moved) => moved,
                 TransitionalMoved::VersionAbsent => {
-                    return Err(Failure::TransitionalVersionRefused(match to {
+                    return Err(UseCaseError::TransitionalVersionRefused(match to {
                         TransitionalVersion::Latest => "it has no version with a certificate",
                         TransitionalVersion::Id(_) | TransitionalVersion::None => {
                             "version must be the id of one of its versions"
@@ -162,6 +168,6 @@ impl CaRotation {
             }
             return Ok(versions);
         }
-        Err(Failure::Contended)
+        Err(UseCaseError::Contended)
     }
 }

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::{Authorization, Caller, Permit},
     credential::{
         CredentialName, CredentialType, CredentialVersion, EffectiveExpiry, FindNames,
@@ -56,7 +56,7 @@ impl CredentialsByDaysLeft {
     pub async fn count(
         repository: &dyn CredentialRepository,
         now: DateTime<Utc>,
-    ) -> Result<Vec<(CountedType, Self)>, Failure> {
+    ) -> Result<Vec<(CountedType, Self)>, UseCaseError> {
         let [week, month, quarter, year] =
             DAYS_LEFT.map(|days| now + TimeDelta::days(i64::from(days)));
         let moments = [now, week, month, quarter, year];
@@ -91,7 +91,7 @@ impl CertificateCredentials {
         &self,
         caller: &Caller,
         types: SignedTypes,
-    ) -> Result<Vec<CertificateSummary>, Failure> {
+    ) -> Result<Vec<CertificateSummary>, UseCaseError> {
         let Some(mut certificates) = ReadableList::of(&self.authorization, caller).await? else {
             return Ok(Vec::new());
         };
@@ -127,19 +127,19 @@ impl CertificateCredentials {
     /// no record.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if there is no such credential, or it is not a certificate of these types.
+    /// [`UseCaseError::NotFound`] if there is no such credential, or it is not a certificate of these types.
     pub async fn one(
         &self,
         caller: &Caller,
         name: &LookupName,
         types: SignedTypes,
-    ) -> Result<CertificateSummary, Failure> {
+    ) -> Result<CertificateSummary, UseCaseError> {
         // Sequential: otherwise the response time would reveal whether a certificate exists that the caller may not read.
         let permitting = self.authorization.permit(caller, Operation::Read, name);
         let permit = permitting.await?;
         let repository = &self.store.repository;
         let certificate = repository.certificate(name, types).await?;
-        let certificate = certificate.ok_or(Failure::NotFound)?;
+        let certificate = certificate.ok_or(UseCaseError::NotFound)?;
         permit.record_resource(certificate.id);
         let signs = repository.certificates_signed_by(name).await?;
         let mut issued = repository.issued_by(name).await?;
@@ -157,13 +157,13 @@ impl CertificateCredentials {
     /// Returns versions of a certificate, in the order of the selection.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if no certificate has this id; or if a version can't be read or decrypted.
+    /// [`UseCaseError::NotFound`] if no certificate has this id; or if a version can't be read or decrypted.
     pub async fn versions(
         &self,
         caller: &Caller,
         certificate_id: Uuid,
         selection: VersionSelection,
-    ) -> Result<Vec<CredentialVersion>, Failure> {
+    ) -> Result<Vec<CredentialVersion>, UseCaseError> {
         let (authorization, store) = (&self.authorization, &self.store);
         let read = Operation::Read;
         let permit = permit_certificate(authorization, store, caller, read, certificate_id).await?;
@@ -184,7 +184,7 @@ impl CertificateCredentials {
         caller: &Caller,
         names: &FindNames,
         within_days: i64,
-    ) -> Result<Vec<EffectiveExpiry>, Failure> {
+    ) -> Result<Vec<EffectiveExpiry>, UseCaseError> {
         let until = in_days(self.store.clock.now(), within_days);
         let Some(mut expiries) = ReadableList::of(&self.authorization, caller).await? else {
             return Ok(Vec::new());
@@ -217,7 +217,7 @@ pub(super) async fn permit_certificate<'a>(
     caller: &'a Caller,
     operation: Operation,
     certificate_id: Uuid,
-) -> Result<Permit<'a>, Failure> {
+) -> Result<Permit<'a>, UseCaseError> {
     let name = store.repository.name_of_certificate(certificate_id).await?;
     authorization
         .permit_stored(caller, operation, name.as_ref())
@@ -231,7 +231,7 @@ pub(super) async fn permit_to_write<'a>(
     caller: &'a Caller,
     certificate_id: Uuid,
     selection: VersionSelection,
-) -> Result<(Permit<'a>, Vec<StoredVersion>), Failure> {
+) -> Result<(Permit<'a>, Vec<StoredVersion>), UseCaseError> {
     let write = Operation::Write;
     let permit = permit_certificate(authorization, store, caller, write, certificate_id).await?;
     let versions = store
@@ -265,10 +265,10 @@ fn summary(
 }
 
 /// Returns the versions if there is at least one and the credential is a certificate.
-fn require_certificate(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, Failure> {
+fn require_certificate(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, UseCaseError> {
     match versions.first() {
         Some(version) if version.credential_type.is_certificate() => Ok(versions),
-        _ => Err(Failure::NotFound),
+        _ => Err(UseCaseError::NotFound),
     }
 }
 

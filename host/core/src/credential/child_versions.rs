@@ -9,7 +9,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::Permit,
     credential::{
         CredentialName, CredentialVersion, ListedVersion, LookupName, StoredVersion,
@@ -51,7 +51,7 @@ impl ChildVersions {
         permit: &Permit<'_>,
         draft: Draft,
         certificate_id: Uuid,
-    ) -> Result<Option<CredentialVersion>, Failure> {
+    ) -> Result<Option<CredentialVersion>, UseCaseError> {
         let condition = AppendCondition::CredentialIs(certificate_id);
         if !self.adds_child_versions(RotationStep::Add(&draft)) {
             return self.store.append(permit, draft, condition).await;
@@ -74,7 +74,7 @@ impl ChildVersions {
                 return Ok(None);
             }
         }
-        Err(Failure::Contended)
+        Err(UseCaseError::Contended)
     }
 
     /// Returns the versions to add with a step, and the data that they depend on. Both are empty if the settings don't
@@ -84,18 +84,18 @@ impl ChildVersions {
         permit: &Permit<'_>,
         certificate_id: Uuid,
         step: RotationStep<'_>,
-    ) -> Result<Additions, Failure> {
+    ) -> Result<Additions, UseCaseError> {
         if !self.adds_child_versions(step) {
             return Ok(Additions::default());
         }
         // Without the values, because only two of them are needed.
         let repository = &self.store.repository;
         let name = repository.name_of_certificate(certificate_id).await?;
-        let name = name.ok_or(Failure::NotFound)?;
+        let name = name.ok_or(UseCaseError::NotFound)?;
         let types = SignedTypes::Certificates;
         let listed = repository.certificate(&name.lookup(), types).await?;
         let listed = listed.filter(|certificate| certificate.id == certificate_id);
-        let versions = listed.ok_or(Failure::NotFound)?.versions;
+        let versions = listed.ok_or(UseCaseError::NotFound)?.versions;
         let mut additions = Additions::default();
         additions.unchanged.push(ReadVersions {
             name: name.lookup(),
@@ -132,11 +132,13 @@ impl ChildVersions {
         permit: &Permit<'_>,
         versions: &[ListedVersion],
         step: RotationStep<'_>,
-    ) -> Result<Option<AuthorityCertificates>, Failure> {
+    ) -> Result<Option<AuthorityCertificates>, UseCaseError> {
         let flagged = versions.iter().find(|version| version.is_transitional);
         let flagged = flagged.map(|version| version.id);
         let transitional_id = match step {
-            RotationStep::Add(_) if flagged.is_some() => return Err(Failure::TransitionalExists),
+            RotationStep::Add(_) if flagged.is_some() => {
+                return Err(UseCaseError::TransitionalExists);
+            }
             RotationStep::Delete(id) if flagged != Some(id) => return Ok(None),
             RotationStep::Move(TransitionalVersion::Id(id)) => Some(id),
             RotationStep::Move(TransitionalVersion::Latest) => versions
@@ -175,7 +177,7 @@ impl ChildVersions {
         &self,
         permit: &Permit<'_>,
         id: Uuid,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<String>, UseCaseError> {
         match self.store.repository.version_by_id(id).await? {
             Some(version) => Ok(self
                 .store
@@ -191,7 +193,7 @@ impl ChildVersions {
         &self,
         authority: &LookupName,
         additions: &mut Additions,
-    ) -> Result<Vec<StoredVersion>, Failure> {
+    ) -> Result<Vec<StoredVersion>, UseCaseError> {
         let signers = vec![authority.clone()];
         // In values of other types, `ca` is not necessarily the CA certificate.
         let types = SignedTypes::Certificates;
@@ -217,7 +219,7 @@ impl ChildVersions {
         newest: StoredVersion,
         authority: &CredentialName,
         additions: &mut Additions,
-    ) -> Result<Option<StoredVersion>, Failure> {
+    ) -> Result<Option<StoredVersion>, UseCaseError> {
         let active = if newest.attributes.is_transitional {
             let name = newest.name.lookup();
             let current = self.store.active_versions(&name).await?;
@@ -238,7 +240,7 @@ impl ChildVersions {
         permit: &Permit<'_>,
         active: StoredVersion,
         after: &AuthorityCertificates,
-    ) -> Result<NewVersion, Failure> {
+    ) -> Result<NewVersion, UseCaseError> {
         // The caller needs no permission on the child: only its `ca` changes, which every step of the CA's rotation requires.
         let permit = permit.extended_to(Operation::Write, &active.name.lookup());
         let version = self.store.open(&permit, active).await?;
@@ -284,8 +286,8 @@ struct AuthorityCertificates {
 }
 
 /// Returns the error for more than [`BULK_CERTIFICATES_MAX`] credentials.
-pub(super) fn too_many_signed() -> Failure {
-    Failure::TooManySigned {
+pub(super) fn too_many_signed() -> UseCaseError {
+    UseCaseError::TooManySigned {
         limit: "10,000 credentials",
     }
 }

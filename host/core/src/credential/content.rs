@@ -12,7 +12,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::{
-    Failure, Secret,
+    Secret, UseCaseError,
     credential::{
         CredentialName, CredentialType, InputVersion, Metadata, Parameters, StoredVersion,
         VersionAttributes,
@@ -53,7 +53,7 @@ impl Content {
         &self,
         name: &CredentialName,
         credential_type: &CredentialType,
-    ) -> Result<Secret, Failure> {
+    ) -> Result<Secret, UseCaseError> {
         let parameters = self.parameters.as_ref().map(Parameters::to_json);
         let metadata = self
             .metadata
@@ -63,7 +63,7 @@ impl Content {
             None
         } else {
             let inputs: Vec<_> = self.inputs.iter().map(StoredInput::of).collect();
-            Some(serde_json::to_string(&inputs).map_err(|_| Failure::StoredValueMalformed)?)
+            Some(serde_json::to_string(&inputs).map_err(|_| UseCaseError::StoredValueMalformed)?)
         };
         let plaintext = Plaintext {
             value: raw(self.value.expose())?,
@@ -91,15 +91,15 @@ impl Content {
     }
 
     /// Parses decrypted content.
-    pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, Failure> {
-        let malformed = |_| Failure::StoredValueMalformed;
+    pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, UseCaseError> {
+        let malformed = |_| UseCaseError::StoredValueMalformed;
         let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
         let field = |name| {
             let found = fields.iter().find(|(key, _)| key == name);
             found.map(|(_, text)| text.get())
         };
         // A plugin's value may be null. Other fields that are null count as missing.
-        let value = field("value").ok_or(Failure::StoredValueMalformed)?;
+        let value = field("value").ok_or(UseCaseError::StoredValueMalformed)?;
         let field = |name| field(name).filter(|text| *text != "null");
         let parameters = field("parameters")
             .map(keywright_json::read)
@@ -178,8 +178,8 @@ pub(crate) struct SealedFor {
 
 impl SealedFor {
     /// Parses the fields from decrypted content.
-    pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, Failure> {
-        let malformed = |_| Failure::StoredValueMalformed;
+    pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, UseCaseError> {
+        let malformed = |_| UseCaseError::StoredValueMalformed;
         let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
         let field = |name| {
             let found = fields.iter().find(|(key, _)| key == name);
@@ -238,10 +238,10 @@ impl From<StoredInput<'_>> for InputVersion {
 
 /// Writes JSON into one buffer: a buffer that grows leaves parts of a secret in freed memory. `bytes_max` is the maximum size of
 /// the JSON without its keys and punctuation.
-pub(super) fn to_secret(json: &impl Serialize, bytes_max: usize) -> Result<Secret, Failure> {
+pub(super) fn to_secret(json: &impl Serialize, bytes_max: usize) -> Result<Secret, UseCaseError> {
     let mut text = Vec::with_capacity(KEYS_BYTES_MAX + bytes_max);
-    serde_json::to_writer(&mut text, json).map_err(|_| Failure::StoredValueMalformed)?;
-    let text = String::from_utf8(text).map_err(|_| Failure::StoredValueMalformed)?;
+    serde_json::to_writer(&mut text, json).map_err(|_| UseCaseError::StoredValueMalformed)?;
+    let text = String::from_utf8(text).map_err(|_| UseCaseError::StoredValueMalformed)?;
     Ok(Secret::new(text))
 }
 
@@ -251,8 +251,8 @@ const KEYS_BYTES_MAX: usize = 256;
 /// The maximum size of an escaped byte of a string in JSON, in bytes.
 pub(super) const ESCAPED_BYTES_MAX: usize = 6;
 
-fn raw(text: &str) -> Result<&RawValue, Failure> {
-    keywright_json::raw(text).map_err(|_| Failure::StoredValueMalformed)
+fn raw(text: &str) -> Result<&RawValue, UseCaseError> {
+    keywright_json::raw(text).map_err(|_| UseCaseError::StoredValueMalformed)
 }
 
 /// The fields of a stored certificate's value.
@@ -264,10 +264,10 @@ pub(crate) struct StoredCertificate {
 }
 
 impl StoredCertificate {
-    pub(crate) fn parse(value: &Secret) -> Result<Self, Failure> {
-        let mut fields = fields(value).map_err(|_| Failure::StoredValueMalformed)?;
+    pub(crate) fn parse(value: &Secret) -> Result<Self, UseCaseError> {
+        let mut fields = fields(value).map_err(|_| UseCaseError::StoredValueMalformed)?;
         let mut take =
-            |name| take_text(&mut fields, name).map_err(|_| Failure::StoredValueMalformed);
+            |name| take_text(&mut fields, name).map_err(|_| UseCaseError::StoredValueMalformed);
         Ok(Self {
             ca: take("ca")?,
             certificate: take("certificate")?,
@@ -297,12 +297,15 @@ pub(super) fn fields(value: &Secret) -> Result<Fields<'_>, JsonError> {
 }
 
 /// Removes a string field. An empty string and null count as missing.
-pub(super) fn take_text(fields: &mut Fields<'_>, name: &str) -> Result<Option<String>, Failure> {
+pub(super) fn take_text(
+    fields: &mut Fields<'_>,
+    name: &str,
+) -> Result<Option<String>, UseCaseError> {
     let Some(field) = fields.remove(name).filter(|field| field.get() != "null") else {
         return Ok(None);
     };
     let text = keywright_json::text(field.get());
-    let text = text.map_err(|_| Failure::ValueRefused(format!("{name} must be a string")))?;
+    let text = text.map_err(|_| UseCaseError::ValueRefused(format!("{name} must be a string")))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
@@ -317,8 +320,8 @@ const LONG_FIELDS: [&str; 2] = ["public_key", "username"];
 /// Checks the size of a value and of its fields.
 ///
 /// # Errors
-/// [`Failure::ValueTooLarge`], with the name of the part that is too large.
-pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
+/// [`UseCaseError::ValueTooLarge`], with the name of the part that is too large.
+pub(crate) fn check_size(value: &Secret) -> Result<(), UseCaseError> {
     let json = value.expose();
     // A string is not longer than its JSON, and a field not longer than the value.
     if json.len() <= LONG_FIELD_CHARACTERS_MAX {
@@ -334,7 +337,7 @@ pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
     // A value that is not an object has no fields.
     let fields = keywright_json::fields(json).unwrap_or_default();
     if fields.into_iter().any(is_too_long) {
-        return Err(Failure::ValueTooLarge {
+        return Err(UseCaseError::ValueTooLarge {
             what: "a public_key or a username",
             limit: "7,000 characters",
         });
@@ -343,9 +346,9 @@ pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
 }
 
 /// Checks a lower bound of the size of a value.
-pub(crate) fn check_bytes(bytes: usize) -> Result<(), Failure> {
+pub(crate) fn check_bytes(bytes: usize) -> Result<(), UseCaseError> {
     if bytes > VALUE_BYTES_MAX {
-        return Err(Failure::ValueTooLarge {
+        return Err(UseCaseError::ValueTooLarge {
             what: "the value of a credential",
             limit: "65,536 bytes",
         });
@@ -369,7 +372,7 @@ mod tests {
         assert_eq!(content.metadata.unwrap().json().expose(), smuggled);
         let parameters = format!(r#"{{"value":"v","parameters":{{"length":{smuggled}}}}}"#);
         let refused = Content::from_plaintext(&Secret::new(parameters)).err();
-        assert!(matches!(refused, Some(Failure::StoredValueMalformed)));
+        assert!(matches!(refused, Some(UseCaseError::StoredValueMalformed)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use chrono::{DateTime, Timelike, Utc};
 use serde_json::Value;
 
 use crate::{
-    Failure, Secret,
+    Secret, UseCaseError,
     certificate::{CertificateFacts, CertificateSettings, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
         CredentialName, CredentialType, CredentialTypes, Lifetime, LookupName, Parameters,
@@ -44,7 +44,7 @@ impl Generation {
         generator: &dyn Generator,
         authority: Option<&Authority>,
         inputs: Inputs,
-    ) -> Result<Draft, Failure> {
+    ) -> Result<Draft, UseCaseError> {
         let now = self.now();
         let issuer = match authority {
             Some(authority) => Some(self.issuer(authority, parameters, generator).await?),
@@ -66,7 +66,7 @@ impl Generation {
         } else {
             declared_certificate(&self.certificates, &value, generator)
                 .await?
-                .map_err(Failure::GeneratedCertificateRefused)?
+                .map_err(UseCaseError::GeneratedCertificateRefused)?
         };
         let lifetime = match &certificate {
             Some(_) => Lifetime::default(),
@@ -107,7 +107,7 @@ impl Generation {
         authority: &Authority,
         parameters: &Parameters,
         generator: &dyn Generator,
-    ) -> Result<Arc<dyn CertificateIssuer>, Failure> {
+    ) -> Result<Arc<dyn CertificateIssuer>, UseCaseError> {
         let certificates = Arc::clone(&self.certificates);
         let certificate = authority.certificate.clone();
         let private_key = authority.private_key.clone();
@@ -116,7 +116,7 @@ impl Generation {
             certificates.issuer(&certificate, &private_key, rules)
         })
         .await?
-        .map_err(Failure::IssuerUnusable)
+        .map_err(UseCaseError::IssuerUnusable)
     }
 
     async fn check_generated(
@@ -124,13 +124,13 @@ impl Generation {
         value: Secret,
         issuer: Option<Arc<dyn CertificateIssuer>>,
         generator: &dyn Generator,
-    ) -> Result<CertificateFacts, Failure> {
+    ) -> Result<CertificateFacts, UseCaseError> {
         let certificates = Arc::clone(&self.certificates);
         run_on_plugin_thread(generator, move || {
             let certificate = StoredCertificate::parse(&value)?;
             let facts = certificates
                 .check_generated(certificate.fields(), issuer.as_deref())
-                .map_err(Failure::GeneratedCertificateRefused)?;
+                .map_err(UseCaseError::GeneratedCertificateRefused)?;
             Ok(CertificateFacts {
                 is_self_signed: issuer.is_none(),
                 ..facts
@@ -161,7 +161,7 @@ pub(super) async fn declared_certificate(
     certificates: &Arc<dyn Certificates>,
     value: &Secret,
     generator: &dyn Generator,
-) -> Result<Result<Option<CertificateFacts>, CertificateError>, Failure> {
+) -> Result<Result<Option<CertificateFacts>, CertificateError>, UseCaseError> {
     let field = generator
         .certificate_field()
         .and_then(|name| fields(value).ok()?.remove(name));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::{Authorization, Caller, Permit},
     certificate::EffectiveParameters,
     credential::{
@@ -89,10 +89,10 @@ impl GenerateCredentials {
         &self,
         caller: &Caller,
         generate: Generate,
-    ) -> Result<Written, Failure> {
+    ) -> Result<Written, UseCaseError> {
         let credential_type = &generate.credential_type;
         if credential_type.is_set_only() {
-            return Err(Failure::TypeNotGeneratable(credential_type.clone()));
+            return Err(UseCaseError::TypeNotGeneratable(credential_type.clone()));
         }
         let generator = self.generation.types.generator(caller, credential_type)?;
         let requested = generate.parameters.as_ref();
@@ -124,7 +124,7 @@ impl GenerateCredentials {
                 return Ok(written);
             }
         }
-        Err(Failure::Contended)
+        Err(UseCaseError::Contended)
     }
 
     /// Attempts to generate and add a version. Returns `None` if another writer came first. If the generated value can still be
@@ -133,7 +133,7 @@ impl GenerateCredentials {
         &self,
         permitted: &Permitted<'_>,
         unused_draft: &mut Option<Draft>,
-    ) -> Result<Option<Written>, Failure> {
+    ) -> Result<Option<Written>, UseCaseError> {
         let Permitted {
             generate,
             effective,
@@ -149,7 +149,7 @@ impl GenerateCredentials {
         if let Some(newest) = newest
             && newest.credential_type != generate.credential_type
         {
-            return Err(Failure::TypeDiffers(newest.credential_type.clone()));
+            return Err(UseCaseError::TypeDiffers(newest.credential_type.clone()));
         }
         let condition = match generate.mode {
             WriteMode::Overwrite => AppendCondition::Always,
@@ -178,8 +178,8 @@ impl GenerateCredentials {
                 let version = self.store.render(permit, version)?;
                 return Ok(Some(written_response(version, effective)));
             }
-            Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
-            Appended::TransitionalExists => return Err(Failure::TransitionalExists),
+            Appended::TypeDiffers(existing) => return Err(UseCaseError::TypeDiffers(existing)),
+            Appended::TransitionalExists => return Err(UseCaseError::TransitionalExists),
             Appended::Changed => *unused_draft = Some(draft),
             Appended::NamedOtherwise(name) => {
                 draft.name = name;
@@ -197,7 +197,7 @@ impl GenerateCredentials {
         permitted: &Permitted<'_>,
         issuer: Option<(&Permit<'_>, ActiveVersions)>,
         inputs: Vec<ActiveInput<'_, '_>>,
-    ) -> Result<Draft, Failure> {
+    ) -> Result<Draft, UseCaseError> {
         let generate = &permitted.generate;
         let authority = match issuer {
             Some((permit, current)) => {
@@ -228,7 +228,7 @@ impl GenerateCredentials {
         permitted: &Permitted<'_>,
         active: Option<StoredVersion>,
         inputs: &[ActiveInput<'_, '_>],
-    ) -> Result<Option<CredentialVersion>, Failure> {
+    ) -> Result<Option<CredentialVersion>, UseCaseError> {
         let Permitted {
             effective,
             generator,
@@ -253,7 +253,7 @@ impl GenerateCredentials {
         &self,
         permit: &Permit<'_>,
         version: &CredentialVersion,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, UseCaseError> {
         let signer = version.attributes.signed_by.as_ref();
         let signer = signer.map(CredentialName::lookup);
         let Some(signer) = signer.filter(|signer| *signer != version.name.lookup()) else {
@@ -318,17 +318,17 @@ pub async fn canonical_parameters(
     credential_type: &CredentialType,
     requested: Option<&RequestedParameters>,
     generator: &dyn Generator,
-) -> Result<Parameters, Failure> {
+) -> Result<Parameters, UseCaseError> {
     let mut parameters = match requested {
         Some(parameters) => generator.requested(parameters)?,
         None if credential_type.is_certificate() => {
-            return Err(Failure::ParametersMissing(credential_type.clone()));
+            return Err(UseCaseError::ParametersMissing(credential_type.clone()));
         }
         None => Parameters::default(),
     };
     let mut read_only = generator.read_only_parameters().iter();
     if let Some(name) = read_only.find(|name| parameters.field(name).is_some()) {
-        return Err(Failure::parameter_refused(name, "is read-only"));
+        return Err(UseCaseError::parameter_refused(name, "is read-only"));
     }
     parameters = parameters.with_canonical_inputs(generator.input_parameters());
     if let Some(issuer_parameter) = generator.issuer_parameter() {
@@ -351,7 +351,7 @@ pub async fn is_generated_from(
     version: BaseVersion<'_>,
     parameters: &Parameters,
     generator: &dyn Generator,
-) -> Result<bool, Failure> {
+) -> Result<bool, UseCaseError> {
     let folded: &[&str] = if version.credential_type.is_certificate() {
         &SUBJECT
     } else {

@@ -10,7 +10,7 @@
 use serde_json::Value;
 
 use crate::{
-    Failure, Secret,
+    Secret, UseCaseError,
     certificate::{DURATION_DAYS_MAX, SigningUsages},
     credential::{CredentialName, CredentialType, CredentialVersion, Parameters},
     ports::{Generator, PluginCallError, PluginFaultError},
@@ -45,7 +45,7 @@ const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
 pub(super) async fn normalize(
     generator: &dyn Generator,
     requested: Parameters,
-) -> Result<Parameters, Failure> {
+) -> Result<Parameters, UseCaseError> {
     let input_parameters = generator.input_parameters();
     let inputs = requested
         .clone()
@@ -106,7 +106,7 @@ pub(super) fn as_set(
     signer: Option<&CredentialName>,
     generator: &dyn Generator,
     issuer_parameter: &str,
-) -> Result<Parameters, Failure> {
+) -> Result<Parameters, UseCaseError> {
     if !limits.include(&recovered) {
         return Err(malformed(generator));
     }
@@ -122,7 +122,7 @@ pub(super) fn as_set(
         if !is_self_signed {
             let reason =
                 "it was set, and the name of the certificate authority that signed it is unknown";
-            return Err(Failure::NotRegeneratable(reason.to_owned()));
+            return Err(UseCaseError::NotRegeneratable(reason.to_owned()));
         }
     }
     Ok(recovered)
@@ -164,8 +164,8 @@ fn days(parameters: &Parameters) -> u64 {
     duration.unwrap_or_default()
 }
 
-fn malformed(generator: &dyn Generator) -> Failure {
-    Failure::Plugin(PluginCallError::Faulted {
+fn malformed(generator: &dyn Generator) -> UseCaseError {
+    UseCaseError::Plugin(PluginCallError::Faulted {
         plugin: generator.identity().name.clone(),
         fault: PluginFaultError::OutputMalformed,
     })

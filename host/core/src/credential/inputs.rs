@@ -5,7 +5,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions, Permit},
     credential::{
         CredentialName, LookupName, Parameters, StoredVersion, VersionStore, content::Content,
@@ -146,7 +146,7 @@ pub(super) fn named_inputs(
     of: &LookupName,
     parameters: &Parameters,
     generator: &dyn Generator,
-) -> Result<Vec<NamedInput>, Failure> {
+) -> Result<Vec<NamedInput>, UseCaseError> {
     let input_parameters = generator.input_parameters();
     let inputs = parameters
         .named_inputs(input_parameters)
@@ -155,7 +155,7 @@ pub(super) fn named_inputs(
         Some(own) => {
             let parameter = own.pointer.strip_prefix('/').unwrap_or_default();
             let rule = "must not name the credential itself";
-            Err(Failure::parameter_refused(parameter, rule))
+            Err(UseCaseError::parameter_refused(parameter, rule))
         }
         None => Ok(inputs),
     }
@@ -171,12 +171,12 @@ impl<'a> PermittedInput<'a> {
     /// Permits a caller to read all these credentials.
     ///
     /// # Errors
-    /// [`Failure::InputNotFound`] for the first that it may not read.
+    /// [`UseCaseError::InputNotFound`] for the first that it may not read.
     pub(super) async fn request(
         authorization: &Authorization,
         caller: &'a Caller,
         inputs: Vec<NamedInput>,
-    ) -> Result<Vec<Self>, Failure> {
+    ) -> Result<Vec<Self>, UseCaseError> {
         let mut permitted = Vec::with_capacity(inputs.len());
         for named in inputs {
             let permit = authorization.permit(caller, Operation::Read, &named.name);
@@ -191,7 +191,7 @@ impl<'a> PermittedInput<'a> {
         permissions: &EffectivePermissions,
         caller: &'a Caller,
         inputs: Vec<NamedInput>,
-    ) -> Result<Vec<Self>, Failure> {
+    ) -> Result<Vec<Self>, UseCaseError> {
         let inputs = inputs.into_iter().map(|named| {
             let permit = permissions.permit(caller, Operation::Read, &named.name);
             let permit = permit.map_err(|failure| not_found(failure, &named))?;
@@ -202,9 +202,9 @@ impl<'a> PermittedInput<'a> {
 }
 
 /// Converts the failure of a permission check. A missing credential and one that the caller may not read are the same.
-fn not_found(failure: Failure, input: &NamedInput) -> Failure {
+fn not_found(failure: UseCaseError, input: &NamedInput) -> UseCaseError {
     match failure {
-        Failure::NotFound => Failure::InputNotFound(input.pointer.clone()),
+        UseCaseError::NotFound => UseCaseError::InputNotFound(input.pointer.clone()),
         failure => failure,
     }
 }
@@ -241,11 +241,11 @@ impl VersionStore {
     /// Reads the active version of each input.
     ///
     /// # Errors
-    /// [`Failure::InputNotFound`] for the first input without an active version.
+    /// [`UseCaseError::InputNotFound`] for the first input without an active version.
     pub(super) async fn active_inputs<'p, 'a>(
         &self,
         inputs: &'p [PermittedInput<'a>],
-    ) -> Result<Vec<ActiveInput<'p, 'a>>, Failure> {
+    ) -> Result<Vec<ActiveInput<'p, 'a>>, UseCaseError> {
         let mut all = Vec::with_capacity(inputs.len());
         for permitted in inputs {
             let named = &permitted.named;
@@ -254,7 +254,8 @@ impl VersionStore {
             let version = current.active;
             all.push(ActiveInput {
                 permitted,
-                version: version.ok_or_else(|| Failure::InputNotFound(named.pointer.clone()))?,
+                version: version
+                    .ok_or_else(|| UseCaseError::InputNotFound(named.pointer.clone()))?,
                 read,
             });
         }
@@ -264,11 +265,11 @@ impl VersionStore {
     /// Decrypts inputs, and records in the trail that they were read.
     ///
     /// # Errors
-    /// [`Failure::InputsTooLarge`]; [`Failure::InputNotFound`] for an input whose stored casing the caller may not read.
+    /// [`UseCaseError::InputsTooLarge`]; [`UseCaseError::InputNotFound`] for an input whose stored casing the caller may not read.
     pub(super) async fn open_inputs(
         &self,
         active: Vec<ActiveInput<'_, '_>>,
-    ) -> Result<Inputs, Failure> {
+    ) -> Result<Inputs, UseCaseError> {
         let mut inputs = Inputs::default();
         let mut bytes = 0;
         for ActiveInput {
@@ -283,7 +284,7 @@ impl VersionStore {
             let Content { value, .. } = version.content;
             bytes += value.expose().len();
             if bytes > INPUTS_BYTES_MAX {
-                return Err(Failure::InputsTooLarge {
+                return Err(UseCaseError::InputsTooLarge {
                     limit: "1,048,576 bytes",
                 });
             }

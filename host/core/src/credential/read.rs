@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::{Authorization, Caller, ReadSources},
     credential::{
         CredentialVersion, Find, FindNames, FoundCredential, GeneratedCredential, LookupName,
@@ -28,8 +28,12 @@ impl ReadCredentials {
     /// Returns a version by its id.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if there is no such version or the caller may not read it; or if it can't be read or decrypted.
-    pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<CredentialVersion, Failure> {
+    /// [`UseCaseError::NotFound`] if there is no such version or the caller may not read it; or if it can't be read or decrypted.
+    pub async fn by_id(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+    ) -> Result<CredentialVersion, UseCaseError> {
         // Reads only the name before the authorization: the time to read the version would reveal that it exists.
         let name = self.store.repository.name_of_version(id).await?;
         let (authorization, sources) = (&self.authorization, self.sources());
@@ -40,7 +44,7 @@ impl ReadCredentials {
         let (permit, stored) = authorization
             .permit_read(caller, sources, &name, VersionKey::Id(id))
             .await?;
-        let stored = stored.into_iter().next().ok_or(Failure::NotFound)?;
+        let stored = stored.into_iter().next().ok_or(UseCaseError::NotFound)?;
         let version = self.store.open(&permit, stored).await?;
         self.store.render(&permit, version)
     }
@@ -48,13 +52,13 @@ impl ReadCredentials {
     /// Returns versions of one credential, in the order of the selection.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if there are none, or an error if one can't be read or decrypted.
+    /// [`UseCaseError::NotFound`] if there are none, or an error if one can't be read or decrypted.
     pub async fn by_name(
         &self,
         caller: &Caller,
         name: &LookupName,
         selection: VersionSelection,
-    ) -> Result<Vec<CredentialVersion>, Failure> {
+    ) -> Result<Vec<CredentialVersion>, UseCaseError> {
         let first = first_of(selection).map_or(VersionKey::Current, VersionKey::Newest);
         let (permit, first) = self
             .authorization
@@ -63,7 +67,7 @@ impl ReadCredentials {
         let key = CredentialKey::Name(name);
         let stored = complete(&self.store, caller, key, selection, first).await?;
         if stored.is_empty() {
-            return Err(Failure::NotFound);
+            return Err(UseCaseError::NotFound);
         }
         self.store.render_all(&permit, stored).await
     }
@@ -83,7 +87,7 @@ impl ReadCredentials {
         caller: &Caller,
         names: FindNames,
         expires_within_days: Option<i64>,
-    ) -> Result<Vec<FoundCredential>, Failure> {
+    ) -> Result<Vec<FoundCredential>, UseCaseError> {
         let now = self.store.clock.now();
         let find = Find {
             names,
@@ -104,7 +108,7 @@ impl ReadCredentials {
         caller: &Caller,
         digest: &PluginDigest,
         names: &FindNames,
-    ) -> Result<Vec<FoundCredential>, Failure> {
+    ) -> Result<Vec<FoundCredential>, UseCaseError> {
         let Some(mut found) = ReadableList::of(&self.authorization, caller).await? else {
             return Ok(Vec::new());
         };
@@ -121,7 +125,7 @@ impl ReadCredentials {
         caller: &Caller,
         input: &LookupName,
         names: &FindNames,
-    ) -> Result<Vec<FoundCredential>, Failure> {
+    ) -> Result<Vec<FoundCredential>, UseCaseError> {
         let Some(mut found) = ReadableList::of(&self.authorization, caller).await? else {
             return Ok(Vec::new());
         };
@@ -139,8 +143,8 @@ impl ReadCredentials {
     /// Deletes a credential with all its versions. Permissions on its name remain.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] if it does not exist.
-    pub async fn delete(&self, caller: &Caller, name: &LookupName) -> Result<(), Failure> {
+    /// [`UseCaseError::NotFound`] if it does not exist.
+    pub async fn delete(&self, caller: &Caller, name: &LookupName) -> Result<(), UseCaseError> {
         let permitting = self.authorization.permit(caller, Operation::Delete, name);
         let permit = permitting.await?;
         // A missing credential takes two reads and no transaction. So does a credential that is stored in a casing that the
@@ -149,9 +153,9 @@ impl ReadCredentials {
         repository
             .stored_name(name)
             .await?
-            .ok_or(Failure::NotFound)?;
+            .ok_or(UseCaseError::NotFound)?;
         let deleted = repository.delete(name).await?;
-        permit.record_resource(deleted.ok_or(Failure::NotFound)?);
+        permit.record_resource(deleted.ok_or(UseCaseError::NotFound)?);
         Ok(())
     }
 }
@@ -162,7 +166,7 @@ pub(super) async fn for_response(
     caller: &Caller,
     credential: CredentialKey<'_>,
     selection: VersionSelection,
-) -> Result<Vec<StoredVersion>, Failure> {
+) -> Result<Vec<StoredVersion>, UseCaseError> {
     let first = first_of(selection).map_or(VersionSelection::Current, VersionSelection::Newest);
     let first = versions(store, credential, first).await?;
     complete(store, caller, credential, selection, first).await
@@ -176,7 +180,7 @@ async fn complete(
     credential: CredentialKey<'_>,
     selection: VersionSelection,
     stored: Vec<StoredVersion>,
-) -> Result<Vec<StoredVersion>, Failure> {
+) -> Result<Vec<StoredVersion>, UseCaseError> {
     if stored.len() <= VERSIONS_READ_FIRST as usize {
         caller.reserve(rendered_bytes(ciphertext_bytes(&stored), stored.len()))?;
         return Ok(stored);
@@ -216,7 +220,7 @@ async fn versions(
     store: &VersionStore,
     credential: CredentialKey<'_>,
     selection: VersionSelection,
-) -> Result<Vec<StoredVersion>, Failure> {
+) -> Result<Vec<StoredVersion>, UseCaseError> {
     let repository = &store.repository;
     Ok(match credential {
         CredentialKey::Id(id) => repository.versions_by_credential(id, selection).await,

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions},
     credential::{CredentialName, EffectiveExpiry, FoundCredential, ListedCertificate},
     permission::Operation,
@@ -24,7 +24,7 @@ pub(super) struct ReadableList<'a, T> {
     permissions: EffectivePermissions,
     items: Vec<T>,
     unreserved_bytes: usize,
-    refused: Option<Failure>,
+    refused: Option<UseCaseError>,
 }
 
 impl<'a, T: Listed> ReadableList<'a, T> {
@@ -32,7 +32,7 @@ impl<'a, T: Listed> ReadableList<'a, T> {
     pub(super) async fn of(
         authorization: &Authorization,
         caller: &'a Caller,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, UseCaseError> {
         let permissions = authorization.permissions_of(caller).await?;
         Ok(permissions.allow_somewhere(Operation::Read).then(|| Self {
             caller,
@@ -65,7 +65,7 @@ impl<'a, T: Listed> ReadableList<'a, T> {
     }
 
     /// Returns the list.
-    pub(super) fn finish(mut self) -> Result<Vec<T>, Failure> {
+    pub(super) fn finish(mut self) -> Result<Vec<T>, UseCaseError> {
         self.reserve();
         self.refused.map_or(Ok(self.items), Err)
     }

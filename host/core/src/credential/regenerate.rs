@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::{Authorization, Caller, Permit},
     certificate::{DURATION_DAYS_MAX, EffectiveParameters, SigningUsages},
     credential::{
@@ -64,13 +64,13 @@ impl RegenerateCredentials {
     /// Regenerates a credential: adds a version generated from the parameters of the newest version, transitional or not.
     ///
     /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] if the value was set and lacks required information, or its type
+    /// [`UseCaseError::NotFound`]; [`UseCaseError::NotRegeneratable`] if the value was set and lacks required information, or its type
     /// can only be set; or if the plugin fails.
     pub async fn credential(
         &self,
         caller: &Caller,
         regenerate: Regenerate,
-    ) -> Result<Written, Failure> {
+    ) -> Result<Written, UseCaseError> {
         let permitting = self
             .authorization
             .permit(caller, Operation::Write, &regenerate.name);
@@ -80,7 +80,7 @@ impl RegenerateCredentials {
                 return Ok(written);
             }
         }
-        Err(Failure::Contended)
+        Err(UseCaseError::Contended)
     }
 
     /// Attempts to regenerate a credential. Returns `None` if the CA or an input was changed concurrently.
@@ -89,18 +89,18 @@ impl RegenerateCredentials {
         caller: &Caller,
         permit: &Permit<'_>,
         regenerate: &Regenerate,
-    ) -> Result<Option<Written>, Failure> {
+    ) -> Result<Option<Written>, UseCaseError> {
         let newest = VersionSelection::Newest(1);
         let newest = self
             .store
             .repository
             .versions_by_name(&regenerate.name, newest)
             .await?;
-        let newest = newest.into_iter().next().ok_or(Failure::NotFound)?;
+        let newest = newest.into_iter().next().ok_or(UseCaseError::NotFound)?;
         let credential_type = &newest.credential_type;
         if credential_type.is_set_only() {
             let reason = format!("credentials of type {credential_type} can only be set");
-            return Err(Failure::NotRegeneratable(reason));
+            return Err(UseCaseError::NotRegeneratable(reason));
         }
         let generator = self.generation.types.generator(caller, credential_type)?;
         let generator = generator.as_ref();
@@ -145,7 +145,7 @@ impl RegenerateCredentials {
         generator: &dyn Generator,
         issuer_permit: Option<&Permit<'_>>,
         transitional_parent: TransitionalParent,
-    ) -> Result<Draft, Failure> {
+    ) -> Result<Draft, UseCaseError> {
         let authority = match issuer_permit {
             Some(permit) => {
                 let current = self.store.active_versions(permit.name()).await?;
@@ -180,7 +180,7 @@ impl RegenerateCredentials {
         &self,
         base: &CredentialVersion,
         generator: &dyn Generator,
-    ) -> Result<EffectiveParameters, Failure> {
+    ) -> Result<EffectiveParameters, UseCaseError> {
         let parameters = self.parameters(base, generator).await?;
         Ok(self
             .generation
@@ -193,7 +193,7 @@ impl RegenerateCredentials {
         &self,
         base: &CredentialVersion,
         generator: &dyn Generator,
-    ) -> Result<Parameters, Failure> {
+    ) -> Result<Parameters, UseCaseError> {
         let parameters = regeneration_parameters(BaseVersion::from(base), generator).await?;
         let (Some(issuer_parameter), None) =
             (generator.issuer_parameter(), &base.content.parameters)
@@ -211,9 +211,11 @@ impl RegenerateCredentials {
         };
         if facts.is_some() {
             let value = StoredCertificate::parse(&base.content.value)?;
-            let certificate = value.certificate.ok_or(Failure::StoredValueMalformed)?;
+            let certificate = value
+                .certificate
+                .ok_or(UseCaseError::StoredValueMalformed)?;
             let issuance = self.generation.certificates.issuance_facts(&certificate);
-            let issuance = issuance.map_err(|_| Failure::StoredValueMalformed)?;
+            let issuance = issuance.map_err(|_| UseCaseError::StoredValueMalformed)?;
             limits.signing_usages = issuance.signing_usages;
             limits.duration_days_max = u64::from(issuance.duration_days);
         }
@@ -223,20 +225,20 @@ impl RegenerateCredentials {
     /// Regenerates a certificate: adds a version generated from the parameters of the active version.
     ///
     /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] if its only version is transitional, or was set and lacks
-    /// required information; [`Failure::TransitionalExists`]; or if the plugin refuses the caller's changes, or fails.
+    /// [`UseCaseError::NotFound`]; [`UseCaseError::NotRegeneratable`] if its only version is transitional, or was set and lacks
+    /// required information; [`UseCaseError::TransitionalExists`]; or if the plugin refuses the caller's changes, or fails.
     pub async fn certificate(
         &self,
         caller: &Caller,
         regenerate: RegenerateCertificate,
-    ) -> Result<Written, Failure> {
+    ) -> Result<Written, UseCaseError> {
         regenerate.check_ranges()?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
             if let Some(written) = self.attempt_certificate(caller, &regenerate).await? {
                 return Ok(written);
             }
         }
-        Err(Failure::Contended)
+        Err(UseCaseError::Contended)
     }
 
     /// Attempts to regenerate a certificate. Returns `None` if the CA was changed concurrently.
@@ -244,18 +246,18 @@ impl RegenerateCredentials {
         &self,
         caller: &Caller,
         regenerate: &RegenerateCertificate,
-    ) -> Result<Option<Written>, Failure> {
+    ) -> Result<Option<Written>, UseCaseError> {
         let id = regenerate.certificate_id;
         let (authorization, current) = (&self.authorization, VersionSelection::Current);
         let (permit, current) =
             permit_to_write(authorization, &self.store, caller, id, current).await?;
         let current = ActiveVersions::new(current);
         let base = current.active.ok_or_else(|| {
-            Failure::NotRegeneratable("its only version is transitional".to_owned())
+            UseCaseError::NotRegeneratable("its only version is transitional".to_owned())
         })?;
         // Checked here to avoid generating an unused key, and again when the version is added.
         if regenerate.is_transitional && current.transitional.is_some() {
-            return Err(Failure::TransitionalExists);
+            return Err(UseCaseError::TransitionalExists);
         }
         let generator = self
             .generation
@@ -301,12 +303,12 @@ impl RegenerateCredentials {
 /// parameters, which may exceed the limits of the issuer.
 ///
 /// # Errors
-/// [`Failure::NotRegeneratable`], or if the plugin fails.
+/// [`UseCaseError::NotRegeneratable`], or if the plugin fails.
 pub async fn regeneration_parameters(
     base: BaseVersion<'_>,
     generator: &dyn Generator,
-) -> Result<Parameters, Failure> {
-    let not_regeneratable = Failure::NotRegeneratable;
+) -> Result<Parameters, UseCaseError> {
+    let not_regeneratable = UseCaseError::NotRegeneratable;
     let stored = match current_parameters(base, generator).await {
         // Another release of the plugin generated the version.
         Err(PluginCallError::ParametersRefused(violation)) => {
@@ -354,18 +356,18 @@ pub(super) fn signer_of<'a>(
 impl RegenerateCertificate {
     /// Checks the caller's changes without the stored certificate. The plugin checks the key length, because the allowed
     /// lengths depend on the stored key's type.
-    fn check_ranges(&self) -> Result<(), Failure> {
+    fn check_ranges(&self) -> Result<(), UseCaseError> {
         let is_outside =
             |number: Option<i64>, max: u32| number.is_some_and(|n| !(1..=max.into()).contains(&n));
         if is_outside(self.key_length, u32::MAX) {
-            return Err(Failure::parameter_refused(
+            return Err(UseCaseError::parameter_refused(
                 KEY_LENGTH,
                 "must be a number of bits",
             ));
         }
         if is_outside(self.duration, DURATION_DAYS_MAX) {
             let rule = "must be a number of days from 1 to 3650";
-            return Err(Failure::parameter_refused(DURATION, rule));
+            return Err(UseCaseError::parameter_refused(DURATION, rule));
         }
         Ok(())
     }
@@ -376,7 +378,7 @@ async fn changed(
     mut parameters: Parameters,
     regenerate: &RegenerateCertificate,
     generator: &dyn Generator,
-) -> Result<Parameters, Failure> {
+) -> Result<Parameters, UseCaseError> {
     if regenerate.key_length.is_none() && regenerate.duration.is_none() {
         return Ok(parameters);
     }

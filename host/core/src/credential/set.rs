@@ -7,7 +7,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::{
-    Failure, Secret,
+    Secret, UseCaseError,
     authorization::{Authorization, Caller, Permit},
     certificate::{RSA_BITS_MIN, RSA_BITS_RECOMMENDED},
     credential::{
@@ -61,7 +61,7 @@ impl SetCredentials {
         &self,
         caller: &Caller,
         set: Set,
-    ) -> Result<CredentialVersion, Failure> {
+    ) -> Result<CredentialVersion, UseCaseError> {
         if set.credential_type.is_certificate() {
             return self.certificate(caller, set).await;
         }
@@ -82,7 +82,7 @@ impl SetCredentials {
                 let declared = declared_certificate(&self.certificates, &value, generator).await?;
                 certificate = declared.map_err(|cause| {
                     let field = generator.certificate_field().unwrap_or(cause.field);
-                    Failure::ValueRefused(format!("{field} {}", cause.rule))
+                    UseCaseError::ValueRefused(format!("{field} {}", cause.rule))
                 })?;
                 if certificate.is_none() {
                     let now = self.store.clock.now();
@@ -117,13 +117,13 @@ impl SetCredentials {
             provenance.add_to(&mut draft)?;
         }
         let appending = self.store.append(&permit, draft, AppendCondition::Always);
-        let version = appending.await?.ok_or(Failure::Contended)?;
+        let version = appending.await?.ok_or(UseCaseError::Contended)?;
         warn_of_short_key(&version.name, rsa_bits);
         Ok(version)
     }
 
     /// Checks the length of each key of an RSA key pair and returns the shortest length, in bits. Other fields are not checked.
-    fn shortest_rsa_key(&self, value: &Secret) -> Result<Option<u32>, Failure> {
+    fn shortest_rsa_key(&self, value: &Secret) -> Result<Option<u32>, UseCaseError> {
         let mut shortest: Option<u32> = None;
         for (name, key) in keywright_json::fields(value.expose()).unwrap_or_default() {
             let key = keywright_json::text(key.get()).map(Zeroizing::new);
@@ -131,7 +131,7 @@ impl SetCredentials {
                 continue;
             };
             if bits < RSA_BITS_MIN {
-                return Err(Failure::ValueRefused(format!(
+                return Err(UseCaseError::ValueRefused(format!(
                     "{name} has an RSA key of fewer than {RSA_BITS_MIN} bits"
                 )));
             }
@@ -140,7 +140,11 @@ impl SetCredentials {
         Ok(shortest)
     }
 
-    async fn certificate(&self, caller: &Caller, set: Set) -> Result<CredentialVersion, Failure> {
+    async fn certificate(
+        &self,
+        caller: &Caller,
+        set: Set,
+    ) -> Result<CredentialVersion, UseCaseError> {
         let generator = self.types.generator(caller, &set.credential_type)?;
         let fields = CertificateRequest::parse(&set.value)?;
         let checked = self.check(generator.as_ref(), fields.value, None).await?;
@@ -166,7 +170,7 @@ impl SetCredentials {
                 return Ok(version);
             }
         }
-        Err(Failure::Contended)
+        Err(UseCaseError::Contended)
     }
 
     /// Checks a caller's value, against the certificate of the stored CA if the caller names one.
@@ -175,7 +179,7 @@ impl SetCredentials {
         generator: &dyn Generator,
         value: StoredCertificate,
         stored_ca: Option<String>,
-    ) -> Result<CheckedFields, Failure> {
+    ) -> Result<CheckedFields, UseCaseError> {
         let certificates = Arc::clone(&self.certificates);
         let checked = run_on_plugin_thread(generator, move || {
             certificates.check_fields(CertificateFields {
@@ -192,7 +196,7 @@ impl SetCredentials {
         &self,
         caller: &'a Caller,
         name: Option<&LookupName>,
-    ) -> Result<Option<Permit<'a>>, Failure> {
+    ) -> Result<Option<Permit<'a>>, UseCaseError> {
         match name {
             Some(name) => Ok(Some(self.authorization.permit_issuer(caller, name).await?)),
             None => Ok(None),
@@ -208,7 +212,7 @@ impl SetCredentials {
         checked: &CheckedFields,
         ca_permit: Option<&Permit<'_>>,
         generator: &dyn Generator,
-    ) -> Result<Draft, Failure> {
+    ) -> Result<Draft, UseCaseError> {
         let mut checked = checked.clone();
         let mut attributes = VersionAttributes {
             is_generated: Some(false),
@@ -282,12 +286,12 @@ impl SetCredentials {
         name: &CredentialName,
         credential_type: &CredentialType,
         imported: Option<ImportedProvenance>,
-    ) -> Result<Option<CheckedProvenance>, Failure> {
+    ) -> Result<Option<CheckedProvenance>, UseCaseError> {
         let Some(imported) = imported else {
             return Ok(None);
         };
         if credential_type.is_set_only() {
-            return Err(Failure::TypeNotGeneratable(credential_type.clone()));
+            return Err(UseCaseError::TypeNotGeneratable(credential_type.clone()));
         }
         let generator = self.types.generator(caller, credential_type)?;
         let generator = generator.as_ref();
@@ -299,7 +303,7 @@ impl SetCredentials {
             Some(name) => {
                 let permit = self.authorization.permit_issuer(caller, &name).await?;
                 let authority = self.store.checked_authority(&permit).await?.active;
-                Some(authority.ok_or(Failure::IssuerNotFound)?.name)
+                Some(authority.ok_or(UseCaseError::IssuerNotFound)?.name)
             }
             None => None,
         };
@@ -312,19 +316,19 @@ impl SetCredentials {
     }
 }
 
-fn accept_text(value: Secret) -> Result<Secret, Failure> {
+fn accept_text(value: Secret) -> Result<Secret, UseCaseError> {
     match keywright_json::text(value.expose()).map(Zeroizing::new) {
         Ok(text) if !text.is_empty() => Ok(value),
-        _ => Err(Failure::ValueRefused(
+        _ => Err(UseCaseError::ValueRefused(
             "value must be a non-empty string".to_owned(),
         )),
     }
 }
 
-fn accept_object(value: Secret) -> Result<Secret, Failure> {
+fn accept_object(value: Secret) -> Result<Secret, UseCaseError> {
     match keywright_json::fields(value.expose()) {
         Ok(_) => Ok(value),
-        _ => Err(Failure::ValueRefused(
+        _ => Err(UseCaseError::ValueRefused(
             "value must be a JSON object".to_owned(),
         )),
     }
@@ -349,8 +353,8 @@ pub(super) struct CertificateRequest {
 }
 
 impl CertificateRequest {
-    pub(super) fn parse(value: &Secret) -> Result<Self, Failure> {
-        let refused = |rule: &str| Failure::ValueRefused(rule.to_owned());
+    pub(super) fn parse(value: &Secret) -> Result<Self, UseCaseError> {
+        let refused = |rule: &str| UseCaseError::ValueRefused(rule.to_owned());
         let mut fields = fields(value).map_err(|_| refused("value must be a JSON object"))?;
         let ca = take_text(&mut fields, "ca")?;
         let ca_name = take_text(&mut fields, "ca_name")?;
@@ -358,7 +362,7 @@ impl CertificateRequest {
         let private_key = take_text(&mut fields, "private_key")?.map(Secret::new);
         fields.retain(|name, _| !IGNORED_FIELDS.contains(&name.as_str()));
         if let Some((unknown, _)) = fields.into_iter().next() {
-            return Err(Failure::ValueFieldUnknown(unknown));
+            return Err(UseCaseError::ValueFieldUnknown(unknown));
         }
         if ca.is_some() && ca_name.is_some() {
             return Err(refused("only one of ca and ca_name may be given"));
@@ -414,7 +418,7 @@ impl CheckedProvenance {
     ///
     /// # Errors
     /// If the value is a certificate that another CA signed.
-    fn add_to(&self, draft: &mut Draft) -> Result<(), Failure> {
+    fn add_to(&self, draft: &mut Draft) -> Result<(), UseCaseError> {
         if draft.credential_type.is_certificate() {
             let signer = draft
                 .attributes

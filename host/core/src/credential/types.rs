@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::Caller,
     credential::{CredentialType, PluginIdentity},
     ports::{Generator, Generators},
@@ -38,7 +38,7 @@ impl CredentialTypes {
     ///
     /// # Errors
     /// If this server does not have the type.
-    pub fn parse(&self, name: &str) -> Result<CredentialType, Failure> {
+    pub fn parse(&self, name: &str) -> Result<CredentialType, UseCaseError> {
         CredentialType::parse(name)
             .ok()
             .filter(|parsed| parsed.is_set_only() || self.generators.generator(parsed).is_some())
@@ -50,7 +50,7 @@ impl CredentialTypes {
         &self,
         caller: &Caller,
         credential_type: &CredentialType,
-    ) -> Result<Arc<dyn Generator>, Failure> {
+    ) -> Result<Arc<dyn Generator>, UseCaseError> {
         let generator = self.generators.generator(credential_type);
         generator
             .map(|generator| generator.for_actor(caller.actor()))
@@ -58,13 +58,13 @@ impl CredentialTypes {
     }
 
     /// Returns the failure for a type without a generator.
-    pub(super) fn unknown(&self) -> Failure {
+    pub(super) fn unknown(&self) -> UseCaseError {
         let generated = self.generators.credential_types();
         let generated = generated.iter().map(CredentialType::as_str);
         let known = [CredentialType::VALUE, CredentialType::JSON]
             .into_iter()
             .chain(generated);
-        Failure::TypeUnknown {
+        UseCaseError::TypeUnknown {
             known: known.map(str::to_owned).collect(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::value::to_raw_value;
 
 use crate::{
-    Failure, Secret,
+    Secret, UseCaseError,
     authorization::Permit,
     credential::{
         CredentialName, CredentialType, CredentialVersion, IssuerVersion, LookupName,
@@ -51,9 +51,9 @@ impl VersionStore {
         &self,
         permit: &Permit<'_>,
         stored: StoredVersion,
-    ) -> Result<CredentialVersion, Failure> {
+    ) -> Result<CredentialVersion, UseCaseError> {
         if !permit.opens(&stored.name) {
-            return Err(Failure::NotFound);
+            return Err(UseCaseError::NotFound);
         }
         let record = SealContext {
             version_id: stored.id,
@@ -73,9 +73,9 @@ impl VersionStore {
         &self,
         permit: &Permit<'_>,
         draft: &Draft,
-    ) -> Result<NewVersion, Failure> {
+    ) -> Result<NewVersion, UseCaseError> {
         if !permit.seals(&draft.name) {
-            return Err(Failure::WriteNotPermitted);
+            return Err(UseCaseError::WriteNotPermitted);
         }
         let content = &draft.content;
         check_size(&content.value)?;
@@ -102,7 +102,7 @@ impl VersionStore {
         permit: &Permit<'_>,
         mut draft: Draft,
         condition: AppendCondition,
-    ) -> Result<Option<CredentialVersion>, Failure> {
+    ) -> Result<Option<CredentialVersion>, UseCaseError> {
         let mut appended = self.append_once(permit, &draft, condition).await?;
         if let Appended::NamedOtherwise(name) = appended {
             draft.name = name;
@@ -114,13 +114,15 @@ impl VersionStore {
                 Ok(Some(CredentialVersion::new(*stored, draft.content)))
             }
             Appended::Outdated => Ok(None),
-            Appended::TransitionalExists => Err(Failure::TransitionalExists),
-            Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
+            Appended::TransitionalExists => Err(UseCaseError::TransitionalExists),
+            Appended::TypeDiffers(existing) => Err(UseCaseError::TypeDiffers(existing)),
             // Another caller has since deleted and recreated the credential.
-            Appended::NamedOtherwise(_) => Err(Failure::Contended),
+            Appended::NamedOtherwise(_) => Err(UseCaseError::Contended),
             Appended::Changed => match condition {
-                AppendCondition::CredentialIs(_) => Err(Failure::NotFound),
-                AppendCondition::Always | AppendCondition::NewestIs(_) => Err(Failure::Contended),
+                AppendCondition::CredentialIs(_) => Err(UseCaseError::NotFound),
+                AppendCondition::Always | AppendCondition::NewestIs(_) => {
+                    Err(UseCaseError::Contended)
+                }
             },
         }
     }
@@ -131,14 +133,17 @@ impl VersionStore {
         permit: &Permit<'_>,
         draft: &Draft,
         condition: AppendCondition,
-    ) -> Result<Appended, Failure> {
+    ) -> Result<Appended, UseCaseError> {
         let version = self.seal(permit, draft).await?;
         let appending = self.repository.append(version, condition, &draft.unchanged);
         Ok(appending.await?)
     }
 
     /// Returns whether all these versions are unchanged.
-    pub(super) async fn are_unchanged(&self, unchanged: &[ReadVersions]) -> Result<bool, Failure> {
+    pub(super) async fn are_unchanged(
+        &self,
+        unchanged: &[ReadVersions],
+    ) -> Result<bool, UseCaseError> {
         for read in unchanged {
             let reading = self.repository.versions_by_name(&read.name, read.selection);
             let ids = reading.await?.into_iter().map(|version| version.id);
@@ -154,7 +159,7 @@ impl VersionStore {
         &self,
         permit: &Permit<'_>,
         mut version: CredentialVersion,
-    ) -> Result<CredentialVersion, Failure> {
+    ) -> Result<CredentialVersion, UseCaseError> {
         // Only values of type certificate are guaranteed to have the CA certificate in `ca`.
         if self.concatenates_authorities
             && version.credential_type.is_certificate()
@@ -171,7 +176,7 @@ impl VersionStore {
         &self,
         permit: &Permit<'_>,
         stored: Vec<StoredVersion>,
-    ) -> Result<Vec<CredentialVersion>, Failure> {
+    ) -> Result<Vec<CredentialVersion>, UseCaseError> {
         let mut pace = Pace::default();
         let mut rendered = Vec::with_capacity(stored.len());
         for version in stored {
@@ -186,7 +191,7 @@ impl VersionStore {
     pub(super) async fn active_versions(
         &self,
         name: &LookupName,
-    ) -> Result<ActiveVersions, Failure> {
+    ) -> Result<ActiveVersions, UseCaseError> {
         let current = VersionSelection::Current;
         let chosen = self.repository.versions_by_name(name, current).await?;
         Ok(ActiveVersions::new(chosen))
@@ -197,7 +202,7 @@ impl VersionStore {
         &self,
         permit: &Permit<'_>,
         version: StoredVersion,
-    ) -> Result<StoredCertificate, Failure> {
+    ) -> Result<StoredCertificate, UseCaseError> {
         let version = self.open(permit, version).await?;
         StoredCertificate::parse(&version.content.value)
     }
@@ -205,17 +210,17 @@ impl VersionStore {
     /// Returns the active versions of the permit's credential. Checks that it is a CA, but not that it can sign.
     ///
     /// # Errors
-    /// [`Failure::IssuerNotFound`] if no certificate has this name, [`Failure::IssuerUnusable`] if it is not a CA.
+    /// [`UseCaseError::IssuerNotFound`] if no certificate has this name, [`UseCaseError::IssuerUnusable`] if it is not a CA.
     pub(super) async fn checked_authority(
         &self,
         permit: &Permit<'_>,
-    ) -> Result<ActiveVersions, Failure> {
+    ) -> Result<ActiveVersions, UseCaseError> {
         let current = self.active_versions(permit.name()).await?;
         let active = current.active_certificate()?;
         match &active.attributes.certificate {
             Some(facts) if facts.is_certificate_authority => {}
             Some(_) => {
-                return Err(Failure::IssuerUnusable(CertificateError {
+                return Err(UseCaseError::IssuerUnusable(CertificateError {
                     field: "certificate",
                     rule: NOT_AN_AUTHORITY.into(),
                 }));
@@ -237,7 +242,7 @@ impl VersionStore {
         permit: &Permit<'_>,
         current: ActiveVersions,
         transitional_parent: TransitionalParent,
-    ) -> Result<Authority, Failure> {
+    ) -> Result<Authority, UseCaseError> {
         let read = current.as_read(permit.name());
         let active = current.active_certificate()?.clone();
         let (signing, trusted) = match current.transitional {
@@ -287,12 +292,12 @@ impl ActiveVersions {
     /// Returns the active version of a CA.
     ///
     /// # Errors
-    /// [`Failure::IssuerNotFound`] if it is not a certificate.
-    pub(super) fn active_certificate(&self) -> Result<&StoredVersion, Failure> {
+    /// [`UseCaseError::IssuerNotFound`] if it is not a certificate.
+    pub(super) fn active_certificate(&self) -> Result<&StoredVersion, UseCaseError> {
         let active = self.active.as_ref();
         active
             .filter(|version| version.credential_type.is_certificate())
-            .ok_or(Failure::IssuerNotFound)
+            .ok_or(UseCaseError::IssuerNotFound)
     }
 
     /// Returns a record of the read versions, to check that they are unchanged when a dependent version is written.
@@ -331,7 +336,7 @@ impl Authority {
         signing: StoredCertificate,
         trusted_certificate: Option<String>,
         read: ReadVersions,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, UseCaseError> {
         Ok(Self {
             name,
             issuer,
@@ -353,8 +358,8 @@ pub enum TransitionalParent {
 }
 
 /// Returns the error for a CA that can't sign because a field of its value is missing.
-pub(super) fn field_absent(field: &'static str) -> Failure {
-    Failure::IssuerUnusable(CertificateError {
+pub(super) fn field_absent(field: &'static str) -> UseCaseError {
+    UseCaseError::IssuerUnusable(CertificateError {
         field,
         rule: "is missing".into(),
     })
@@ -362,15 +367,16 @@ pub(super) fn field_absent(field: &'static str) -> Failure {
 
 /// Returns the value with a second certificate in `ca`, after the issuing certificate. Each ends with a line break. A value
 /// without `ca` stays unchanged.
-fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, Failure> {
-    let mut fields = fields(value).map_err(|_| Failure::StoredValueMalformed)?;
+fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, UseCaseError> {
+    let mut fields = fields(value).map_err(|_| UseCaseError::StoredValueMalformed)?;
     let Some(signing) = fields.get("ca").filter(|ca| ca.get() != "null") else {
         return Ok(value.clone());
     };
-    let signing = keywright_json::text(signing.get()).map_err(|_| Failure::StoredValueMalformed)?;
+    let signing =
+        keywright_json::text(signing.get()).map_err(|_| UseCaseError::StoredValueMalformed)?;
     let both = format!("{}\n{}\n", signing.trim(), trusted.trim());
     let bytes_max = value.expose().len() + ESCAPED_BYTES_MAX * both.len();
-    let both = to_raw_value(&both).map_err(|_| Failure::StoredValueMalformed)?;
+    let both = to_raw_value(&both).map_err(|_| UseCaseError::StoredValueMalformed)?;
     fields.insert("ca".to_owned(), &both);
     to_secret(&fields, bytes_max)
 }

@@ -8,7 +8,7 @@ mod substitute;
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    Failure, Secret,
+    Secret, UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions},
     credential::{CredentialType, LookupName, NAME_CHARACTERS_MAX, StoredVersion, VersionStore},
     pace::Pace,
@@ -37,13 +37,17 @@ impl Interpolation {
     /// rest of the document stays as written.
     ///
     /// # Errors
-    /// [`Failure::NoResolver`] if no resolver is configured, [`Failure::NotFound`] for the first reference to a credential
-    /// that does not exist or that the caller may not read, [`Failure::ReferenceNotJson`] for the first reference to a
-    /// credential of another type that does not allow any type, [`Failure::ReferencesTooLarge`] beyond
-    /// [`REFERENCED_BYTES_MAX`]; then [`Failure::ReferencedFieldMissing`] and [`Failure::ReferenceNotScalar`]; or if the
+    /// [`UseCaseError::NoResolver`] if no resolver is configured, [`UseCaseError::NotFound`] for the first reference to a credential
+    /// that does not exist or that the caller may not read, [`UseCaseError::ReferenceNotJson`] for the first reference to a
+    /// credential of another type that does not allow any type, [`UseCaseError::ReferencesTooLarge`] beyond
+    /// [`REFERENCED_BYTES_MAX`]; then [`UseCaseError::ReferencedFieldMissing`] and [`UseCaseError::ReferenceNotScalar`]; or if the
     /// resolver refuses or fails.
-    pub async fn interpolate(&self, caller: &Caller, document: &str) -> Result<String, Failure> {
-        let resolver = self.resolvers.resolver().ok_or(Failure::NoResolver)?;
+    pub async fn interpolate(
+        &self,
+        caller: &Caller,
+        document: &str,
+    ) -> Result<String, UseCaseError> {
+        let resolver = self.resolvers.resolver().ok_or(UseCaseError::NoResolver)?;
         let references = resolver.find_references(caller.actor(), document).await?;
         if references.is_empty() {
             return Ok(document.to_owned());
@@ -54,7 +58,7 @@ impl Interpolation {
         for reference in &references {
             pace.step().await;
             let name = LookupName::new(&reference.name);
-            let value = values.get(name.folded()).ok_or(Failure::NotFound)?;
+            let value = values.get(name.folded()).ok_or(UseCaseError::NotFound)?;
             let text = substitute(reference, value)?;
             substitutions.add(&reference.pointer, reference.range.clone(), text)?;
         }
@@ -67,7 +71,7 @@ impl Interpolation {
         &self,
         caller: &Caller,
         references: &[Reference],
-    ) -> Result<HashMap<String, Secret>, Failure> {
+    ) -> Result<HashMap<String, Secret>, UseCaseError> {
         let in_order: Vec<LookupName> = references
             .iter()
             .map(|reference| LookupName::new(&reference.name))
@@ -101,10 +105,10 @@ impl Interpolation {
             pace.step().await;
             // For each requested casing of a name: permissions can differ by casing.
             let permit = permissions.permit(caller, Operation::Read, name)?;
-            let version = by_name.get(name.folded()).ok_or(Failure::NotFound)?;
+            let version = by_name.get(name.folded()).ok_or(UseCaseError::NotFound)?;
             let is_json = version.credential_type.as_str() == CredentialType::JSON;
             if !is_json && !reference.is_any_type {
-                return Err(Failure::ReferenceNotJson(version.name.clone()));
+                return Err(UseCaseError::ReferenceNotJson(version.name.clone()));
             }
             permit.record_version(version.credential_id, version.id);
             size.add(version)?;
@@ -113,7 +117,7 @@ impl Interpolation {
         let mut opened = HashMap::with_capacity(permits.len());
         for (folded, permit) in permits {
             pace.step().await;
-            let version = by_name.remove(folded).ok_or(Failure::NotFound)?;
+            let version = by_name.remove(folded).ok_or(UseCaseError::NotFound)?;
             let value = self.store.open(&permit, version).await?.content.value;
             opened.insert(folded.to_owned(), value);
         }
@@ -129,7 +133,7 @@ impl Interpolation {
         permissions: &mut EffectivePermissions,
         in_order: &[LookupName],
         names: &[LookupName],
-    ) -> Result<HashMap<String, StoredVersion>, Failure> {
+    ) -> Result<HashMap<String, StoredVersion>, UseCaseError> {
         let mut by_name = self.newest_by_folded_name(names).await?;
         // Permissions are looked up for names that do not exist, too, so that both refusals take the same time.
         let in_other_casing: Vec<LookupName> = names
@@ -162,7 +166,7 @@ impl Interpolation {
         permissions: &EffectivePermissions,
         in_order: &[LookupName],
         names: Vec<LookupName>,
-    ) -> Result<Vec<LookupName>, Failure> {
+    ) -> Result<Vec<LookupName>, UseCaseError> {
         let mut sizes = HashMap::new();
         for names in names.chunks(NAMES_AT_ONCE) {
             let repository = &self.store.repository;
@@ -186,7 +190,7 @@ impl Interpolation {
     async fn newest_by_folded_name(
         &self,
         names: &[LookupName],
-    ) -> Result<HashMap<String, StoredVersion>, Failure> {
+    ) -> Result<HashMap<String, StoredVersion>, UseCaseError> {
         let mut by_name = HashMap::new();
         let mut size = ReferencedSize::default();
         for names in names.chunks(NAMES_AT_ONCE) {
@@ -202,12 +206,12 @@ impl Interpolation {
 
 /// Returns the part of a credential's value that replaces a reference: JSON text or, for a reference inside a string, the text
 /// of a scalar as it is written inside a JSON string.
-fn substitute<'a>(reference: &Reference, value: &'a Secret) -> Result<&'a str, Failure> {
+fn substitute<'a>(reference: &Reference, value: &'a Secret) -> Result<&'a str, UseCaseError> {
     let mut part = value.expose().trim();
     for field in &reference.fields {
         let fields = keywright_json::fields(part).unwrap_or_default();
         let found = fields.into_iter().find(|(key, _)| key == field);
-        let (_, value) = found.ok_or_else(|| Failure::ReferencedFieldMissing {
+        let (_, value) = found.ok_or_else(|| UseCaseError::ReferencedFieldMissing {
             name: shown(&reference.name),
             field: shown(&reference.fields.join(".")),
         })?;
@@ -220,7 +224,7 @@ fn substitute<'a>(reference: &Reference, value: &'a Secret) -> Result<&'a str, F
         Some(text) => text.strip_suffix('"'),
         None => Some(part).filter(|part| !part.starts_with(['{', '[', 'n'])),
     }
-    .ok_or_else(|| Failure::ReferenceNotScalar(shown(&reference.name)))
+    .ok_or_else(|| UseCaseError::ReferenceNotScalar(shown(&reference.name)))
 }
 
 /// Sanitizes text from a document for an error: at most as long as a name, without control characters.
@@ -235,10 +239,10 @@ struct ReferencedSize(usize);
 
 impl ReferencedSize {
     /// Adds the size of a version's ciphertext.
-    fn add(&mut self, version: &StoredVersion) -> Result<(), Failure> {
+    fn add(&mut self, version: &StoredVersion) -> Result<(), UseCaseError> {
         self.0 += version.envelope.ciphertext.len();
         if self.0 > REFERENCED_BYTES_MAX {
-            return Err(Failure::ReferencesTooLarge { limit: "16 MiB" });
+            return Err(UseCaseError::ReferencesTooLarge { limit: "16 MiB" });
         }
         Ok(())
     }
@@ -252,7 +256,7 @@ const NAMES_AT_ONCE: usize = 256;
 const NAMES_READ_FIRST: usize = 16;
 
 /// The resolver returned a position that the document does not have, or overlapping positions.
-impl From<PointerError> for Failure {
+impl From<PointerError> for UseCaseError {
     fn from(_: PointerError) -> Self {
         Self::Plugin(PluginCallError::Faulted {
             plugin: "resolver".to_owned(),

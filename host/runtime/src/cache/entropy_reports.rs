@@ -11,7 +11,7 @@ use aws_lc_rs::hmac;
 use super::{Cache, REPORT, REPORT_LOCK, tag};
 use crate::{
     conformance::{EntropyReport, RULES_VERSION},
-    refused::Refusal,
+    load_error::PluginRefusedError,
 };
 
 impl Cache {
@@ -25,8 +25,8 @@ impl Cache {
         &self,
         component_digest: &str,
         settings: &str,
-        test: impl FnOnce() -> Result<EntropyReport, Refusal>,
-    ) -> Result<EntropyReport, Refusal> {
+        test: impl FnOnce() -> Result<EntropyReport, PluginRefusedError>,
+    ) -> Result<EntropyReport, PluginRefusedError> {
         let name_under = |key: &hmac::Key| {
             // Settings may contain secrets, so their tag is an HMAC under the server's key.
             let settings = tag(key, settings.as_bytes());
@@ -110,7 +110,7 @@ mod tests {
         let after = CacheKeys::new(&[2; 32], []);
         let found = |keys: &CacheKeys| {
             let cache = cache(directory.path(), keys);
-            let never = || Err(Refusal::SettingsTooLarge);
+            let never = || Err(PluginRefusedError::SettingsTooLarge);
             cache.entropy_report("d", r#"{"a":1}"#, never).is_ok()
         };
         let made = || Ok(report(None));
@@ -169,7 +169,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = cache(directory.path(), &keys);
-        let failed = || Err(Refusal::SettingsTooLarge);
+        let failed = || Err(PluginRefusedError::SettingsTooLarge);
         assert!(cache.entropy_report("d", "{}", failed).is_err());
         let bad = || Ok(report(Some(EntropyError::Unrepeatable)));
         assert!(cache.entropy_report("d", "{}", bad).is_ok());

@@ -23,7 +23,7 @@ use wasmtime::{Engine, component::Component};
 use zeroize::Zeroizing;
 
 use crate::{
-    refused::{LoadError, Refusal},
+    load_error::{LoadError, PluginRefusedError},
     text::hexadecimal,
 };
 
@@ -157,7 +157,7 @@ impl Cache {
         engine: &Engine,
         component_digest: &str,
         bytes: &[u8],
-    ) -> Result<Component, Refusal> {
+    ) -> Result<Component, PluginRefusedError> {
         let name_under = |key| {
             let (engine, key) = (&self.engine_hash, key_tag(key));
             format!("{component_digest}-{engine}-{key}.{COMPILED}")
@@ -183,11 +183,11 @@ impl Cache {
         engine: &Engine,
         key: &hmac::Key,
         name: &str,
-    ) -> Result<Option<(Vec<u8>, Component)>, Refusal> {
+    ) -> Result<Option<(Vec<u8>, Component)>, PluginRefusedError> {
         let Some(code) = self.cached(key, name) else {
             return Ok(None);
         };
-        let component = load_code(engine, &code).map_err(Refusal::TooDemanding)?;
+        let component = load_code(engine, &code).map_err(PluginRefusedError::TooDemanding)?;
         Ok(Some((code, component)))
     }
 
@@ -301,11 +301,14 @@ fn user_key(directory: &Path) -> io::Result<Zeroizing<[u8; 32]>> {
 }
 
 /// Compiles a component. Returns the compiled code and the component loaded from it.
-pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(Vec<u8>, Component), Refusal> {
+pub(crate) fn compile(
+    engine: &Engine,
+    bytes: &[u8],
+) -> Result<(Vec<u8>, Component), PluginRefusedError> {
     let code = engine
         .precompile_component(bytes)
-        .map_err(Refusal::NotAComponent)?;
-    let component = load_code(engine, &code).map_err(Refusal::TooDemanding)?;
+        .map_err(PluginRefusedError::NotAComponent)?;
+    let component = load_code(engine, &code).map_err(PluginRefusedError::TooDemanding)?;
     Ok((code, component))
 }
 

@@ -4,7 +4,7 @@ use keywright_core::{credential::CredentialType, ports::GeneratorDescription};
 
 use crate::{
     bindings::exports::keywright::generator::descriptor,
-    refused::Refusal,
+    load_error::PluginRefusedError,
     schema::{ParametersSchema, ValueSchema},
     text::for_log,
 };
@@ -37,9 +37,9 @@ impl Description {
     pub(crate) fn parse(
         described: descriptor::Description,
         configured: &CredentialType,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, PluginRefusedError> {
         if described.credential_type != configured.as_str() {
-            return Err(Refusal::CredentialTypeDiffers {
+            return Err(PluginRefusedError::CredentialTypeDiffers {
                 described: for_log(&described.credential_type),
             });
         }
@@ -63,9 +63,10 @@ impl Description {
             None
         };
         if let Some(rule) = rule {
-            return Err(Refusal::DescriptionMalformed(rule));
+            return Err(PluginRefusedError::DescriptionMalformed(rule));
         }
-        let malformed = |which| move |malformed| Refusal::SchemaMalformed { which, malformed };
+        let malformed =
+            |which| move |malformed| PluginRefusedError::SchemaMalformed { which, malformed };
         Ok(Self {
             plugin_version: described.plugin_version,
             issuer_parameter: described.issuer_parameter,
@@ -99,7 +100,7 @@ mod tests {
         }
     }
 
-    fn parse(described: descriptor::Description) -> Result<Description, Refusal> {
+    fn parse(described: descriptor::Description) -> Result<Description, PluginRefusedError> {
         Description::parse(described, &CredentialType::parse("token").unwrap())
     }
 

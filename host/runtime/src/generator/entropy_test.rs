@@ -14,7 +14,7 @@ use crate::{
         Effort, EntropyReport, GeneratedValue, RepeatableRandom, Stream, Subject, examine,
     },
     host::TestIssuers,
-    refused::Refusal,
+    load_error::PluginRefusedError,
     schema::SensitiveJson,
 };
 
@@ -28,7 +28,7 @@ const NOW_SECONDS: u64 = 1_767_225_600;
 /// issuer, the test CA signs. `progress` receives the number of generated values.
 ///
 /// # Errors
-/// [`Refusal::ExampleFailed`] if it fails to generate a value from its example parameters.
+/// [`PluginRefusedError::ExampleFailed`] if it fails to generate a value from its example parameters.
 pub(crate) fn entropy_report(
     guest: &GeneratorGuest,
     random: &Arc<RepeatableRandom>,
@@ -36,7 +36,7 @@ pub(crate) fn entropy_report(
     effort: Effort,
     issuers: &TestIssuers,
     progress: &dyn Fn(u32),
-) -> Result<EntropyReport, Refusal> {
+) -> Result<EntropyReport, PluginRefusedError> {
     let mut seed = [0; digest::SHA256_OUTPUT_LEN];
     let label = [SEED_LABEL, guest.plugin.identity.digest.as_bytes()].concat();
     let digest = digest::digest(&digest::SHA256, &label);
@@ -53,7 +53,7 @@ pub(crate) fn entropy_report(
         };
         examine(&mut example, declared_bits, seed, effort)
     });
-    examined.map_err(|failure| Refusal::ExampleFailed {
+    examined.map_err(|failure| PluginRefusedError::ExampleFailed {
         parameters: guest.description.parameters_schema.example().to_json(),
         failure: Box::new(failure),
     })

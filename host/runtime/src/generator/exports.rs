@@ -18,7 +18,7 @@ use crate::{
     call::Plugin,
     exported::{Exported, Function},
     host::CallState,
-    refused::Refusal,
+    load_error::PluginRefusedError,
 };
 
 /// The interface of a generator's description.
@@ -49,7 +49,7 @@ impl GeneratorExports {
     ///
     /// # Errors
     /// If no or several functions generate values, or a required function is missing.
-    pub(super) fn find(plugin: &Plugin) -> Result<Self, Refusal> {
+    pub(super) fn find(plugin: &Plugin) -> Result<Self, PluginRefusedError> {
         let (component, version) = (&plugin.component, plugin.wit_version);
         let generator = Exported::find(component, version)?.map(GenerateFunction::Generator);
         let issued = Exported::find(component, version)?.map(GenerateFunction::IssuedGenerator);
@@ -62,7 +62,7 @@ impl GeneratorExports {
         };
         let mut found = [generator, issued, derived].into_iter().flatten();
         let generate = match (found.next(), found.next()) {
-            (Some(_), Some(_)) => return Err(Refusal::GeneratorsConflict),
+            (Some(_), Some(_)) => return Err(PluginRefusedError::GeneratorsConflict),
             (Some(function), None) => function,
             (None, _) => GenerateFunction::Generator(Exported::expect(component, version)?),
         };
@@ -81,7 +81,10 @@ impl GeneratorExports {
     }
 
     /// Returns the parameters that name inputs, if the generator takes inputs.
-    pub(super) fn input_parameters(&self, plugin: &Plugin) -> Result<InputParameters, Refusal> {
+    pub(super) fn input_parameters(
+        &self,
+        plugin: &Plugin,
+    ) -> Result<InputParameters, PluginRefusedError> {
         match &self.generate {
             GenerateFunction::DerivedGenerator {
                 input_parameters, ..
@@ -107,7 +110,11 @@ impl GeneratorExports {
     }
 
     /// Checks the types of all functions against their interfaces.
-    fn check(&self, store: &mut Store<CallState>, instance: &Instance) -> Result<(), Refusal> {
+    fn check(
+        &self,
+        store: &mut Store<CallState>,
+        instance: &Instance,
+    ) -> Result<(), PluginRefusedError> {
         match &self.generate {
             GenerateFunction::Generator(function) => function.check(store, instance)?,
             GenerateFunction::IssuedGenerator(function) => function.check(store, instance)?,
@@ -135,14 +142,14 @@ impl GeneratorExports {
 pub(crate) fn describe(
     plugin: &Plugin,
     exports: &GeneratorExports,
-) -> Result<descriptor::Description, Refusal> {
+) -> Result<descriptor::Description, PluginRefusedError> {
     let described = plugin.call("describe", 0, None, |store, instance| {
         match exports.check(store, instance) {
             Ok(()) => exports.descriptor.call(store, instance, ()).map(Ok),
             Err(differs) => Ok(Err(differs)),
         }
     });
-    described.map_err(Refusal::DescribeFailed)?
+    described.map_err(PluginRefusedError::DescribeFailed)?
 }
 
 /// `descriptor.describe`.

@@ -25,7 +25,7 @@ use crate::{
     },
     call::{GENERATE, Plugin},
     host::TestIssuers,
-    refused::Refusal,
+    load_error::PluginRefusedError,
     schema::{SensitiveJson, SettingsSchema},
     text::{for_caller, violation},
 };
@@ -54,9 +54,9 @@ impl GeneratorGuest {
     pub(crate) fn of(
         mut plugin: Plugin,
         configured: Option<&CredentialType>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, PluginRefusedError> {
         if configured.is_some_and(CredentialType::is_set_only) {
-            return Err(Refusal::CredentialTypeSetOnly);
+            return Err(PluginRefusedError::CredentialTypeSetOnly);
         }
         let exports = GeneratorExports::find(&plugin)?;
         let described = describe(&plugin, &exports)?;
@@ -65,14 +65,14 @@ impl GeneratorGuest {
             None => CredentialType::parse(&described.credential_type)
                 .ok()
                 .filter(|parsed| parsed.as_str() == described.credential_type)
-                .ok_or(Refusal::CredentialTypeMalformed)?,
+                .ok_or(PluginRefusedError::CredentialTypeMalformed)?,
         };
         let description = Description::parse(described, &credential_type)?;
         if credential_type.is_set_only() {
-            return Err(Refusal::CredentialTypeSetOnly);
+            return Err(PluginRefusedError::CredentialTypeSetOnly);
         }
         if description.issuer_parameter.is_some() && !exports.takes_issuer() {
-            return Err(Refusal::IssuerNotAccepted);
+            return Err(PluginRefusedError::IssuerNotAccepted);
         }
         let input_parameters = exports.input_parameters(&plugin)?;
         let settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
@@ -89,7 +89,7 @@ impl GeneratorGuest {
     }
 
     /// Checks the plugin's settings against its settings schema, if it declares one.
-    pub(crate) fn check_settings(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_settings(&self) -> Result<(), PluginRefusedError> {
         let schema = self.settings_schema.as_ref();
         schema.map_or(Ok(()), |schema| schema.check(&self.plugin.settings))
     }

@@ -20,7 +20,7 @@ use crate::{
     call::Plugin,
     exported::{Exported, Function},
     interfaces::DERIVED_GENERATOR,
-    refused::Refusal,
+    load_error::PluginRefusedError,
 };
 
 /// The maximum number of parameters that name inputs.
@@ -48,7 +48,7 @@ impl InputParameters {
     pub(super) fn of(
         plugin: &Plugin,
         function: &Exported<ListInputParameters>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, PluginRefusedError> {
         let listed =
             plugin.call(
                 ListInputParameters::NAME,
@@ -59,8 +59,8 @@ impl InputParameters {
                     Err(differs) => Ok(Err(differs)),
                 },
             );
-        let listed = listed.map_err(Refusal::InputParametersFailed)??;
-        Self::parse(listed).map_err(Refusal::InputParametersMalformed)
+        let listed = listed.map_err(PluginRefusedError::InputParametersFailed)??;
+        Self::parse(listed).map_err(PluginRefusedError::InputParametersMalformed)
     }
 
     fn parse(listed: Vec<InputParameter>) -> Result<Self, &'static str> {

@@ -14,8 +14,8 @@ use crate::{
     conformance::{Effort, EntropyReport, RepeatableRandom},
     generator::{GeneratorGuest, TestInputs, describe, entropy_report},
     host::{RandomSource, SystemRandom, TestIssuers},
+    load_error::PluginRefusedError,
     measure::Usage,
-    refused::Refusal,
 };
 
 /// The number of values generated to check them against their schema.
@@ -186,7 +186,7 @@ impl PluginUnderTest {
             let issuers = &self.host.issuers;
             let report = entropy_report(&guest, &random, declared_bits, effort, issuers, &|_| {});
             match report.map_err(|refusal| self.refused(refusal))?.fault() {
-                Some(fault) => Err(self.refused(Refusal::NotRandom(fault.clone()))),
+                Some(fault) => Err(self.refused(PluginRefusedError::NotRandom(fault.clone()))),
                 None => Ok(true),
             }
         })?

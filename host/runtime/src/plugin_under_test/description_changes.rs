@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{config::Grant, refused::Refusal, text::for_log};
+use crate::{config::Grant, load_error::PluginRefusedError, text::for_log};
 
 /// A generator's description.
 #[derive(Debug, Serialize)]
@@ -35,7 +35,7 @@ pub(super) struct Described {
     /// The JSON Schema of its settings, if it declares one.
     pub(super) settings_schema: Option<Value>,
     /// Why a server refuses its settings, if they violate the schema.
-    pub(super) refused_settings: Option<Refusal>,
+    pub(super) refused_settings: Option<PluginRefusedError>,
     /// The grants that its configuration needs.
     pub(super) grants: Vec<Grant>,
     /// The version of the interfaces that it was built for.
@@ -426,7 +426,7 @@ mod tests {
             (
                 &|new| {
                     let reason = "size is required".to_owned();
-                    new.refused_settings = Some(Refusal::SettingsRefused(reason));
+                    new.refused_settings = Some(PluginRefusedError::SettingsRefused(reason));
                 },
                 "settings: invalid settings: size is required",
                 Breaks,

@@ -39,9 +39,9 @@ use crate::{
     host::{NoteReader, RandomSource, SystemRandom, TestIssuers},
     interfaces::{exports_any, grants_needed, named_versions},
     load::engine_for,
+    load_error::{LoadError, PluginLoadError, PluginRefusedError},
     measure::Usage,
     outline::Outline,
-    refused::{LoadError, PluginLoadError, Refusal},
     resolver::{RESOLVERS, ResolverGuest},
     schema::SettingsSchema,
 };
@@ -374,7 +374,7 @@ impl PluginUnderTest {
         Ok(plugin)
     }
 
-    fn refused(&self, refusal: Refusal) -> PluginTestError {
+    fn refused(&self, refusal: PluginRefusedError) -> PluginTestError {
         let role = role(&self.name, &self.config);
         PluginTestError::Refused(Box::new(role.refused(refusal)))
     }
@@ -452,7 +452,7 @@ fn compiled(
     digest: &str,
     bytes: &[u8],
     host: &TestHost,
-) -> Result<Component, Refusal> {
+) -> Result<Component, PluginRefusedError> {
     let directory = host.cache_directory.as_deref();
     match directory.map(|directory| Cache::of_user(directory, engine)) {
         Some(Ok(cache)) => return cache.component(engine, digest, bytes),

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    Failure, Secret,
+    Secret, UseCaseError,
     credential::{
         BaseVersion, CredentialType, Parameters, RequestedParameters, canonical_parameters,
         is_generated_from, regeneration_parameters,
@@ -30,7 +30,7 @@ use crate::{
     generator::{GeneratorGuest, InputParameters, TestInputs, WasmGenerator},
     host::{SystemRandom, TestIssuers},
     lane::Lanes,
-    refused::Refusal,
+    load_error::PluginRefusedError,
     schema::SensitiveJson,
     text::for_log,
 };
@@ -171,7 +171,7 @@ impl PluginUnderTest {
         let credential_type = &old_guest.plugin.identity.name;
         let comparison = Comparison {
             credential_type: CredentialType::parse(credential_type)
-                .map_err(|_| old.refused(Refusal::CredentialTypeMalformed))?,
+                .map_err(|_| old.refused(PluginRefusedError::CredentialTypeMalformed))?,
             old: Release {
                 generator: old.generator()?,
                 input_parameters: old_guest.input_parameters.clone(),
@@ -358,7 +358,7 @@ impl Comparison {
         &self,
         requested: &RequestedParameters,
         release: &Release,
-    ) -> Result<Parameters, Failure> {
+    ) -> Result<Parameters, UseCaseError> {
         let generator = release.generator.as_ref();
         canonical_parameters(&self.credential_type, Some(requested), generator).await
     }
@@ -389,7 +389,7 @@ fn prediction(
     }
 }
 
-fn failed(failure: &Failure) -> (Outcome, Option<String>) {
+fn failed(failure: &UseCaseError) -> (Outcome, Option<String>) {
     (Outcome::Failed, Some(for_log(&failure.to_string())))
 }
 

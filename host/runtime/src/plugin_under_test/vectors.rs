@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     generator::{TestInputs, unlogged},
+    load_error::PluginRefusedError,
     measure::Usage,
-    refused::Refusal,
 };
 
 /// A test vector.
@@ -208,7 +208,8 @@ fn reported(failure: &PluginTestError) -> Option<Map<String, Value>> {
     let failure = match failure {
         PluginTestError::Failed(failure) => failure,
         PluginTestError::Refused(refused) => {
-            let is_misconfigured = matches!(refused.refusal, Refusal::SettingsRefused(_));
+            let is_misconfigured =
+                matches!(refused.refusal, PluginRefusedError::SettingsRefused(_));
             let error = ("misconfigured".to_owned(), Value::Bool(true));
             return is_misconfigured.then(|| Map::from_iter([error]));
         }

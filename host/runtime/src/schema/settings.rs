@@ -6,7 +6,7 @@ use super::{Checker, SchemaError, compile, is_of_objects};
 use crate::{
     call::Plugin,
     exported::{Exported, Function},
-    refused::Refusal,
+    load_error::PluginRefusedError,
 };
 
 /// The schema of a plugin's settings.
@@ -21,7 +21,7 @@ impl SettingsSchema {
     ///
     /// # Errors
     /// If the function has another type or fails, or its result is malformed, exceeds a limit, or is not of type `object`.
-    pub(crate) fn of<F>(plugin: &Plugin) -> Result<Option<Self>, Refusal>
+    pub(crate) fn of<F>(plugin: &Plugin) -> Result<Option<Self>, PluginRefusedError>
     where
         F: for<'a> Function<Parameters<'a> = (), Result = String>,
     {
@@ -34,8 +34,8 @@ impl SettingsSchema {
                 Err(differs) => Ok(Err(differs)),
             }
         });
-        let text = described.map_err(Refusal::DescribeSettingsFailed)??;
-        let parsed = Self::parse(&text).map_err(|malformed| Refusal::SchemaMalformed {
+        let text = described.map_err(PluginRefusedError::DescribeSettingsFailed)??;
+        let parsed = Self::parse(&text).map_err(|malformed| PluginRefusedError::SchemaMalformed {
             which: "settings",
             malformed,
         });
@@ -53,11 +53,11 @@ impl SettingsSchema {
     /// Checks the settings of a plugin, JSON text.
     ///
     /// # Errors
-    /// [`Refusal::SettingsRefused`], with names of settings but none of their values.
-    pub(crate) fn check(&self, settings: &str) -> Result<(), Refusal> {
+    /// [`PluginRefusedError::SettingsRefused`], with names of settings but none of their values.
+    pub(crate) fn check(&self, settings: &str) -> Result<(), PluginRefusedError> {
         let settings = keywright_json::read(settings).unwrap_or_default();
         match self.checker.broken_rule(&settings) {
-            Some(broken) => Err(Refusal::SettingsRefused(format!(
+            Some(broken) => Err(PluginRefusedError::SettingsRefused(format!(
                 "{} ({broken})",
                 broken.violation
             ))),

@@ -4,7 +4,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     ports::{Clock, Identifiers, Lease, Leases},
 };
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -54,7 +54,7 @@ impl LeaseHolder {
         &self,
         work: &mut dyn Work,
         stop: &CancellationToken,
-    ) -> Result<LeaseOutcome, Failure> {
+    ) -> Result<LeaseOutcome, UseCaseError> {
         let lease = Lease {
             name: work.name(),
             holder: self.identifiers.fresh(),
@@ -183,7 +183,7 @@ mod tests {
     struct TestWork<F> {
         begin: F,
         ends: Ends,
-        outcome: Option<Failure>,
+        outcome: Option<UseCaseError>,
     }
 
     #[derive(Clone, Copy)]
@@ -203,7 +203,7 @@ mod tests {
             Duration::MAX
         }
 
-        async fn run(&mut self, stop: CancellationToken) -> Result<(), Failure> {
+        async fn run(&mut self, stop: CancellationToken) -> Result<(), UseCaseError> {
             (self.begin)();
             match self.ends {
                 Ends::AtOnce => {}
@@ -233,7 +233,7 @@ mod tests {
     async fn the_lease_is_held_during_work_and_released_after_it() {
         let leases = Arc::new(OneLease::default());
         let stop = CancellationToken::new();
-        for outcome in [None, Some(Failure::NotFound)] {
+        for outcome in [None, Some(UseCaseError::NotFound)] {
             let is_failure = outcome.is_some();
             let seen = Arc::clone(&leases);
             let begin = move || assert!(seen.holder.lock().unwrap().is_some());

@@ -144,7 +144,7 @@ mod tests {
     use async_trait::async_trait;
     use chrono::{DateTime, Utc};
     use keywright_core::{
-        Failure,
+        UseCaseError,
         ports::{Lease, Leases, RepositoryError},
     };
     use tokio::sync::mpsc;
@@ -177,7 +177,7 @@ mod tests {
             Duration::MAX
         }
 
-        async fn run(&mut self, _: CancellationToken) -> Result<(), Failure> {
+        async fn run(&mut self, _: CancellationToken) -> Result<(), UseCaseError> {
             self.runs += 1;
             self.started.send(self.runs).unwrap();
             assert!(self.runs > 1, "panics in the first run");

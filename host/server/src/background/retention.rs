@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_api::{ReadOnlyMode, audit::AuditTrail};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     credential::Credentials,
     ports::{Lease, Leases, RepositoryError, RetentionClock, RetentionTrail},
     retention::{ClockWatch, Retention, RetentionError, RetentionProgress},
@@ -201,7 +201,7 @@ impl Work for RetentionWork {
     }
 
     /// Does nothing in read-only mode. Other servers can do the work, because the mode applies to one process.
-    async fn run(&mut self, stop: CancellationToken) -> Result<(), Failure> {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), UseCaseError> {
         let now = Instant::now();
         if now >= self.clock_check.due_at && !self.read_only.is_on() {
             self.check_clock().await?;

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use keywright_core::{
-    Failure,
+    UseCaseError,
     encryption_key::{EncryptionKeys, RotateKeys, RotatedBatch},
 };
 use tokio_util::sync::CancellationToken;
@@ -87,7 +87,7 @@ impl<R: Reporter> Rotation<R> {
         key_id: Uuid,
         pass: &mut Pass,
         stop: &CancellationToken,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, UseCaseError> {
         let mut after_sequence = 0;
         loop {
             if !self.rotate.is_towards_active_key().await? {
@@ -110,7 +110,7 @@ impl<R: Reporter> Rotation<R> {
         }
     }
 
-    async fn count(&mut self, batch: &RotatedBatch, pass: &mut Pass) -> Result<(), Failure> {
+    async fn count(&mut self, batch: &RotatedBatch, pass: &mut Pass) -> Result<(), UseCaseError> {
         let mut new_failures = 0;
         for &version_id in &batch.failed {
             if self.known_failures.insert(version_id) {
@@ -159,7 +159,7 @@ impl<R: Reporter> Work for Rotation<R> {
         self.config.interval_seconds.seconds()
     }
 
-    async fn run(&mut self, stop: CancellationToken) -> Result<(), Failure> {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), UseCaseError> {
         let mut pass = Pass::default();
         self.completed = None;
         let mut is_stopped = false;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use keywright_core::Failure;
+use keywright_core::UseCaseError;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,7 @@ pub(crate) trait Work: Send + 'static {
     /// # Errors
     /// If the work can't continue, for instance because the database is unavailable. The caller retries it after a
     /// pause.
-    async fn run(&mut self, stop: CancellationToken) -> Result<(), Failure>;
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), UseCaseError>;
 }
 
 /// Waits for this time, or until `stop` is cancelled. Returns whether to continue.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, path::PathBuf, process::ExitCode, sync::Arc, tim
 use chrono::SecondsFormat;
 use clap::Subcommand;
 use keywright_core::{
-    Failure,
+    UseCaseError,
     encryption_key::{EncryptionKeys, RotateKeys},
     ports::{
         EncryptionKeyRepository, Identifiers, KeyRotationRepository, KeyStatus, RepositoryError,
@@ -208,7 +208,7 @@ impl RotateCommand {
     }
 }
 
-fn rotation_failed(cause: Failure) -> StartupError {
+fn rotation_failed(cause: UseCaseError) -> StartupError {
     StartupError::while_doing("rotating the encryption keys", cause)
 }
 

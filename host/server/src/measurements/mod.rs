@@ -18,7 +18,7 @@ use std::{
 use async_trait::async_trait;
 use keywright_api::{Measurements, audit::AuditTrail};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     credential::{CountedType, CredentialType, Credentials, CredentialsByDaysLeft},
     encryption_key::{EncryptionKeys, KeyUsage},
     ports::{Clock, CredentialRepository},
@@ -205,7 +205,7 @@ impl StoredCounts {
         }
     }
 
-    async fn count(&self) -> Result<Counts, Failure> {
+    async fn count(&self) -> Result<Counts, UseCaseError> {
         let now = self.clock.now();
         Ok(Counts {
             expiring: CredentialsByDaysLeft::count(self.credentials.as_ref(), now).await?,

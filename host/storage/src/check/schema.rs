@@ -11,7 +11,7 @@ use sqlx::{ConnectOptions, Connection as _, Row as _, sqlite::SqliteConnectOptio
 
 use crate::{
     connections::Connections,
-    failure::repository_failure,
+    error::repository_failure,
     row::{Row, column},
     sqlite,
     statement::statement,

@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::failure::{is_conflict, repository_failure};
+use crate::error::{is_conflict, repository_failure};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
@@ -302,7 +302,7 @@ const RETIREMENT_INTERVAL_MIN: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::sequence_behind;
+    use crate::error::sequence_behind;
 
     #[tokio::test]
     async fn conflicts_are_retried_until_the_time_is_over() {

@@ -30,7 +30,7 @@ use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
 use super::pool::{LongReads, PoolOccupancy, Retries, ServerHealth, into_sqlx};
 use crate::{
-    failure::{is_read_only, is_unavailable, repository_failure},
+    error::{is_read_only, is_unavailable, repository_failure},
     row::Row,
     statement::Statement,
 };

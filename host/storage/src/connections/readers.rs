@@ -28,7 +28,7 @@ use super::{
     sqlite::{SqliteConnection, SqliteFile},
 };
 use crate::{
-    failure::{is_busy, is_unavailable, repository_failure},
+    error::{is_busy, is_unavailable, repository_failure},
     row::Row,
     statement::Statement,
 };

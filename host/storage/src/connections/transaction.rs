@@ -14,7 +14,7 @@ use super::{
     sqlite::SqliteConnection,
 };
 use crate::{
-    failure::repository_failure,
+    error::repository_failure,
     row::{Decoded, Row},
     statement::Statement,
 };

@@ -23,7 +23,7 @@ use super::{
     transaction::{Ended, Isolation, Transaction},
 };
 use crate::{
-    failure::is_storage_medium_failure,
+    error::is_storage_medium_failure,
     row::Row,
     statement::{Statement, statement},
 };

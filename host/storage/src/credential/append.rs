@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{row, statements};
 use crate::{
     connections::{Ended, Engine, Transaction, Writer},
-    failure::{TRANSITIONAL_VERSION, is_refused, sequence_behind},
+    error::{TRANSITIONAL_VERSION, is_refused, sequence_behind},
     row::{Row, column},
     statement::{built_statement, statement},
 };

@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     connections::{Ended, Queued, Transaction, WaitCounter, Writer},
-    failure::{is_conflict, repository_failure, sequence_behind},
+    error::{is_conflict, repository_failure, sequence_behind},
     row::column,
 };
 

@@ -7,7 +7,7 @@ pub(crate) mod versions;
 use std::sync::Arc;
 
 use axum::response::Response;
-use keywright_core::{Failure, authorization::Caller, credential::CredentialVersion};
+use keywright_core::{UseCaseError, authorization::Caller, credential::CredentialVersion};
 use uuid::Uuid;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 /// Returns the ids of a path. A segment that is not a UUID is treated as an unknown id.
 fn ids<const COUNT: usize>(PathIds(ids): PathIds<COUNT>) -> Result<[Uuid; COUNT], ApiError> {
-    Ok(ids.ok_or(Failure::NotFound)?)
+    Ok(ids.ok_or(UseCaseError::NotFound)?)
 }
 
 fn id(path: PathIds<1>) -> Result<Uuid, ApiError> {

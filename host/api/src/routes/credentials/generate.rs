@@ -3,7 +3,7 @@
 
 use axum::{extract::Request, response::Response};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     authorization::Caller,
     credential::{
         CredentialName, CredentialType, CredentialTypes, Generate, LookupName, NameError,
@@ -150,10 +150,10 @@ impl GenerateRequest {
         let credential_type = types.parse(&self.credential_type.unwrap_or_default());
         let credential_type = credential_type.map_err(failed)?;
         if credential_type.is_set_only() {
-            return Err(failed(Failure::TypeNotGeneratable(credential_type)));
+            return Err(failed(UseCaseError::TypeNotGeneratable(credential_type)));
         }
         if credential_type.is_certificate() && self.parameters.is_none() {
-            return Err(failed(Failure::ParametersMissing(credential_type)));
+            return Err(failed(UseCaseError::ParametersMissing(credential_type)));
         }
         let mut parameters = self.parameters;
         if let Some(username) = self.username {
@@ -241,7 +241,7 @@ struct RegenerateRequest {
 }
 
 impl RegenerateRequest {
-    fn check(self, endpoint: Endpoint) -> Result<Regenerate, Failure> {
+    fn check(self, endpoint: Endpoint) -> Result<Regenerate, UseCaseError> {
         let name = self.name.unwrap_or_default();
         let name = match CredentialName::parse(&name) {
             Ok(name) => name.lookup(),

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use keywright_core::{
-    Failure,
+    UseCaseError,
     credential::{CredentialVersion, LookupName},
     permission::Operation::Read,
     ports::VersionSelection,
@@ -97,7 +97,7 @@ struct GetResponse<'a> {
 }
 
 impl<'a> GetResponse<'a> {
-    fn of(versions: &'a [CredentialVersion], has_provenance: bool) -> Result<Self, Failure> {
+    fn of(versions: &'a [CredentialVersion], has_provenance: bool) -> Result<Self, UseCaseError> {
         let body = |version| {
             let body = VersionBody::of(version)?;
             if has_provenance {
@@ -133,7 +133,7 @@ async fn get(Call { api, caller }: Call, query: QueryParameters) -> Result<Respo
     let name = LookupName::new(query.required("name")?);
     let selection = match (query.boolean("current")?, versions(&query)?) {
         (Some(true), Some(_)) => return Err(QueryError::Exclusive("current", "versions").into()),
-        (_, Some(0)) => return Err(Failure::NotFound.into()),
+        (_, Some(0)) => return Err(UseCaseError::NotFound.into()),
         (Some(true), None) => VersionSelection::Current,
         (_, None) => VersionSelection::All,
         (_, Some(count)) => VersionSelection::Newest(count),
@@ -155,7 +155,7 @@ async fn get_by_id(
     Call { api, caller }: Call,
     PathIds(id): PathIds<1>,
 ) -> Result<Response, ApiError> {
-    let [id] = id.ok_or(Failure::NotFound)?;
+    let [id] = id.ok_or(UseCaseError::NotFound)?;
     let version = api.credentials.read.by_id(&caller, id).await?;
     rendered(&VersionBody::of(&version)?)
 }

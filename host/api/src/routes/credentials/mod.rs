@@ -9,14 +9,14 @@ pub(crate) mod set;
 use std::collections::BTreeMap;
 
 use keywright_core::{
-    Failure,
+    UseCaseError,
     credential::{CredentialName, RequestedParameters},
 };
 use serde_json::value::RawValue;
 
 use crate::request::{BodyError, RequestObject};
 
-fn required_name(name: Option<String>) -> Result<CredentialName, Failure> {
+fn required_name(name: Option<String>) -> Result<CredentialName, UseCaseError> {
     Ok(CredentialName::parse(&name.unwrap_or_default())?)
 }
 

@@ -2,7 +2,7 @@
 
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     credential::{CredentialTypes, DigestError, ImportedProvenance, LookupName, PluginDigest, Set},
     permission::Operation::{Delete, Write},
 };
@@ -77,7 +77,7 @@ impl SetRequest {
     }
 
     /// Checks the type first, because the other fields depend on it.
-    fn check(self, types: &CredentialTypes) -> Result<Set, Failure> {
+    fn check(self, types: &CredentialTypes) -> Result<Set, UseCaseError> {
         let credential_type = types.parse(&self.credential_type.unwrap_or_default())?;
         Ok(Set {
             name: required_name(self.name)?,

@@ -2,7 +2,7 @@
 
 use axum::{http::StatusCode, response::Response};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     credential::LookupName,
     permission::{
         ACTOR_CHARACTERS_MAX, Actor, Grant,
@@ -168,13 +168,13 @@ impl Entry {
         let Self(given, actor, operations) = self;
         let operations = parsed_operations(operations)?;
         if let Some(given) = given
-            && PermissionPath::parse(given).map_err(Failure::from)? != *path
+            && PermissionPath::parse(given).map_err(UseCaseError::from)? != *path
         {
             return Err(BodyError::field("path", "the same as credential_name").into());
         }
         Ok(Grant {
             path: path.clone(),
-            actor: Actor::parse(actor).map_err(Failure::from)?,
+            actor: Actor::parse(actor).map_err(UseCaseError::from)?,
             operations,
         })
     }
@@ -191,7 +191,7 @@ impl AddRequest {
         let entries: Vec<_> = entries.collect::<Result<_, _>>()?;
         let name = self.credential_name;
         let name = name.ok_or(BodyError::FieldMissing("credential_name"))?;
-        let path = PermissionPath::parse(&name).map_err(Failure::from)?;
+        let path = PermissionPath::parse(&name).map_err(UseCaseError::from)?;
         let grants = entries.iter().map(|entry| entry.grant_on(&path));
         let grants = grants.collect::<Result<_, _>>()?;
         Ok((path, grants))

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use keywright_core::{
-    Failure,
+    UseCaseError,
     permission::{
         Actor,
         Operation::{self, ReadAcl},
@@ -162,9 +162,9 @@ impl<'a> Missing<'a> {
 async fn handler(Call { api, caller }: Call, query: QueryParameters) -> Result<Response, ApiError> {
     let [actor, path, operation] = ["actor", "path", "operation"].map(|name| query.required(name));
     let (actor, path, operation) = (actor?, path?, operation?);
-    let path = PermissionPath::parse(path).map_err(Failure::from)?;
-    let actor = Actor::parse(actor).map_err(Failure::from)?;
-    let operation = Operation::parse(operation).map_err(Failure::from)?;
+    let path = PermissionPath::parse(path).map_err(UseCaseError::from)?;
+    let actor = Actor::parse(actor).map_err(UseCaseError::from)?;
+    let operation = Operation::parse(operation).map_err(UseCaseError::from)?;
     let explained = api.permissions.explain(&caller, actor, operation, path);
     rendered(&ExplainResponse::of(&explained.await?))
 }

@@ -5,7 +5,7 @@ pub(crate) mod explain;
 
 use axum::{http::StatusCode, response::Response};
 use keywright_core::{
-    Failure,
+    UseCaseError,
     credential::LookupName,
     permission::{
         ACTOR_CHARACTERS_MAX, Actor, Grant,
@@ -206,8 +206,8 @@ impl GrantRequest {
         let actor = self.actor.ok_or(BodyError::FieldMissing("actor"))?;
         Ok(Grant {
             operations: parsed_operations(&operations)?,
-            path: PermissionPath::parse(&path).map_err(Failure::from)?,
-            actor: Actor::parse(&actor).map_err(Failure::from)?,
+            path: PermissionPath::parse(&path).map_err(UseCaseError::from)?,
+            actor: Actor::parse(&actor).map_err(UseCaseError::from)?,
         })
     }
 }
@@ -239,13 +239,13 @@ impl OperationNames {
     }
 }
 
-fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
+fn parsed_operations(names: &[String]) -> Result<Operations, UseCaseError> {
     let operations = names.iter().map(|name| Operation::parse(name));
     let operations: Vec<_> = operations.collect::<Result<_, _>>()?;
-    Operations::of(operations).ok_or(Failure::OperationsMissing)
+    Operations::of(operations).ok_or(UseCaseError::OperationsMissing)
 }
 
-fn permission_response(permission: Result<Permission, Failure>) -> Result<Response, ApiError> {
+fn permission_response(permission: Result<Permission, UseCaseError>) -> Result<Response, ApiError> {
     rendered(&PermissionBody::of(&permission?))
 }
 
@@ -255,7 +255,7 @@ fn operation_names(operations: Operations) -> Vec<&'static str> {
 
 /// Returns the id of a path. A segment that is not a UUID is treated as an unknown id.
 fn id(PathIds(id): PathIds<1>) -> Result<Uuid, ApiError> {
-    let [id] = id.ok_or(Failure::PermissionNotFound)?;
+    let [id] = id.ok_or(UseCaseError::PermissionNotFound)?;
     Ok(id)
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     get,
-    run::{Completion, Context, Failure, Run, help},
+    run::{CommandError, Completion, Context, Run, help},
 };
 use crate::{
     CertificateSummary, CredentialVersion, RegenerateCertificate, SecretJson, TransitionalVersion,
@@ -31,7 +31,7 @@ enum CertificatesCommand {
 }
 
 impl Run for Certificates {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         match self.command {
             CertificatesCommand::List(command) => command.run(context).await,
             CertificatesCommand::Regenerate(command) => command.run(context).await,
@@ -54,7 +54,7 @@ struct List {
 }
 
 impl Run for List {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let certificates = match (&self.name, self.all_types) {
             (Some(name), false) => vec![client.certificate(name).await?],
@@ -89,7 +89,7 @@ struct Regenerate {
 }
 
 impl Run for Regenerate {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
         let options = RegenerateCertificate {
@@ -131,7 +131,7 @@ struct TransitionalOptions {
 }
 
 impl Run for Transitional {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
         let to = match &self.to.version {
@@ -158,7 +158,7 @@ struct Versions {
 }
 
 impl Run for Versions {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
         let versions = if self.current {
@@ -197,7 +197,10 @@ fn certificates_table(certificates: &[CertificateSummary]) -> Table {
 }
 
 /// Shows versions of a certificate, without their private keys.
-fn show_public(context: &Context, versions: &[CredentialVersion]) -> Result<Completion, Failure> {
+fn show_public(
+    context: &Context,
+    versions: &[CredentialVersion],
+) -> Result<Completion, CommandError> {
     let shown: Vec<_> = versions.iter().map(PublicVersion::of).collect();
     context.show(&shown, || {
         let row = |version: &CredentialVersion| {

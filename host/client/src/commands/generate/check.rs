@@ -8,14 +8,14 @@ use jsonschema::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Client, Error, KnownType, failure::Failure};
+use crate::{Client, Error, KnownType, command_error::CommandError};
 
 /// Returns the description of a type, or `None` if the server describes no types, or not the parameters of this type. In that
 /// case, only the server validates the parameters.
 pub(super) async fn known_type(
     client: &Client,
     credential_type: &str,
-) -> Result<Option<KnownType>, Failure> {
+) -> Result<Option<KnownType>, CommandError> {
     let types = match client.types().await {
         Ok(types) => types,
         Err(Error::Refused(refusal)) if refusal.status == 404 => return Ok(None),
@@ -25,7 +25,7 @@ pub(super) async fn known_type(
     let is_named = |known: &KnownType| known.name.eq_ignore_ascii_case(credential_type);
     match types.into_iter().find(is_named) {
         Some(known) => Ok(Some(known).filter(|known| known.parameters.is_object())),
-        None => Err(Failure::Usage(format!(
+        None => Err(CommandError::Usage(format!(
             "unknown type {credential_type}; the types of the server are {}",
             names.join(", ")
         ))),
@@ -36,7 +36,10 @@ pub(super) async fn known_type(
 ///
 /// # Errors
 /// The violated rules and the parameters of the type, without the given values: they may be secret.
-pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Result<(), Failure> {
+pub(super) fn check(
+    known: &KnownType,
+    parameters: &Map<String, Value>,
+) -> Result<(), CommandError> {
     let Ok(validator) = validator(&known.parameters) else {
         // The client can't read the schema; only the server validates.
         return Ok(());
@@ -82,7 +85,7 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
         .flatten()
         .map(|(name, _)| name.as_str())
         .collect();
-    Err(Failure::Usage(format!(
+    Err(CommandError::Usage(format!(
         "{}\nparameters of type {}: {}",
         violations.join("\n"),
         known.name,
@@ -102,13 +105,13 @@ fn may_be_converted(error: &ValidationError<'_>) -> bool {
     is_scalar && matches!(error.kind(), ValidationErrorKind::Type { .. })
 }
 
-fn validator(schema: &Value) -> Result<Validator, Failure> {
+fn validator(schema: &Value) -> Result<Validator, CommandError> {
     jsonschema::options()
         .with_draft(jsonschema::Draft::Draft202012)
         .with_pattern_options(jsonschema::PatternOptions::regex())
         .offline()
         .build(schema)
-        .map_err(|cause| Failure::Other(cause.to_string()))
+        .map_err(|cause| CommandError::Other(cause.to_string()))
 }
 
 /// Replaces given values in messages.
@@ -120,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    fn pin(parameters: &Value) -> Result<(), Failure> {
+    fn pin(parameters: &Value) -> Result<(), CommandError> {
         let known: KnownType = serde_json::from_value(json!({
             "name": "pin",
             "summary": "A number.",

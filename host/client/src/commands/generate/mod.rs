@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     get,
-    run::{Completion, Context, Failure, Run, help},
+    run::{CommandError, Completion, Context, Run, help},
 };
 use crate::{
     GenerateCredential, GenerateMode, KnownType, SecretJson,
@@ -40,7 +40,7 @@ pub struct Generate {
 }
 
 impl Run for Generate {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let known = if self.parameters.need_description() {
             check::known_type(&client, &self.credential_type).await?
@@ -78,7 +78,7 @@ pub struct Regenerate {
 }
 
 impl Run for Regenerate {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let version = client
             .regenerate_credential(&self.name, self.metadata.as_ref())
@@ -171,11 +171,11 @@ impl Parameters {
     }
 
     /// Merges the parameters of all options. Converts values of `--param` to the types that `known` describes, if present.
-    fn merge(&self, known: Option<&KnownType>) -> Result<Map<String, Value>, Failure> {
+    fn merge(&self, known: Option<&KnownType>) -> Result<Map<String, Value>, CommandError> {
         let mut merged = match &self.file {
             None => Map::new(),
             Some(file) => object(&text_of(file)?)
-                .map_err(|cause| Failure::Usage(format!("--parameters-file: {cause}")))?,
+                .map_err(|cause| CommandError::Usage(format!("--parameters-file: {cause}")))?,
         };
         merged.extend(self.option_values()?);
         let mut lists: Vec<&str> = Vec::new();
@@ -200,7 +200,7 @@ impl Parameters {
     }
 
     /// Returns the parameters of the options that are set.
-    fn option_values(&self) -> Result<Map<String, Value>, Failure> {
+    fn option_values(&self) -> Result<Map<String, Value>, CommandError> {
         let is_set = |value: &Value| match value {
             Value::Array(list) => !list.is_empty(),
             value => !matches!(value, Value::Null | Value::Bool(false)),

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::Caller,
     credential::{
         CredentialName, CredentialType, PluginDigest, RegenerateCredentials, StoredVersion,
@@ -74,15 +74,15 @@ impl BulkRegenerateCredentials {
     /// input.
     ///
     /// # Errors
-    /// [`Failure::NotAllRegenerated`] with the first credential that failed, unless the options keep going;
-    /// [`Failure::TooManySigned`]; [`Failure::TooManyGenerated`]; [`Failure::TooManyDerived`]; [`Failure::PluginInUse`]; [`Failure::Contended`] if
-    /// concurrent changes continued; [`Failure::TooManyBulkRegenerations`]. Nothing is written then.
+    /// [`UseCaseError::NotAllRegenerated`] with the first credential that failed, unless the options keep going;
+    /// [`UseCaseError::TooManySigned`]; [`UseCaseError::TooManyGenerated`]; [`UseCaseError::TooManyDerived`]; [`UseCaseError::PluginInUse`]; [`UseCaseError::Contended`] if
+    /// concurrent changes continued; [`UseCaseError::TooManyBulkRegenerations`]. Nothing is written then.
     pub async fn credentials(
         &self,
         caller: &Caller,
         of: &BulkRegenerate,
         options: BulkOptions,
-    ) -> Result<BulkRegenerated, Failure> {
+    ) -> Result<BulkRegenerated, UseCaseError> {
         let RegenerateCredentials {
             authorization,
             store,
@@ -99,7 +99,7 @@ impl BulkRegenerateCredentials {
         let _in_progress = self
             .in_progress
             .begin()
-            .ok_or(Failure::TooManyBulkRegenerations)?;
+            .ok_or(UseCaseError::TooManyBulkRegenerations)?;
         let mut earlier = HashMap::new();
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let (bases, signed) = selection.newest_versions().await?;
@@ -141,7 +141,7 @@ impl BulkRegenerateCredentials {
                 }
             }
         }
-        Err(Failure::Contended)
+        Err(UseCaseError::Contended)
     }
 
     /// Groups the credentials by type. The credentials of types without a generator fail.
@@ -151,7 +151,7 @@ impl BulkRegenerateCredentials {
         bases: Vec<StoredVersion>,
         refused: Option<&PluginDigest>,
         failures: &mut Failures,
-    ) -> Result<Vec<OfOneType<StoredVersion>>, Failure> {
+    ) -> Result<Vec<OfOneType<StoredVersion>>, UseCaseError> {
         // Certificates come first, because they may sign credentials of other types.
         let mut by_type: BTreeMap<(bool, CredentialType), Vec<StoredVersion>> = BTreeMap::new();
         for base in bases {
@@ -169,7 +169,7 @@ impl BulkRegenerateCredentials {
                 continue;
             };
             if refused.is_some_and(|refused| refused.as_str() == generator.identity().digest) {
-                return Err(Failure::PluginInUse(credential_type));
+                return Err(UseCaseError::PluginInUse(credential_type));
             }
             let generator = generator.for_bulk_work();
             types.push(OfOneType { generator, bases });

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    Failure,
+    UseCaseError,
     authorization::{Caller, EffectivePermissions, Permit},
     credential::{
         CredentialName, FindNames, FoundCredential, GeneratedCredential, LookupName, NamedInput,
@@ -57,7 +57,7 @@ pub(super) struct Selection<'a> {
 
 impl Selection<'_> {
     /// Authorizes the caller to regenerate all credentials, by their names only.
-    pub(super) async fn authorize_names(self, caller: &Caller) -> Result<(), Failure> {
+    pub(super) async fn authorize_names(self, caller: &Caller) -> Result<(), UseCaseError> {
         let permissions = self.permissions;
         match self.of {
             BulkRegenerate::SignedBy(authority) => {
@@ -96,7 +96,7 @@ impl Selection<'_> {
     /// versions are written. Sends one query per level below a CA.
     pub(super) async fn newest_versions(
         self,
-    ) -> Result<(Vec<StoredVersion>, Vec<ReadSigned>), Failure> {
+    ) -> Result<(Vec<StoredVersion>, Vec<ReadSigned>), UseCaseError> {
         match self.of {
             BulkRegenerate::SignedBy(authority) => {
                 let mut walk = ChainWalk::below(authority);
@@ -130,7 +130,7 @@ impl Selection<'_> {
     }
 
     /// Finds the stale credentials that were derived from an input.
-    async fn derived_from(self, input: &LookupName) -> Result<Vec<FoundCredential>, Failure> {
+    async fn derived_from(self, input: &LookupName) -> Result<Vec<FoundCredential>, UseCaseError> {
         let mut derived = Vec::new();
         let mut receive = |found: FoundCredential| {
             let may_read = self.permissions.allow(Operation::Read, found.name.as_str());
@@ -147,7 +147,7 @@ impl Selection<'_> {
             .derived_from(input, &names, &mut receive)
             .await?;
         if derived.len() > BULK_CERTIFICATES_MAX as usize {
-            return Err(Failure::TooManyDerived {
+            return Err(UseCaseError::TooManyDerived {
                 limit: "10,000 credentials",
             });
         }
@@ -158,7 +158,7 @@ impl Selection<'_> {
         self,
         digest: &PluginDigest,
         names: &FindNames,
-    ) -> Result<Vec<GeneratedCredential>, Failure> {
+    ) -> Result<Vec<GeneratedCredential>, UseCaseError> {
         let mut generated = Vec::new();
         if !self.permissions.allow_somewhere(Operation::Read) {
             return Ok(generated);
@@ -178,7 +178,7 @@ impl Selection<'_> {
             .generated_by(digest, names, &mut receive)
             .await?;
         if generated.len() > BULK_CERTIFICATES_MAX as usize {
-            return Err(Failure::TooManyGenerated {
+            return Err(UseCaseError::TooManyGenerated {
                 limit: "10,000 credentials",
             });
         }
@@ -260,7 +260,7 @@ impl<T: Signed> ChainWalk<T> {
     }
 
     /// Adds the credentials below the last signers, except credentials that were already found.
-    fn add(&mut self, level: Vec<T>) -> Result<(), Failure> {
+    fn add(&mut self, level: Vec<T>) -> Result<(), UseCaseError> {
         for signed in level {
             let name = signed.name();
             if !self.seen.insert(name.folded().to_owned()) {
@@ -296,12 +296,12 @@ impl<'a> Permits<'a> {
     /// Permits a caller to regenerate all of these: to write each credential, and to read the CAs among them.
     ///
     /// # Errors
-    /// [`Failure::WriteNotPermitted`], or [`Failure::NotFound`] for a CA.
+    /// [`UseCaseError::WriteNotPermitted`], or [`UseCaseError::NotFound`] for a CA.
     pub(super) fn request(
         caller: &'a Caller,
         permissions: &'a EffectivePermissions,
         all: &[impl Signed],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, UseCaseError> {
         let mut write = HashMap::new();
         for signed in all {
             let name = signed.name();
@@ -319,30 +319,30 @@ impl<'a> Permits<'a> {
     }
 
     /// Returns the permit to write one of the credentials.
-    pub(super) fn to_write(&self, name: &CredentialName) -> Result<&Permit<'a>, Failure> {
+    pub(super) fn to_write(&self, name: &CredentialName) -> Result<&Permit<'a>, UseCaseError> {
         self.write
             .get(&name.folded())
-            .ok_or(Failure::WriteNotPermitted)
+            .ok_or(UseCaseError::WriteNotPermitted)
     }
 
     /// Permits the caller to use a CA, which need not be one of the credentials.
     ///
     /// # Errors
-    /// [`Failure::IssuerNotFound`] if the caller may not read it.
-    pub(super) fn to_sign_with(&self, name: &LookupName) -> Result<Permit<'a>, Failure> {
+    /// [`UseCaseError::IssuerNotFound`] if the caller may not read it.
+    pub(super) fn to_sign_with(&self, name: &LookupName) -> Result<Permit<'a>, UseCaseError> {
         self.permissions
             .permit(self.caller, Operation::Read, name)
-            .map_err(|_| Failure::IssuerNotFound)
+            .map_err(|_| UseCaseError::IssuerNotFound)
     }
 
     /// Permits the caller to read inputs, which need not be among the credentials.
     ///
     /// # Errors
-    /// [`Failure::InputNotFound`] for the first that the caller may not read.
+    /// [`UseCaseError::InputNotFound`] for the first that the caller may not read.
     pub(super) fn to_derive_from(
         &self,
         inputs: Vec<NamedInput>,
-    ) -> Result<Vec<PermittedInput<'a>>, Failure> {
+    ) -> Result<Vec<PermittedInput<'a>>, UseCaseError> {
         PermittedInput::request_with(self.permissions, self.caller, inputs)
     }
 

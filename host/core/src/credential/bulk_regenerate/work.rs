@@ -22,7 +22,7 @@ use super::{
     select::Permits,
 };
 use crate::{
-    Failure,
+    UseCaseError,
     credential::{
         CredentialName, IssuerVersion, LookupName, Parameters, RegenerateCredentials,
         StoredVersion,
@@ -41,7 +41,7 @@ pub struct NotRegenerated {
     /// The credential's name.
     pub name: CredentialName,
     /// The reason why it was not regenerated.
-    pub reason: Failure,
+    pub reason: UseCaseError,
 }
 
 /// The credentials of one type, and their generator.
@@ -112,7 +112,7 @@ impl<'a> Work<'a> {
     pub(super) async fn check(
         &mut self,
         of_type: OfOneType<StoredVersion>,
-    ) -> Result<OfOneType<Checked>, Failure> {
+    ) -> Result<OfOneType<Checked>, UseCaseError> {
         let OfOneType { generator, bases } = of_type;
         let (regenerate, permits) = (self.regenerate, self.permits);
         let start = |base: StoredVersion, _| {
@@ -136,7 +136,7 @@ impl<'a> Work<'a> {
         &mut self,
         of_type: OfOneType<Checked>,
         earlier: &mut HashMap<Uuid, Regenerated>,
-    ) -> Result<Vec<Regenerated>, Failure> {
+    ) -> Result<Vec<Regenerated>, UseCaseError> {
         self.signers.end_checks();
         let OfOneType { generator, bases } = of_type;
         let (regenerate, permits) = (self.regenerate, self.permits);
@@ -174,10 +174,12 @@ impl<'a> Work<'a> {
         &mut self,
         bases: Vec<T>,
         generator: &dyn Generator,
-        mut in_progress: impl Stream<Item = (CredentialName, Result<R, Failure>)> + Extend<W> + Unpin,
+        mut in_progress: impl Stream<Item = (CredentialName, Result<R, UseCaseError>)>
+        + Extend<W>
+        + Unpin,
         mut start: impl FnMut(T, Option<Arc<Signer>>) -> W,
         finish: impl Fn(&mut Signers<'_>, &R),
-    ) -> Result<Vec<R>, Failure> {
+    ) -> Result<Vec<R>, UseCaseError> {
         let mut order = Order::new(bases);
         let mut finished = VecDeque::new();
         let mut started = 0;
@@ -230,7 +232,7 @@ impl RegenerateCredentials {
         permits: &Permits<'_>,
         base: StoredVersion,
         generator: &dyn Generator,
-    ) -> Result<Checked, Failure> {
+    ) -> Result<Checked, UseCaseError> {
         let permit = permits.to_write(&base.name)?;
         let version = self.store.open(permit, base.clone()).await?;
         let effective = self.effective_parameters(&version, generator).await?;
@@ -247,7 +249,7 @@ impl RegenerateCredentials {
         base: &StoredVersion,
         parameters: &Parameters,
         generator: &dyn Generator,
-    ) -> Result<Inputs, Failure> {
+    ) -> Result<Inputs, UseCaseError> {
         let named = named_inputs(&base.name.lookup(), parameters, generator)?;
         let permitted = permits.to_derive_from(named)?;
         let active = self.store.active_inputs(&permitted).await?;
@@ -262,7 +264,7 @@ impl RegenerateCredentials {
         signer: Option<Arc<Signer>>,
         generator: &dyn Generator,
         previous: Option<Regenerated>,
-    ) -> Result<Regenerated, Failure> {
+    ) -> Result<Regenerated, UseCaseError> {
         if let Some(previous) = previous
             && self.store.are_unchanged(&previous.details.inputs).await?
         {
@@ -356,11 +358,15 @@ impl Failures {
     /// Adds a credential.
     ///
     /// # Errors
-    /// [`Failure::NotAllRegenerated`] if the first failure ends the bulk regeneration. A failure of the database always does.
-    pub(super) fn add(&mut self, name: CredentialName, reason: Failure) -> Result<(), Failure> {
-        if !self.keeps_going || matches!(reason, Failure::Repository(_)) {
+    /// [`UseCaseError::NotAllRegenerated`] if the first failure ends the bulk regeneration. A failure of the database always does.
+    pub(super) fn add(
+        &mut self,
+        name: CredentialName,
+        reason: UseCaseError,
+    ) -> Result<(), UseCaseError> {
+        if !self.keeps_going || matches!(reason, UseCaseError::Repository(_)) {
             let reason = Box::new(reason);
-            return Err(Failure::NotAllRegenerated { name, reason });
+            return Err(UseCaseError::NotAllRegenerated { name, reason });
         }
         self.names.insert(name.folded(), name.clone());
         self.all.push(NotRegenerated { name, reason });
@@ -368,9 +374,9 @@ impl Failures {
     }
 
     /// Returns the failure of a credential whose signer failed.
-    fn of_signer(&self, base: &StoredVersion) -> Option<Failure> {
+    fn of_signer(&self, base: &StoredVersion) -> Option<UseCaseError> {
         let signer = self.names.get(&folded_signer(base)?)?;
-        Some(Failure::IssuerNotRegenerated(signer.clone()))
+        Some(UseCaseError::IssuerNotRegenerated(signer.clone()))
     }
 }
 
@@ -474,7 +480,7 @@ impl<'a> Signers<'a> {
         &mut self,
         base: &StoredVersion,
         generator: &dyn Generator,
-    ) -> Result<Option<Arc<Signer>>, Failure> {
+    ) -> Result<Option<Arc<Signer>>, UseCaseError> {
         let Some(name) = signer_of(&base.name, &base.attributes).map(CredentialName::lookup) else {
             return Ok(None);
         };
@@ -495,7 +501,7 @@ impl<'a> Signers<'a> {
         &mut self,
         name: &LookupName,
         generator: &dyn Generator,
-    ) -> Result<Option<Signer>, Failure> {
+    ) -> Result<Option<Signer>, UseCaseError> {
         let store = &self.regenerate.store;
         let permit = self.permits.to_sign_with(name)?;
         let current = store.active_versions(name).await?;
@@ -506,7 +512,7 @@ impl<'a> Signers<'a> {
         let regenerated = self.regenerated.get(name.folded());
         if regenerated.is_none() && !is_planned {
             let active = current.active.as_ref();
-            let signing_id = active.ok_or(Failure::IssuerNotFound)?.id;
+            let signing_id = active.ok_or(UseCaseError::IssuerNotFound)?.id;
             let authority = store
                 .authority(&permit, current, TransitionalParent::MayNotSign)
                 .await?;

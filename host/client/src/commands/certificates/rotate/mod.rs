@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{
     Client, Rotation, RotationError, Stage, Step,
-    commands::run::{Completion, Context, Failure, Run, help},
+    commands::run::{CommandError, Completion, Context, Run, help},
     input::confirm,
     new_file::{Readers, write_whole},
     output::{self, Table, field},
@@ -58,7 +58,7 @@ struct Pace {
 }
 
 impl Run for Rotate {
-    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let mut run = RotationRun {
             client: context.client()?,
             rotate: self,
@@ -94,7 +94,7 @@ struct RotationRun {
 
 impl RotationRun {
     /// Takes as many steps as the options and the user allow, and returns the resulting state.
-    async fn take_steps(&mut self) -> Result<(Rotation, Completion), Failure> {
+    async fn take_steps(&mut self) -> Result<(Rotation, Completion), CommandError> {
         loop {
             let rotation = self.observe().await?;
             if let Some(file) = &self.rotate.bundle {
@@ -104,7 +104,9 @@ impl RotationRun {
             if let Some(step) = self.taken.last()
                 && !rotation.stage.has_completed(*step)
             {
-                return Err(Failure::Other(messages::unexpected_state(*step, &rotation)));
+                return Err(CommandError::Other(messages::unexpected_state(
+                    *step, &rotation,
+                )));
             }
             if self.is_finished(&rotation) {
                 return Ok((rotation, Completion::Full));
@@ -125,7 +127,7 @@ impl RotationRun {
 
     /// Takes the next step. If the request fails, the state of the rotation decides whether the step was taken: the response may
     /// have been lost.
-    async fn take(&mut self, rotation: &Rotation) -> Result<(), Failure> {
+    async fn take(&mut self, rotation: &Rotation) -> Result<(), CommandError> {
         let step = rotation.stage.next();
         match rotation.advance(&self.client).await {
             Ok(regenerated) => self.regenerated.extend(regenerated),
@@ -145,12 +147,12 @@ impl RotationRun {
         Ok(())
     }
 
-    async fn observe(&self) -> Result<Rotation, Failure> {
+    async fn observe(&self) -> Result<Rotation, CommandError> {
         let observed = Rotation::observe(&self.client, &self.rotate.authority).await;
         observed.map_err(|failed| match failed {
             RotationError::Request(error) => error.into(),
-            RotationError::Unreadable { .. } => Failure::NotFound(failed.to_string()),
-            other => Failure::Other(other.to_string()),
+            RotationError::Unreadable { .. } => CommandError::NotFound(failed.to_string()),
+            other => CommandError::Other(other.to_string()),
         })
     }
 
@@ -174,7 +176,7 @@ impl RotationRun {
     }
 
     /// Returns whether to take the next step.
-    async fn may_take(&self, rotation: &Rotation) -> Result<bool, Failure> {
+    async fn may_take(&self, rotation: &Rotation) -> Result<bool, CommandError> {
         if self.needs_confirmation() {
             confirm(&messages::question(rotation), CONFIRMATION_OPTIONS).await
         } else {

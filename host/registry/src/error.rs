@@ -8,7 +8,7 @@ use crate::Digest;
 
 /// The reason why a pull or push failed, worded for operators.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum RegistryError {
     /// The registry requires a login. Either it rejected the configured credentials, or no credentials are configured.
     #[error(
         "the registry denies {} access to {resource} (status 401{message}); check the user and password configured for it",
@@ -97,7 +97,7 @@ pub enum Fault {
     Unreachable(#[source] reqwest::Error),
 }
 
-impl Fault {
+impl RegistryError {
     /// Returns whether the signature is missing or could not be verified.
     #[must_use]
     pub fn is_of_signature(&self) -> bool {
@@ -105,7 +105,7 @@ impl Fault {
     }
 }
 
-impl From<reqwest::Error> for Fault {
+impl From<reqwest::Error> for RegistryError {
     /// Omits URLs, because the URLs of redirects and uploads can contain credentials.
     fn from(error: reqwest::Error) -> Self {
         Self::Unreachable(error.without_url())

@@ -15,7 +15,7 @@ pub(crate) enum Completion {
 
 /// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum CommandError {
     /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
@@ -52,7 +52,7 @@ impl Completion {
     }
 }
 
-impl Failure {
+impl CommandError {
     pub(crate) fn status(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Client(error) if error.is_not_found() => NOT_FOUND,

@@ -13,7 +13,7 @@ use crate::{
 /// only available from `source`.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
-pub enum Failure {
+pub enum UseCaseError {
     #[error(transparent)]
     ActorMalformed(#[from] ActorError),
     #[error(transparent)]
@@ -42,7 +42,7 @@ pub enum Failure {
     NotAllRegenerated {
         name: CredentialName,
         #[source]
-        reason: Box<Failure>,
+        reason: Box<UseCaseError>,
     },
     #[error("the server has too little free memory for the response; try again later")]
     NoResponseMemory,
@@ -139,7 +139,7 @@ pub enum Failure {
     WriteNotPermitted,
 }
 
-impl Failure {
+impl UseCaseError {
     /// Returns the error for a parameter that breaks a rule of the host.
     pub(crate) fn parameter_refused(field: &str, rule: &str) -> Self {
         Self::Plugin(PluginCallError::ParametersRefused(Violation {
@@ -149,7 +149,7 @@ impl Failure {
     }
 }
 
-impl From<NoResponseMemory> for Failure {
+impl From<NoResponseMemory> for UseCaseError {
     fn from(refused: NoResponseMemory) -> Self {
         match refused {
             NoResponseMemory::TooLarge(bytes_max) => Self::ResponseTooLarge { bytes_max },
@@ -159,7 +159,7 @@ impl From<NoResponseMemory> for Failure {
     }
 }
 
-impl From<RecognitionError> for Failure {
+impl From<RecognitionError> for UseCaseError {
     fn from(failure: RecognitionError) -> Self {
         match failure {
             RecognitionError::Repository(failure) => failure.into(),

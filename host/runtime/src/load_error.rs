@@ -64,7 +64,7 @@ pub struct PluginLoadError {
     /// The component's file path or registry reference.
     pub component: String,
     /// The reason.
-    pub refusal: Refusal,
+    pub refusal: PluginRefusedError,
 }
 
 impl fmt::Display for PluginLoadError {
@@ -85,7 +85,7 @@ impl Error for PluginLoadError {
 
 /// The reason for refusing a plugin, with the remedy.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum PluginRefusedError {
     /// The component file does not exist.
     #[error("the file does not exist; build the component or correct the path")]
     ComponentMissing,
@@ -281,7 +281,7 @@ pub enum Refusal {
     TooDemanding(#[source] wasmtime::Error),
 }
 
-impl Refusal {
+impl PluginRefusedError {
     /// Returns the setting of the plugin that is at fault.
     #[must_use]
     pub fn setting(&self) -> &'static str {

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use keywright_core::{
-    Failure,
+    UseCaseError,
     ports::{PluginCallError, PluginFaultError, RepositoryError, SealError},
 };
 use schemars::JsonSchema;
@@ -126,7 +126,7 @@ impl ApiError {
     }
 
     /// Creates the failure for a body whose memory can't be reserved.
-    pub(crate) fn body_without_memory(failure: Failure) -> Self {
+    pub(crate) fn body_without_memory(failure: UseCaseError) -> Self {
         let error = "the request body needs more memory than is free at present; try again later";
         Self {
             error: error.to_owned(),
@@ -134,7 +134,7 @@ impl ApiError {
         }
     }
 
-    pub(crate) fn of(failure: Failure, endpoint: Endpoint) -> Self {
+    pub(crate) fn of(failure: UseCaseError, endpoint: Endpoint) -> Self {
         let mut error = Self::new(status(&failure, endpoint), message(&failure));
         error.retry_after = retry_after(&failure);
         error.is_expected = is_expected(&failure);
@@ -167,8 +167,8 @@ impl ApiError {
 }
 
 /// Endpoints whose statuses differ use [`ApiError::of`].
-impl From<Failure> for ApiError {
-    fn from(failure: Failure) -> Self {
+impl From<UseCaseError> for ApiError {
+    fn from(failure: UseCaseError) -> Self {
         Self::of(failure, Endpoint::Other)
     }
 }
@@ -267,7 +267,7 @@ pub fn error_chain(error: &dyn Error) -> String {
 
 /// The body of an error response. All fields are strings, because clients parse it into a map of strings.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Failure")]
+#[schemars(rename = "UseCaseError")]
 pub(crate) struct FailureBody<'a> {
     /// The error message; for a rejected token, an error code.
     error: &'a str,
@@ -277,64 +277,64 @@ pub(crate) struct FailureBody<'a> {
     error_description: Option<&'a str>,
 }
 
-fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
+fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
     match failure {
-        Failure::ActorMalformed(_)
-        | Failure::CertificateRefused(_)
-        | Failure::IssuerNotRegenerated(_)
-        | Failure::IssuerUnusable(_)
-        | Failure::NameMalformed(_)
-        | Failure::NotRegeneratable(_)
-        | Failure::OperationsMissing
-        | Failure::OwnPermission
-        | Failure::ParametersMissing(_)
-        | Failure::PathMalformed(_)
-        | Failure::PermissionFixed
-        | Failure::PluginInUse(_)
-        | Failure::ReferencedFieldMissing { .. }
-        | Failure::ReferenceNotJson(_)
-        | Failure::ReferenceNotScalar(_)
-        | Failure::TypeDiffers(_)
-        | Failure::TypeNotGeneratable(_)
-        | Failure::OnlyVersion
-        | Failure::TransitionalExists
-        | Failure::TransitionalVersionRefused(_)
-        | Failure::ValueRefused(_) => StatusCode::BAD_REQUEST,
-        Failure::NotAllRegenerated { reason, .. } => status(reason, endpoint),
-        Failure::MetadataTooLong(_) => endpoint.long_metadata_status(),
-        Failure::TypeUnknown { .. } => endpoint.unknown_type_status(),
-        Failure::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
-        Failure::OperationUnknown(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        Failure::PermissionExists => StatusCode::CONFLICT,
-        Failure::InputNotFound(_)
-        | Failure::IssuerNotFound
-        | Failure::NotFound
-        | Failure::PermissionNotFound => StatusCode::NOT_FOUND,
-        Failure::NoResolver => StatusCode::NOT_IMPLEMENTED,
-        Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
-        Failure::InputsTooLarge { .. }
-        | Failure::ReferencesTooLarge { .. }
-        | Failure::TooManyDerived { .. }
-        | Failure::TooManyGenerated { .. }
-        | Failure::ResponseTooLarge { .. }
-        | Failure::TooManyPermissions { .. }
-        | Failure::TooManySigned { .. }
-        | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Failure::NoResponseMemoryOfActor => StatusCode::TOO_MANY_REQUESTS,
-        Failure::Contended
-        | Failure::NoResponseMemory
-        | Failure::Repository(RepositoryError::Unavailable(_))
-        | Failure::Seal(
+        UseCaseError::ActorMalformed(_)
+        | UseCaseError::CertificateRefused(_)
+        | UseCaseError::IssuerNotRegenerated(_)
+        | UseCaseError::IssuerUnusable(_)
+        | UseCaseError::NameMalformed(_)
+        | UseCaseError::NotRegeneratable(_)
+        | UseCaseError::OperationsMissing
+        | UseCaseError::OwnPermission
+        | UseCaseError::ParametersMissing(_)
+        | UseCaseError::PathMalformed(_)
+        | UseCaseError::PermissionFixed
+        | UseCaseError::PluginInUse(_)
+        | UseCaseError::ReferencedFieldMissing { .. }
+        | UseCaseError::ReferenceNotJson(_)
+        | UseCaseError::ReferenceNotScalar(_)
+        | UseCaseError::TypeDiffers(_)
+        | UseCaseError::TypeNotGeneratable(_)
+        | UseCaseError::OnlyVersion
+        | UseCaseError::TransitionalExists
+        | UseCaseError::TransitionalVersionRefused(_)
+        | UseCaseError::ValueRefused(_) => StatusCode::BAD_REQUEST,
+        UseCaseError::NotAllRegenerated { reason, .. } => status(reason, endpoint),
+        UseCaseError::MetadataTooLong(_) => endpoint.long_metadata_status(),
+        UseCaseError::TypeUnknown { .. } => endpoint.unknown_type_status(),
+        UseCaseError::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
+        UseCaseError::OperationUnknown(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        UseCaseError::PermissionExists => StatusCode::CONFLICT,
+        UseCaseError::InputNotFound(_)
+        | UseCaseError::IssuerNotFound
+        | UseCaseError::NotFound
+        | UseCaseError::PermissionNotFound => StatusCode::NOT_FOUND,
+        UseCaseError::NoResolver => StatusCode::NOT_IMPLEMENTED,
+        UseCaseError::WriteNotPermitted => StatusCode::FORBIDDEN,
+        UseCaseError::InputsTooLarge { .. }
+        | UseCaseError::ReferencesTooLarge { .. }
+        | UseCaseError::TooManyDerived { .. }
+        | UseCaseError::TooManyGenerated { .. }
+        | UseCaseError::ResponseTooLarge { .. }
+        | UseCaseError::TooManyPermissions { .. }
+        | UseCaseError::TooManySigned { .. }
+        | UseCaseError::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        UseCaseError::NoResponseMemoryOfActor => StatusCode::TOO_MANY_REQUESTS,
+        UseCaseError::Contended
+        | UseCaseError::NoResponseMemory
+        | UseCaseError::Repository(RepositoryError::Unavailable(_))
+        | UseCaseError::Seal(
             SealError::KeyExhausted(_)
             | SealError::KeyManagementUnavailable(_)
             | SealError::UsageNotCounted,
         )
-        | Failure::TooManyBulkRegenerations => StatusCode::SERVICE_UNAVAILABLE,
-        Failure::GeneratedCertificateRefused(_)
-        | Failure::Repository(RepositoryError::Inconsistent(_) | RepositoryError::Query(_))
-        | Failure::Seal(_)
-        | Failure::StoredValueMalformed => StatusCode::INTERNAL_SERVER_ERROR,
-        Failure::Plugin(plugin) => plugin_status(plugin, endpoint),
+        | UseCaseError::TooManyBulkRegenerations => StatusCode::SERVICE_UNAVAILABLE,
+        UseCaseError::GeneratedCertificateRefused(_)
+        | UseCaseError::Repository(RepositoryError::Inconsistent(_) | RepositoryError::Query(_))
+        | UseCaseError::Seal(_)
+        | UseCaseError::StoredValueMalformed => StatusCode::INTERNAL_SERVER_ERROR,
+        UseCaseError::Plugin(plugin) => plugin_status(plugin, endpoint),
     }
 }
 
@@ -359,53 +359,53 @@ fn plugin_status(failure: &PluginCallError, endpoint: Endpoint) -> StatusCode {
     }
 }
 
-fn message(failure: &Failure) -> String {
+fn message(failure: &UseCaseError) -> String {
     match failure {
-        Failure::ValueFieldUnknown(field)
-        | Failure::Plugin(PluginCallError::ValueFieldUnknown(field)) => {
+        UseCaseError::ValueFieldUnknown(field)
+        | UseCaseError::Plugin(PluginCallError::ValueFieldUnknown(field)) => {
             format!("the value has the unknown field {}", truncated_name(field))
         }
-        Failure::InputNotFound(parameter) => {
-            Failure::InputNotFound(truncated_name(parameter)).to_string()
+        UseCaseError::InputNotFound(parameter) => {
+            UseCaseError::InputNotFound(truncated_name(parameter)).to_string()
         }
-        Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", message(reason)),
+        UseCaseError::NotAllRegenerated { reason, .. } => format!("{failure}: {}", message(reason)),
         failure => failure.to_string(),
     }
 }
 
 /// Returns whether a failure is due to a limit or an open circuit.
-fn is_expected(failure: &Failure) -> bool {
+fn is_expected(failure: &UseCaseError) -> bool {
     match failure {
-        Failure::NotAllRegenerated { reason, .. } => is_expected(reason),
-        Failure::Contended
-        | Failure::NoResponseMemory
-        | Failure::Plugin(
+        UseCaseError::NotAllRegenerated { reason, .. } => is_expected(reason),
+        UseCaseError::Contended
+        | UseCaseError::NoResponseMemory
+        | UseCaseError::Plugin(
             PluginCallError::QueueFull { .. } | PluginCallError::CircuitOpen { .. },
         )
-        | Failure::TooManyBulkRegenerations => true,
+        | UseCaseError::TooManyBulkRegenerations => true,
         _ => false,
     }
 }
 
-fn retry_after(failure: &Failure) -> Option<Duration> {
+fn retry_after(failure: &UseCaseError) -> Option<Duration> {
     match failure {
-        Failure::Plugin(PluginCallError::Faulted {
+        UseCaseError::Plugin(PluginCallError::Faulted {
             fault: PluginFaultError::NotInstantiated,
             ..
         }) => Some(INSTANCE_RETRY_AFTER),
-        Failure::Plugin(
+        UseCaseError::Plugin(
             PluginCallError::ActorQueueFull { retry_after }
             | PluginCallError::QueueFull { retry_after }
             | PluginCallError::CircuitOpen { retry_after, .. },
         ) => Some(*retry_after),
-        Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
-        Failure::Contended => Some(CONTENDED_RETRY_AFTER),
-        Failure::NoResponseMemory | Failure::NoResponseMemoryOfActor => {
+        UseCaseError::NotAllRegenerated { reason, .. } => retry_after(reason),
+        UseCaseError::Contended => Some(CONTENDED_RETRY_AFTER),
+        UseCaseError::NoResponseMemory | UseCaseError::NoResponseMemoryOfActor => {
             Some(RESPONSE_MEMORY_RETRY_AFTER)
         }
-        Failure::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),
-        Failure::Repository(RepositoryError::Unavailable(_))
-        | Failure::Seal(
+        UseCaseError::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),
+        UseCaseError::Repository(RepositoryError::Unavailable(_))
+        | UseCaseError::Seal(
             SealError::KeyExhausted(_)
             | SealError::KeyManagementUnavailable(_)
             | SealError::UsageNotCounted,
@@ -449,7 +449,7 @@ mod tests {
         }
     }
 
-    fn refused(endpoint: Endpoint, failure: Failure) -> u16 {
+    fn refused(endpoint: Endpoint, failure: UseCaseError) -> u16 {
         ApiError::of(failure, endpoint).status.as_u16()
     }
 
@@ -457,7 +457,7 @@ mod tests {
     fn a_long_unknown_field_of_a_value_is_truncated() {
         let field = "ä".repeat(101);
         for failure in [
-            Failure::ValueFieldUnknown(field.clone()),
+            UseCaseError::ValueFieldUnknown(field.clone()),
             PluginCallError::ValueFieldUnknown(field).into(),
         ] {
             let failure = ApiError::of(failure, Endpoint::Set);
@@ -479,27 +479,27 @@ mod tests {
         };
         for (failure, status) in [
             (NameError::TooLong.into(), 400),
-            (Failure::NotFound, 404),
-            (Failure::InputNotFound("/a".to_owned()), 404),
-            (Failure::InputsTooLarge { limit: "one" }, 413),
-            (Failure::IssuerNotFound, 404),
-            (Failure::PermissionNotFound, 404),
-            (Failure::PermissionExists, 409),
-            (Failure::PermissionFixed, 400),
-            (Failure::OwnPermission, 400),
-            (Failure::OperationsMissing, 400),
+            (UseCaseError::NotFound, 404),
+            (UseCaseError::InputNotFound("/a".to_owned()), 404),
+            (UseCaseError::InputsTooLarge { limit: "one" }, 413),
+            (UseCaseError::IssuerNotFound, 404),
+            (UseCaseError::PermissionNotFound, 404),
+            (UseCaseError::PermissionExists, 409),
+            (UseCaseError::PermissionFixed, 400),
+            (UseCaseError::OwnPermission, 400),
+            (UseCaseError::OperationsMissing, 400),
             (UnknownOperationError("execute".to_owned()).into(), 422),
-            (Failure::TransitionalExists, 400),
-            (Failure::TransitionalVersionRefused(""), 400),
-            (Failure::OnlyVersion, 400),
-            (Failure::Contended, 503),
-            (Failure::TooManyBulkRegenerations, 503),
-            (not_all_regenerated(Failure::IssuerNotFound), 404),
-            (not_all_regenerated(Failure::Contended), 503),
-            (Failure::TooManyDerived { limit: "one" }, 413),
-            (Failure::TooManyGenerated { limit: "one" }, 413),
-            (Failure::TooManyPermissions { limit: "one" }, 413),
-            (Failure::TooManySigned { limit: "one" }, 413),
+            (UseCaseError::TransitionalExists, 400),
+            (UseCaseError::TransitionalVersionRefused(""), 400),
+            (UseCaseError::OnlyVersion, 400),
+            (UseCaseError::Contended, 503),
+            (UseCaseError::TooManyBulkRegenerations, 503),
+            (not_all_regenerated(UseCaseError::IssuerNotFound), 404),
+            (not_all_regenerated(UseCaseError::Contended), 503),
+            (UseCaseError::TooManyDerived { limit: "one" }, 413),
+            (UseCaseError::TooManyGenerated { limit: "one" }, 413),
+            (UseCaseError::TooManyPermissions { limit: "one" }, 413),
+            (UseCaseError::TooManySigned { limit: "one" }, 413),
             (PluginCallError::ParametersRefused(violation).into(), 400),
             (faulted(PluginFaultError::Trapped).into(), 500),
             (faulted(PluginFaultError::InputTooLarge).into(), 413),
@@ -517,20 +517,20 @@ mod tests {
 
     #[test]
     fn a_failed_bulk_regeneration_names_the_credential() {
-        let failure = ApiError::of(not_all_regenerated(Failure::NotFound), Endpoint::Other);
+        let failure = ApiError::of(not_all_regenerated(UseCaseError::NotFound), Endpoint::Other);
         assert!(failure.error.contains("/leaf"), "{}", failure.error);
-        assert!(failure.error.ends_with(&Failure::NotFound.to_string()));
+        assert!(failure.error.ends_with(&UseCaseError::NotFound.to_string()));
         for failure in [
-            not_all_regenerated(Failure::Contended),
-            Failure::TooManyBulkRegenerations,
+            not_all_regenerated(UseCaseError::Contended),
+            UseCaseError::TooManyBulkRegenerations,
         ] {
             let failure = ApiError::of(failure, Endpoint::Other);
             assert!(failure.retry_after.is_some());
         }
     }
 
-    fn not_all_regenerated(reason: Failure) -> Failure {
-        Failure::NotAllRegenerated {
+    fn not_all_regenerated(reason: UseCaseError) -> UseCaseError {
+        UseCaseError::NotAllRegenerated {
             name: CredentialName::from_stored("/leaf".to_owned()),
             reason: Box::new(reason),
         }
