@@ -152,3 +152,47 @@ pub(crate) fn refresh_golden_files() -> Result<(), StepError> {
             .env("KEYWRIGHT_REFRESH_GOLDEN_FILES", "1"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn each_filter_on_postgresql_matches_a_module_or_a_test() {
+        let suites = [
+            ("tests/api", &API_ON_POSTGRES[..]),
+            ("tests/client", &CLIENT_ON_POSTGRES),
+        ];
+        for (suite, arguments) in suites {
+            let filters = arguments
+                .iter()
+                .filter(|argument| !argument.starts_with('-'));
+            for filter in filters {
+                let is_matched = match filter.strip_suffix("::") {
+                    Some(module) => {
+                        let module = step::workspace()
+                            .join(suite)
+                            .join(module.replace("::", "/"));
+                        module.is_dir() || module.with_extension("rs").is_file()
+                    }
+                    None => step::tracked_files().unwrap().iter().any(|file| {
+                        file.starts_with(suite)
+                            && fs::read_to_string(step::workspace().join(file))
+                                .is_ok_and(|text| declares(&text, filter))
+                    }),
+                };
+                assert!(is_matched, "{suite}: {filter}");
+            }
+        }
+    }
+
+    /// Returns whether a source declares a function whose name contains the text.
+    fn declares(source: &str, part: &str) -> bool {
+        let names = source.split("fn ").skip(1);
+        names
+            .filter_map(|rest| rest.split_once('('))
+            .any(|(name, _)| name.contains(part))
+    }
+}
