@@ -16,6 +16,8 @@ use crate::{
 pub enum UseCaseError {
     #[error(transparent)]
     ActorMalformed(#[from] ActorError),
+    #[error("the credentials to change are larger than {limit} in total, the limit of one request")]
+    BulkTooLarge { limit: &'static str },
     #[error(transparent)]
     CertificateRefused(#[from] CertificateError),
     #[error("other requests changed the credential at the same time; try again")]

@@ -312,7 +312,8 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         | UseCaseError::PermissionNotFound => StatusCode::NOT_FOUND,
         UseCaseError::NoResolver => StatusCode::NOT_IMPLEMENTED,
         UseCaseError::WriteNotPermitted => StatusCode::FORBIDDEN,
-        UseCaseError::InputsTooLarge { .. }
+        UseCaseError::BulkTooLarge { .. }
+        | UseCaseError::InputsTooLarge { .. }
         | UseCaseError::ReferencesTooLarge { .. }
         | UseCaseError::TooManyDerived { .. }
         | UseCaseError::TooManyGenerated { .. }
@@ -496,6 +497,7 @@ mod tests {
             (UseCaseError::TooManyBulkRegenerations, 503),
             (not_all_regenerated(UseCaseError::IssuerNotFound), 404),
             (not_all_regenerated(UseCaseError::Contended), 503),
+            (UseCaseError::BulkTooLarge { limit: "one" }, 413),
             (UseCaseError::TooManyDerived { limit: "one" }, 413),
             (UseCaseError::TooManyGenerated { limit: "one" }, 413),
             (UseCaseError::TooManyPermissions { limit: "one" }, 413),

@@ -3,7 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use axum::http::StatusCode;
-use keywright_core::{certificate::CertificateSettings, credential::BULK_CERTIFICATES_MAX};
+use keywright_core::{
+    certificate::CertificateSettings,
+    credential::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX},
+};
 use serde_json::json;
 
 use crate::harness::{Response, Service, good_claims, trusted_key};
@@ -38,6 +41,31 @@ async fn bulk_regeneration_has_a_limit() {
         assert!(response.error().contains("10,000"), "{}", response.text);
     }
     assert_eq!(service.memory.count(), 2 + 2 * count);
+}
+
+#[tokio::test]
+async fn the_total_size_of_a_bulk_regeneration_has_a_limit() {
+    let service = Service::new();
+    for name in ["/root", "/a", "/b"] {
+        service.memory.store_signed(name, "/root");
+    }
+    let add_bytes = |bytes| {
+        service
+            .memory
+            .bytes_added_to_sizes
+            .store(bytes, Ordering::Relaxed)
+    };
+    add_bytes(BULK_BYTES_MAX / 2);
+    let body = json!({"generated_by": "0".repeat(64), "path": "/", "dry_run": true});
+    for body in [json!({"signed_by": "/root"}), body] {
+        let response = service.send_json("POST", BULK_REGENERATE, &body).await;
+        assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(response.error().contains("256 MiB"), "{}", response.text);
+    }
+    assert_eq!(service.memory.count(), 3);
+    add_bytes(BULK_BYTES_MAX / 2 - 10_000);
+    let response = bulk_regenerate(&service).await;
+    assert_eq!(response.status, StatusCode::OK);
 }
 
 #[tokio::test]
@@ -97,6 +125,17 @@ async fn a_rotation_step_has_the_limit_of_bulk_regeneration() {
     assert_eq!(service.memory.count(), 2 + count);
     let delete = format!("/api/v1/data?name=/leaf/{count}");
     service.send("DELETE", &delete, "").await;
+    let add_bytes = |bytes| {
+        service
+            .memory
+            .bytes_added_to_sizes
+            .store(bytes, Ordering::Relaxed)
+    };
+    add_bytes(BULK_BYTES_MAX / count);
+    let response = service.send_json("POST", &path, &body).await;
+    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(response.error().contains("256 MiB"), "{}", response.text);
+    add_bytes(0);
     let response = service.send_json("POST", &path, &body).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.text);
     assert_eq!(service.memory.count(), 2 + 2 * count);

@@ -42,6 +42,8 @@ pub(crate) struct Memory {
     pub(crate) is_deleted_before_append: AtomicBool,
     /// The remaining number of times that `/root` gets another version just before a version is added.
     pub(crate) root_replaced_before_append: AtomicUsize,
+    /// A number of bytes that is added to the size of each version.
+    pub(crate) bytes_added_to_sizes: AtomicUsize,
     pub(crate) pings: AtomicUsize,
     /// The number of reads of more than names.
     reads: AtomicUsize,
@@ -118,7 +120,8 @@ impl CredentialRepository for Memory {
     ) -> Result<Vec<NewestSize>, RepositoryError> {
         let newest = self.newest_by_names(names).await?;
         let sizes = newest.into_iter().map(|stored| NewestSize {
-            ciphertext_bytes: ciphertext_bytes(&stored),
+            ciphertext_bytes: ciphertext_bytes(&stored)
+                + self.bytes_added_to_sizes.load(Ordering::Relaxed),
             name: stored.name,
         });
         Ok(sizes.collect())

@@ -20,8 +20,8 @@ use crate::{
     pace::Pace,
     permission::Operation,
     ports::{
-        Additions, AllAppended, AppendCondition, Certificates, NewVersion, ReadSigned,
-        ReadVersions, SignedTypes, TransitionalVersion, VersionSelection,
+        Additions, AllAppended, AppendCondition, Certificates, CredentialRepository, NewVersion,
+        ReadSigned, ReadVersions, SignedTypes, TransitionalVersion, VersionSelection,
     },
 };
 
@@ -199,10 +199,12 @@ impl ChildVersions {
         let types = SignedTypes::Certificates;
         // The count allows for one certificate past the limit, and for the CA itself.
         let count_max = BULK_CERTIFICATES_MAX + 2;
-        let signed = self
-            .store
-            .repository
-            .newest_signed_by(&signers, types, count_max);
+        let repository = self.store.repository.as_ref();
+        let names = repository
+            .names_signed_by(&signers, types, count_max)
+            .await?;
+        check_size(repository, names.iter().map(|signed| signed.name.lookup())).await?;
+        let signed = repository.newest_signed_by(&signers, types, count_max);
         let mut children = signed.await?;
         let read = ReadSigned::new(signers, types, &children);
         additions.signed.push(read);
@@ -285,6 +287,20 @@ struct AuthorityCertificates {
     transitional: Option<String>,
 }
 
+/// Refuses credentials whose newest versions are larger than [`BULK_BYTES_MAX`] in total.
+pub(super) async fn check_size(
+    repository: &dyn CredentialRepository,
+    names: impl Iterator<Item = LookupName>,
+) -> Result<(), UseCaseError> {
+    let names: Vec<_> = names.collect();
+    let sizes = repository.newest_sizes_by_names(&names).await?;
+    let bytes: usize = sizes.iter().map(|newest| newest.ciphertext_bytes).sum();
+    if bytes > BULK_BYTES_MAX {
+        return Err(UseCaseError::BulkTooLarge { limit: "256 MiB" });
+    }
+    Ok(())
+}
+
 /// Returns the error for more than [`BULK_CERTIFICATES_MAX`] credentials.
 pub(super) fn too_many_signed() -> UseCaseError {
     UseCaseError::TooManySigned {
@@ -295,3 +311,6 @@ pub(super) fn too_many_signed() -> UseCaseError {
 /// The maximum number of credentials in one bulk regeneration, and of certificates that get a new version in one step
 /// of their CA's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
+
+/// The maximum total size of their newest versions, encrypted. All of them and their new versions are in memory at once.
+pub const BULK_BYTES_MAX: usize = 256 * 1024 * 1024;

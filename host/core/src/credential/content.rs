@@ -101,10 +101,6 @@ impl Content {
         // A plugin's value may be null. Other fields that are null count as missing.
         let value = field("value").ok_or(UseCaseError::StoredValueMalformed)?;
         let field = |name| field(name).filter(|text| *text != "null");
-        let parameters = field("parameters")
-            .map(keywright_json::read)
-            .transpose()
-            .map_err(malformed)?;
         let trusted_ca = field("trusted_ca")
             .map(keywright_json::text)
             .transpose()
@@ -116,7 +112,7 @@ impl Content {
             .unwrap_or_default();
         Ok(Self {
             value: Secret::new(value.to_owned()),
-            parameters: parameters.map(Parameters::new),
+            parameters: field("parameters").map(Parameters::parse).transpose()?,
             metadata: field("metadata")
                 .map(|text| Metadata::from_stored(Secret::new(text.to_owned()))),
             trusted_ca,

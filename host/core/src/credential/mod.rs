@@ -39,7 +39,7 @@ pub use certificates::{
     CHAIN_DEPTH_MAX, CertificateCredentials, CertificateSummary, CountedType,
     CredentialsByDaysLeft, DAYS_LEFT,
 };
-pub use child_versions::BULK_CERTIFICATES_MAX;
+pub use child_versions::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX};
 pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub(crate) use content::{SealedFor, StoredCertificate};
 pub use generate::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::credential::LookupName;
+use crate::{UseCaseError, credential::LookupName};
 
 /// The canonical parameters of a generated version, as normalized by its generator.
 #[derive(Clone, Default, PartialEq)]
@@ -15,6 +15,14 @@ impl Parameters {
     #[must_use]
     pub fn new(fields: Map<String, Value>) -> Self {
         Self(fields)
+    }
+
+    /// Parses what [`Parameters::to_json`] returned.
+    pub(crate) fn parse(json: &str) -> Result<Self, UseCaseError> {
+        let fields = keywright_json::read(json);
+        fields
+            .map(Self)
+            .map_err(|_| UseCaseError::StoredValueMalformed)
     }
 
     /// Returns the parameters as JSON text.

@@ -75,8 +75,9 @@ impl BulkRegenerateCredentials {
     ///
     /// # Errors
     /// [`UseCaseError::NotAllRegenerated`] with the first credential that failed, unless the options keep going;
-    /// [`UseCaseError::TooManySigned`]; [`UseCaseError::TooManyGenerated`]; [`UseCaseError::TooManyDerived`]; [`UseCaseError::PluginInUse`]; [`UseCaseError::Contended`] if
-    /// concurrent changes continued; [`UseCaseError::TooManyBulkRegenerations`]. Nothing is written then.
+    /// [`UseCaseError::TooManySigned`]; [`UseCaseError::TooManyGenerated`]; [`UseCaseError::TooManyDerived`];
+    /// [`UseCaseError::BulkTooLarge`]; [`UseCaseError::PluginInUse`]; [`UseCaseError::Contended`] if concurrent
+    /// changes continued; [`UseCaseError::TooManyBulkRegenerations`]. Nothing is written then.
     pub async fn credentials(
         &self,
         caller: &Caller,

@@ -11,7 +11,7 @@ use crate::{
     credential::{
         CredentialName, FindNames, FoundCredential, GeneratedCredential, LookupName, NamedInput,
         PluginDigest, StoredVersion,
-        child_versions::{BULK_CERTIFICATES_MAX, too_many_signed},
+        child_versions::{BULK_CERTIFICATES_MAX, check_size, too_many_signed},
         inputs::PermittedInput,
     },
     permission::Operation,
@@ -56,7 +56,7 @@ pub(super) struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    /// Authorizes the caller to regenerate all credentials, by their names only.
+    /// Authorizes the caller to regenerate all credentials, and checks their total size, without reading values.
     pub(super) async fn authorize_names(self, caller: &Caller) -> Result<(), UseCaseError> {
         let permissions = self.permissions;
         match self.of {
@@ -74,11 +74,11 @@ impl Selection<'_> {
                             .await?,
                     )?;
                 }
-                Permits::request(caller, permissions, &walk.found)?;
+                self.authorize_all(caller, &walk.found).await
             }
             BulkRegenerate::GeneratedBy { digest, names } => {
                 let generated = self.newest_generated_by(digest, names).await?;
-                Permits::request(caller, permissions, &generated)?;
+                self.authorize_all(caller, &generated).await
             }
             BulkRegenerate::DerivedFrom(input) => {
                 permissions.permit(caller, Operation::Read, input)?;
@@ -86,10 +86,14 @@ impl Selection<'_> {
                     permissions.permit(caller, Operation::Read, &stored.lookup())?;
                 }
                 let derived = self.derived_from(input).await?;
-                Permits::request(caller, permissions, &derived)?;
+                self.authorize_all(caller, &derived).await
             }
         }
-        Ok(())
+    }
+
+    async fn authorize_all(self, caller: &Caller, all: &[impl Signed]) -> Result<(), UseCaseError> {
+        Permits::request(caller, self.permissions, all)?;
+        check_size(self.repository, all.iter().map(Signed::name)).await
     }
 
     /// Returns the newest version of each credential to regenerate, and the query results that must be unchanged when the new

@@ -22,7 +22,7 @@ use super::{
     select::Permits,
 };
 use crate::{
-    UseCaseError,
+    Secret, UseCaseError,
     credential::{
         CredentialName, IssuerVersion, LookupName, Parameters, RegenerateCredentials,
         StoredVersion,
@@ -54,8 +54,9 @@ pub(super) struct OfOneType<T> {
 /// A credential that passed all checks.
 pub(super) struct Checked {
     base: StoredVersion,
-    /// The parameters of its new version.
-    parameters: Parameters,
+    /// The parameters of its new version, as JSON text: thousands of parsed ones would need many times its memory.
+    parameters: Secret,
+    will_be_authority: bool,
 }
 
 /// A regenerated credential.
@@ -120,8 +121,7 @@ impl<'a> Work<'a> {
             async move { (name, regenerate.check_base(permits, base, generator).await) }
         };
         let finish = |signers: &mut Signers<'_>, checked: &Checked| {
-            let is_certificate = checked.base.credential_type.is_certificate();
-            if is_certificate && checked.parameters.is_true(IS_CA) {
+            if checked.will_be_authority {
                 signers.plan(checked.base.name.folded());
             }
         };
@@ -239,7 +239,11 @@ impl RegenerateCredentials {
         let parameters = effective.parameters;
         let inputs = self.inputs(permits, &base, &parameters, generator).await?;
         generator.check_generate(&parameters, &inputs.passed)?;
-        Ok(Checked { base, parameters })
+        Ok(Checked {
+            will_be_authority: base.credential_type.is_certificate() && parameters.is_true(IS_CA),
+            parameters: Secret::new(parameters.to_json()),
+            base,
+        })
     }
 
     /// Reads the inputs that the parameters of a credential name.
@@ -270,7 +274,8 @@ impl RegenerateCredentials {
         {
             return Ok(previous);
         }
-        let Checked { base, parameters } = checked;
+        let base = checked.base;
+        let parameters = Parameters::parse(checked.parameters.expose())?;
         let authority = signer.as_ref().map(|signer| &signer.authority);
         let (name, credential_type) = (&base.name, &base.credential_type);
         let inputs = self.inputs(permits, &base, &parameters, generator).await?;
