@@ -313,7 +313,7 @@ impl ActiveVersions {
 
 /// A CA that is ready to sign, with its private key decrypted.
 pub(super) struct Authority {
-    /// The CA's name, in the casing of its first writer.
+    /// The CA's name, in the letter case of its first write.
     pub(super) name: CredentialName,
     /// The record of the signing version as an issuer.
     pub(super) issuer: Option<IssuerVersion>,

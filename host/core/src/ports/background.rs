@@ -123,7 +123,7 @@ pub struct RetentionPage {
 pub struct ExceedingCredential {
     /// Its id.
     pub id: Uuid,
-    /// Its name, in the casing of its first writer.
+    /// Its name, in the letter case of its first write.
     pub name: CredentialName,
 }
 

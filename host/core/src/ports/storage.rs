@@ -30,7 +30,7 @@ pub trait CredentialRepository: Send + Sync {
         credential_id: Uuid,
     ) -> Result<Option<CredentialName>, RepositoryError>;
 
-    /// Returns the stored name of a credential, in the casing of its first writer, or `None`. Reads only the name.
+    /// Returns the stored name of a credential, in the letter case of its first write, or `None`. Reads only the name.
     async fn stored_name(
         &self,
         name: &LookupName,
@@ -367,7 +367,7 @@ impl ReadSigned {
 /// The fields of a signed credential that matter for permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedName {
-    /// Its name, in the casing of its first writer.
+    /// Its name, in the letter case of its first write.
     pub name: CredentialName,
     /// Whether its newest version is a CA certificate.
     pub is_authority: bool,
@@ -451,7 +451,7 @@ pub struct VersionsSize {
 /// The size of the newest version of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewestSize {
-    /// The credential's name, in the casing of its first writer.
+    /// The credential's name, in the letter case of its first write.
     pub name: CredentialName,
     /// The size of its ciphertext, in bytes.
     pub ciphertext_bytes: usize,
