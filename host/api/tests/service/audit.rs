@@ -70,7 +70,7 @@ async fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_request_of_a_departed_client_is_audited_with_its_changes() {
+async fn a_request_of_a_disconnected_client_is_audited_with_its_changes() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     service
         .memory
