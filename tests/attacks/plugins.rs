@@ -241,7 +241,7 @@ async fn interpolate(caller: &Caller, behaviour: &str, status: u16) {
 }
 
 #[tokio::test]
-async fn trapping_documents_open_only_their_senders_circuit() {
+async fn trapping_documents_open_only_the_circuit_of_the_sender() {
     let server = server().await;
     let attacker = server.as_client("attacker").await;
     let other = server.as_client("other").await;
@@ -270,7 +270,7 @@ async fn trapping_documents_open_only_their_senders_circuit() {
 }
 
 #[tokio::test]
-async fn trapping_parameters_open_only_their_senders_circuit() {
+async fn trapping_parameters_open_only_the_circuit_of_the_sender() {
     let server = server().await;
     let attacker = server.as_client("attacker").await;
     let other = server.as_client("other").await;

@@ -82,7 +82,7 @@ async fn imported_credentials_keep_plugin_and_parameters() {
 }
 
 #[tokio::test]
-async fn a_value_whose_parameters_are_refused_is_imported_with_a_warning() {
+async fn a_value_with_refused_parameters_is_imported_with_a_warning() {
     let server = Server::reused().await;
     let shell = Shell::of(&server);
     let file = format!(
