@@ -229,7 +229,7 @@ async fn server() -> Server {
     Server::start_with(&options).await
 }
 
-/// Sends a document that makes the resolver fail in this way, and requires this status.
+/// Sends a document that makes the resolver fail in this way, and asserts the status.
 async fn interpolate(caller: &Caller, behaviour: &str, status: u16) {
     let document = json!({"behave": behaviour});
     let response = caller.post("/api/v1/interpolate", document).await;

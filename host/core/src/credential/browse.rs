@@ -19,7 +19,7 @@ use crate::{
 /// A credential in a list, without its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedCredential {
-    /// Its name, in the letter case of its first write.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,
@@ -33,8 +33,8 @@ pub struct ListedCredential {
 /// An entry directly below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BrowsedEntry {
-    /// A path with at least one credential below it that the caller may read. It has a slash at both ends, in the casing of
-    /// the first name.
+    /// A path with at least one credential below it that the caller may read. It has a slash at both ends, and the
+    /// case of the first name.
     Folder(String),
     /// A credential.
     Credential(ListedCredential),
@@ -61,7 +61,7 @@ pub struct FirstFound {
 /// The stored versions of a credential, without their encrypted parts.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The credential's name, in the letter case of its first write.
+    /// The credential's name, with the case of its first version.
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,

@@ -25,7 +25,7 @@ pub const INPUTS_BYTES_MAX: usize = 1_048_576;
 pub struct InputVersion {
     /// The JSON Pointer of the credential's name in the parameters.
     pub pointer: String,
-    /// The name of the credential, in the letter case of its first write.
+    /// The name of the credential, with the case of its first version.
     pub name: CredentialName,
     /// The id of the version. It may be deleted.
     pub version_id: Uuid,

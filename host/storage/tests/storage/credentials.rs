@@ -205,7 +205,7 @@ async fn appending_checks_the_type_before_the_condition() {
         .append(cased, AppendCondition::Always, &[])
         .await
         .unwrap();
-    assert!(matches!(outcome, Appended::NamedOtherwise(name) if name.as_str() == "/a"));
+    assert!(matches!(outcome, Appended::CasingDiffers(name) if name.as_str() == "/a"));
     assert_eq!(fixture.all("/a").await.len(), 2);
     let absent = version(&fixture, "/absent", "value", 2);
     let condition = AppendCondition::NewestIs(Some(first));
