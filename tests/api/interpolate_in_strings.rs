@@ -49,7 +49,7 @@ async fn server() -> Server {
 // Substituted values.
 
 #[tokio::test]
-async fn a_reference_that_is_a_whole_string_keeps_the_type_of_the_value() {
+async fn a_reference_that_is_a_whole_string_keeps_the_value_type() {
     let server = server().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let leaf = given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
@@ -167,7 +167,7 @@ fn the_server_does_not_start_with_a_malformed_setting() {
 }
 
 #[tokio::test]
-async fn references_that_cannot_be_substituted_are_400_and_name_the_credential() {
+async fn errors_for_references_without_a_value_name_the_credential() {
     let server = server().await;
     for (text, error) in [
         (

@@ -229,7 +229,7 @@ async fn a_leading_slash_is_prepended_in_every_request() {
     response.expect(204);
 }
 
-// Names are looked up in any casing, and keep the casing of their first writer.
+// Names are looked up in any case, and keep the case of their first version.
 
 #[tokio::test]
 async fn a_name_is_found_in_any_casing_and_returned_as_first_set() {

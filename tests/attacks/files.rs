@@ -33,7 +33,7 @@ async fn get(server: &Server, name: &str) -> u16 {
     server.get(&path).await.status
 }
 
-/// Requires that the value of each credential is its name.
+/// Asserts that the value of each credential is its name.
 async fn assert_stored(server: &Server, names: &[String]) {
     for name in names {
         let path = format!("/api/v1/data?name={name}&current=true");
@@ -212,7 +212,7 @@ fn a_missing_database_prevents_start_if_creation_is_disabled() {
     assert!(refusal.contains(words), "{refusal}");
 }
 
-/// Requires that neither a server nor a command creates an empty database.
+/// Asserts that neither a server nor a command creates an empty database.
 #[track_caller]
 fn assert_refused(directory: &Path, words: &str) {
     for command in [&["keys", "rotate"][..], &["serve"]] {

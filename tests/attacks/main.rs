@@ -1,5 +1,5 @@
 //! Attacks on a running server: one file or folder per class of hostile input. Each test sends all inputs of its class, and then
-//! requires that the server is alive, serves other callers, and leaks nothing.
+//! asserts that the server is alive, serves other callers, and leaks nothing.
 
 #![expect(
     clippy::indexing_slicing,
@@ -24,7 +24,7 @@ use keywright_harness::{Response, Server};
 use reqwest::Method;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
-/// Requires that the server's process is running.
+/// Asserts that the server's process is running.
 #[track_caller]
 pub(crate) fn assert_runs(server: &Server, attack: &str) {
     let status = format!("/proc/{}/status", server.process_id());
@@ -38,7 +38,7 @@ pub(crate) fn assert_runs(server: &Server, attack: &str) {
     );
 }
 
-/// Requires that the server's process is running and serving, and that nothing has panicked.
+/// Asserts that the server's process is running and serving, and that nothing has panicked.
 pub(crate) async fn assert_alive(server: &Server, attack: &str) {
     assert_runs(server, attack);
     let health = Response::try_to(server.request(Method::GET, "/health")).await;
@@ -49,7 +49,7 @@ pub(crate) async fn assert_alive(server: &Server, attack: &str) {
     assert!(!log.contains("panicked"), "after {attack}:\n{log}");
 }
 
-/// Requires that the status is not a server error: no 5xx, except 503 with a `Retry-After`.
+/// Asserts that the status is not a server error: no 5xx, except 503 with a `Retry-After`.
 #[track_caller]
 pub(crate) fn assert_no_fault(response: &Response, attack: &str) {
     let is_busy = response.status == 503 && response.header("retry-after").is_some();

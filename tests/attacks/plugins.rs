@@ -229,7 +229,7 @@ async fn server() -> Server {
     Server::start_with(&options).await
 }
 
-/// Sends a document that makes the resolver fail in this way, and requires this status.
+/// Sends a document that makes the resolver fail in this way, and asserts the status.
 async fn interpolate(caller: &Caller, behaviour: &str, status: u16) {
     let document = json!({"behave": behaviour});
     let response = caller.post("/api/v1/interpolate", document).await;
@@ -241,7 +241,7 @@ async fn interpolate(caller: &Caller, behaviour: &str, status: u16) {
 }
 
 #[tokio::test]
-async fn trapping_documents_open_only_their_senders_circuit() {
+async fn trapping_documents_open_only_the_circuit_of_the_sender() {
     let server = server().await;
     let attacker = server.as_client("attacker").await;
     let other = server.as_client("other").await;
@@ -270,7 +270,7 @@ async fn trapping_documents_open_only_their_senders_circuit() {
 }
 
 #[tokio::test]
-async fn trapping_parameters_open_only_their_senders_circuit() {
+async fn trapping_parameters_open_only_the_circuit_of_the_sender() {
     let server = server().await;
     let attacker = server.as_client("attacker").await;
     let other = server.as_client("other").await;

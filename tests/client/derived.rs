@@ -70,7 +70,7 @@ async fn stale_credentials_are_found_and_regenerated() {
 }
 
 #[tokio::test]
-async fn an_imported_credential_is_regenerated_from_the_imported_input() {
+async fn imported_credentials_are_regenerated_from_imported_inputs() {
     let source = server().await;
     source
         .set("/in", "password", json!("first"))

@@ -381,7 +381,7 @@ fn a_404_for_a_listed_credential_is_a_failure() {
 }
 
 #[test]
-fn a_404_without_the_apis_body_is_a_failure() {
+fn a_404_with_an_unexpected_body_is_a_failure() {
     for body in ["", "<html>not here</html>", "{\"message\":\"no route\"}"] {
         let stub = without_b(body, &["/a", "/c"]);
         let shell = stub.shell();

@@ -13,7 +13,7 @@ use std::{
 use keywright_harness::{ReceivedRequest, Server, Shell};
 use serde_json::{Value, json};
 
-/// Creates a gate: requests of a stub server block until the test drops its end.
+/// Creates a gate: requests to a stub server block until the test drops its end.
 pub(crate) fn gate() -> (Gate, Blocker) {
     let (arrived, arrivals) = channel();
     let (open, opened) = channel();
@@ -86,7 +86,7 @@ const REQUEST_WAIT_MAX: Duration = Duration::from_mins(10);
 /// The response with a version.
 pub(crate) const VERSION: &str = r#"{"type":"value","version_created_at":"2026-01-01T00:00:00Z","id":"8563075f-ca25-4adf-9acb-a4be6a9077fd","name":"/a","metadata":null,"value":"v"}"#;
 
-/// Returns the response with this version as the only active one.
+/// Returns the response with [`VERSION`] as the only active version.
 pub(crate) fn versions() -> String {
     format!("{{\"data\":[{VERSION}]}}")
 }

@@ -31,7 +31,7 @@ async fn imported_credentials_keep_plugin_and_parameters() {
     source.generate("/user", "user", user).await.expect(200);
     fixtures::certificate(&source, "/ca", json!({"is_ca": true})).await;
     fixtures::certificate(&source, "/leaf", json!({"ca": "/ca"})).await;
-    // Its CA is listed after it.
+    // The export contains this credential before its CA.
     let issued = json!({"ca": "/ca"});
     source
         .generate("/app", "app-svid", issued)
@@ -82,7 +82,7 @@ async fn imported_credentials_keep_plugin_and_parameters() {
 }
 
 #[tokio::test]
-async fn a_value_whose_parameters_are_refused_is_imported_with_a_warning() {
+async fn a_value_with_refused_parameters_is_imported_with_a_warning() {
     let server = Server::reused().await;
     let shell = Shell::of(&server);
     let file = format!(
@@ -113,7 +113,7 @@ async fn a_value_whose_parameters_are_refused_is_imported_with_a_warning() {
 }
 
 #[tokio::test]
-async fn a_server_without_provenance_gets_the_value() {
+async fn a_server_that_rejects_provenance_still_gets_the_value() {
     let stub = Stub::start(|request, _, _| {
         if request.body.contains("generated_by") {
             return Reply::new(422, r#"{"error": "unrecognized parameter 'generated_by'"}"#);

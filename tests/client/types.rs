@@ -26,7 +26,7 @@ async fn types_prints_json_in_a_pipe() {
 }
 
 #[tokio::test]
-async fn generate_accepts_the_shown_parameters_of_a_plugins_type() {
+async fn generate_accepts_the_parameters_that_types_shows() {
     let server = server().await;
     let shell = Shell::of(&server);
     let generate = |name: &'static str, parameter: &'static str| {

@@ -27,23 +27,23 @@ async fn assert_go_works(authentication: &Authentication) {
 }
 
 #[tokio::test]
-async fn every_blocking_spring_operation_succeeds_with_client_credentials() {
+async fn blocking_spring_operations_succeed_with_client_credentials() {
     assert_spring_works("blocking", &Authentication::by_secret()).await;
 }
 
 #[tokio::test]
-async fn every_blocking_spring_operation_succeeds_with_mutual_tls() {
+async fn blocking_spring_operations_succeed_with_mutual_tls() {
     let application = Application::issued();
     assert_spring_works("blocking", &Authentication::by_certificate(&application)).await;
 }
 
 #[tokio::test]
-async fn every_reactive_spring_operation_succeeds_with_client_credentials() {
+async fn reactive_spring_operations_succeed_with_client_credentials() {
     assert_spring_works("reactive", &Authentication::by_secret()).await;
 }
 
 #[tokio::test]
-async fn every_reactive_spring_operation_succeeds_with_mutual_tls() {
+async fn reactive_spring_operations_succeed_with_mutual_tls() {
     let application = Application::issued();
     assert_spring_works("reactive", &Authentication::by_certificate(&application)).await;
 }

@@ -307,7 +307,7 @@ async fn full_lane_is_visible_in_metrics() {
 }
 
 #[tokio::test]
-async fn types_are_503_after_too_many_traps_and_reads_succeed() {
+async fn after_too_many_traps_generating_is_503_and_reads_succeed() {
     let server = Server::start_with(&options_with_pause("trap", 3600)).await;
     server
         .set("/a", "hostile", json!({"secret": "s"}))

@@ -61,7 +61,7 @@ fn shipped_plugins_contain_no_build_paths() {
 const MEMORY_BYTES_RESET: usize = 256 * 1024;
 
 #[tokio::test]
-async fn short_calls_of_shipped_plugins_need_no_more_memory() {
+async fn short_calls_of_shipped_plugins_fit_in_the_reset_memory() {
     let section = |name: &str| {
         format!(
             "component = \"{}\"\nlimits = {{ memory_bytes_max = {MEMORY_BYTES_RESET} }}\n",
@@ -144,7 +144,7 @@ fn assert_constant_randomness(name: &str) {
 }
 
 #[test]
-fn tested_lists_only_random_generators() {
+fn plugin_tested_lists_only_random_generators() {
     let random = component("password");
     // A resolver generates no values, and the values of the other plugin are derived.
     let (resolver, derived) = (component("interpolation"), component("hostile"));

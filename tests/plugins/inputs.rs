@@ -75,7 +75,7 @@ async fn inputs_are_passed_in_order_and_recorded() {
 }
 
 #[tokio::test]
-async fn a_generator_of_other_credentials_has_no_inputs() {
+async fn credentials_generated_without_inputs_record_none() {
     let server = server().await;
     let made = generated(&server, "/made", json!({})).await;
     assert_eq!(made["value"]["inputs"], json!([]));
@@ -92,7 +92,7 @@ async fn a_generator_of_other_credentials_has_no_inputs() {
 }
 
 #[tokio::test]
-async fn a_rotated_input_makes_converge_and_bulk_regenerate_derive_again() {
+async fn converge_and_bulk_regenerate_derive_again_from_a_new_input() {
     let server = server().await;
     set(&server, "/input", "first").await;
     for name in ["/a", "/b"] {
@@ -351,7 +351,7 @@ async fn the_number_and_the_size_of_inputs_are_limited() {
 }
 
 #[tokio::test]
-async fn inputs_count_towards_the_plugins_input_limit() {
+async fn inputs_count_towards_the_input_limit_of_the_plugin() {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\", \"inputs\"]\nlimits = {{ input_bytes_max = 1024 }}",
         component(TYPE).display()

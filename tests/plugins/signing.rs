@@ -50,13 +50,13 @@ async fn other_issuer_name_is_refused() {
 }
 
 #[tokio::test]
-async fn issuers_own_key_is_refused() {
+async fn the_key_of_the_issuer_is_refused() {
     let with_own_key = |signed: &Signed| with_key(signed, &public_key(&signed.root));
     assert_outcome(&with_own_key, DURATION_DAYS, OWN_KEY_REFUSED).await;
 }
 
 #[tokio::test]
-async fn issuers_own_key_is_refused_in_another_encoding() {
+async fn the_key_of_the_issuer_is_refused_in_another_encoding() {
     let in_another_form = |signed: &Signed| with_key(signed, &hybrid(&public_key(&signed.root)));
     assert_outcome(&in_another_form, DURATION_DAYS, OWN_KEY_REFUSED).await;
 }

@@ -1,5 +1,5 @@
-//! API and client handle additional types, of shipped plugins and of a third party's plugin, like the seven types of the
-//! specification.
+//! The API and the client handle the additional types of shipped plugins and of a third party's plugin like the seven types of
+//! the specification.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::{BadPlugin, Options, Server, Shell, component};
@@ -63,7 +63,7 @@ async fn every_type_is_generated_and_read() {
 }
 
 #[tokio::test]
-async fn every_generate_mode_works() {
+async fn every_generate_mode_applies_to_every_type() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {
         let name = format!("/{credential_type}");
@@ -214,7 +214,7 @@ async fn bulk_regenerate_replaces_values_of_a_bad_plugin() {
     }
 }
 
-/// References must be to a credential of the type json, as for the types of the specification.
+/// A reference must be to a credential of type `json`.
 #[tokio::test]
 async fn references_to_every_type_fail_with_the_same_error() {
     let server = server().await;

@@ -43,7 +43,7 @@ async fn shutdown_does_not_wait_for_plugins_being_reloaded() {
     let mut service = Service::start(&layout, Command::new(server_program()));
     service.notified("READY=1");
 
-    // A component whose read blocks while the test can write to it.
+    // The component is a named pipe. Reading it blocks until the test closes the other end.
     let unfinished = layout.path("run/unfinished.wasm");
     let made = Command::new("mkfifo").arg(&unfinished).status().unwrap();
     assert!(made.success());

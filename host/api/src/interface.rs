@@ -107,7 +107,7 @@ impl InterfaceRoute {
     }
 }
 
-/// Replaces the field `Authorization` of a request by the access token of its session.
+/// Replaces the field `Authorization` of a request with the access token of its session.
 ///
 /// # Errors
 /// The response of the interface to a request that it refuses.
@@ -125,7 +125,7 @@ pub(crate) async fn authorize(
     Ok(Request::from_parts(parts, body))
 }
 
-/// Replaces an error response of the API by a page. Other responses, which the interface itself returned, are unchanged.
+/// Replaces an error response of the API with a page. Other responses, which the interface itself returned, are unchanged.
 pub(crate) async fn with_page(
     interface: &dyn UserInterface,
     request: &RefusedRequest,

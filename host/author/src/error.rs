@@ -41,10 +41,10 @@ pub enum BuildError {
         folder: PathBuf,
     },
     /// Python can't import the project's module.
-    #[error("could not import {place}: {cause}{}", hint.unwrap_or_default())]
+    #[error("could not import {location}: {cause}{}", hint.unwrap_or_default())]
     ImportFailed {
         /// The innermost file and line in the project's folder.
-        place: String,
+        location: String,
         /// The exception.
         cause: String,
         /// The likely reason.

@@ -41,7 +41,7 @@
 //!   exits with 130.
 //! - `transfer`: export and import.
 //! - `output`: JSON, YAML, tables and messages.
-//! - `failure`: why a command failed, and the exit statuses.
+//! - `command_error`: the errors of commands, and the exit statuses.
 //! - `input`, `new_file`: reading texts, prompts, and writing files atomically.
 //!
 //! The library depends on no crate of the host, so it can be used without the server.

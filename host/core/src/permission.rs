@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_stored_as_a_sum_and_never_empty() {
+    fn operations_are_stored_as_a_sum_of_bits_and_never_empty() {
         let all = Operations::of(Operation::ALL).unwrap();
         assert_eq!(all.bits(), 31);
         assert_eq!(Operations::from_bits(31), Some(all));

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_response_counts_even_if_refused() {
+    fn the_memory_of_a_refused_response_counts_until_it_is_dropped() {
         let memory = memory();
         let reservation = memory.begin("one");
         let refused = reservation.complete(5 * MIB);

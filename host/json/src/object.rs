@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn json_rules_apply_to_other_formats() {
+    fn the_rules_for_json_apply_to_types_of_other_formats() {
         let settings = read(r#"{"a":[1,-1,1.5,true,null,{"b":"c"}]}"#).unwrap();
         assert_eq!(settings["a"][5]["b"], "c");
         let deep = format!(r#"{{"a":{}"#, "[".repeat(DEPTH_MAX));

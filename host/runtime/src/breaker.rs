@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn colluding_actors_cannot_disable_a_plugin_that_works_for_others() {
+    fn colluding_actors_cannot_disable_a_plugin_for_others() {
         let scene = Scene::new();
         scene.response("honest");
         for actor in ["a", "b", "c", "d"] {

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_system_is_retried() {
+    fn a_busy_error_of_the_system_is_retried() {
         let busy = Some(io::ErrorKind::ResourceBusy);
         assert_eq!(attempts_of([busy, busy, None]), (None, 3));
     }

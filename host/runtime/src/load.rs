@@ -1,4 +1,4 @@
-//! Loading the configured plugins, and the active plugins, which can be replaced without interrupting requests.
+//! Loads the configured plugins, and replaces the active plugins without interrupting requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,7 +40,7 @@ pub struct Runtime {
     resolver: Option<Arc<dyn Resolver>>,
     lanes: Arc<Lanes>,
     cached_files: BTreeSet<PathBuf>,
-    /// For each generator, whether it passed the entropy test; if not, it derives its values.
+    /// The generators. The flag is set if the generator passed the entropy test, and not if it derives its values.
     conformance: Vec<(CredentialType, bool)>,
 }
 
@@ -49,7 +49,7 @@ impl Runtime {
     /// sign in the entropy test.
     ///
     /// # Errors
-    /// The first error, in alphabetical order of the plugins, that an operator must correct.
+    /// The first error that prevents a plugin from loading, in alphabetical order of the plugins.
     pub fn load(
         config: &RuntimeConfig,
         cache_keys: &CacheKeys,
@@ -145,7 +145,7 @@ impl Runtime {
         self.resolver.clone()
     }
 
-    /// Returns the cache files that it was loaded from, or that were written for it.
+    /// Returns the cache files from which the plugins were loaded, or which were written for them.
     #[must_use]
     pub fn cached_files(&self) -> &BTreeSet<PathBuf> {
         &self.cached_files
@@ -156,7 +156,7 @@ impl Runtime {
         self.lanes.occupancy()
     }
 
-    /// Records the metric for generators that passed the entropy test.
+    /// Records for each generator whether it passed the entropy test.
     pub(crate) fn record_conformance(&self) {
         for (credential_type, conforms) in &self.conformance {
             measure::entropy_conforms(credential_type.as_str(), *conforms);
@@ -190,7 +190,7 @@ impl Plugins {
         self.current().occupancy()
     }
 
-    /// Records the metric for active generators that passed the entropy test.
+    /// Records for each active generator whether it passed the entropy test.
     pub fn record_conformance(&self) {
         self.current().record_conformance();
     }

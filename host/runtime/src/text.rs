@@ -1,4 +1,4 @@
-//! Texts: sanitizing texts of guests for callers and for the log, and hexadecimal.
+//! Sanitizes texts of guests for callers and for the log, and encodes bytes as hexadecimal.
 
 use keywright_core::ports::Violation;
 
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_never_pass() {
+    fn control_characters_are_removed_or_escaped() {
         assert_eq!(for_caller("a\r\n\u{1b}[31mb"), "a[31mb");
         assert_eq!(for_log("a\n\u{1b}b"), "a\\n\\u{1b}b");
         assert_eq!(violation(Some("x\ny"), "r\u{7}").to_string(), "xy r");

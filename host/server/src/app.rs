@@ -65,7 +65,7 @@ pub(crate) struct Activation {
 }
 
 impl App {
-    /// Records the active key of this start, and starts the background tasks. Every other step that can fail must come
+    /// Records this server's active key, and starts the background tasks. Every other step that can fail must come
     /// before this call: a failed start must not change the key to which other servers rotate.
     pub(crate) async fn start(&mut self) -> Result<(), StartupError> {
         let Activation { repository, key_id } = &self.activation;

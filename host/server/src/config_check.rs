@@ -37,7 +37,10 @@ pub(crate) struct Extent {
     pub(crate) connects: bool,
 }
 
-/// Checks a configuration, unless the file can't be read or is not TOML.
+/// Checks a configuration.
+///
+/// # Errors
+/// If the file can't be read or is not TOML.
 pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, StartupError> {
     let figment = config::read(file)?;
     let mut findings = Findings::default();

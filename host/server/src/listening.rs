@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_busy_address_is_refused_though_another_one_is_free() {
+    async fn one_busy_address_of_several_is_an_error() {
         let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let busy = busy.local_addr().unwrap().to_string();
         assert!(bound(&["127.0.0.2:0", &busy]).is_err());

@@ -1,4 +1,4 @@
-//! Permissions.
+//! Stores permissions.
 
 use std::sync::Arc;
 
@@ -177,7 +177,7 @@ impl PermissionRepository for SqlPermissionRepository {
     }
 }
 
-/// Grants that are added together.
+/// Grants that are added in one transaction.
 struct NewGrants {
     identifiers: Arc<dyn Identifiers>,
     grants: Vec<Grant>,
@@ -195,7 +195,7 @@ async fn grant_uncovered_once(
     mut transaction: Transaction,
     new: Arc<NewGrants>,
 ) -> Result<Ended<Option<Vec<Permission>>>, RepositoryError> {
-    // Checks all grants before adding any, so that two for one actor do not interfere.
+    // All grants are checked before the first is added, because an added grant could cover a later one for the same actor.
     for grant in &new.grants {
         if is_covered(&mut transaction, grant).await? {
             return transaction.conclude(None).await;

@@ -404,7 +404,7 @@ const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
     credential::CLEAR_TRANSITIONAL,
     credential::SET_TRANSITIONAL,
     credential::DELETE_VERSION,
-    credential::POINT_AT_VERSIONS,
+    credential::UPDATE_CREDENTIAL_COLUMNS,
     credential::DELETE_CREDENTIAL,
     credential::PING,
     retention::PAGE,
@@ -544,7 +544,7 @@ fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static str> {
         credential::SIZE_OF_VERSIONS,
         credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
         credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
-        credential::POINT_AT_VERSIONS,
+        credential::UPDATE_CREDENTIAL_COLUMNS,
         retention::PAGE,
     ]
     .into_iter()

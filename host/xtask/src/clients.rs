@@ -1,4 +1,4 @@
-//! Building the clients in other languages that tests run against a server.
+//! Builds the clients in other languages, which tests run against a server.
 
 use std::{
     fs,
@@ -60,7 +60,7 @@ fn build_go(folder: &Path, output: &Path) -> Result<(), NotBuilt> {
     step::run(&mut build).map_err(NotBuilt::Failed)
 }
 
-/// Fills a folder with compiled classes and the libraries that they run on.
+/// Writes compiled classes and the libraries that they need to a folder.
 fn build_java(folder: &Path, output: &Path) -> Result<(), NotBuilt> {
     let (classes, libraries) = (output.join("classes"), output.join("libraries"));
     let mut maven = Command::new("mvn");

@@ -41,7 +41,7 @@ pub(crate) fn test(arguments: &[String]) -> Result<(), StepError> {
     Ok(())
 }
 
-/// Returns the arguments that were given, or else the default ones.
+/// Returns the given arguments, or the default arguments if there are none.
 fn given_or(arguments: &[String], default: &[&str]) -> Vec<String> {
     if arguments.is_empty() {
         default

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_built_again_until_it_embeds_the_list_that_it_prints() {
+    fn a_program_is_rebuilt_until_it_embeds_the_list_it_prints() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
         fs::write(&program, "#!/bin/sh\necho 2 abc\n").unwrap();

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn no_source_file_has_more_than_600_lines_and_no_function_more_than_70() {
+    fn no_file_is_over_600_lines_and_no_function_over_70() {
         let mut too_long = Vec::new();
         for path in rust_files() {
             let text = fs::read_to_string(step::workspace().join(&path)).unwrap();

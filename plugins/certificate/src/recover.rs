@@ -27,8 +27,8 @@ use crate::{
 ///
 /// # Errors
 ///
-/// - [`Failure::InvalidValue`] if the certificate is missing or malformed, its kind of key can't be generated, or a part of it
-///   would be lost.
+/// - [`Failure::InvalidValue`] if the certificate is missing or malformed, keys of its type can't be generated, or a part of the
+///   certificate would be lost.
 /// - [`Failure::Other`] if the stored value or parameters are malformed.
 pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
     if let Some(parameters) = parameters {

@@ -181,7 +181,7 @@ fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
     Some(text)
 }
 
-/// The fields, in the order in certificates.
+/// The fields, in their order in certificates.
 const FIELDS: [Field; 6] = [
     Field {
         parameter: "common_name",

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_searched_everywhere_except_in_replaced_credentials() {
+    fn strings_are_searched_except_in_replaced_credentials() {
         let settings = Settings {
             references_in_strings: true,
             ..Settings::default()

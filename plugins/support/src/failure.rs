@@ -17,7 +17,7 @@ impl Violation {
         }
     }
 
-    /// Creates a violation of a rule about several parameters or fields, or about the whole.
+    /// Creates a violation of a rule about several parameters or fields, or about the whole input.
     pub fn of_whole(rule: impl Into<String>) -> Self {
         Self {
             field: None,

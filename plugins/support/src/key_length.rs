@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn covering_returns_the_same_or_the_next_length() {
+    fn covering_returns_the_same_or_the_next_greater_length() {
         for (bits, covering) in [
             (0, Some(KeyLength::Bits2048)),
             (1024, Some(KeyLength::Bits2048)),

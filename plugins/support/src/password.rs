@@ -27,7 +27,7 @@ pub struct PasswordRules {
 }
 
 impl PasswordRules {
-    /// Takes the parameters from the caller's parameters.
+    /// Takes the rules from the caller's parameters.
     ///
     /// # Errors
     ///

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_user_is_rejected_with_the_fields_name() {
+    fn the_error_for_an_invalid_user_names_the_field() {
         for (value, field) in [
             (json!({"username": "ada"}), Some("password")),
             (json!({"password": ""}), Some("password")),

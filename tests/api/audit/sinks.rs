@@ -222,7 +222,7 @@ async fn a_deleted_file_is_recreated() {
 }
 
 #[tokio::test]
-async fn requests_fail_while_the_trails_folder_is_missing() {
+async fn requests_fail_while_the_folder_of_the_trail_is_missing() {
     let directory = TempDir::new().unwrap();
     let folder = directory.path().join("trail");
     fs::create_dir(&folder).unwrap();

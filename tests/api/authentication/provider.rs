@@ -126,7 +126,7 @@ async fn with_an_unreachable_provider_only_token_requests_fail() {
 }
 
 #[tokio::test]
-async fn requests_are_503_if_the_providers_certificate_is_untrusted() {
+async fn requests_are_503_if_the_provider_is_not_trusted() {
     let provider = Server::start().await;
     let other_authority = provider.directory().join("other-ca.pem");
     fs::write(
@@ -150,7 +150,7 @@ async fn a_provider_without_tls_is_refused_at_start() {
 }
 
 #[test]
-fn key_fetch_intervals_out_of_range_are_refused_by_name() {
+fn the_error_for_a_key_fetch_interval_names_the_setting() {
     for (setting, number, words) in [
         ("keys_age_seconds_max", 0, "not 0"),
         ("keys_age_seconds_max", 86_401, "not 86401"),

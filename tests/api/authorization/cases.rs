@@ -9,8 +9,8 @@ use super::world::{
 };
 use crate::given::QUICK_KEY;
 
-/// The credential or permission that a case accesses, and on whose name it requires a permission. Other names in a case are
-/// unrelated credentials.
+/// The credential or permission that a case accesses. The case requires a permission on its name. Credentials with other names
+/// are outside its folder.
 pub(super) const RESOURCE: &str = "It";
 
 /// A request, the permission it requires, and its result.

@@ -15,7 +15,7 @@ async fn bulk(server: &Server, digest: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn only_the_plugins_credentials_are_regenerated() {
+async fn only_credentials_of_the_plugin_are_regenerated() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/B", "/a", "/replaced"] {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{BULK_REGENERATE, authority, leaf};
 use crate::{certificates::assert_signed_by, external_certificates, given};
 
-/// Replaces a certificate by one whose signer is unknown, so that it can't be regenerated.
+/// Replaces a certificate with one whose signer is unknown, so that it can't be regenerated.
 async fn set_with_unknown_signer(server: &Server, name: &str) {
     let elsewhere = external_certificates::authority("elsewhere");
     let stuck = elsewhere.sign_authority("stuck");
@@ -150,7 +150,7 @@ async fn the_audit_trail_identifies_only_written_versions() {
     assert!(!lines.iter().any(|line| line.contains(stuck)), "{trail}");
 }
 
-// Errors that concern the whole request are returned as without `keep_going`.
+// Errors that concern the whole request are returned despite `keep_going`.
 
 #[tokio::test]
 async fn missing_permissions_refuse_the_whole_request() {

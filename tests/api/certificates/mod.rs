@@ -109,7 +109,7 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// Asserts that the `ca` of a version is this version of the CA, whose key verifies the signature.
+/// Asserts that the `ca` of a version is this version of the CA, and that the CA's key verifies the signature.
 #[track_caller]
 pub(crate) fn assert_signed_by(version: &Value, authority: &Value) {
     assert_eq!(

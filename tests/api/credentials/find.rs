@@ -280,7 +280,7 @@ async fn found(server: &Server, query: &str, digest: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn active_versions_that_a_plugin_generated_are_found_newest_first() {
+async fn active_versions_of_a_plugin_are_found_newest_first() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/a/One", "/a/two", "/b/three", "/kept"] {

@@ -50,7 +50,7 @@ async fn expiring(server: &Server, query: &str) -> Vec<(String, Value, Value)> {
 const DAY: i64 = 24 * 60 * 60;
 
 #[tokio::test]
-async fn a_lifetime_is_stored_with_generated_regenerated_and_set_values() {
+async fn lifetimes_of_generated_regenerated_and_set_values_are_stored() {
     let settings = format!("expires_after = {}, rotate_after = {DAY}", 3 * DAY);
     let server = Server::start_with(&options(&settings)).await;
     let made = generate(&server, "/made").await;

@@ -144,7 +144,7 @@ async fn a_set_certificate_is_compared_by_its_contents() {
 }
 
 #[tokio::test]
-async fn a_credential_without_a_certificate_differs() {
+async fn converge_overwrites_a_credential_without_a_certificate() {
     let server = Server::reused().await;
     let value = json!({"ca": authority("root").certificate});
     let set = given::set(&server, "/a", "certificate", value).await;

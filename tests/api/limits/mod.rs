@@ -47,7 +47,7 @@ fn patient(lines: &str) -> Options {
 // Validation of the settings of limits.
 
 #[test]
-fn a_limit_out_of_range_is_refused_by_name() {
+fn the_error_for_a_limit_out_of_range_names_the_setting() {
     for (setting, number) in [
         ("connections_max", "0"),
         ("connections_per_address_max", "0"),
@@ -86,7 +86,7 @@ fn a_limit_out_of_range_is_refused_by_name() {
 }
 
 #[test]
-fn contradictory_limits_are_refused_by_name() {
+fn the_error_for_contradictory_limits_names_both() {
     for (lines, names) in [
         (
             "connections_max = 10\nconnections_per_address_max = 11",

@@ -117,7 +117,7 @@ async fn an_old_connection_is_closed_between_two_requests() {
 }
 
 #[tokio::test]
-async fn an_old_connection_closes_without_the_clients_cooperation() {
+async fn an_old_connection_closes_even_if_the_client_does_nothing() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
     let attempt = async || {
         let mut stream = tls(&server, ORDINARY, HTTP2).await?;

@@ -194,7 +194,7 @@ async fn write_acl_is_needed_on_the_name_as_requested() {
 // `GET /api/v1/permissions`.
 
 #[tokio::test]
-async fn the_permissions_on_exactly_the_credentials_name_are_listed() {
+async fn only_permissions_on_exactly_the_name_are_listed() {
     let server = Server::reused().await;
     set_value(&server, "/Some/name", "x").await;
     for (path, actor, operations) in [

@@ -265,7 +265,7 @@ const MALFORMED_REQUESTS: &str = r#"
 "#;
 
 #[tokio::test]
-async fn a_malformed_request_is_400_without_any_permission() {
+async fn malformed_requests_are_rejected_before_authorization() {
     let server = Server::reused().await;
     let id = server.grant("/a", "other", &["read"]).await;
     let stranger = server.as_client("stranger").await;
@@ -279,7 +279,7 @@ async fn a_malformed_request_is_400_without_any_permission() {
 }
 
 #[tokio::test]
-async fn without_write_acl_a_path_discloses_no_permissions() {
+async fn without_write_acl_own_permissions_look_absent() {
     let server = Server::reused().await;
     let stranger = server.as_client("stranger").await;
     let own = server.grant("/a", stranger.actor(), &["read"]).await;
@@ -360,7 +360,7 @@ async fn without_enforcement_every_caller_may_change_permissions() {
 }
 
 #[tokio::test]
-async fn without_enforcement_a_permissions_existence_is_disclosed() {
+async fn without_enforcement_missing_and_existing_permissions_differ() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("stranger").await;
     let whole = permission("/a", "other", &["read"]);

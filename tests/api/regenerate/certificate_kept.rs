@@ -1,4 +1,4 @@
-//! Set certificates with contents beyond the parameters, which are preserved.
+//! Regenerating set certificates preserves contents that parameters can't express.
 
 use keywright_harness::Server;
 use rcgen::{
@@ -140,7 +140,7 @@ async fn a_certificate_with_a_ca_name_keeps_its_contents() {
 }
 
 #[tokio::test]
-async fn a_leaf_with_its_cas_name_is_not_treated_as_self_signed() {
+async fn a_leaf_named_like_its_ca_is_not_treated_as_self_signed() {
     let server = Server::reused().await;
     let root = authority_with("same", &PKCS_ECDSA_P384_SHA384);
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -271,7 +271,7 @@ async fn extensions_without_a_parameter_are_preserved() {
 }
 
 #[tokio::test]
-async fn a_leaf_of_an_unknown_ca_with_its_own_name_is_400() {
+async fn a_leaf_named_like_its_unknown_ca_is_400() {
     let server = Server::reused().await;
     set(&server, "/a", json!({"certificate": OTHER_TYPE})).await;
     let error = server.regenerate("/a").await.expect(400).error();

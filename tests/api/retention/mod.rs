@@ -22,7 +22,7 @@ fn options(policies: &[(&str, &str)]) -> Options {
 }
 
 /// Makes the server trust the clock now instead of a day after its first check.
-async fn trust_the_clock(server: &Server) {
+async fn trust_the_clock_at_once(server: &Server) {
     let checks = "select count(*) from retention_clock";
     poll(async || server.run_sql(checks).await == "1").await;
     let trust = "update retention_clock set trusted_from = 0";

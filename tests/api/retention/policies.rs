@@ -3,7 +3,7 @@
 use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
 
-use super::{after_a_run, ids, options, set_times, trust_the_clock, values};
+use super::{after_a_run, ids, options, set_times, trust_the_clock_at_once, values};
 use crate::{
     certificates::Certificate,
     given::{self, generate_certificate},
@@ -170,9 +170,9 @@ async fn only_the_newest_versions_within_the_limit_are_kept() {
 }
 
 #[tokio::test]
-async fn versions_over_the_age_limit_are_deleted_but_not_active_ones() {
+async fn inactive_versions_over_the_age_limit_are_deleted() {
     let server = Server::start_with(&options(&[("/a", "age_days_max = 30")])).await;
-    trust_the_clock(&server).await;
+    trust_the_clock_at_once(&server).await;
     let mut all = set_times(&server, "/a", 5).await;
     set_times(&server, "/b", 2).await;
     after_a_run(&[&server]).await;
@@ -221,8 +221,8 @@ async fn a_server_without_a_policy_deletes_nothing() {
     }
 }
 
-/// Makes all versions older by these seconds, in the order of their creation; in one step, so that no run finds only
-/// some of them changed.
+/// Makes the versions older by these numbers of seconds, in the order of their creation. A single statement changes all of
+/// them, so that no run finds only some of them changed.
 async fn make_older(server: &Server, seconds: &[i64]) {
     let sequences = "select sequence from credential_version order by sequence";
     let sequences = server.run_sql(sequences).await;

@@ -6,7 +6,9 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{after_a_run, events, ids, options, poll, runs, set_times, trust_the_clock, values};
+use super::{
+    after_a_run, events, ids, options, poll, runs, set_times, trust_the_clock_at_once, values,
+};
 use crate::{certificates::Certificate, given, management::switch};
 
 // Audit events of deleted versions, and retention without a working trail.
@@ -124,7 +126,7 @@ async fn failed_runs(server: &Server) -> f64 {
 #[tokio::test]
 async fn read_only_mode_postpones_retention() {
     let server = Server::start_with(&options(&[("/a", "age_days_max = 1")])).await;
-    trust_the_clock(&server).await;
+    trust_the_clock_at_once(&server).await;
     set_times(&server, "/a", 3).await;
     switch(&server, true).await;
     let days = "update credential_version set created_at = created_at - 2 * 86400000";

@@ -24,7 +24,7 @@ async fn two_servers_rotate_each_version_once_even_if_one_stops() {
     until_inactive(&two, |inactive| inactive < VERSIONS as u64 - 2).await;
     assert_eq!(counted(&two).await, (0.0, 0.0));
 
-    // The folder contains the file that both share on SQLite.
+    // Keeps the folder: on SQLite, it contains the file that both servers use.
     let folder = one.stop().await;
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
     let rotated_by_one = result_line(&log)["rotation.versions_rotated"]

@@ -44,7 +44,7 @@ async fn reads_writes_and_deletes_succeed_during_a_rotation() {
     assert_no_plaintext(slow.directory()).await;
     let [rotated, left, _] = super::usage(&server).await;
     assert!(rotated > 0 && left > 0, "{rotated} {left}");
-    // The folder contains the file that both share on SQLite.
+    // Keeps the folder: on SQLite, it contains the file that both servers use.
     let folder = slow.stop().await;
     load.speed_up();
     let is_over = AtomicBool::new(false);

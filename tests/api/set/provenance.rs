@@ -99,9 +99,8 @@ async fn provenance_is_only_returned_if_requested_and_known() {
     assert!(error.contains("provenance"), "{error}");
 }
 
-/// Parameters of another server may have been normalized by another release of the plugin.
 #[tokio::test]
-async fn a_returned_provenance_can_be_imported_for_every_type() {
+async fn returned_provenance_can_be_imported_for_every_type() {
     let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     for (credential_type, parameters) in [
@@ -265,7 +264,7 @@ async fn a_ca_in_parameters_requires_permission_to_read_it() {
 
 /// An import is checked by the configured plugin. The plugin that the import names may normalize the parameters differently.
 #[tokio::test]
-async fn parameters_are_normalized_again_by_the_plugin_that_they_name() {
+async fn the_imported_plugin_normalizes_the_parameters_again() {
     let folder = tempfile::TempDir::new().unwrap();
     let release = |version: &str| {
         let bytes = release(

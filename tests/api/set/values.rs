@@ -319,7 +319,7 @@ async fn a_public_key_or_username_over_7000_characters_is_413() {
 }
 
 #[tokio::test]
-async fn a_users_password_over_4096_bytes_is_400() {
+async fn a_password_of_a_user_over_4096_bytes_is_400() {
     let server = Server::reused().await;
     let longest = "ä".repeat(USER_PASSWORD_BYTES_MAX / 2);
     let user = given::set(&server, "/a", "user", json!({"password": longest})).await;

@@ -31,11 +31,11 @@ async fn no_malformed_or_overreaching_body_is_signed() {
             signed.push(format!("{name}: {note}"));
         }
     }
-    let of = attacks.len();
     assert!(
         signed.is_empty(),
-        "{} of {of}:\n{}",
+        "{} of {}:\n{}",
         signed.len(),
+        attacks.len(),
         signed.join("\n")
     );
     assert_alive(&server).await;
@@ -203,7 +203,7 @@ fn bytes(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Requires that the server still generates credentials, and that nothing has panicked.
+/// Asserts that the server still generates credentials, and that nothing has panicked.
 pub(crate) async fn assert_alive(server: &Server) {
     server
         .generate("/alive", "password", json!({}))

@@ -57,7 +57,7 @@ struct Accepted<'a> {
     generated: Option<String>,
 }
 
-/// Sets a mutant, generates a certificate with it as the CA, and regenerates it. Requires status 200 or 400 each time.
+/// Sets a mutant, generates a certificate with it as the CA, and regenerates it. Asserts that each status is 200 or 400.
 async fn set<'a>(
     server: &Server,
     number: usize,

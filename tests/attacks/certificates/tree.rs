@@ -140,7 +140,7 @@ impl Node {
     }
 }
 
-/// Parses elements that span all bytes.
+/// Parses bytes that consist of elements. Returns `None` if some bytes don't belong to an element.
 fn parse_all(mut bytes: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     while let [tag, first, rest @ ..] = bytes {
@@ -167,7 +167,7 @@ fn parse_all(mut bytes: &[u8]) -> Option<Vec<Node>> {
     bytes.is_empty().then_some(nodes)
 }
 
-/// Parses elements, including the elements in the octets of an extension and in the bits of a key.
+/// Parses the content of an element, including the elements in the octets of an extension and in the bits of a key.
 fn parse_content(tag: u8, content: &[u8]) -> Option<Content> {
     let within = |before: &[u8], inner: &[u8]| {
         let nodes = parse_all(inner).filter(|nodes| nodes.len() == 1)?;

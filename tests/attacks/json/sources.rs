@@ -38,7 +38,7 @@ fn texts() -> Vec<(Input, String)> {
         .collect()
 }
 
-/// Requires that an invalid text is rejected, as an error of the plugin or of the caller.
+/// Asserts that an invalid text is rejected, as an error of the plugin or of the caller.
 #[track_caller]
 fn assert_refused(response: &Response, input: &Input) {
     let is_plugin_error =

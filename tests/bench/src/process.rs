@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_process_has_memory_and_processor_time() {
+    fn memory_and_processor_time_of_a_process_are_read() {
         let own = std::process::id();
         assert!(size_mib(own, "VmRSS").unwrap() > 0.1);
         assert!(size_mib(own, "Nothing").is_err());

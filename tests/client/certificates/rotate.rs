@@ -110,12 +110,12 @@ async fn a_rotation_resumes_after_an_interruption_at_any_question() {
     for step in 1..=4 {
         let question = format!("Step {step} of 4: ");
         let unchanged = status(&shell);
-        // Interrupted at the question, it changes nothing.
+        // If the command is interrupted at the question, it changes nothing.
         let mut terminal = shell.on_terminal(&arguments);
         terminal.expect(&question).expect("[y/N]").signal("INT");
         assert_eq!(terminal.end().0, Some(130));
         assert_eq!(status(&shell), unchanged);
-        // Restarted, it takes the step and is interrupted at the next question.
+        // The restarted command takes the step, and is interrupted at the next question.
         let mut terminal = shell.on_terminal(&arguments);
         terminal.expect(&question).expect("[y/N]").type_line("y");
         if step < 4 {
@@ -195,7 +195,7 @@ async fn declining_a_step_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_step_taken_by_another_client_at_the_prompt_is_not_repeated() {
+async fn a_step_that_another_client_took_meanwhile_is_not_repeated() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);

@@ -193,7 +193,7 @@ async fn find_lists_credentials_below_a_path_by_name_or_all() {
 }
 
 #[tokio::test]
-async fn find_lists_certificates_by_their_own_or_their_cas_expiry() {
+async fn find_lists_certificates_that_expire_or_whose_ca_expires() {
     let server = Server::reused().await;
     let authority = json!({"common_name": "ca", "is_ca": true, "duration": 30});
     server
@@ -356,7 +356,7 @@ fn an_interrupted_deletion_reports_its_counts() {
 }
 
 #[test]
-fn a_401_ends_the_deletion_with_its_counts() {
+fn a_401_ends_the_deletion_and_its_counts_are_reported() {
     let stub = Stub::start(
         |request, _, _| match request.line.split_once('?').unwrap() {
             ("GET /api/v1/data", _) => Reply::new(200, &listing(["/a/1", "/a/2", "/a/3", "/a/4"])),

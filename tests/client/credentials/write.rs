@@ -350,7 +350,7 @@ fn server_with_pins() -> Stub {
 }
 
 #[test]
-fn parameters_by_name_have_the_type_in_the_servers_schema() {
+fn parameters_by_name_have_the_type_in_the_schema() {
     let stub = server_with_pins();
     let shell = stub.shell();
     fs::write(

@@ -176,7 +176,7 @@ fn tokens_other_than_bearer_tokens_are_refused() {
 }
 
 #[test]
-fn renewal_and_logout_use_the_logins_client_and_resource() {
+fn renewal_and_logout_use_client_and_resource_of_the_login() {
     let stub = Stub::start(|request, before, url| {
         if request.line.contains("/api/") && before == 0 {
             return Reply::new(401, super::EXPIRED);

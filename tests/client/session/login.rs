@@ -376,7 +376,7 @@ async fn a_malformed_session_prevents_neither_logout_nor_login() {
 }
 
 #[test]
-fn a_clients_login_is_revoked_only_with_its_secret() {
+fn revoking_a_login_of_a_client_requires_its_secret() {
     for (id, status, revocation, words) in [
         (None, 200, None, "stays valid until it expires"),
         (Some("other"), 200, None, "stays valid until it expires"),

@@ -29,7 +29,7 @@ fn refused(code: &str) -> Reply {
 const DEVICE: [&str; 4] = ["login", "--device", "--client-id", "cli"];
 
 #[test]
-fn polling_respects_the_providers_interval() {
+fn polling_respects_the_interval_of_the_provider() {
     let stub = Stub::start(|request, before, url| {
         openid(request, url, &json!({})).unwrap_or_else(|| match (request.line.as_str(), before) {
             ("POST /device", _) => device(&json!({

@@ -124,7 +124,7 @@ const MISTAKES: [(&str, &str, &str, &str); 5] = [
 ];
 
 #[test]
-fn failures_are_shown_with_message_file_and_line() {
+fn failures_are_shown_as_in_the_golden_files() {
     let refreshes = env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some();
     let workshop = Workshop::with(&[]);
     for (language, file, after, mistakes) in MISTAKES {

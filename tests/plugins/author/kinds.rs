@@ -100,7 +100,7 @@ fn key_of_a_caller() -> (String, String) {
     (key, public_key)
 }
 
-/// Has OpenSSL verify the certificate and compare its public key with the private key.
+/// Asserts that OpenSSL verifies the certificate, and that its public key belongs to the private key.
 fn assert_is_signed(workshop: &Workshop, value: &Value, key: &str) {
     for (field, file) in [("ca", "ca.pem"), ("certificate", "certificate.pem")] {
         workshop.write(file, value[field].as_str().unwrap());

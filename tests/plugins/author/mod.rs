@@ -136,7 +136,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn inspect_prints_a_generators_description_and_imports() {
+fn inspect_prints_the_description_and_imports_of_a_generator() {
     let workshop = Workshop::with(&["wireguard"]);
     let shown = workshop.json(&["inspect", "wireguard.wasm"], 0);
     assert_eq!(shown["grants"], serde_json::json!(["random"]));

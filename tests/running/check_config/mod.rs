@@ -96,7 +96,7 @@ grants = ["random"]
 }
 
 #[test]
-fn settings_that_violate_a_plugins_schema_are_reported() {
+fn settings_that_violate_the_schema_of_a_plugin_are_reported() {
     let layout = Layout::new();
     let example = layout.example();
     let (rest, _) = example.split_once("[generators.certificate]").unwrap();

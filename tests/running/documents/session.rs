@@ -173,7 +173,8 @@ fn has_programs_of_authors() -> bool {
             .all(is_available)
 }
 
-/// Returns a tool's folder of the user who runs the tests: from a variable, or in the home folder.
+/// Returns the folder in which a tool stores files for the user who runs the tests. The variable overrides the folder in the home
+/// folder.
 fn of_user(variable: &str, at_home: &str) -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     std::env::var_os(variable).map_or_else(|| home().join(at_home), PathBuf::from)
@@ -238,7 +239,7 @@ const ON_POSTGRES: [&str; 2] = ["migration", "postgres"];
 /// The session of plugin authors.
 const AUTHORS: &str = "authors";
 
-/// Maximum duration of a session, in seconds, for `timeout`: several calls of `wait_for`.
+/// Maximum duration of a session, in seconds, for `timeout`. It exceeds the time of several calls of `wait_for`.
 const SECONDS_MAX: &str = "1800";
 
 /// The marker of a failed command.

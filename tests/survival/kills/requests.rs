@@ -32,7 +32,7 @@ pub(super) struct Request {
     pub(super) may_keep: bool,
     /// Whether the server may reject the request because of too many such requests.
     pub(super) may_be_refused: bool,
-    /// The credential whose id as a certificate is part of the path.
+    /// The certificate whose id is part of the path.
     pub(super) certificate: Option<String>,
 }
 
@@ -183,7 +183,7 @@ pub(super) fn records_match(expected: &[Value], actual: &[Value]) -> bool {
             .all(|(expected, actual)| record_matches(expected, actual))
 }
 
-/// Returns whether a record matches, as far as the expectation is known: an object must have all known fields.
+/// Returns whether a record matches the expected record. An object may have more fields than expected.
 pub(super) fn record_matches(expected: &Value, actual: &Value) -> bool {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => expected.iter().all(|(name, value)| {
@@ -309,7 +309,7 @@ pub(super) fn next_for_permissions(owned: &Owned<'_>, choices: &mut ChaCha12Rng)
     };
     match permission["uuid"].as_str() {
         Some(id) => Step::Write(change(choices, location.clone(), id, operations)),
-        // The permission was added together with others, by a response without ids.
+        // The permission was added together with others, by a request whose response contains no ids.
         None => Step::Read(location),
     }
 }

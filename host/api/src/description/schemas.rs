@@ -9,7 +9,7 @@ use keywright_core::{
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-/// Defines types that only stand for a schema: the type, its name in the description, whether it is inlined, and its schema.
+/// Defines types that only represent a schema: the type, its name in the description, whether it is inlined, and its schema.
 macro_rules! schemas {
     ($($(#[$doc:meta])* $type:ident, $name:literal, $is_inline:literal, $schema:expr;)*) => {$(
         $(#[$doc])*

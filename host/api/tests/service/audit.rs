@@ -70,7 +70,7 @@ async fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_request_of_a_departed_client_is_audited_with_its_changes() {
+async fn a_request_of_a_disconnected_client_is_audited_with_its_changes() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     service
         .memory
@@ -306,7 +306,7 @@ fn outcomes(sink: &MemorySink) -> Vec<(u64, Option<String>)> {
 }
 
 #[tokio::test]
-async fn a_deletion_that_was_not_done_has_an_event_with_the_reason() {
+async fn a_failed_deletion_is_audited_with_the_reason() {
     let (trail, sink) = trail(OnAuditFailure::Refuse);
     let credential = credential();
     let version_ids = [Uuid::from_u128(7)];

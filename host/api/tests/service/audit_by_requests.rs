@@ -1,4 +1,4 @@
-//! The audit trail written by requests on their own threads.
+//! Requests write their audit events themselves, on their own threads.
 
 use std::{
     io::{Read, Write},
@@ -89,13 +89,13 @@ async fn successive_requests_write_their_events_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_of_a_departed_client_are_written() {
+async fn events_of_a_disconnected_client_are_written() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     {
         let request = pin!(service.get(GET));
         begin(request).await;
     }
-    // There are no other requests.
+    // There is no other request that could write the events.
     while sink.events().is_empty() {
         sleep(POLL).await;
     }
@@ -105,17 +105,17 @@ async fn events_of_a_departed_client_are_written() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_departing_client_delays_no_other_waiting_request() {
+async fn a_disconnecting_client_delays_no_other_waiting_request() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     sink.hold();
     let writing = spawn_get(&service);
     until_begun(&sink, 1).await;
-    let (leaving, staying) = (spawn_get(&service), spawn_get(&service));
+    let (cancelled, waiting) = (spawn_get(&service), spawn_get(&service));
     // Both wait for the sink, or have not started.
-    leaving.abort();
+    cancelled.abort();
     writing.abort();
     sink.release();
-    assert_eq!(staying.await.unwrap(), StatusCode::NOT_FOUND);
+    assert_eq!(waiting.await.unwrap(), StatusCode::NOT_FOUND);
     assert!(sink.events().len() >= 2);
     trail.close().await;
     assert_eq!(trail.events_lost(), 0);
@@ -161,7 +161,7 @@ async fn the_network_is_served_while_a_sink_stalls() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
-        // The first connection sends the blocked request, the second one another request.
+        // Serving the first connection sends the blocked request. Serving the second one does not access the sink.
         for is_blocked in [true, false] {
             let (mut stream, _) = listener.accept().await.unwrap();
             let service = Arc::clone(&service);

@@ -160,7 +160,7 @@ fn without_a_token_only_open_paths_are_reached() {
 }
 
 #[test]
-fn with_a_token_confusing_targets_respond_like_plain_paths() {
+fn confusing_targets_with_a_token_respond_like_plain_paths() {
     let client = Client::new();
     let known: Vec<_> = PROTECTED
         .into_iter()

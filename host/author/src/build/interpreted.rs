@@ -107,7 +107,7 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildEr
 fn import_failure(output: &str) -> Option<BuildError> {
     let (traceback, causes) = output.split_once("Caused by:\n")?;
     let cause = causes.lines().next()?.trim();
-    let mut places = traceback.lines().filter_map(|line| {
+    let mut locations = traceback.lines().filter_map(|line| {
         // The folder of the project is the first one in the search path.
         let (file, line) = line
             .trim()
@@ -117,7 +117,9 @@ fn import_failure(output: &str) -> Option<BuildError> {
     });
     let is_missing = cause.starts_with("ImportError") || cause.starts_with("ModuleNotFoundError");
     Some(BuildError::ImportFailed {
-        place: places.next_back().unwrap_or_else(|| "plugin.py".to_owned()),
+        location: locations
+            .next_back()
+            .unwrap_or_else(|| "plugin.py".to_owned()),
         cause: cause.to_owned(),
         hint: is_missing.then_some(NATIVE_HINT),
     })

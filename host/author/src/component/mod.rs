@@ -12,8 +12,8 @@ use crate::{error::EncodingError, wit::World};
 /// Creates a component from a core module that contains its WIT, as wit-bindgen generates it.
 ///
 /// An adapter inside the component implements the WASI preview 1 imports of the language's runtime. It imports only the host's
-/// randomness, and `notes` for the lines of output if the module's world imports it. There are no arguments, environment or files.
-/// Reading the time and waiting end the call, with a note that names the call.
+/// randomness and, if the module's world imports `notes`, that interface for lines of output. There are no arguments, environment or
+/// files. Reading the time and waiting trap, after a note that names the WASI function.
 ///
 /// # Errors
 /// If the bytes are not a core module, or the module has other imports.

@@ -4,7 +4,7 @@
 import './text-encoding.js';
 import { note } from 'keywright:generator/notes@0.2.0';
 
-// Returns the name of the credential that a string refers to, or undefined if it is no reference. EDIT THIS FUNCTION.
+// Returns the name of the credential that a string refers to, or undefined if it is not a reference. EDIT THIS FUNCTION.
 function referencedName(text) {
   const [, name] = /^\(\((.*)\)\)$/s.exec(text) ?? [];
   // A failure for the caller, with status 400. For a failure of the author or the operator, which a server only logs, throw

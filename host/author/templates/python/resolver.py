@@ -8,7 +8,7 @@ from wit_world.exports.resolver import Failure_InvalidDocument, Reference
 
 
 def referenced_name(text):
-    """Returns the name of the credential that a string refers to, or None if it is no reference. EDIT THIS FUNCTION."""
+    """Returns the name of the credential that a string refers to, or None if it is not a reference. EDIT THIS FUNCTION."""
     if text == "(())":
         # A failure for the caller, with status 400. For a failure of the author or the operator, which a server only logs, raise
         # Err(Failure_Other(text)) or Err(Failure_Misconfigured(text)), without a part of the document.

@@ -7,7 +7,7 @@ use exports::keywright::interpolation::{
 use keywright::generator::notes::note;
 use serde_json::{Value, json};
 
-/// Returns the name of the credential that a string refers to, or `None` if it is no reference. EDIT THIS FUNCTION.
+/// Returns the name of the credential that a string refers to, or `None` if it is not a reference. EDIT THIS FUNCTION.
 fn referenced_name(text: &str) -> Result<Option<&str>, Failure> {
     let name = text
         .strip_prefix("((")

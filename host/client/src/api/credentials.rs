@@ -87,8 +87,7 @@ pub struct FoundCredential {
     /// Whether the plugin of the search is only the claim of the caller who imported the credential.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
-    /// Whether the credential was derived from another version than the active one of the input of the search. Only in a search
-    /// by input.
+    /// In a search by input, whether the credential was derived from a version of the input that is not active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale: Option<bool>,
 }

@@ -167,7 +167,7 @@ impl Redirect {
 }
 
 impl RedirectResponse {
-    /// Parses the query of a request. `None` if `state` differs, if a parameter is duplicate, or if both `code` and `error` are
+    /// Parses the query of a request. `None` if `state` differs, if a parameter is duplicated, or if both `code` and `error` are
     /// missing.
     fn of_query(query: &str, state: &str) -> Option<Self> {
         let parameters: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_wait_ends_without_a_redirection() {
+    async fn without_a_redirection_the_wait_ends_after_the_maximum_time() {
         let redirect = Redirect::listen("s".to_owned()).await.unwrap();
         let waited = redirect.response(Duration::from_millis(20)).await;
         assert!(waited.unwrap().is_none());

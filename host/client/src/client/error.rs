@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_show_the_servers_message() {
+    fn refusals_show_the_message_of_the_server() {
         let cases: [(&[u8], &str); 4] = [
             (br#"{"error":"no such thing"}"#, "no such thing"),
             (

@@ -1,4 +1,4 @@
-//! API requests; sends requests and receives responses, without interpreting them.
+//! Sends requests and receives responses, without interpreting them.
 
 use std::{
     error::Error as StdError,

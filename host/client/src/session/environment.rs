@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_variables_with_the_prefix_are_refused_by_name() {
+    fn the_error_for_an_unknown_variable_contains_its_name() {
         let refused = read(&[("KEYWRIGHT_CLIENT_SERVR", "x")]).unwrap_err();
         assert!(refused.to_string().contains("KEYWRIGHT_CLIENT_SERVR"));
     }

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_refused_by_name() {
+    fn the_error_for_an_invalid_setting_names_it_or_its_file() {
         let plain = folder("", None);
         let environment = |set: fn(&mut Environment)| {
             let mut environment = Environment::default();

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn simultaneous_losses_count_once_and_a_response_resets() {
+    fn simultaneous_losses_count_once_and_responses_reset_the_count() {
         let losses = Losses::default();
         for _ in 0..2 {
             for _ in 1..LOSSES_IN_A_ROW_MAX {

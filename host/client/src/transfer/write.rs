@@ -25,7 +25,7 @@ pub(crate) struct ExportEntry {
 }
 
 impl ExportEntry {
-    /// Returns the entry of the file.
+    /// Converts the credential to an entry of the file.
     pub(crate) fn into_node(self) -> Node {
         let mut fields = vec![
             ("name".to_owned(), Node::quoted(self.name)),
@@ -114,7 +114,7 @@ impl<W: Write> EntryWriter<W> {
     }
 }
 
-/// Writes a node after its indicator, without a trailing newline.
+/// Writes a node after the `-` or the key that precedes it, without a trailing newline.
 fn write_yaml(output: &mut impl Write, node: &Node, indent: usize) -> io::Result<()> {
     match node {
         Node::Scalar(scalar) => write_scalar(output, scalar, indent),
@@ -234,7 +234,7 @@ fn single_line(text: &str) -> Zeroizing<String> {
     quoted
 }
 
-/// Appends a character. Letters and digits of any script are verbatim. Everything else is escaped, because it may be invisible, a
+/// Appends a character. Letters and digits of any script are not escaped. Everything else is escaped, because it may be invisible, a
 /// line break in some parsers, or not printable by YAML's definition.
 fn push_beyond_ascii(quoted: &mut String, character: char) {
     let code = u32::from(character);

@@ -19,7 +19,7 @@ use crate::{
 /// A credential in a list, without its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedCredential {
-    /// Its name, in the casing of its first writer.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,
@@ -33,8 +33,8 @@ pub struct ListedCredential {
 /// An entry directly below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BrowsedEntry {
-    /// A path with at least one credential below it that the caller may read. It has a slash at both ends, in the casing of
-    /// the first name.
+    /// A path with at least one credential below it that the caller may read. It has a slash at both ends, and the
+    /// case of the first name.
     Folder(String),
     /// A credential.
     Credential(ListedCredential),
@@ -61,7 +61,7 @@ pub struct FirstFound {
 /// The stored versions of a credential, without their encrypted parts.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The credential's name, in the casing of its first writer.
+    /// The credential's name, with the case of its first version.
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,
@@ -81,7 +81,10 @@ impl ReadCredentials {
         from: &str,
     ) -> Result<BrowsedPage, UseCaseError> {
         let mut page = BrowsedPage::default();
-        if [below.as_str(), from].iter().any(|text| !is_of_names(text)) {
+        if [below.as_str(), from]
+            .iter()
+            .any(|text| !can_be_in_name(text))
+        {
             return Ok(page);
         }
         let permissions = self.authorization.permissions_of(caller).await?;
@@ -137,7 +140,7 @@ impl ReadCredentials {
                 if let BrowsedEntry::Folder(path) = &entry {
                     start = after_folder(path);
                 }
-                // A folder can lie in several ranges.
+                // Several ranges can contain names of one folder.
                 if page.entries.last().map(BrowsedEntry::position) != Some(entry.position()) {
                     page.entries.push(entry);
                 }
@@ -250,12 +253,12 @@ fn entry_below(below: &PathPrefix, credential: ListedCredential) -> BrowsedEntry
     }
 }
 
-/// Returns whether a text can be part of a name. Databases refuse some other texts.
-fn is_of_names(text: &str) -> bool {
+/// Returns whether a text can be part of a name. Any other text matches no name, and databases refuse some of them.
+fn can_be_in_name(text: &str) -> bool {
     text.len() <= NAME_CHARACTERS_MAX + 1 && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Returns a text that is greater than a name in lower case, and not greater than any longer name.
+/// Returns a text that is greater than a name in lower case, and not greater than any longer name that starts with it.
 pub(crate) fn after_name(folded: &str) -> String {
     format!("{folded}{BEFORE_NAME_CHARACTERS}")
 }

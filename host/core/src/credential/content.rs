@@ -128,7 +128,7 @@ pub struct CredentialVersion {
     pub id: Uuid,
     /// The id of the credential.
     pub credential_id: Uuid,
-    /// The credential's name, in the casing of its first writer.
+    /// The credential's name, with the case of its first version.
     pub name: CredentialName,
     /// The credential's type.
     pub credential_type: CredentialType,

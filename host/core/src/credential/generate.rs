@@ -181,7 +181,7 @@ impl GenerateCredentials {
             Appended::TypeDiffers(existing) => return Err(UseCaseError::TypeDiffers(existing)),
             Appended::TransitionalExists => return Err(UseCaseError::TransitionalExists),
             Appended::Changed => *unused_draft = Some(draft),
-            Appended::NamedOtherwise(name) => {
+            Appended::CasingDiffers(name) => {
                 draft.name = name;
                 *unused_draft = Some(draft);
             }

@@ -25,7 +25,7 @@ pub const INPUTS_BYTES_MAX: usize = 1_048_576;
 pub struct InputVersion {
     /// The JSON Pointer of the credential's name in the parameters.
     pub pointer: String,
-    /// The name of the credential, in the casing of its first writer.
+    /// The name of the credential, with the case of its first version.
     pub name: CredentialName,
     /// The id of the version. It may be deleted.
     pub version_id: Uuid,
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_names_is_refused_with_the_parameter() {
+    fn inputs_other_than_names_are_refused_with_the_parameter() {
         for names_of_inputs in [
             json!(1),
             json!(""),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn canonical_names_have_a_leading_slash_and_an_empty_name_is_absent() {
+    fn canonical_names_start_with_a_slash_and_empty_ones_are_absent() {
         let given = json!({"one": "", "a/~": {"b": "x", "c": "/y", "d": ""}, "other": "z"});
         let canonical = parameters(given).with_canonical_inputs(&names());
         let expected = json!({"other": "z", "a/~": {"b": "/x", "c": "/y", "d": ""}});

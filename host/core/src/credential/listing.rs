@@ -44,7 +44,7 @@ impl FindNames {
 /// A credential that a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundCredential {
-    /// Its name, in the casing of its first writer.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
     /// The creation time of its active version; in a search by expiry, of its newest version, transitional or not.
     pub version_created_at: DateTime<Utc>,
@@ -54,8 +54,8 @@ pub struct FoundCredential {
     pub rotate_at: Option<DateTime<Utc>>,
     /// In a search by plugin, whether the plugin is only the claim of the caller who imported the version.
     pub is_imported: bool,
-    /// In a search by input, whether the version was derived from another version than the active one; `None` in other
-    /// searches.
+    /// In a search by input, whether the version was derived from a version of the input that is not active; `None`
+    /// in other searches.
     pub is_stale: Option<bool>,
 }
 
@@ -73,7 +73,7 @@ pub struct GeneratedCredential {
 pub struct ListedCertificate {
     /// The id of the credential.
     pub id: Uuid,
-    /// Its name, in the casing of its first writer.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,
@@ -99,7 +99,7 @@ pub struct ListedVersion {
 /// A credential of a type other than certificate whose newest version was generated with an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedCredential {
-    /// Its name, in the casing of its first writer.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
     /// The record; `None` if the caller may not read the credential.
     pub record: Option<IssuedRecord>,
@@ -123,7 +123,7 @@ pub struct IssuedRecord {
 /// The effective expiry of a certificate's active version: the earliest expiry in its chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveExpiry {
-    /// The certificate's name, in the casing of its first writer.
+    /// The certificate's name, with the case of its first version.
     pub name: CredentialName,
     /// The time when its active version was created.
     pub version_created_at: DateTime<Utc>,

@@ -34,7 +34,7 @@ impl CredentialName {
         Self(name)
     }
 
-    /// Returns the name with its leading slash, in the casing of its first writer.
+    /// Returns the name with its leading slash, with the case of its first version.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

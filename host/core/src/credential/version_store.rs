@@ -104,7 +104,7 @@ impl VersionStore {
         condition: AppendCondition,
     ) -> Result<Option<CredentialVersion>, UseCaseError> {
         let mut appended = self.append_once(permit, &draft, condition).await?;
-        if let Appended::NamedOtherwise(name) = appended {
+        if let Appended::CasingDiffers(name) = appended {
             draft.name = name;
             appended = self.append_once(permit, &draft, condition).await?;
         }
@@ -117,7 +117,7 @@ impl VersionStore {
             Appended::TransitionalExists => Err(UseCaseError::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(UseCaseError::TypeDiffers(existing)),
             // Another caller has since deleted and recreated the credential.
-            Appended::NamedOtherwise(_) => Err(UseCaseError::Contended),
+            Appended::CasingDiffers(_) => Err(UseCaseError::Contended),
             Appended::Changed => match condition {
                 AppendCondition::CredentialIs(_) => Err(UseCaseError::NotFound),
                 AppendCondition::Always | AppendCondition::NewestIs(_) => {
@@ -313,7 +313,7 @@ impl ActiveVersions {
 
 /// A CA that is ready to sign, with its private key decrypted.
 pub(super) struct Authority {
-    /// The CA's name, in the casing of its first writer.
+    /// The CA's name, with the case of its first version.
     pub(super) name: CredentialName,
     /// The record of the signing version as an issuer.
     pub(super) issuer: Option<IssuerVersion>,

@@ -39,7 +39,7 @@ impl Interpolation {
     /// # Errors
     /// [`UseCaseError::NoResolver`] if no resolver is configured, [`UseCaseError::NotFound`] for the first reference to a credential
     /// that does not exist or that the caller may not read, [`UseCaseError::ReferenceNotJson`] for the first reference to a
-    /// credential of another type that does not allow any type, [`UseCaseError::ReferencesTooLarge`] beyond
+    /// credential of another type, unless the reference allows any type, [`UseCaseError::ReferencesTooLarge`] beyond
     /// [`REFERENCED_BYTES_MAX`]; then [`UseCaseError::ReferencedFieldMissing`] and [`UseCaseError::ReferenceNotScalar`]; or if the
     /// resolver refuses or fails.
     pub async fn interpolate(

@@ -123,7 +123,7 @@ pub struct RetentionPage {
 pub struct ExceedingCredential {
     /// Its id.
     pub id: Uuid,
-    /// Its name, in the casing of its first writer.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
 }
 

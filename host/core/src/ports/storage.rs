@@ -30,7 +30,7 @@ pub trait CredentialRepository: Send + Sync {
         credential_id: Uuid,
     ) -> Result<Option<CredentialName>, RepositoryError>;
 
-    /// Returns the stored name of a credential, in the casing of its first writer, or `None`. Reads only the name.
+    /// Returns the stored name of a credential, with the case of its first version, or `None`. Reads only the name.
     async fn stored_name(
         &self,
         name: &LookupName,
@@ -117,7 +117,7 @@ pub trait CredentialRepository: Send + Sync {
     ) -> Result<(), RepositoryError>;
 
     /// Finds the credentials of these names whose newest version was derived from this input, newest first, with one query, until
-    /// the receiver breaks. The input need not exist any more.
+    /// the receiver stops. The input need not exist any more.
     async fn derived_from(
         &self,
         input: &LookupName,
@@ -275,7 +275,7 @@ pub enum Appended {
     /// The condition does not hold. Nothing was written.
     Changed,
     /// The credential exists with this casing of its name, and the version was encrypted for another. Nothing was written.
-    NamedOtherwise(CredentialName),
+    CasingDiffers(CredentialName),
     /// An `unchanged` version has changed. Nothing was written.
     Outdated,
     /// The version is transitional, and the credential already has a transitional version. Nothing was written.
@@ -367,7 +367,7 @@ impl ReadSigned {
 /// The fields of a signed credential that matter for permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedName {
-    /// Its name, in the casing of its first writer.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
     /// Whether its newest version is a CA certificate.
     pub is_authority: bool,
@@ -451,7 +451,7 @@ pub struct VersionsSize {
 /// The size of the newest version of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewestSize {
-    /// The credential's name, in the casing of its first writer.
+    /// The credential's name, with the case of its first version.
     pub name: CredentialName,
     /// The size of its ciphertext, in bytes.
     pub ciphertext_bytes: usize,

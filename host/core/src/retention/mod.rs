@@ -21,7 +21,7 @@ use crate::ports::{
 
 pub use clock::{CLOCK_DIFFERENCE_MAX, CLOCK_GAP_MAX, CLOCK_SETTLING, ClockWatch};
 pub use policy::{
-    DuplicatePathError, Kept, NameRange, PolicyStretch, RetentionLimits, RetentionPolicies,
+    DuplicatePathError, Kept, NameRange, PolicySegment, RetentionLimits, RetentionPolicies,
     RetentionPolicy, RetentionThreshold,
 };
 
@@ -47,11 +47,11 @@ pub struct RetentionRun {
     /// The time that determines the age of versions for the whole run. `None` if the clock is not trusted and age limits
     /// don't apply.
     now: Option<DateTime<Utc>>,
-    /// The remaining stretches.
-    stretches: VecDeque<PolicyStretch>,
-    /// The pending credentials of the first stretch. Each has versions that exceed the limits of the stretch.
+    /// The remaining segments.
+    segments: VecDeque<PolicySegment>,
+    /// The pending credentials of the first segment. Each has versions that exceed the limits of the segment.
     exceeding: VecDeque<ExceedingCredential>,
-    /// The remaining names of the first stretch, if any.
+    /// The remaining names of the first segment, if any.
     rest: Option<NameRange>,
     /// The sequence of the last processed version of the first credential.
     after_sequence: i64,
@@ -82,13 +82,12 @@ impl Retention {
     /// Starts a run. If the clock is not trusted, age limits don't apply.
     #[must_use]
     pub fn begin(&self, is_clock_trusted: bool) -> RetentionRun {
-        let stretches: VecDeque<PolicyStretch> =
-            self.policies.stretches().iter().cloned().collect();
+        let segments: VecDeque<PolicySegment> = self.policies.segments().iter().cloned().collect();
         RetentionRun {
             id: self.identifiers.fresh(),
             now: is_clock_trusted.then(|| self.clock.now()),
-            rest: stretches.front().map(|stretch| stretch.names.clone()),
-            stretches,
+            rest: segments.front().map(|segment| segment.names.clone()),
+            segments,
             exceeding: VecDeque::new(),
             after_sequence: 0,
             versions_deleted: 0,
@@ -104,13 +103,13 @@ impl Retention {
         &self,
         run: &mut RetentionRun,
     ) -> Result<RetentionProgress, RetentionError> {
-        let Some(stretch) = run.stretches.front().cloned() else {
+        let Some(segment) = run.segments.front().cloned() else {
             return Ok(RetentionProgress::Done);
         };
         if let Some(credential) = run.exceeding.front().cloned() {
-            self.delete_versions(run, &stretch, &credential).await?;
+            self.delete_versions(run, &segment, &credential).await?;
         } else if let Some(names) = run.rest.clone() {
-            let threshold = stretch.limits.at(run.now);
+            let threshold = segment.limits.at(run.now);
             let page = self
                 .repository
                 .page(&names, threshold, PAGE_CREDENTIALS_MAX);
@@ -118,9 +117,9 @@ impl Retention {
             run.exceeding = page.exceeding.into();
             run.rest = page.rest;
         } else {
-            run.stretches.pop_front();
-            let next = run.stretches.front();
-            run.rest = next.map(|stretch| stretch.names.clone());
+            run.segments.pop_front();
+            let next = run.segments.front();
+            run.rest = next.map(|segment| segment.names.clone());
         }
         Ok(RetentionProgress::Further)
     }
@@ -128,10 +127,10 @@ impl Retention {
     async fn delete_versions(
         &self,
         run: &mut RetentionRun,
-        stretch: &PolicyStretch,
+        segment: &PolicySegment,
         credential: &ExceedingCredential,
     ) -> Result<(), RetentionError> {
-        let threshold = stretch.limits.at(run.now);
+        let threshold = segment.limits.at(run.now);
         let found = self
             .repository
             .deletable_versions(
@@ -146,8 +145,8 @@ impl Retention {
             let deletion = RetentionDeletion {
                 run_id: run.id,
                 credential,
-                policy_path: stretch.path.as_str(),
-                limits: stretch.limits,
+                policy_path: segment.path.as_str(),
+                limits: segment.limits,
                 version_ids: &version_ids,
             };
             let deleted = self.delete_announced(threshold, &deletion).await?;
@@ -387,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_announces_and_deletes_versions_of_all_stretches() {
+    async fn a_run_announces_and_deletes_versions_of_all_segments() {
         let world = world(&[("/a/1", 1..3), ("/b", 3..4), ("/c", 4..6), ("/c/1", 6..8)]);
         let world = Arc::new(world);
         let deleted = run(&retention(&world, &["/a/*", "/c/*", "/c", "/d/*"])).await;

@@ -83,7 +83,7 @@ pub struct RetentionThreshold {
 /// All policies. Only the most specific policy whose path covers a name applies to it.
 #[derive(Clone, Debug, Default)]
 pub struct RetentionPolicies {
-    stretches: Vec<PolicyStretch>,
+    segments: Vec<PolicySegment>,
 }
 
 /// Two policies have the same path.
@@ -108,28 +108,26 @@ impl RetentionPolicies {
             return Err(DuplicatePathError(duplicate.path.to_string()));
         }
         Ok(Self {
-            stretches: divide(ranges),
+            segments: divide(ranges),
         })
     }
 
     /// Returns whether any policy has an age limit, which depends on the clock.
     #[must_use]
     pub fn has_age_limits(&self) -> bool {
-        self.stretches
-            .iter()
-            .any(|stretch| stretch.limits.has_age())
+        self.segments.iter().any(|segment| segment.limits.has_age())
     }
 
-    /// Returns the names that have limits, divided into stretches with one policy each, in the order of names.
+    /// Returns the names that have limits, divided into segments with one policy each, in the order of names.
     #[must_use]
-    pub fn stretches(&self) -> &[PolicyStretch] {
-        &self.stretches
+    pub fn segments(&self) -> &[PolicySegment] {
+        &self.segments
     }
 }
 
 /// A range of names with one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyStretch {
+pub struct PolicySegment {
     /// The names.
     pub names: NameRange,
     /// The path of the policy.
@@ -177,9 +175,9 @@ fn following(name: &str) -> String {
     format!("{name}\u{1}")
 }
 
-/// Divides sorted ranges, which are pairwise disjoint or nested, into stretches, each with the policy of its innermost range.
-fn divide(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicyStretch> {
-    let mut stretches = Vec::new();
+/// Divides sorted ranges, which are pairwise disjoint or nested, into segments, each with the policy of its innermost range.
+fn divide(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicySegment> {
+    let mut segments = Vec::new();
     let mut enclosing: Vec<(String, RetentionPolicy)> = Vec::new();
     let mut from = String::new();
     let mut add = |from: &str, before: &str, policy: &RetentionPolicy| {
@@ -187,7 +185,7 @@ fn divide(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicyStretch> {
             return;
         };
         if from < before {
-            stretches.push(PolicyStretch {
+            segments.push(PolicySegment {
                 names: NameRange {
                     from: from.to_owned(),
                     before: before.to_owned(),
@@ -212,7 +210,7 @@ fn divide(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicyStretch> {
         add(&from, &before, &ended);
         from = before;
     }
-    stretches
+    segments
 }
 
 /// The character after `/` in ASCII.
@@ -235,13 +233,13 @@ mod tests {
         RetentionPolicies::new(policies.collect())
     }
 
-    /// Returns the paths of the policies whose stretches contain a name.
+    /// Returns the paths of the policies whose segments contain a name.
     fn policies_covering<'a>(policies: &'a RetentionPolicies, name: &str) -> Vec<&'a str> {
         let folded = name.to_ascii_lowercase();
-        let stretches = policies.stretches().iter();
-        stretches
-            .filter(|stretch| stretch.names.from <= folded && folded < stretch.names.before)
-            .map(|stretch| stretch.path.as_str())
+        let segments = policies.segments().iter();
+        segments
+            .filter(|segment| segment.names.from <= folded && folded < segment.names.before)
+            .map(|segment| segment.path.as_str())
             .collect()
     }
 
@@ -282,16 +280,16 @@ mod tests {
             let expected: Vec<_> = path.into_iter().collect();
             assert_eq!(policies_covering(&policies, name), expected, "{name}");
         }
-        let stretches = policies.stretches();
-        let mut adjacent = stretches.iter().zip(stretches.iter().skip(1));
+        let segments = policies.segments();
+        let mut adjacent = segments.iter().zip(segments.iter().skip(1));
         assert!(adjacent.all(|(one, other)| one.names.before <= other.names.from));
     }
 
     #[test]
-    fn without_a_policy_or_a_limit_there_is_no_stretch() {
-        assert!(policies(&[]).unwrap().stretches().is_empty());
+    fn without_a_policy_or_a_limit_there_is_no_segment() {
+        assert!(policies(&[]).unwrap().segments().is_empty());
         let kept = policies(&[("/*", Kept::All), ("/a", Kept::All)]);
-        assert!(kept.unwrap().stretches().is_empty());
+        assert!(kept.unwrap().segments().is_empty());
     }
 
     #[test]

@@ -350,8 +350,8 @@ fn has_key_identifier_of_its_own(request: &Request<'_>) -> bool {
     }
 }
 
-/// A CA may be issued by a CA with the same name, for example when a CA replaces its key. A request may also name a leaf like its
-/// CA; other programs distinguish the two by their key identifiers.
+/// A CA may be issued by a CA with the same name, for example when a CA replaces its key. A request may also give a leaf the
+/// name of its CA; other programs distinguish the two by their key identifiers.
 fn has_subject_of_its_own(request: &Request<'_>) -> bool {
     let rules = &request.issuer.rules;
     let subject = &request.tbs.subject;

@@ -1,4 +1,4 @@
-//! PEM (RFC 7468), with other text around it.
+//! Reads and writes PEM (RFC 7468). Text around the blocks is ignored.
 //!
 //! Blocks may contain private keys, so every buffer is zeroized on drop.
 

@@ -246,7 +246,7 @@ fn validity_may_start_one_second_before_the_call() {
 }
 
 #[test]
-fn issuers_own_key_and_trailing_bytes_are_refused() {
+fn the_key_of_the_issuer_and_trailing_bytes_are_refused() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

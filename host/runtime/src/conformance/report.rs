@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_read_as_it_was_written_unless_the_rules_have_changed() {
+    fn a_list_is_read_as_written_unless_the_rules_have_changed() {
         let mut tested = TestedComponents::default();
         tested.insert("b".to_owned());
         tested.insert("a".to_owned());

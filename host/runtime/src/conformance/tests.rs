@@ -21,7 +21,7 @@ impl<F: FnMut(&mut Draw) -> Vec<(&'static str, String)>> Subject for Function<F>
         let mut draw = Draw { stream, drawn: 0 };
         let secrets: BTreeMap<_, _> = (self.0)(&mut draw)
             .into_iter()
-            .map(|(place, text)| (place.to_owned(), text))
+            .map(|(path, text)| (path.to_owned(), text))
             .collect();
         Ok(GeneratedValue {
             text: format!("{secrets:?}"),

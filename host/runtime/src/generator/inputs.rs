@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_past_a_limit_or_malformed_are_refused_with_the_rule() {
+    fn malformed_or_too_many_parameters_are_refused_with_the_rule() {
         let many = |count: usize| (0..count).map(|number| parameter(&number.to_string()));
         let longest = "é".repeat(INPUT_PARAMETER_CHARACTERS_MAX);
         for accepted in [

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_flow_does_not_block_others_until_the_lane_is_full() {
+    fn one_full_flow_does_not_block_others_unless_the_lane_is_full() {
         let queue = FairQueue::new(3, 2);
         for expected in [Ok(()), Ok(()), Err(NotQueued::FlowFull)] {
             assert_eq!(queue.push(actor("a"), ()), expected);

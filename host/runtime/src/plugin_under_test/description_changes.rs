@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_schema_is_compared_with_none() {
+    fn a_new_or_removed_settings_schema_is_a_difference() {
         let any = described(|new| new.settings_schema = None);
         let declared = described(|_| {});
         let changes = |old, new| -> Vec<_> {
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn parameter_removed_from_an_open_schema_breaks_nothing_by_itself() {
+    fn removing_a_parameter_from_an_open_schema_breaks_nothing() {
         let old = described(|_| {});
         let new =
             described(|new| new.generator.parameters_schema = json!({"properties": {"ca": {}}}));

@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_worked_before_can_change_or_break() {
+    fn effects_are_changes_or_breaks_only_for_working_operations() {
         use Outcome::{Changed, Failed, Same};
         for (before, outcome, effect) in [
             (Same, Same, Effect::Compatible),

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_unknown_parameters_list_the_parameters_of_callers() {
+    fn the_error_for_an_unknown_parameter_lists_the_parameters() {
         let nothing = json!({"type": "object", "additionalProperties": false});
         let nothing = ParametersSchema::parse(&nothing.to_string()).unwrap();
         for (schema, refused) in [

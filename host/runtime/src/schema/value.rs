@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_has_keyword_and_pointer_without_undeclared_names() {
+    fn descriptions_have_keyword_and_pointer_but_no_undeclared_name() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_unchanged_if_the_part_that_breaks_it_is() {
+    fn a_rule_broken_by_unchanged_parts_of_a_value_is_unchanged() {
         let schema = json!({"properties": {"key": {"maxLength": 1}, "hash": {"type": "string"}}, "required": ["hash"]});
         let schema = ValueSchema::parse(&schema.to_string()).unwrap();
         let given = json!({"key": "kk"});

@@ -85,7 +85,7 @@ fn a_component_for_another_version_is_rejected_with_versions() {
 fn a_component_for_a_later_patch_version_is_accepted() {
     let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
     let patched = dummy("patched", world, |text| in_version(&text, "0.2.7"));
-    // It was linked, and its description was requested.
+    // The component was linked, and its description was requested.
     let refused = refusal("plain", of(patched));
     assert!(refused.contains("it trapped"), "{refused}");
 }

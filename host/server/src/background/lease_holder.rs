@@ -119,8 +119,8 @@ impl LeaseHolder {
 /// The lifetime of a lease without renewal, and the maximum time between attempts to acquire it while another server
 /// has it.
 ///
-/// If a server is killed, a server that waits for the lease takes over within twice this time. A server whose last
-/// attempt ran the work makes its next attempt only after the work's interval.
+/// If a server is killed, a server that waits for the lease takes over within twice this time. A server that has
+/// run the work makes its next attempt only after the work's interval.
 pub(crate) const LEASE_TIME: Duration = Duration::from_secs(15);
 
 /// The renewal interval. Two servers never have the same lease if their clocks differ by at most [`LEASE_TIME`] minus this

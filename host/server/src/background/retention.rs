@@ -60,7 +60,7 @@ pub(crate) fn retention(
     audit: Option<&Arc<AuditTrail>>,
 ) -> Result<Option<RetentionWork>, StartupError> {
     let policies = config.retention.policies()?;
-    if policies.stretches().is_empty() {
+    if policies.segments().is_empty() {
         return Ok(None);
     }
     let retention = Retention {

@@ -57,7 +57,7 @@ pub(crate) async fn unlock_to_read(
 }
 
 /// Returns a key ring that contains only the active key, without using a database. Returns `None` unless the active key
-/// is a readable raw key. The key ring can derive keys, but no record contains its key's id.
+/// is a readable raw key. Use the key ring only to derive keys: no record contains the id of its key.
 pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
     let active = config.keys.iter().find(|key| key.active)?;
     let source = active.source().ok()?;
@@ -102,7 +102,7 @@ impl RecognizedKeys {
         self.recognition.key_ring_to_read().status(key_id)
     }
 
-    /// Returns whether the active key has a record, so it was active before.
+    /// Returns whether the active key has a record. If so, it was the active key before.
     pub(crate) fn is_active_known(&self) -> bool {
         self.recognition.key_ring().is_some()
     }

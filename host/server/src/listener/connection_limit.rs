@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn slots_are_plenty_once_enough_are_released() {
+    async fn slots_are_plentiful_again_once_enough_are_released() {
         for (count, few) in [(1, 0), (2, 0), (16, 0), (17, 1), (32, 1)] {
             let limit = ConnectionLimit::new(count, count);
             let mut used: Vec<_> = (0..count)

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_have_different_reasons() {
+    fn each_cause_of_a_failed_handshake_has_its_reason() {
         for (cause, word) in [
             (
                 rustls::Error::AlertReceived(AlertDescription::UnknownCA),

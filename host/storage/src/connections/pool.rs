@@ -305,7 +305,7 @@ mod tests {
     use crate::error::sequence_behind;
 
     #[tokio::test]
-    async fn conflicts_are_retried_until_the_time_is_over() {
+    async fn conflicts_are_retried_until_the_maximum_time() {
         let wait_max = Duration::from_mins(1);
         let counter = AtomicU64::new(0);
         let mut retries = Retries::new(&counter, wait_max);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_refused_write_retires_connections_after_the_interval() {
+    fn a_second_refused_write_retires_connections_at_the_interval() {
         let mut state = HealthState::default();
         let first = Instant::now();
         let again = first + RETIREMENT_INTERVAL_MIN.saturating_sub(INSTANT);

@@ -207,7 +207,7 @@ impl SqliteReaders {
     }
 }
 
-/// A checked-out connection. Dropping it returns it. `None` once it has failed, so that it is not used again.
+/// A checked-out connection, which is returned to the pool when dropped. `None` after a failure, so that it is not used again.
 pub(super) struct Reader(Option<Object<Opener>>);
 
 impl Reader {
@@ -264,8 +264,9 @@ fn send_batches(
     Ok(())
 }
 
-/// The number of rows in a batch, and the most batches that wait for the receiver.
+/// The number of rows in a batch.
 const BATCH_ROWS: usize = 128;
+/// The maximum number of batches that wait for the receiver.
 const BATCHES_AHEAD_MAX: usize = 2;
 
 /// The pause before a retry of reading a locked file.

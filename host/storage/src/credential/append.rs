@@ -68,7 +68,7 @@ pub(super) async fn append_within(
                 return Ok(Err(Appended::Changed));
             }
             if existing.name.as_str() != version.name.as_str() {
-                return Ok(Err(Appended::NamedOtherwise(existing.name)));
+                return Ok(Err(Appended::CasingDiffers(existing.name)));
             }
             existing
         }

@@ -1,4 +1,4 @@
-//! Changing the versions of a credential and which of them is transitional, each in one transaction.
+//! Deletes a version of a credential, or moves the transitional flag, in one transaction.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ async fn move_transitional_once(
         )
         .await?;
     }
-    point_at_versions(&mut transaction, credential).await?;
+    update_credential_columns(&mut transaction, credential).await?;
     let query = statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(*credential_id);
     let current = transaction.decode_all(query).await?;
     let appended = append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await?;
@@ -128,7 +128,7 @@ async fn delete_version_once(
     }
     let query = statement(statements::DELETE_VERSION).bind(version.sequence);
     transaction.execute(query).await?;
-    point_at_versions(&mut transaction, credential).await?;
+    update_credential_columns(&mut transaction, credential).await?;
     let appended = append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await?;
     if appended.is_none() {
         return transaction.roll_back(VersionDeleted::Changed).await;
@@ -136,8 +136,8 @@ async fn delete_version_once(
     transaction.commit(VersionDeleted::Deleted).await
 }
 
-/// A version of the credential in question.
-struct OwnVersion {
+/// A version found among the versions of its credential.
+struct FoundVersion {
     sequence: i64,
     has_others: bool,
 }
@@ -157,7 +157,7 @@ async fn find_version(
     transaction: &mut Transaction,
     credential: i64,
     id: Uuid,
-) -> Result<Option<OwnVersion>, RepositoryError> {
+) -> Result<Option<FoundVersion>, RepositoryError> {
     let query = statement(statements::VERSION_OF_CREDENTIAL)
         .bind(id)
         .bind(credential);
@@ -165,7 +165,7 @@ async fn find_version(
     let Some(row) = row.as_ref() else {
         return Ok(None);
     };
-    Ok(Some(OwnVersion {
+    Ok(Some(FoundVersion {
         sequence: column!(row, "credential_version", "sequence")?,
         has_others: column!(row, "credential_version", "has_others")?,
     }))
@@ -191,10 +191,10 @@ async fn set_transitional(
     transaction.execute(query).await.map(drop)
 }
 
-async fn point_at_versions(
+async fn update_credential_columns(
     transaction: &mut Transaction,
     credential: i64,
 ) -> Result<(), RepositoryError> {
-    let query = statement(statements::POINT_AT_VERSIONS).bind(credential);
+    let query = statement(statements::UPDATE_CREDENTIAL_COLUMNS).bind(credential);
     transaction.execute(query).await.map(drop)
 }

@@ -529,7 +529,7 @@ pub(crate) const DELETE_VERSION: &str = "delete from credential_version where se
 
 /// Updates the columns of a credential that repeat values of its versions. The condition on the sequence is a range of one value, as
 /// in `newest_first!`.
-pub(crate) const POINT_AT_VERSIONS: &str = concat!(
+pub(crate) const UPDATE_CREDENTIAL_COLUMNS: &str = concat!(
     "update credential set
         (newest_sequence, newest_created_at, newest_expires_at) = (
             select v.sequence, v.created_at, ",

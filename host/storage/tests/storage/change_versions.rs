@@ -328,7 +328,7 @@ async fn moving_and_clearing_the_flag_updates_the_credential() {
 }
 
 #[tokio::test]
-async fn a_flagged_only_version_is_hidden_from_searches() {
+async fn a_transitional_only_version_is_hidden_from_searches() {
     let fixture = Fixture::new().await;
     let only = fixture.append_certificate("/c", false, 1, 100).await;
     let id = fixture.credential_id("/c").await;

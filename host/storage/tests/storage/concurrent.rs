@@ -142,7 +142,7 @@ async fn concurrent_writers_have_the_outcomes_of_single_writers() {
             }
             (3 | 4 | 7, Appended::Changed)
             | (5, Appended::TypeDiffers(_))
-            | (6, Appended::NamedOtherwise(_)) => {}
+            | (6, Appended::CasingDiffers(_)) => {}
             (_, outcome) => panic!("{number}: {outcome:?}"),
         }
     }

@@ -88,7 +88,7 @@ async fn versions_with_equal_or_earlier_times_are_sorted_by_sequence() {
 }
 
 #[tokio::test]
-async fn no_versions_are_found_for_zero_or_an_unknown_name() {
+async fn no_versions_are_found_for_count_zero_or_an_unknown_name() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "value", 1).await;
     for (name, selection) in [
@@ -129,7 +129,7 @@ async fn the_database_refuses_a_second_transitional_version() {
 }
 
 #[tokio::test]
-async fn a_duplicate_id_is_not_a_second_transitional_version() {
+async fn a_duplicate_id_is_not_reported_as_transitional_exists() {
     let fixture = Fixture::new().await;
     let taken = fixture.append("/c", "certificate", 1).await;
     let second = NewVersion {
@@ -205,7 +205,7 @@ async fn appending_checks_the_type_before_the_condition() {
         .append(cased, AppendCondition::Always, &[])
         .await
         .unwrap();
-    assert!(matches!(outcome, Appended::NamedOtherwise(name) if name.as_str() == "/a"));
+    assert!(matches!(outcome, Appended::CasingDiffers(name) if name.as_str() == "/a"));
     assert_eq!(fixture.all("/a").await.len(), 2);
     let absent = version(&fixture, "/absent", "value", 2);
     let condition = AppendCondition::NewestIs(Some(first));
@@ -236,7 +236,7 @@ async fn an_invalid_row_is_an_inconsistency_that_names_its_column() {
 }
 
 #[tokio::test]
-async fn a_version_under_a_key_without_a_record_is_refused() {
+async fn a_version_encrypted_with_an_unrecorded_key_is_refused() {
     let fixture = Fixture::new().await;
     let mut unknown = version(&fixture, "/a", "value", 1);
     unknown.envelope.key_id = Uuid::from_u128(99);

@@ -44,7 +44,7 @@ fn owned<const N: usize>(expected: [(&str, bool); N]) -> Vec<(String, bool)> {
 }
 
 #[tokio::test]
-async fn only_newest_versions_are_found_and_compared_with_the_active_input() {
+async fn only_newest_versions_are_compared_with_the_active_input() {
     let fixture = Fixture::new().await;
     let first = fixture.append("/In", "password", 1).await;
     append_derived(&fixture, "/replaced", &[("/In", first)]).await;

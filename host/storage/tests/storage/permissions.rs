@@ -144,7 +144,7 @@ async fn without_versions_the_stored_name_is_returned() {
 }
 
 #[tokio::test]
-async fn only_the_actors_permissions_on_the_paths_are_passed() {
+async fn only_permissions_of_the_actor_on_the_paths_are_passed() {
     let fixture = Fixture::new().await;
     for path in ["/a/b", "/a/*", "/*", "/a", "/A/B", "/a/b/*"] {
         fixture.grant(path, &[Operation::Read]).await;

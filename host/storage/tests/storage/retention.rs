@@ -17,7 +17,7 @@ const NEWEST_ALONE: RetentionThreshold = RetentionThreshold {
 };
 
 #[tokio::test]
-async fn exceeding_either_limit_is_enough() {
+async fn versions_that_exceed_either_limit_are_deletable() {
     let fixture = Fixture::new().await;
     let ids = fixture.append_many("/a", 5).await;
     for (versions_max, before, deletable) in [(4, 3, 2), (2, 2, 3), (5, 1, 0)] {

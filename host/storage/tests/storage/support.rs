@@ -183,7 +183,7 @@ impl Fixture {
             match appending.await.unwrap() {
                 Appended::Written(written) => return written.id,
                 // The credential exists with another casing. As in the server, the caller retries with the stored name.
-                Appended::NamedOtherwise(name) if name != new.name => new.name = name,
+                Appended::CasingDiffers(name) if name != new.name => new.name = name,
                 other => panic!("{other:?}"),
             }
         }

@@ -270,7 +270,7 @@ fn key_types_are_recovered() {
 }
 
 #[test]
-fn unsupported_key_type_is_rejected_by_name() {
+fn the_error_for_an_unsupported_key_type_names_it() {
     for (certificate, words) in [
         (include_str!("../keys/p521.pem"), "type ecdsa-p521"),
         (include_str!("../keys/secp256k1.pem"), "curve 1.3.132.0.10"),

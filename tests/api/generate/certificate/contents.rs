@@ -210,7 +210,7 @@ async fn only_given_subject_fields_appear_in_the_specified_order() {
 }
 
 #[tokio::test]
-async fn a_certificates_issuer_equals_its_cas_subject_byte_for_byte() {
+async fn the_issuer_equals_the_subject_of_the_ca_byte_for_byte() {
     let server = Server::reused().await;
     let root = json!({
         "common_name": "Wurzel, ß+", "organization": "#o", "country": "AT", "is_ca": true,

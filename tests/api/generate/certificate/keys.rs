@@ -189,7 +189,7 @@ async fn each_type_has_its_own_key_and_signature_algorithm() {
 }
 
 #[tokio::test]
-async fn the_cas_own_key_determines_the_signature_algorithm() {
+async fn the_key_of_the_ca_determines_the_signature_algorithm() {
     let server = Server::reused().await;
     for (of_root, _, _, algorithm) in KEY_TYPES {
         generate(&server, "/root", root(of_root)).await.expect(200);

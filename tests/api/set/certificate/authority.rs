@@ -234,7 +234,7 @@ async fn a_stored_ca_needs_an_active_version_with_a_certificate() {
 }
 
 #[tokio::test]
-async fn a_ca_name_alone_is_checked_too() {
+async fn a_ca_name_without_other_fields_is_checked() {
     let server = Server::reused().await;
     let lone = json!({"certificate": self_signed_leaf("lone").certificate});
     server.set("/lone", "certificate", lone).await.expect(200);

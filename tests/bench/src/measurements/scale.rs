@@ -26,7 +26,7 @@ pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
             }
             let mut connected = Vec::new();
             for store in stores {
-                // Not earlier: the server closes idle connections.
+                // Connects only now, because the server closes idle connections.
                 let connection = store.connect().await?;
                 connected.push((store, connection));
             }

@@ -1,6 +1,6 @@
 //! The body of an X.509-SVID: a leaf without a subject, identified by its URI.
 
-/// The contents of a body. All except the id and the numbers are DER, or the content of an element.
+/// The parts of a body. The byte slices are DER: whole elements or the content of an element.
 pub(crate) struct Body<'a> {
     pub(crate) serial: &'a [u8],
     pub(crate) signature_algorithm: &'a [u8],
@@ -16,7 +16,7 @@ pub(crate) struct Body<'a> {
 pub(crate) fn tbs_certificate(body: &Body<'_>) -> Vec<u8> {
     let not_after = body.not_before + body.duration_days * SECONDS_A_DAY;
     let validity = [utc_time(body.not_before), utc_time(not_after)].concat();
-    // Positive without an additional sign octet.
+    // Makes the number positive, with the same number of octets.
     let mut serial = body.serial.to_vec();
     if let Some(first) = serial.first_mut() {
         *first = *first & 0x3f | 0x40;

@@ -153,8 +153,7 @@ struct FoundBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     imported: Option<bool>,
-    /// Whether the newest version was derived from another version than the active version of the input. Only in a search by
-    /// `derived_from`.
+    /// Whether the newest version was derived from a version of the input that is not active. Only in a search by `derived_from`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     stale: Option<bool>,

@@ -4,7 +4,7 @@ use std::{fmt::Write, fs, ops::ControlFlow, time::UNIX_EPOCH};
 
 use super::{input::ENTRY_BYTES_MAX, *};
 
-/// Returns each entry's name, type, value and metadata, or the reason of its refusal.
+/// Returns each entry's name, type, value and metadata, or the reason for its refusal.
 fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), FileError>) {
     let mut entries = Vec::new();
     let done = read_entries(file.as_bytes(), format, &mut |entry| {

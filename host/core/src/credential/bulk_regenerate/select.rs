@@ -32,8 +32,8 @@ pub enum BulkRegenerate {
         /// The pattern of their names.
         names: FindNames,
     },
-    /// Every credential that the caller may read and whose newest version was derived from another version of this input than
-    /// the active one.
+    /// Every credential that the caller may read and whose newest version was derived from a version of this input that is not
+    /// its active version.
     DerivedFrom(LookupName),
 }
 

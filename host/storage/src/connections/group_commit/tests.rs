@@ -212,7 +212,7 @@ async fn a_transaction_that_can_not_begin_in_time_fails() {
 #[tokio::test]
 async fn a_transaction_that_has_begun_has_no_time_limit() {
     let mut fixture = Fixture::new().await;
-    // On a busy machine, it may take longer to begin.
+    // On a busy machine, a transaction may take longer to begin.
     fixture.writer.wait_max = Duration::from_secs(2);
     let first = fixture.block(1, Ending::Commit).await;
     tokio::time::sleep(fixture.writer.wait_max).await;
