@@ -9,7 +9,7 @@ use crate::{
     output::{Table, field},
 };
 
-/// Show the server's credential types and their parameters.
+/// Show the server's credential types and their parameters
 ///
 /// Pass parameters to `generate` with `--param NAME=VALUE`, also for types that plugins add. JSON and YAML output contains the
 /// complete JSON Schemas of parameters and values.

@@ -210,7 +210,7 @@ pub(super) struct RegistryArguments {
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     trusted_authorities: Option<PathBuf>,
     /// Use plain HTTP, which protects nothing in transit. It is the default for registries on this machine; passwords
-    /// are never sent to others this way.
+    /// are never sent to other registries this way.
     #[arg(long, conflicts_with = "trusted_authorities", help_heading = HEADING)]
     plain_http: bool,
 }
