@@ -139,7 +139,7 @@ impl Fields {
             return Ok(());
         }
         Err(CommandError::Usage(format!(
-            "only one field can be read from standard input, but {} are",
+            "standard input can provide only one of {}",
             readers.join(" and ")
         )))
     }

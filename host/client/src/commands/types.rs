@@ -171,7 +171,7 @@ fn bounds(schema: &Value) -> Option<String> {
     range("minimum", "maximum", "").or_else(|| range("minLength", "maxLength", " character"))
 }
 
-fn is_true(schema: &Value, annotation: &str) -> bool {
+pub(super) fn is_true(schema: &Value, annotation: &str) -> bool {
     schema.get(annotation).and_then(Value::as_bool) == Some(true)
 }
 

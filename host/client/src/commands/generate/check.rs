@@ -8,7 +8,7 @@ use jsonschema::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Client, Error, KnownType, command_error::CommandError};
+use crate::{Client, Error, KnownType, command_error::CommandError, commands::types::is_true};
 
 /// Returns the description of a type, or `None` if the server describes no types, or not the parameters of this type. In that
 /// case, only the server validates the parameters.
@@ -83,6 +83,7 @@ pub(super) fn check(
     let names: Vec<&str> = known_names
         .into_iter()
         .flatten()
+        .filter(|(_, property)| !is_true(property, "readOnly"))
         .map(|(name, _)| name.as_str())
         .collect();
     Err(CommandError::Usage(format!(
@@ -133,6 +134,7 @@ mod tests {
                 "properties": {
                     "digits": {"type": "integer", "maximum": 12},
                     "seed": {"type": "string", "maxLength": 4, "pattern": "^[a-z]*$"},
+                    "kept": {"type": "string", "readOnly": true},
                 },
                 "required": ["digits"],
                 "additionalProperties": false,
