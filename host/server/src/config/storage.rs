@@ -133,7 +133,7 @@ impl StorageConfig {
             (None, Some(name)) => Ok(Some(SecretSource::Environment(name))),
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(StartupError::new(
-                "storage can have only one of password_file and password_environment",
+                "only one of storage.password_file and storage.password_environment may be set",
             )),
         }
     }
