@@ -110,7 +110,7 @@ fn invalid_key_configurations_are_refused() {
         ),
         (
             raw("environment = \"KEYWRIGHT_TEST_ABSENT\""),
-            "reading the encryption key 1: the environment variable KEYWRIGHT_TEST_ABSENT is not set",
+            "reading encryption.keys[0]: the environment variable KEYWRIGHT_TEST_ABSENT is not set",
         ),
         (
             raw("environment = \"PASSWORD\""),
