@@ -59,7 +59,8 @@ pub(super) fn check(
             let path = path.trim_start_matches('/');
             let rule = match error.kind() {
                 ValidationErrorKind::AdditionalProperties { unexpected } => {
-                    format!("unknown parameter {}", unexpected.join(", "))
+                    let plural = if unexpected.len() == 1 { "" } else { "s" };
+                    format!("unknown parameter{plural} {}", unexpected.join(", "))
                 }
                 ValidationErrorKind::Type {
                     kind: TypeKind::Single(expected),
