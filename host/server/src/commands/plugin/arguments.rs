@@ -157,7 +157,11 @@ pub(super) fn json(text: &str) -> Result<Value, String> {
 }
 
 pub(super) fn inputs(text: &str) -> Result<TestInputs, String> {
-    keywright_json::read(text).map_err(|cause| cause.to_string())
+    keywright_json::read(text).map_err(|cause| {
+        format!(
+            "must be a JSON object that maps each name to an object with type and value: {cause}"
+        )
+    })
 }
 
 /// Parses a time: RFC 3339, or seconds since 1970.
