@@ -89,7 +89,7 @@ pub enum BuildError {
         status: ExitStatus,
     },
     /// A tool is not installed.
-    #[error("{tool} is missing: {remedy}")]
+    #[error("{tool} is missing; {remedy}")]
     ToolMissing {
         /// The tool.
         tool: &'static str,

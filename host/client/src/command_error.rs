@@ -103,7 +103,7 @@ Exit statuses:
     1  failure
     2  usage error
     3  partial success, declined confirmation, or findings
-    4  not found, or not visible to you
+    4  not found, or not accessible to you
     5  not logged in, or not allowed
     6  server unreachable or unavailable
   130  interrupted by SIGINT, SIGTERM or SIGHUP; requests in progress may have taken effect

@@ -80,7 +80,8 @@ pub(crate) async fn secret_line(question: &str) -> Result<Secret, CommandError> 
             .map_err(|cause| CommandError::Other(format!("reading standard input: {cause}")))?;
         if line.is_empty() {
             return Err(CommandError::Other(format!(
-                "{question}: standard input is empty"
+                "reading the {}: standard input is empty",
+                question.to_lowercase()
             )));
         }
         return Ok(secret(&line));

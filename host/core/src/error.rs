@@ -24,9 +24,7 @@ pub enum UseCaseError {
     Contended,
     #[error("the generated certificate is invalid")]
     GeneratedCertificateRefused(#[source] CertificateError),
-    #[error(
-        "the credential that the parameter {0} names does not exist or the caller may not read it"
-    )]
+    #[error("the credential at {0} in the parameters does not exist or the caller may not read it")]
     InputNotFound(String),
     #[error("the values of the input credentials are larger than {limit} in total")]
     InputsTooLarge { limit: &'static str },

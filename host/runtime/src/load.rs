@@ -409,7 +409,7 @@ impl<'c> Loader<'c> {
             entropy.values = report.values,
             entropy.flipped_bits = report.flipped_bits,
             entropy.conforms = report.fault().is_none(),
-            "tested the randomness of the plugin's values"
+            "checked the report of the entropy test"
         );
         match report.fault() {
             Some(fault) => Err(PluginRefusedError::NotRandom(fault.clone())),

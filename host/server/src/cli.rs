@@ -13,7 +13,7 @@ use crate::{
     started::StartupError,
 };
 
-/// Stores and generates credentials
+/// Store and generate credentials
 #[derive(Debug, Parser)]
 #[command(
     name = "keywright",
@@ -85,7 +85,7 @@ pub(crate) enum Command {
     /// Verify all stored data
     ///
     /// Checks that stored values can be decrypted and parsed, and that the data is complete. Nothing is changed, and
-    /// servers may be running. Exits with status 3 if something is wrong.
+    /// servers may be running. Exits with status 3 if there are findings.
     Check {
         /// The server's configuration file
         #[arg(long, value_name = "FILE")]

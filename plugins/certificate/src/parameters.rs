@@ -103,7 +103,7 @@ fn suits_key_type(parameters: &Parameters) -> Result<(), Violation> {
         Some(usage) => Err(Violation::of(
             KEY_USAGE,
             format!(
-                "must not have {} for a key of type {}",
+                "must not contain {} for a key of type {}",
                 usage.name(),
                 key_type.name()
             ),
@@ -342,7 +342,7 @@ mod tests {
                     assert_eq!(violation.field.as_deref(), Some("key_usage"));
                     assert_eq!(
                         violation.rule,
-                        format!("must not have {usage} for a key of type {key_type}")
+                        format!("must not contain {usage} for a key of type {key_type}")
                     );
                 } else {
                     normalized(&parameters);

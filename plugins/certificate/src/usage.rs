@@ -31,7 +31,7 @@ impl KeyUsage {
         KEY_USAGES
             .iter()
             .find_map(|(usage, its_name, ..)| (*its_name == name).then_some(*usage))
-            .ok_or_else(|| unknown(KEY_USAGE, name))
+            .ok_or_else(|| unknown(KEY_USAGE, name, &KEY_USAGES.map(|(_, allowed, _)| allowed)))
     }
 
     /// The identifier of the extension.
@@ -88,7 +88,10 @@ impl ExtendedKeyUsage {
         EXTENDED_KEY_USAGES
             .iter()
             .find_map(|(usage, its_name, _)| (*its_name == name).then_some(*usage))
-            .ok_or_else(|| unknown("extended_key_usage", name))
+            .ok_or_else(|| {
+                let allowed = EXTENDED_KEY_USAGES.map(|(_, allowed, _)| allowed);
+                unknown("extended_key_usage", name, &allowed)
+            })
     }
 
     /// Converts to rcgen's type.
@@ -143,8 +146,10 @@ impl ExtendedKeyUsage {
     }
 }
 
-fn unknown(parameter: &str, name: &str) -> Violation {
-    Violation::of(parameter, format!("contains the unknown value `{name}`"))
+fn unknown(parameter: &str, name: &str, allowed: &[&str]) -> Violation {
+    let allowed = allowed.join(", ");
+    let rule = format!("contains the unknown value `{name}`; it may contain {allowed}");
+    Violation::of(parameter, rule)
 }
 
 /// The purpose OCSP signing (RFC 6960, section 4.2.2.2).
@@ -246,7 +251,11 @@ mod tests {
         for name in ["Digital_Signature", "server_auth", "", "crl_sign "] {
             let violation = KeyUsage::parse(name).unwrap_err();
             assert_eq!(violation.field.as_deref(), Some("key_usage"));
-            assert!(violation.rule.contains(&format!("`{name}`")));
+            assert!(
+                violation
+                    .rule
+                    .contains(&format!("`{name}`; it may contain digital_signature, "))
+            );
         }
         assert!(ExtendedKeyUsage::parse("SERVER_AUTH").is_err());
     }

@@ -97,11 +97,11 @@ fn invalid_key_configurations_are_refused() {
         (both_active, "several encryption keys are active"),
         (
             sections(&["KEY_B", "KEY_A", "KEY_A"]),
-            "the encryption keys 2 and 3 are the same (numbered from 1 in the order of the configuration)",
+            "encryption.keys[1] and encryption.keys[2] are the same key",
         ),
         (
             sections(&["PASSWORD", "KEY_A", "PASSWORD"]),
-            "the encryption keys 1 and 3 are the same",
+            "encryption.keys[0] and encryption.keys[2] are the same key",
         ),
         (raw("active = true"), "exactly one of file and environment"),
         (
@@ -110,7 +110,7 @@ fn invalid_key_configurations_are_refused() {
         ),
         (
             raw("environment = \"KEYWRIGHT_TEST_ABSENT\""),
-            "reading the encryption key 1: the environment variable KEYWRIGHT_TEST_ABSENT is not set",
+            "reading encryption.keys[0]: the environment variable KEYWRIGHT_TEST_ABSENT is not set",
         ),
         (
             raw("environment = \"PASSWORD\""),

@@ -70,12 +70,17 @@ async fn settings_are_read_from_the_default_or_a_named_folder() {
     fs::write(folder.join("settings.toml"), settings).unwrap();
     let yaml = shell.run(&["get", "/a"]).expect(0).output;
     assert!(yaml.contains("\nvalue: v\n"), "{yaml}");
-    fs::write(folder.join("settings.toml"), "servr = \"x\"").unwrap();
-    let run = shell.run(&["get", "/a"]).expect(1);
-    assert!(
-        run.errors.contains("settings.toml") && run.errors.contains("servr"),
-        "{run:?}"
-    );
+    for (settings, reason) in [
+        ("servr = \"x\"", "servr"),
+        ("retries = 21", "retries must be at most 20"),
+    ] {
+        fs::write(folder.join("settings.toml"), settings).unwrap();
+        let run = shell.run(&["get", "/a"]).expect(1);
+        assert!(
+            run.errors.contains("settings.toml") && run.errors.contains(reason),
+            "{run:?}"
+        );
+    }
 
     let login = ["login", "--username", "developer"];
     for (variable, folder) in [

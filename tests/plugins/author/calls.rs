@@ -191,7 +191,7 @@ fn fixed_random_bytes_and_time_determine_the_result() {
     assert_eq!(public_key("seed:a"), public_key("seed:a"));
     assert_ne!(public_key("seed:a"), public_key("seed:b"));
     let too_few = workshop.plugin(&["run", "wireguard.wasm", "--random", "00ff"]);
-    let expected = "it requested more random bytes than the 2 that it was given";
+    let expected = "it requested more random bytes than the 2 in `random`";
     assert!(too_few.expect(1).errors.contains(expected));
     for (option, value, rule) in [
         (
@@ -225,7 +225,7 @@ fn call_of_another_kind_of_plugin_is_refused() {
         (
             &["run", "password.wasm", "--recover", "1"],
             1,
-            "does not have the declared form",
+            "the component does not export recoverer",
         ),
         (
             &["run", "password.wasm", "--set", "{"],

@@ -198,12 +198,12 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[[encryption.keys]]",
         "[[encryption.keys]]\nprovider = \"raw\"\nfile = \"same.key\"\n[[encryption.keys]]",
-        "encryption.keys: the encryption keys 1 and 2 are the same",
+        "encryption.keys: encryption.keys[0] and encryption.keys[1] are the same key",
     ),
     (
         "[[encryption.keys]]",
         "[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\n[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\n[[encryption.keys]]",
-        "encryption.keys: the encryption keys 1 and 2 are the same",
+        "encryption.keys: encryption.keys[0] and encryption.keys[1] are the same key",
     ),
     (
         "[[encryption.keys]]",
@@ -283,7 +283,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[[registry.hosts]]\nhost = \"h\"\n[[registry.hosts]]\nhost = \"H\"\n[plugins]",
-        "registry.hosts[0]: registry.hosts contains h more than once",
+        "registry.hosts[0]: registry.hosts contains the host h more than once",
     ),
     (
         "[plugins]",

@@ -26,7 +26,7 @@ pub(crate) fn route() -> Route {
             json!({"types": [
                 {
                     "name": "value",
-                    "summary": "A text that callers set.",
+                    "summary": "Text set by callers",
                     "plugin": null,
                     "parameters": null,
                     "value": {"type": "string", "minLength": 1, "writeOnly": true},

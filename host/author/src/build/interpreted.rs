@@ -21,7 +21,7 @@ use crate::{
 pub(super) fn javascript_component(project: &Project<'_>) -> Result<PathBuf, BuildError> {
     let jco = jco(project).ok_or(BuildError::ToolMissing {
         tool: "jco",
-        remedy: "`npm install` in the project's folder, or `npm install --global @bytecodealliance/jco`",
+        remedy: "run `npm install` in the project's folder, or `npm install --global @bytecodealliance/jco`",
     })?;
     let world = World::of_project(project.folder)?;
     let generated = project.recreate_generated()?;
@@ -74,7 +74,7 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildEr
         .find("componentize-py")
         .ok_or(BuildError::ToolMissing {
             tool: "componentize-py",
-            remedy: "`pip install -r requirements.txt`, in an activated virtual environment",
+            remedy: "run `pip install -r requirements.txt` in an activated virtual environment",
         })?;
     let world = World::of_project(project.folder)?;
     let generated = project.recreate_generated()?;

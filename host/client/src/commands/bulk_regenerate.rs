@@ -9,7 +9,7 @@ use crate::{
     output::{self, Table},
 };
 
-/// Regenerate all credentials of a CA, plugin or input.
+/// Regenerate all credentials of a CA, plugin or input
 ///
 /// With a CA, regenerates all credentials that it signed, directly or through other CAs. With `--generated-by`, regenerates all
 /// credentials that the plugin generated. With `--derived-from`, regenerates all credentials that were derived from an older

@@ -10,7 +10,7 @@ use crate::{
     transfer::{Losses, names_below},
 };
 
-/// Delete a credential, or all credentials below a path.
+/// Delete a credential, or all credentials below a path
 ///
 /// Deletes all versions. With `--path`, prompts for confirmation, continues after a failure, and reports each failure. The exit
 /// status is 3 if a deletion failed or you did not confirm.

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Export credentials with their values to a file.
+/// Export credentials with their values to a file
 ///
 /// The file is YAML or JSON that `import` reads: a list `credentials` with the name, type and value of each active version, and
 /// its metadata if any. If a plugin generated the value, `generated_by` names it by its digest, and `parameters` are the parameters.

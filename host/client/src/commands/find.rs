@@ -10,7 +10,7 @@ use crate::{
     output::{Output, Table, printable},
 };
 
-/// Find credentials by path, name, expiry or origin.
+/// Find credentials by path, name, expiry or origin
 ///
 /// Without a path or a name, finds all credentials that you can read.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub struct Find {
     /// SHA-256 of the plugin component that generated the value, as shown by `types` and `sha256sum`.
     #[arg(long, value_name = "DIGEST", conflicts_with = "expires_within_days")]
     generated_by: Option<String>,
-    /// Name of a credential from which the value was derived. STALE shows whether that credential was rotated since.
+    /// Name of a credential from which the value was derived. STALE shows whether it has been rotated since then.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["expires_within_days", "generated_by"])]
     derived_from: Option<String>,
     /// Print only the names, one per line.

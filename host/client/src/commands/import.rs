@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 
-/// Set all credentials listed in a file.
+/// Set all credentials listed in a file
 ///
 /// The file is YAML or JSON with a list `credentials` of name, type, value, and optional metadata, as `export` and other CredHub
 /// clients write it. It is read completely before any credential is set. A CA is set before the credentials that name it

@@ -14,7 +14,7 @@ use crate::{
     output,
 };
 
-/// Substitute credential references in service bindings.
+/// Substitute credential references in service bindings
 ///
 /// The document is a JSON object of arrays of bindings. If the `credentials` of a binding contain a `store-ref`, a `credhub-ref`
 /// or a `credhub_ref` (the server's configuration may add others), the value of the referenced credential, of type json, replaces

@@ -17,7 +17,7 @@ use crate::{
     session::{Settings, StoredSession, TokenSource},
 };
 
-/// Log in at the server's identity provider.
+/// Log in at the server's identity provider
 ///
 /// Choose one of `--username`, `--device`, `--browser`, and `--refresh-token` to log in as a user. Use `--client-id` alone to
 /// log in as a client with a secret. With a client certificate (`--cert` and `--key`) alone, the certificate identifies you.
@@ -244,7 +244,7 @@ fn open_in_browser(page: &str) -> bool {
     })
 }
 
-/// Log out.
+/// Log out
 ///
 /// Revokes the login at the identity provider and deletes the stored session. If the provider can't revoke it, the session is
 /// still deleted, the tokens stay valid until they expire, and the exit status is 3. To revoke a login whose access token has

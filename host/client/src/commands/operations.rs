@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::output::{Table, field};
 
-/// Count versions by encryption key.
+/// Count versions by encryption key
 ///
 /// Counts the versions encrypted by the active key, by other keys of the server, and by keys that the server does not have.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ impl Run for KeyUsage {
     }
 }
 
-/// Show or switch the server's read-only mode.
+/// Show or switch the server's read-only mode
 ///
 /// The mode applies only to the server that handles the request, and is off when that server starts. The server's configuration
 /// lists the actors that may switch it.

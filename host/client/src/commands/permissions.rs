@@ -34,7 +34,7 @@ impl Run for Permissions {
     }
 }
 
-/// Add a permission on a credential or a path.
+/// Add a permission on a credential or a path
 ///
 /// Permissions add up. If the actor already has a permission on exactly this path, change it with `permissions update`.
 #[derive(Debug, Args)]

@@ -18,7 +18,7 @@ use crate::{
     input::{self, metadata, text_of, without_line_end},
 };
 
-/// Set a credential to a given value.
+/// Set a credential to a given value
 ///
 /// By default, the value is read from a prompt on a terminal and from standard input otherwise, so that it appears neither in the
 /// shell's history nor in the process list. One trailing newline is removed. Values of types other than `value` and `password` are
@@ -139,7 +139,7 @@ impl Fields {
             return Ok(());
         }
         Err(CommandError::Usage(format!(
-            "only one field can be read from standard input, but {} are",
+            "standard input can provide only one of {}",
             readers.join(" and ")
         )))
     }

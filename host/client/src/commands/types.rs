@@ -9,7 +9,7 @@ use crate::{
     output::{Table, field},
 };
 
-/// Show the server's credential types and their parameters.
+/// Show the server's credential types and their parameters
 ///
 /// Pass parameters to `generate` with `--param NAME=VALUE`, also for types that plugins add. JSON and YAML output contains the
 /// complete JSON Schemas of parameters and values.
@@ -171,7 +171,7 @@ fn bounds(schema: &Value) -> Option<String> {
     range("minimum", "maximum", "").or_else(|| range("minLength", "maxLength", " character"))
 }
 
-fn is_true(schema: &Value, annotation: &str) -> bool {
+pub(super) fn is_true(schema: &Value, annotation: &str) -> bool {
     schema.get(annotation).and_then(Value::as_bool) == Some(true)
 }
 

@@ -138,13 +138,14 @@ impl SettingsFile {
             return Ok(Self::default());
         };
         let path = directory.file(SETTINGS_FILE);
-        let malformed = |cause: toml::de::Error| SettingsError::FileMalformed {
+        let malformed = |cause: String| SettingsError::FileMalformed {
             path: path.clone(),
-            cause: cause.message().to_owned(),
+            cause,
         };
-        let mut file: Self = toml::from_str(&text).map_err(malformed)?;
+        let mut file: Self =
+            toml::from_str(&text).map_err(|cause| malformed(cause.message().to_owned()))?;
         if file.retries.is_some_and(|retries| retries > RETRIES_MAX) {
-            return Err(SettingsError::TooManyRetries);
+            return Err(malformed(format!("retries must be at most {RETRIES_MAX}")));
         }
         for named in [&mut file.ca_cert, &mut file.cert, &mut file.key]
             .into_iter()

@@ -85,9 +85,6 @@ pub enum SettingsError {
         max = TOKEN_BYTES_MAX
     )]
     TokenMalformed(String),
-    /// `retries` is too large.
-    #[error("retries must be at most {RETRIES_MAX}")]
-    TooManyRetries,
     /// The first setting is missing, which the second one requires.
     #[error("missing {0}, which {1} requires")]
     Incomplete(&'static str, &'static str),

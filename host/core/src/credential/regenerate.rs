@@ -366,7 +366,7 @@ impl RegenerateCertificate {
             ));
         }
         if is_outside(self.duration, DURATION_DAYS_MAX) {
-            let rule = "must be a number of days from 1 to 3650";
+            let rule = "must be from 1 to 3650 days";
             return Err(UseCaseError::parameter_refused(DURATION, rule));
         }
         Ok(())

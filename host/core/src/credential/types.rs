@@ -92,12 +92,12 @@ impl KnownType {
         [
             (
                 CredentialType::VALUE,
-                "A text that callers set.",
+                "Text set by callers",
                 r#"{"type":"string","minLength":1,"writeOnly":true}"#,
             ),
             (
                 CredentialType::JSON,
-                "A JSON object with any fields, set by callers.",
+                "JSON objects set by callers",
                 r#"{"type":"object","writeOnly":true}"#,
             ),
         ]

@@ -83,10 +83,8 @@ pub enum KeyRingError {
     /// A password is empty.
     #[error("an encryption password is empty")]
     PasswordEmpty,
-    /// Two keys are the same.
-    #[error(
-        "the encryption keys {0} and {1} are the same (numbered from 1 in the order of the configuration)"
-    )]
+    /// The keys with these indexes are the same.
+    #[error("encryption.keys[{0}] and encryption.keys[{1}] are the same key")]
     SameKeyTwice(usize, usize),
     /// More than one key is active.
     #[error("several encryption keys are active; set active = true on exactly one key")]
@@ -133,7 +131,7 @@ impl ConfiguredKeys {
         for (index, key) in keys.iter().enumerate() {
             let mut before = keys.iter().take(index);
             if let Some(other) = before.position(|other| other.source.is(&key.source)) {
-                return Err(KeyRingError::SameKeyTwice(other + 1, index + 1));
+                return Err(KeyRingError::SameKeyTwice(other, index));
             }
         }
         let numbered = keys.iter().enumerate();

@@ -275,11 +275,11 @@ fn configuration_errors_are_reported() {
         (vec![many], KeyRingError::IterationsOutOfRange),
         (
             vec![raw(2, true), raw(1, false), raw(1, false)],
-            KeyRingError::SameKeyTwice(2, 3),
+            KeyRingError::SameKeyTwice(1, 2),
         ),
         (
             vec![password("a", true), password("a", true)],
-            KeyRingError::SameKeyTwice(1, 2),
+            KeyRingError::SameKeyTwice(0, 1),
         ),
     ] {
         assert_eq!(ConfiguredKeys::new(configured).unwrap_err(), failure);

@@ -157,7 +157,7 @@ fn keys_of_the_same_service_are_duplicates() {
         wrapped(Service::Prepends(1), "one", false),
     ];
     let refused = ConfiguredKeys::new(keys).unwrap_err();
-    assert_eq!(refused, KeyRingError::SameKeyTwice(1, 2));
+    assert_eq!(refused, KeyRingError::SameKeyTwice(0, 1));
 }
 
 fn refusal(service: Service) -> RecordError {

@@ -101,7 +101,7 @@ impl GeneratorExports {
         self.acceptor.is_some()
     }
 
-    pub(super) fn has_recoverer(&self) -> bool {
+    pub(crate) fn has_recoverer(&self) -> bool {
         self.recoverer.is_some()
     }
 

@@ -435,9 +435,12 @@ pub enum PluginTestError {
     /// A call of the plugin failed.
     #[error(transparent)]
     Failed(#[from] PluginCallError),
-    /// The call drew more random bytes than this number, which it was given.
-    #[error("it requested more random bytes than the {0} that it was given")]
+    /// The call requested more than this number of random bytes, which are all that the caller specified.
+    #[error("it requested more random bytes than the {0} in `random`")]
     RandomExhausted(usize),
+    /// The component does not export the interface that recovers parameters.
+    #[error("the component does not export recoverer, so it can't recover parameters")]
+    NoRecoverer,
     /// A server would refuse the component.
     #[error(transparent)]
     Refused(Box<PluginLoadError>),

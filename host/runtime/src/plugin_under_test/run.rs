@@ -222,6 +222,9 @@ impl PluginUnderTest {
                 results.insert("value".to_owned(), json_of(&accepted));
             }
             PluginCall::Recover { parameters, value } => {
+                if !guest.exports.has_recoverer() {
+                    return Err(PluginTestError::NoRecoverer);
+                }
                 let parameters = parameters
                     .clone()
                     .map(|stored| Parameters::new(stored).to_json());

@@ -121,8 +121,8 @@ impl TryFrom<JsonVector> for Vector {
 }
 
 /// The rule for expected results.
-const EXPECTED: &str = "must have either the results of its call (canonical and value for parameters, value for accept, \
-     recovered for recover, references for document), or refused, or misconfigured";
+const EXPECTED: &str = "a vector must have the results of its call (canonical and value for parameters, value for accept, recovered \
+     for recover, references for document), or refused, or misconfigured";
 
 impl Vector {
     /// Parses a JSON array of vectors.
@@ -213,7 +213,9 @@ fn reported(failure: &PluginTestError) -> Option<Map<String, Value>> {
             let error = ("misconfigured".to_owned(), Value::Bool(true));
             return is_misconfigured.then(|| Map::from_iter([error]));
         }
-        PluginTestError::RandomExhausted(_) | PluginTestError::Threads(_) => return None,
+        PluginTestError::RandomExhausted(_)
+        | PluginTestError::NoRecoverer
+        | PluginTestError::Threads(_) => return None,
     };
     let error = match failure {
         PluginCallError::ParametersRefused(violation)

@@ -43,7 +43,7 @@ pub(crate) enum KeysCommand {
         /// The servers' configuration file
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
-        /// Wait until rotation is complete, even if another process does it
+        /// Wait until the rotation is complete, even if another process does it
         #[arg(long)]
         wait: bool,
         /// Show no progress

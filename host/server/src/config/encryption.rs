@@ -152,7 +152,7 @@ impl EncryptionConfig {
         for (index, key) in self.keys.iter().enumerate() {
             let number = index + 1;
             let key = key.read(number).await.map_err(|cause| {
-                StartupError::while_doing(format!("reading the encryption key {number}"), cause)
+                StartupError::while_doing(format!("reading encryption.keys[{index}]"), cause)
             })?;
             keys.push(key);
         }

@@ -200,7 +200,7 @@ impl RegistryConfig {
             (Some(known), None) => known.access()?,
             (Some(_), Some(_)) => {
                 return Err(StartupError::new(format!(
-                    "registry.hosts contains {host} more than once"
+                    "registry.hosts contains the host {host} more than once"
                 )));
             }
         };

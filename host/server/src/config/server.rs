@@ -21,7 +21,7 @@ use crate::{process, started::StartupError, tls::certificates};
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServerSection {
     /// The address and port to listen on: `127.0.0.1:8844`, `[::1]:8844` or `localhost:8844`. A host name is resolved
-    /// once, at start-up; the server listens on all of its addresses that the machine has.
+    /// once, at start-up; the server listens on each of its addresses that belongs to this machine.
     #[schemars(with = "String")]
     pub(crate) listen: ListenAddress,
     /// TLS certificates of the server and its clients.
@@ -46,7 +46,7 @@ pub(crate) struct ServerSection {
     /// quarter of `requests_max`.
     requests_per_actor_max: Option<Number<1, 1_000_000, 256>>,
     /// Maximum number of requests per actor and second, which is also the maximum burst; further ones get status 429.
-    /// There is no such limit by default.
+    /// Unlimited by default.
     requests_per_second_max: Option<Number<1, 1_000_000, 1_000>>,
 
     /// Maximum size of a request's head; a larger one gets status 431.

@@ -26,8 +26,8 @@ pub(crate) struct StorageConfig {
     /// recreates the database while the file with the same name and the suffix `.created` exists.
     #[serde(default = "file_creation_enabled")]
     file_creation_enabled: bool,
-    /// The PostgreSQL database: `postgres://user@host:port/database`, without a password. Its certificate must be
-    /// trusted and name the host, unless `?sslmode=` sets a weaker mode.
+    /// The PostgreSQL database: `postgres://user@host:port/database`, without a password. The database server's certificate
+    /// must be trusted and name the host, unless `?sslmode=` sets a weaker mode.
     url: Option<String>,
     /// The file that contains the password for `url`. A trailing line break is ignored. Either this or
     /// `password_environment`, or neither.
@@ -133,7 +133,7 @@ impl StorageConfig {
             (None, Some(name)) => Ok(Some(SecretSource::Environment(name))),
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(StartupError::new(
-                "storage can have only one of password_file and password_environment",
+                "only one of storage.password_file and storage.password_environment may be set",
             )),
         }
     }

@@ -66,7 +66,7 @@ impl Run for List {
     }
 }
 
-/// Regenerate a certificate, optionally transitional.
+/// Regenerate a certificate, optionally transitional
 ///
 /// Parameters without an option keep their values.
 #[derive(Debug, Args)]
@@ -103,7 +103,7 @@ impl Run for Regenerate {
     }
 }
 
-/// Move or clear the transitional flag of a certificate.
+/// Move or clear the transitional flag of a certificate
 ///
 /// Shows the active version and the transitional version after the change.
 #[derive(Debug, Args)]
@@ -144,7 +144,7 @@ impl Run for Transitional {
     }
 }
 
-/// List the versions of a certificate, newest first.
+/// List the versions of a certificate, newest first
 ///
 /// Omits private keys; `keywright get` prints them.
 #[derive(Debug, Args)]

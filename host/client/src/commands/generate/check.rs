@@ -8,7 +8,7 @@ use jsonschema::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Client, Error, KnownType, command_error::CommandError};
+use crate::{Client, Error, KnownType, command_error::CommandError, commands::types::is_true};
 
 /// Returns the description of a type, or `None` if the server describes no types, or not the parameters of this type. In that
 /// case, only the server validates the parameters.
@@ -59,7 +59,8 @@ pub(super) fn check(
             let path = path.trim_start_matches('/');
             let rule = match error.kind() {
                 ValidationErrorKind::AdditionalProperties { unexpected } => {
-                    format!("unknown parameter {}", unexpected.join(", "))
+                    let plural = if unexpected.len() == 1 { "" } else { "s" };
+                    format!("unknown parameter{plural} {}", unexpected.join(", "))
                 }
                 ValidationErrorKind::Type {
                     kind: TypeKind::Single(expected),
@@ -83,6 +84,7 @@ pub(super) fn check(
     let names: Vec<&str> = known_names
         .into_iter()
         .flatten()
+        .filter(|(_, property)| !is_true(property, "readOnly"))
         .map(|(name, _)| name.as_str())
         .collect();
     Err(CommandError::Usage(format!(
@@ -133,6 +135,7 @@ mod tests {
                 "properties": {
                     "digits": {"type": "integer", "maximum": 12},
                     "seed": {"type": "string", "maxLength": 4, "pattern": "^[a-z]*$"},
+                    "kept": {"type": "string", "readOnly": true},
                 },
                 "required": ["digits"],
                 "additionalProperties": false,

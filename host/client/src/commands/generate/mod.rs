@@ -17,7 +17,7 @@ use crate::{
     input::{metadata, object, text_of},
 };
 
-/// Generate a credential.
+/// Generate a credential
 ///
 /// Use `--param` for parameters that have no option, such as parameters of types that plugins add. If the server describes the
 /// parameters of its types (see `keywright types`), the client validates `--param` and `--parameters-file` before it sends them.
@@ -64,7 +64,7 @@ impl Run for Generate {
     }
 }
 
-/// Regenerate a credential with its stored parameters.
+/// Regenerate a credential with its stored parameters
 ///
 /// Adds a version, generated with the parameters of the latest version.
 #[derive(Debug, Args)]

@@ -157,7 +157,11 @@ pub(super) fn json(text: &str) -> Result<Value, String> {
 }
 
 pub(super) fn inputs(text: &str) -> Result<TestInputs, String> {
-    keywright_json::read(text).map_err(|cause| cause.to_string())
+    keywright_json::read(text).map_err(|cause| {
+        format!(
+            "must be a JSON object that maps each name to an object with type and value: {cause}"
+        )
+    })
 }
 
 /// Parses a time: RFC 3339, or seconds since 1970.
@@ -210,7 +214,7 @@ pub(super) struct RegistryArguments {
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     trusted_authorities: Option<PathBuf>,
     /// Use plain HTTP, which protects nothing in transit. It is the default for registries on this machine; passwords
-    /// are never sent to others this way.
+    /// are never sent to other registries this way.
     #[arg(long, conflicts_with = "trusted_authorities", help_heading = HEADING)]
     plain_http: bool,
 }

@@ -29,7 +29,7 @@ pub(crate) enum PluginCommand {
     Bench(run::Bench),
     /// Build a component from a project
     ///
-    /// Supports the languages of `keywright plugin new`. Each command that is run is printed.
+    /// Supports the languages of `keywright plugin new`. Prints each command that it runs.
     Build(project::Build),
     /// Show a component, its imports and its configuration
     ///

@@ -57,10 +57,10 @@ pub(crate) struct Run {
     /// A value to set instead of generating one: JSON
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "parameters")]
     set: Option<Value>,
-    /// A stored value to recover the parameters of: JSON
+    /// A stored value from which to recover the parameters: JSON
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "set")]
     recover: Option<Value>,
-    /// A document to find the references in, for a resolver: JSON
+    /// A document in which a resolver finds the references: JSON
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with_all = ["parameters", "set", "recover"])]
     document: Option<Value>,
     /// The random bytes for the plugin: hexadecimal digits, or `seed:TEXT` for any number of bytes. Defaults to new random
@@ -133,7 +133,7 @@ impl Run {
 Examples:
   # Measure 200 calls, with the first example of the plugin's schema
   keywright plugin bench wireguard.wasm
-  # Measure fewer, with parameters, for a program
+  # Measure 20 calls with parameters, and print JSON
   keywright plugin bench wireguard.wasm --calls 20 --parameters '{\"preshared_key\": true}' --output json
   # Measure a resolver
   keywright plugin bench interpolation.wasm --document '{\"a\": [{\"credentials\": {\"credhub-ref\": \"((/b))\"}}]}'")]
@@ -144,7 +144,7 @@ pub(crate) struct Bench {
     /// is none.
     #[arg(long, value_name = "JSON", value_parser = object)]
     parameters: Option<Map<String, Value>>,
-    /// A document to find the references in, for a resolver: JSON. Defaults to `{}`.
+    /// A document in which a resolver finds the references: JSON. Defaults to `{}`.
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "parameters")]
     document: Option<Value>,
     /// Number of calls to measure
