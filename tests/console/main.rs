@@ -4,9 +4,12 @@
 
 mod attacks;
 mod browser;
+mod certificates;
 mod changes;
+mod external;
 mod login;
 mod reading;
+mod rotation;
 
 use keywright_harness::{Options, Server};
 use serde_json::Value;

@@ -34,7 +34,10 @@ pub use session::SessionLimits;
 
 use login::Login;
 use page::{PageError, secured};
-use pages::{browse, credential, generate, login as login_pages, overview, set};
+use pages::{
+    browse, certificate, certificates, credential, download, expiring, generate,
+    login as login_pages, overview, rotation, set,
+};
 use session::{Sessions, Visit};
 use state::State;
 
@@ -125,6 +128,42 @@ impl Console {
                 paths::DELETE,
                 (Session, Some("DELETE")),
                 credential::delete,
+            ),
+            self.visited(
+                &get,
+                paths::CERTIFICATES,
+                (Session, Some("GET_ALL_CERTIFICATES")),
+                certificates::show,
+            ),
+            self.visited(
+                &get,
+                paths::CERTIFICATE,
+                (Session, Some("VIEW")),
+                certificate::show,
+            ),
+            self.visited(
+                &get,
+                paths::DOWNLOAD,
+                (Session, Some("DOWNLOAD")),
+                download::send,
+            ),
+            self.visited(
+                &get,
+                paths::ROTATION,
+                (Session, Some("VIEW")),
+                rotation::show,
+            ),
+            self.visited(
+                &post,
+                paths::ROTATION,
+                (Session, Some("UPDATE_TRANSITIONAL_VERSION")),
+                rotation::advance,
+            ),
+            self.visited(
+                &get,
+                paths::EXPIRING,
+                (Session, Some("FIND")),
+                expiring::show,
             ),
             self.visited(&get, paths::GENERATE, (Session, None), generate::show),
             self.visited(

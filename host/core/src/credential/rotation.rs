@@ -149,8 +149,11 @@ impl Credentials {
                     duration: None,
                     metadata: None,
                 };
-                self.regenerate.certificate(caller, regenerate).await?;
-                return Ok(());
+                return match self.regenerate.certificate(caller, regenerate).await {
+                    Ok(_) => Ok(()),
+                    Err(UseCaseError::TransitionalExists) => Err(RotationError::Changed),
+                    Err(failure) => Err(failure.into()),
+                };
             }
             RotationStage::Switched => {
                 let below = BulkRegenerate::SignedBy(rotation.name.lookup());
