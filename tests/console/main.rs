@@ -4,8 +4,10 @@
 
 mod attacks;
 mod browser;
+mod certificate_limits;
 mod certificates;
 mod changes;
+mod expiring;
 mod external;
 mod login;
 mod reading;

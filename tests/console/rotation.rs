@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     browser::{Browser, DEVELOPER, GUEST, fields, filled, form},
-    certificates::copies,
+    certificate_limits::copies,
     events,
     external::Ca,
     reading::GUEST_ACTOR,

@@ -92,7 +92,8 @@ impl Console {
     pub fn routes(&self) -> Vec<ConsoleRoute> {
         use Access::{ReadingSession, Session};
         let (get, post) = (Method::GET, Method::POST);
-        vec![
+        let mut routes = self.certificate_routes();
+        routes.extend([
             self.open(paths::LOGIN, login_pages::start),
             self.open(paths::CALLBACK, login_pages::finish),
             self.open(paths::LOGGED_OUT, login_pages::logged_out),
@@ -129,6 +130,29 @@ impl Console {
                 (Session, Some("DELETE")),
                 credential::delete,
             ),
+            self.visited(&get, paths::GENERATE, (Session, None), generate::show),
+            self.visited(
+                &post,
+                paths::GENERATE,
+                (Session, Some("GENERATE")),
+                generate::submit,
+            ),
+            self.visited(&get, paths::SET, (Session, None), set::show),
+            self.visited(&post, paths::SET, (Session, Some("SET")), set::submit),
+            self.visited(
+                &post,
+                paths::LOGOUT,
+                (ReadingSession, None),
+                login_pages::log_out,
+            ),
+        ]);
+        routes
+    }
+
+    fn certificate_routes(&self) -> Vec<ConsoleRoute> {
+        use Access::Session;
+        let (get, post) = (Method::GET, Method::POST);
+        vec![
             self.visited(
                 &get,
                 paths::CERTIFICATES,
@@ -164,21 +188,6 @@ impl Console {
                 paths::EXPIRING,
                 (Session, Some("FIND")),
                 expiring::show,
-            ),
-            self.visited(&get, paths::GENERATE, (Session, None), generate::show),
-            self.visited(
-                &post,
-                paths::GENERATE,
-                (Session, Some("GENERATE")),
-                generate::submit,
-            ),
-            self.visited(&get, paths::SET, (Session, None), set::show),
-            self.visited(&post, paths::SET, (Session, Some("SET")), set::submit),
-            self.visited(
-                &post,
-                paths::LOGOUT,
-                (ReadingSession, None),
-                login_pages::log_out,
             ),
         ]
     }

@@ -45,7 +45,7 @@ pub(crate) async fn show(
     let types = SignedTypes::Certificates;
     let summary = certificates.one(&visit.caller, &name, types).await;
     let summary = summary.map_err(failed)?;
-    let versions = versions(&state, &visit, &name, query.text(download::VERSION)).await?;
+    let versions = download::versions(&state, &visit, &name, query.text(download::VERSION)).await?;
     let mut read = Vec::new();
     for version in versions {
         let parts = certificates.public_parts(&version).await.map_err(failed)?;
@@ -63,29 +63,6 @@ pub(crate) async fn show(
         (shown.versions())
         (signed.render(summary.certificate.name.as_str(), shown.now))
     }))
-}
-
-/// Returns the version with an id, or the current versions of the certificate if the id is empty.
-pub(super) async fn versions(
-    state: &State,
-    visit: &Visit,
-    name: &LookupName,
-    id: &str,
-) -> Result<Vec<CredentialVersion>, PageError> {
-    let failed = |failure| state.failed(failure);
-    let read = &state.ports.credentials.read;
-    if id.is_empty() {
-        let current = read.by_name(&visit.caller, name, VersionSelection::Current);
-        return current.await.map_err(failed);
-    }
-    let id: Result<Uuid, _> = id.parse();
-    let id = id.map_err(|_| failed(UseCaseError::NotFound))?;
-    let version = read.by_id(&visit.caller, id).await.map_err(failed)?;
-    if version.name.lookup() == *name {
-        Ok(vec![version])
-    } else {
-        Err(failed(UseCaseError::NotFound))
-    }
 }
 
 /// A certificate, to be rendered.

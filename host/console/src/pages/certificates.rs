@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::Request, response::Response};
 use chrono::{DateTime, Utc};
-use keywright_core::credential::{
-    AUTHORITIES_MAX, AuthorityTree, FOREST_SIGNED_MAX, ForestPage, SignedCredential,
-};
+use keywright_core::credential::{AUTHORITIES_MAX, AuthorityTree, ForestPage, SignedCredential};
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -107,7 +105,7 @@ fn node(tree: &AuthorityTree, now: DateTime<Utc>) -> Markup {
 }
 
 /// Renders the name of a signed credential, as a link if the user may read it.
-pub(super) fn signed_credential(signed: &SignedCredential) -> Markup {
+fn signed_credential(signed: &SignedCredential) -> Markup {
     let name = signed.name.as_str();
     html! {
         @if signed.is_readable { a href=(link_to_credential(name)) { (name) } }
@@ -130,13 +128,3 @@ fn pages(forest: &ForestPage, from: &str) -> Markup {
 
 /// The maximum length of a shown subject, in characters.
 const SUBJECT_CHARACTERS_MAX: usize = 200;
-
-/// Returns a short text of how many credentials a CA signed besides CAs below it.
-pub(super) fn signed_count(tree: &AuthorityTree) -> String {
-    match (tree.signed.len(), tree.has_more_signed) {
-        (_, true) => format!("signed more than {FOREST_SIGNED_MAX}"),
-        (0, false) => "signed no leaf".to_owned(),
-        (1, false) => "signed 1 leaf".to_owned(),
-        (count, false) => format!("signed {count} leaves"),
-    }
-}

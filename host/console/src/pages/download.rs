@@ -8,11 +8,14 @@ use axum::{
     http::header::{CONTENT_DISPOSITION, CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
-use keywright_core::{UseCaseError, credential::LookupName};
+use keywright_core::{
+    UseCaseError,
+    credential::{CredentialVersion, LookupName},
+    ports::VersionSelection,
+};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::certificate::versions;
 use crate::{
     page::PageError,
     paths::{DOWNLOAD, NAME, link},
@@ -110,6 +113,29 @@ pub(crate) async fn send(
         ),
     ];
     Ok((fields, certificates.concat()).into_response())
+}
+
+/// Returns the version with an id, or the current versions of the certificate if the id is empty.
+pub(super) async fn versions(
+    state: &State,
+    visit: &Visit,
+    name: &LookupName,
+    id: &str,
+) -> Result<Vec<CredentialVersion>, PageError> {
+    let failed = |failure| state.failed(failure);
+    let read = &state.ports.credentials.read;
+    if id.is_empty() {
+        let current = read.by_name(&visit.caller, name, VersionSelection::Current);
+        return current.await.map_err(failed);
+    }
+    let id: Result<Uuid, _> = id.parse();
+    let id = id.map_err(|_| failed(UseCaseError::NotFound))?;
+    let version = read.by_id(&visit.caller, id).await.map_err(failed)?;
+    if version.name.lookup() == *name {
+        Ok(vec![version])
+    } else {
+        Err(failed(UseCaseError::NotFound))
+    }
 }
 
 /// Returns a file name that no system interprets: the last part of the credential's name, with other characters than letters,

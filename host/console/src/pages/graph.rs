@@ -2,10 +2,9 @@
 //! tree of the same page does not contain.
 
 use chrono::{DateTime, Utc};
-use keywright_core::credential::AuthorityTree;
+use keywright_core::credential::{AuthorityTree, FOREST_SIGNED_MAX};
 use maud::{Markup, html};
 
-use super::certificates::signed_count;
 use crate::page::is_soon;
 
 /// Renders trees as a graph.
@@ -80,6 +79,16 @@ fn boxed(((left, top), tree): &(Corner, &AuthorityTree), now: DateTime<Utc>) -> 
             }
             text.detail x=(left + 12) y=(top + 58) { (signed_count(tree)) }
         }
+    }
+}
+
+/// Returns how many credentials a CA signed, except the CAs below it.
+fn signed_count(tree: &AuthorityTree) -> String {
+    match (tree.signed.len(), tree.has_more_signed) {
+        (_, true) => format!("signed more than {FOREST_SIGNED_MAX}"),
+        (0, false) => String::new(),
+        (1, false) => "signed 1 credential".to_owned(),
+        (count, false) => format!("signed {count} credentials"),
     }
 }
 
