@@ -156,6 +156,13 @@ async fn the_forest_has_at_most_ten_thousand_cas() {
     copies(&server, "/ca", 9_998).await;
     Ca::root("last").set(&server, "/zz", None).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    // Values that can't be decrypted don't hide the other CAs.
+    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    assert_eq!(nodes(&page), 50);
+    assert!(
+        page.contains("its certificate can't be read") && page.contains("CN=root"),
+        "{page}"
+    );
     let limit = "Only the newest 10000 CAs are shown.";
     let page = browser
         .get("/console/certificates?from=/zz")

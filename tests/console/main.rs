@@ -12,6 +12,7 @@ mod external;
 mod login;
 mod reading;
 mod rotation;
+mod rotation_refusals;
 
 use keywright_harness::{Options, Server};
 use serde_json::Value;

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use axum::{extract::Request, response::Response};
 use chrono::{DateTime, SecondsFormat, Utc};
 use keywright_core::{
-    UseCaseError,
     certificate::CertificateDetails,
     credential::{
         CertificateSummary, CredentialName, CredentialVersion, HISTORY_VERSIONS_MAX,
         ListedCredential, ListedVersion, LookupName, PublicParts,
     },
-    ports::{SignedTypes, VersionSelection},
+    ports::SignedTypes,
 };
 use maud::{Markup, html};
-use uuid::Uuid;
 
 use super::{
     certificates::subject,

@@ -124,7 +124,7 @@ fn table(entries: &[Due], now: DateTime<Utc>) -> Markup {
     html! {
         div.scrolled tabindex="0" role="region" aria-label="Credentials" {
             table {
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Due" } th scope="col" { "Because of" } } }
+                thead { tr { th scope="col" { "Name" } th scope="col" { "Due" } th scope="col" { "First to expire" } } }
                 tbody {
                     @for entry in entries {
                         tr {

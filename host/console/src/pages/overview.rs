@@ -83,7 +83,7 @@ impl Summary {
         html! {
             section aria-labelledby="expiry" {
                 h2 id="expiry" { "Expiry" }
-                p { "Certificates, and other credentials with an expiry, that you may read. A certificate expires with the first CA above it. A credential that should be rotated earlier counts by that time." }
+                p { "Certificates, and other credentials with an expiry, that you may read. A certificate expires with the first CA above it, if that expires earlier. A credential that should be rotated earlier counts by that time." }
                 dl.counts {
                     div { dt { a href=(link_to_due(0)) { "Expired" } } dd { (self.expired) } }
                     @for (days, count) in self.within {

@@ -167,6 +167,7 @@ fn outstanding(rotation: &Rotation) -> Markup {
                 }
             }
             @if more > 0 { p { (more) " more are not shown." } }
+            p.detail { "Credentials below an outstanding CA are not listed." }
         }
     }
 }
@@ -188,12 +189,13 @@ fn before(stage: RotationStage) -> &'static str {
              old version, which still signs."
         }
         RotationStage::Introduced => {
-            "From then on, the new version signs. Before this step, distribute the trust bundle to all clients that trust the \
-             CA, and continue when all of them trust both versions. Otherwise these clients refuse new certificates."
+            "Before this step, distribute the trust bundle to all clients that trust the CA. Continue when all of them trust both \
+             versions. From this step on, the new version signs, and clients that trust only the old one refuse its \
+             certificates."
         }
         RotationStage::Switched => {
-            "The server regenerates these credentials, and everything below the CAs among them, in one transaction. Credentials \
-             below an outstanding CA are not listed."
+            "The server regenerates the credentials that the old version signed, and everything below the CAs among them, in one \
+             transaction."
         }
         RotationStage::Renewed => {
             "Before this step, deploy the regenerated certificates. Continue when no server or client presents an old \

@@ -12,9 +12,7 @@ use crate::{
     authorization::{Caller, EffectivePermissions},
     certificate::CertificateDetails,
     credential::{
-        CertificateCredentials, CredentialName, ListedCertificate,
-        content::StoredCertificate,
-        inspect::{ChainExpiries, PublicParts},
+        CertificateCredentials, CredentialName, ListedCertificate, inspect::ChainExpiries,
         readable_list::ReadableList,
     },
     permission::Operation,
@@ -37,7 +35,7 @@ pub struct ForestPage {
 pub struct AuthorityTree {
     /// The name of its credential, in the casing of its first writer.
     pub name: CredentialName,
-    /// What the certificate of its active version says; `None` if it is missing or malformed.
+    /// What the certificate of its active version says; `None` if it is missing, malformed, or can't be decrypted.
     pub details: Option<CertificateDetails>,
     /// The earliest expiry in the chain of that version.
     pub effective_expires_at: Option<DateTime<Utc>>,
@@ -118,18 +116,23 @@ impl CertificateCredentials {
         let repository = &self.store.repository;
         let name = &authority.name;
         let permit = permissions.permit(caller, Operation::Read, &name.lookup())?;
-        let active = authority.active();
-        let stored = match active {
+        let stored = match authority.active() {
             Some(active) => repository.version_by_id(active.id).await?,
             None => None,
         };
-        let mut parts = None;
+        let (mut details, mut effective_expires_at) = (None, None);
         if let Some(stored) = stored {
-            let expires_at = expiries.of(stored.id, &stored.attributes).await?;
+            effective_expires_at = expiries.of(stored.id, &stored.attributes).await?;
             permit.record_version(stored.credential_id, stored.id);
-            let version = self.store.open(&permit, stored).await?;
-            let fields = StoredCertificate::parse(&version.content.value)?;
-            parts = Some(PublicParts::read(&self.certificates, &fields, expires_at));
+            details = match self.store.certificate_of(&permit, stored).await {
+                Ok(fields) => {
+                    let certificate = fields.certificate.as_deref();
+                    certificate.and_then(|pem| self.certificates.details(pem))
+                }
+                // One damaged value must not hide all other CAs.
+                Err(UseCaseError::Seal(_) | UseCaseError::StoredValueMalformed) => None,
+                Err(failure) => return Err(failure),
+            };
         }
         let signers = [name.lookup()];
         let signed = repository.names_signed_by(&signers, SignedTypes::All, SIGNED_NAMES_MAX);
@@ -144,8 +147,8 @@ impl CertificateCredentials {
         });
         Ok(AuthorityTree {
             name: name.clone(),
-            effective_expires_at: parts.as_ref().and_then(|parts| parts.effective_expires_at),
-            details: parts.and_then(|parts| parts.details),
+            details,
+            effective_expires_at,
             is_in_rotation: authority.transitional().is_some(),
             signed: signed.collect(),
             has_more_signed,

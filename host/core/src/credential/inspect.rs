@@ -1,6 +1,6 @@
 //! Reading the public parts of a certificate's version: what it says, its effective expiry, and its chain.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use crate::{
         CHAIN_DEPTH_MAX, CertificateCredentials, CredentialVersion, IssuerVersion, ReadCredentials,
         VersionAttributes, content::StoredCertificate,
     },
-    ports::{Certificates, CredentialRepository, RepositoryError},
+    ports::{CredentialRepository, RepositoryError},
 };
 
 /// The public parts of a certificate's version, never its private key. Each certificate is a PEM text of its own, without any
@@ -30,23 +30,6 @@ pub struct PublicParts {
     pub effective_expires_at: Option<DateTime<Utc>>,
 }
 
-impl PublicParts {
-    pub(super) fn read(
-        certificates: &Arc<dyn Certificates>,
-        stored: &StoredCertificate,
-        effective_expires_at: Option<DateTime<Utc>>,
-    ) -> Self {
-        let all = |pem: Option<&String>| pem.map(|pem| certificates.certificates_in(pem));
-        let certificate = stored.certificate.as_deref();
-        Self {
-            certificates: all(stored.certificate.as_ref()).unwrap_or_default(),
-            authorities: all(stored.ca.as_ref()).unwrap_or_default(),
-            details: certificate.and_then(|pem| certificates.details(pem)),
-            effective_expires_at,
-        }
-    }
-}
-
 impl CertificateCredentials {
     /// Returns the public parts of a version that the caller has read.
     ///
@@ -61,9 +44,16 @@ impl CertificateCredentials {
         }
         let repository = self.store.repository.as_ref();
         let mut expiries = ChainExpiries::new(repository);
-        let expires_at = expiries.of(version.id, &version.attributes).await?;
+        let effective_expires_at = expiries.of(version.id, &version.attributes).await?;
         let stored = StoredCertificate::parse(&version.content.value)?;
-        Ok(PublicParts::read(&self.certificates, &stored, expires_at))
+        let all = |pem: Option<&String>| pem.map(|pem| self.certificates.certificates_in(pem));
+        let certificate = stored.certificate.as_ref();
+        Ok(PublicParts {
+            certificates: all(certificate).unwrap_or_default(),
+            authorities: all(stored.ca.as_ref()).unwrap_or_default(),
+            details: certificate.and_then(|pem| self.certificates.details(pem)),
+            effective_expires_at,
+        })
     }
 
     /// Returns the certificate of a version that the caller has read, followed by the certificates of the CAs that signed it,
