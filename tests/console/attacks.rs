@@ -13,13 +13,17 @@ use crate::{
 };
 
 /// The pages that need a session.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 13] = [
     "/console",
     "/console?path=/a&from=%2Fa",
     "/console?name-like=a",
     "/console/overview",
     "/console/credential?name=/a",
     "/console/credential?name=/absent",
+    "/console/certificates",
+    "/console/certificate?name=/absent",
+    "/console/certificate/rotation?name=/absent",
+    "/console/expiring",
     "/console/generate",
     "/console/generate?type=password",
     "/console/set",
@@ -35,7 +39,7 @@ const OPEN: [&str; 5] = [
 ];
 
 /// The addresses that accept forms, with fields that would take effect.
-const ACTIONS: [(&str, &[(&str, &str)]); 6] = [
+const ACTIONS: [(&str, &[(&str, &str)]); 7] = [
     ("/console/credential/reveal", &[("field", "value")]),
     ("/console/credential/regenerate", &[("name", "/a")]),
     (
@@ -49,6 +53,10 @@ const ACTIONS: [(&str, &[(&str, &str)]); 6] = [
     (
         "/console/set",
         &[("name", "/b"), ("type", "value"), ("value", "v")],
+    ),
+    (
+        "/console/certificate/rotation",
+        &[("name", "/a"), ("step", "1")],
     ),
     ("/console/logout", &[]),
 ];

@@ -4,9 +4,15 @@
 
 mod attacks;
 mod browser;
+mod certificate_limits;
+mod certificates;
 mod changes;
+mod expiring;
+mod external;
 mod login;
 mod reading;
+mod rotation;
+mod rotation_refusals;
 
 use keywright_harness::{Options, Server};
 use serde_json::Value;

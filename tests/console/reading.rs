@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The actor of the user without permissions.
-const GUEST_ACTOR: &str = "uaa-user:7c1d0e52-9d0a-4a51-8a55-0b9be2f3c1de";
+pub(crate) const GUEST_ACTOR: &str = "uaa-user:7c1d0e52-9d0a-4a51-8a55-0b9be2f3c1de";
 
 #[tokio::test]
 async fn the_tree_shows_the_folders_and_credentials_of_one_path() {
@@ -250,7 +250,7 @@ async fn the_timeline_marks_active_and_transitional_versions() {
         "{overview:?}"
     );
     assert!(
-        overview.body.contains("<dt>Within 30 days</dt><dd>1</dd>"),
+        overview.body.contains("Within 30 days</a></dt><dd>1</dd>"),
         "{overview:?}"
     );
 }

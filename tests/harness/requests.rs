@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::{Response, Server};
+use crate::{Response, SERVER_NAME, Server};
 
 /// The address of credentials.
 const DATA: &str = "/api/v1/data";
 
 const PERMISSIONS: &str = "/api/v2/permissions";
+
+/// A key type that is generated quickly.
+const QUICK_KEY: &str = "ecdsa-p256";
 
 impl Server {
     /// Sets a credential.
@@ -71,6 +74,35 @@ impl Server {
     pub async fn revoke(&self, id: &str) -> Response {
         let response = self.delete(&format!("{PERMISSIONS}/{id}")).await;
         response.expect(200)
+    }
+
+    /// Generates a CA with a key that is generated quickly, self-signed or signed by another CA. Returns its version.
+    pub async fn generate_authority(&self, name: &str, signed_by: Option<&str>) -> Value {
+        let mut parameters = json!({"common_name": name, "is_ca": true, "key_type": QUICK_KEY});
+        if let Some(signed_by) = signed_by {
+            parameters["ca"] = json!(signed_by);
+        }
+        let response = self.generate(name, "certificate", parameters).await;
+        response.expect(200).json()
+    }
+
+    /// Generates a certificate of a TLS server named [`SERVER_NAME`]. Returns its version.
+    pub async fn generate_leaf(&self, name: &str, signed_by: &str) -> Value {
+        let parameters = json!({
+            "common_name": name,
+            "ca": signed_by,
+            "alternative_names": [SERVER_NAME],
+            "key_type": QUICK_KEY,
+        });
+        let response = self.generate(name, "certificate", parameters).await;
+        response.expect(200).json()
+    }
+
+    /// Returns the active version of a credential, followed by the transitional one.
+    pub async fn current_versions(&self, name: &str) -> Vec<Value> {
+        let path = format!("{DATA}?name={name}&current=true");
+        let response = self.get(&path).await.expect(200).json();
+        response["data"].as_array().unwrap().clone()
     }
 
     /// Adds a transitional version to a certificate.

@@ -34,7 +34,10 @@ pub use session::SessionLimits;
 
 use login::Login;
 use page::{PageError, secured};
-use pages::{browse, credential, generate, login as login_pages, overview, set};
+use pages::{
+    browse, certificate, certificates, credential, download, expiring, generate,
+    login as login_pages, overview, rotation, set,
+};
 use session::{Sessions, Visit};
 use state::State;
 
@@ -89,7 +92,8 @@ impl Console {
     pub fn routes(&self) -> Vec<ConsoleRoute> {
         use Access::{ReadingSession, Session};
         let (get, post) = (Method::GET, Method::POST);
-        vec![
+        let mut routes = self.certificate_routes();
+        routes.extend([
             self.open(paths::LOGIN, login_pages::start),
             self.open(paths::CALLBACK, login_pages::finish),
             self.open(paths::LOGGED_OUT, login_pages::logged_out),
@@ -140,6 +144,50 @@ impl Console {
                 paths::LOGOUT,
                 (ReadingSession, None),
                 login_pages::log_out,
+            ),
+        ]);
+        routes
+    }
+
+    fn certificate_routes(&self) -> Vec<ConsoleRoute> {
+        use Access::Session;
+        let (get, post) = (Method::GET, Method::POST);
+        vec![
+            self.visited(
+                &get,
+                paths::CERTIFICATES,
+                (Session, Some("GET_ALL_CERTIFICATES")),
+                certificates::show,
+            ),
+            self.visited(
+                &get,
+                paths::CERTIFICATE,
+                (Session, Some("VIEW")),
+                certificate::show,
+            ),
+            self.visited(
+                &get,
+                paths::DOWNLOAD,
+                (Session, Some("DOWNLOAD")),
+                download::send,
+            ),
+            self.visited(
+                &get,
+                paths::ROTATION,
+                (Session, Some("VIEW")),
+                rotation::show,
+            ),
+            self.visited(
+                &post,
+                paths::ROTATION,
+                (Session, Some("UPDATE_TRANSITIONAL_VERSION")),
+                rotation::advance,
+            ),
+            self.visited(
+                &get,
+                paths::EXPIRING,
+                (Session, Some("FIND")),
+                expiring::show,
             ),
         ]
     }

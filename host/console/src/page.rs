@@ -121,11 +121,28 @@ pub(crate) fn moment(time: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
 
 /// Renders the time at which a version is due, with a mark if that is soon.
 pub(crate) fn due(due_at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
-    let days = due_at.signed_duration_since(now).num_days();
     html! {
         (moment(due_at, now))
         @if due_at <= now { " " span.mark.late { "expired" } }
-        @else if days < SOON_DAYS { " " span.mark.soon { "soon" } }
+        @else if is_soon(due_at, now) { " " span.mark.soon { "soon" } }
+    }
+}
+
+/// Returns whether a time is so near that it is marked.
+pub(crate) fn is_soon(due_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    due_at.signed_duration_since(now).num_days() < SOON_DAYS
+}
+
+/// Renders links to other pages of a list with this many pages. `link` returns the address of a page.
+pub(crate) fn page_links(number: usize, count: usize, link: impl Fn(usize) -> String) -> Markup {
+    html! {
+        @if count > 1 {
+            nav.pages aria-label="Pages" {
+                @if number > 1 { a.button href=(link(number - 1)) { "Previous page" } }
+                span { "Page " (number) " of " (count) }
+                @if number < count { a.button href=(link(number + 1)) { "Next page" } }
+            }
+        }
     }
 }
 
@@ -151,7 +168,7 @@ fn distance(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
 pub(crate) struct PageError {
     status: StatusCode,
     message: String,
-    link: Option<(&'static str, &'static str)>,
+    link: Option<(String, &'static str)>,
 }
 
 impl PageError {
@@ -159,13 +176,13 @@ impl PageError {
         Self {
             status,
             message: message.to_owned(),
-            link: Some((paths::BROWSE, "Back to the credentials")),
+            link: Some((paths::BROWSE.to_owned(), "Back to the credentials")),
         }
     }
 
-    pub(crate) fn with_link(self, path: &'static str, label: &'static str) -> Self {
+    pub(crate) fn with_link(self, path: &str, label: &'static str) -> Self {
         Self {
-            link: Some((path, label)),
+            link: Some((path.to_owned(), label)),
             ..self
         }
     }
@@ -183,7 +200,7 @@ impl PageError {
         let page = Page::new(title).with_status(self.status);
         page.render(&html! {
             p.failure role="alert" { (sentence(&self.message)) }
-            @if let Some((path, label)) = self.link { p { a.button href=(path) { (label) } } }
+            @if let Some((path, label)) = &self.link { p { a.button href=(path) { (label) } } }
         })
     }
 }
@@ -228,9 +245,10 @@ pub(crate) fn icon() -> Response {
 pub(crate) const CSRF_FIELD: &str = "csrf_token";
 
 /// The pages of the navigation.
-const SECTIONS: [(&str, &str); 4] = [
+const SECTIONS: [(&str, &str); 5] = [
     (paths::BROWSE, "Credentials"),
     (paths::OVERVIEW, "Overview"),
+    (paths::CERTIFICATES, "Certificates"),
     (paths::GENERATE, "Generate"),
     (paths::SET, "Set"),
 ];

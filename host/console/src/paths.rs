@@ -12,6 +12,16 @@ pub(crate) const REVEAL: &str = "/console/credential/reveal";
 pub(crate) const REGENERATE: &str = "/console/credential/regenerate";
 /// The action that deletes a credential.
 pub(crate) const DELETE: &str = "/console/credential/delete";
+/// The CAs.
+pub(crate) const CERTIFICATES: &str = "/console/certificates";
+/// The page of a certificate.
+pub(crate) const CERTIFICATE: &str = "/console/certificate";
+/// The public parts of a certificate, as a file.
+pub(crate) const DOWNLOAD: &str = "/console/certificate/download";
+/// The rotation of a CA.
+pub(crate) const ROTATION: &str = "/console/certificate/rotation";
+/// The credentials that expire.
+pub(crate) const EXPIRING: &str = "/console/expiring";
 /// The form to generate a credential.
 pub(crate) const GENERATE: &str = "/console/generate";
 /// The form to set a credential.
@@ -42,10 +52,20 @@ pub(crate) fn link_to_credential(name: &str) -> String {
     link(CREDENTIAL, [(NAME, name)])
 }
 
+/// Returns the address of a certificate's page.
+pub(crate) fn link_to_certificate(name: &str) -> String {
+    link(CERTIFICATE, [(NAME, name)])
+}
+
+/// Returns the address of the rotation of a CA.
+pub(crate) fn link_to_rotation(name: &str) -> String {
+    link(ROTATION, [(NAME, name)])
+}
+
 /// Returns the address of the form to set a credential.
 pub(crate) fn link_to_set(name: &str, credential_type: &str) -> String {
     link(SET, [(NAME, name), ("type", credential_type)])
 }
 
 /// The query parameter with the name of a credential.
-const NAME: &str = "name";
+pub(crate) const NAME: &str = "name";

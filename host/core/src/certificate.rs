@@ -23,6 +23,44 @@ pub struct CertificateFacts {
     pub serial_number: Option<SerialNumber>,
 }
 
+/// What a certificate says, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateDetails {
+    /// Its subject (RFC 4514, in the order of the certificate). Empty if the certificate has none.
+    pub subject: String,
+    /// Its issuer, in the same form.
+    pub issuer: String,
+    /// Its serial number.
+    pub serial_number: SerialNumber,
+    /// The first second of its validity.
+    pub valid_from: DateTime<Utc>,
+    /// The last second of its validity.
+    pub expires_at: DateTime<Utc>,
+    /// The algorithm of its public key.
+    pub key_algorithm: String,
+    /// The length of its public key in bits, or 0 if the algorithm is unknown.
+    pub key_length_bits: u32,
+    /// The algorithm of its signature.
+    pub signature_algorithm: String,
+    /// Its first subject alternative names, each after its kind, at most [`ALTERNATIVE_NAMES_MAX`].
+    pub alternative_names: Vec<String>,
+    /// The number of further alternative names.
+    pub more_alternative_names: usize,
+    /// Its key usages and extended key usages, as in the parameters of a generated certificate; others by their number.
+    pub usages: Vec<String>,
+    /// Whether its basic constraints make it a CA, and the maximum number of CAs below it; `None` without the extension.
+    pub basic_constraints: Option<(bool, Option<u32>)>,
+    /// Its subject key identifier, in hexadecimal.
+    pub subject_key_id: Option<String>,
+    /// Its authority key identifier, in hexadecimal.
+    pub authority_key_id: Option<String>,
+    /// The SHA-256 of its DER, in hexadecimal.
+    pub fingerprint: String,
+}
+
+/// The maximum number of alternative names in [`CertificateDetails`].
+pub const ALTERNATIVE_NAMES_MAX: usize = 100;
+
 /// The limits of a certificate body that an issuer signs, from the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuanceRules {

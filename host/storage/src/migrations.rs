@@ -96,7 +96,8 @@ macro_rules! files {
             "0010_key_usage_and_clock",
             "0011_certificates_of_other_types",
             "0012_value_expiry",
-            "0013_version_inputs"
+            "0013_version_inputs",
+            "0014_authorities"
         )
     };
     ($engine:literal, $($name:literal),+) => {

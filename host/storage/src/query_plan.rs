@@ -377,6 +377,7 @@ const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
     credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
     credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
     credential::VERSIONS_OF_CREDENTIAL_CURRENT,
+    credential::AUTHORITIES,
     credential::CERTIFICATES,
     credential::CERTIFICATE_BY_NAME,
     credential::CERTIFICATES_OF_ALL_TYPES,

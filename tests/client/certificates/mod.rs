@@ -4,53 +4,21 @@ mod rotate;
 mod rotate_failures;
 mod rotate_steps;
 
-use keywright_harness::{BadPlugin, Options, SERVER_NAME, Server, Shell, component, field};
+use keywright_harness::{BadPlugin, Options, Server, Shell, component, field};
 use serde_json::{Value, json};
 
 use crate::json_of;
-
-/// Generates a CA, self-signed or signed by another CA.
-async fn authority(server: &Server, name: &str, signed_by: Option<&str>) -> Value {
-    let mut parameters = json!({"common_name": name, "is_ca": true, "key_type": QUICK_KEY});
-    if let Some(signed_by) = signed_by {
-        parameters["ca"] = json!(signed_by);
-    }
-    let response = server.generate(name, "certificate", parameters).await;
-    response.expect(200).json()
-}
-
-/// Generates a certificate of a TLS server.
-async fn leaf(server: &Server, name: &str, signed_by: &str) -> Value {
-    let parameters = json!({
-        "common_name": name,
-        "ca": signed_by,
-        "alternative_names": [SERVER_NAME],
-        "key_type": QUICK_KEY,
-    });
-    let response = server.generate(name, "certificate", parameters).await;
-    response.expect(200).json()
-}
-
-/// Returns the active version of a certificate, followed by the transitional one.
-async fn current(server: &Server, name: &str) -> Vec<Value> {
-    let path = format!("/api/v1/data?name={name}&current=true");
-    let response = server.get(&path).await.expect(200).json();
-    response["data"].as_array().unwrap().clone()
-}
 
 async fn summary(server: &Server, name: &str) -> Value {
     let path = format!("/api/v1/certificates?name={name}");
     server.get(&path).await.expect(200).json()["certificates"][0].clone()
 }
 
-/// A key type that is generated quickly.
-const QUICK_KEY: &str = "ecdsa-p256";
-
 #[tokio::test]
 async fn list_prints_json_in_a_pipe_and_fails_for_an_absent_name() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     let all = server.get("/api/v1/certificates").await.expect(200).json();
     let shell = Shell::of(&server);
     let listed = json_of(shell.run(&["certificates", "list"]));
@@ -65,8 +33,8 @@ async fn list_prints_json_in_a_pipe_and_fails_for_an_absent_name() {
 #[tokio::test]
 async fn list_prints_a_row_per_certificate_on_a_terminal() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     server.regenerate_as_transitional("/root").await.expect(200);
     let shell = Shell::of(&server);
     let (status, screen) = shell.on_terminal(&["certificates", "list"]).end();
@@ -90,7 +58,7 @@ async fn list_includes_other_types_with_all_types() {
         component("svid").display()
     );
     let server = Server::start_with(&Options::default().generator("app-svid", &section)).await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     let svid = server.generate("/svid", "app-svid", json!({"ca": "/root"}));
     svid.await.expect(200);
     let shell = Shell::of(&server);
@@ -127,7 +95,7 @@ fn ids(versions: &[Value]) -> Vec<&str> {
 #[tokio::test]
 async fn versions_prints_all_or_only_current_versions_in_order() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     server.regenerate("/root").await.expect(200);
     server.regenerate_as_transitional("/root").await.expect(200);
     let all = server.versions("/root").await;
@@ -137,7 +105,10 @@ async fn versions_prints_all_or_only_current_versions_in_order() {
     assert_eq!(ids(listed), ids(&all));
     let current_versions = json_of(shell.run(&["certificates", "versions", "/root", "--current"]));
     let current_versions = current_versions.as_array().unwrap();
-    assert_eq!(ids(current_versions), ids(&current(&server, "/root").await));
+    assert_eq!(
+        ids(current_versions),
+        ids(&server.current_versions("/root").await)
+    );
     assert_eq!(current_versions[0]["transitional"], false);
     assert_eq!(current_versions[1]["transitional"], true);
 }
@@ -145,7 +116,7 @@ async fn versions_prints_all_or_only_current_versions_in_order() {
 #[tokio::test]
 async fn versions_prints_no_private_keys() {
     let server = Server::reused().await;
-    let root = authority(&server, "/root", None).await;
+    let root = server.generate_authority("/root", None).await;
     let shell = Shell::of(&server);
     for form in ["json", "yaml", "table"] {
         let run = shell.run(&["certificates", "versions", "/root", "--output", form]);
@@ -171,7 +142,7 @@ async fn versions_prints_no_private_keys() {
 #[tokio::test]
 async fn versions_prints_a_row_with_flags_on_a_terminal() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     server.regenerate_as_transitional("/root").await.expect(200);
     let shell = Shell::of(&server);
     let (status, screen) = shell
@@ -198,7 +169,7 @@ async fn flagged(server: &Server) -> Vec<Value> {
 #[tokio::test]
 async fn transitional_moves_or_clears_the_flag() {
     let server = Server::reused().await;
-    let old = authority(&server, "/root", None).await["id"].clone();
+    let old = server.generate_authority("/root", None).await["id"].clone();
     let new = server.regenerate("/root").await.expect(200).json()["id"].clone();
     let shell = Shell::of(&server);
     for (arguments, expected) in [
@@ -229,7 +200,7 @@ async fn transitional_moves_or_clears_the_flag() {
 #[tokio::test]
 async fn transitional_requires_exactly_one_valid_target() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     let shell = Shell::of(&server);
     for (arguments, status) in [
         (&[] as &[&str], 2),
@@ -250,16 +221,19 @@ async fn transitional_requires_exactly_one_valid_target() {
 #[tokio::test]
 async fn regenerate_prints_the_new_version() {
     let server = Server::reused().await;
-    let root = authority(&server, "/root", None).await;
+    let root = server.generate_authority("/root", None).await;
     let shell = Shell::of(&server);
     let made = json_of(shell.run(&["certificates", "regenerate", "root"]));
     assert_ne!(made["id"], root["id"]);
     assert_eq!(made["transitional"], false);
-    assert_eq!(made["value"], current(&server, "/root").await[0]["value"]);
+    assert_eq!(
+        made["value"],
+        server.current_versions("/root").await[0]["value"]
+    );
     let arguments = ["certificates", "regenerate", "/root", "--transitional"];
     let (status, screen) = shell.on_terminal(&arguments).end();
     assert_eq!(status, Some(0), "{screen}");
-    let id = current(&server, "/root").await[1]["id"].clone();
+    let id = server.current_versions("/root").await[1]["id"].clone();
     assert!(screen.contains(id.as_str().unwrap()), "{screen}");
     // A transitional version already exists.
     shell.run(&arguments).expect(1);
@@ -279,7 +253,7 @@ async fn regenerate_options_change_key_length_and_duration() {
     let made = json_of(shell.run(&[&certificate as &[&str], &longer].concat()));
     assert_eq!(made["key_length"], 3072);
     assert_eq!(made["duration_used"], 7);
-    let stored = current(&server, "/root").await;
+    let stored = server.current_versions("/root").await;
     assert_eq!(made["value"], stored[0]["value"]);
     for refused in [["--key-length", "1024"], ["--duration", "0"]] {
         let run = shell.run(&[&certificate as &[&str], &refused].concat());
@@ -290,10 +264,10 @@ async fn regenerate_options_change_key_length_and_duration() {
 #[tokio::test]
 async fn a_transitional_ca_version_signs_only_if_allowed() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     server.regenerate_as_transitional("/root").await.expect(200);
-    let authorities = current(&server, "/root").await;
+    let authorities = server.current_versions("/root").await;
     let shell = Shell::of(&server);
     for (arguments, signer) in [
         (&[] as &[&str], &authorities[0]),
@@ -315,21 +289,21 @@ async fn a_transitional_ca_version_signs_only_if_allowed() {
 #[tokio::test]
 async fn bulk_regenerate_lists_all_certificates_below_a_ca() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/inner", Some("/root")).await;
-    leaf(&server, "/leaf", "/inner").await;
-    let before = current(&server, "/leaf").await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/inner", Some("/root")).await;
+    server.generate_leaf("/leaf", "/inner").await;
+    let before = server.current_versions("/leaf").await;
     let shell = Shell::of(&server);
     let expected = json!({"regenerated_credentials": ["/inner", "/leaf"]});
     assert_eq!(json_of(shell.run(&["bulk-regenerate", "/root"])), expected);
-    assert_ne!(current(&server, "/leaf").await, before);
+    assert_ne!(server.current_versions("/leaf").await, before);
     let (status, screen) = shell.on_terminal(&["bulk-regenerate", "inner"]).end();
     assert_eq!(status, Some(0), "{screen}");
     assert!(
         screen.ends_with("/leaf\n") && !screen.contains("/inner"),
         "{screen}"
     );
-    authority(&server, "/alone", None).await;
+    server.generate_authority("/alone", None).await;
     let run = shell.run(&["bulk-regenerate", "/alone"]).expect(0);
     assert!(
         run.errors.contains("No credentials are signed by /alone."),
@@ -341,8 +315,8 @@ async fn bulk_regenerate_lists_all_certificates_below_a_ca() {
 #[tokio::test]
 async fn bulk_regenerate_changes_nothing_if_a_permission_is_missing() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     server
         .grant("/root", "uaa-client:app", &["read", "write"])
         .await;
@@ -355,12 +329,12 @@ async fn bulk_regenerate_changes_nothing_if_a_permission_is_missing() {
 #[tokio::test]
 async fn bulk_regenerate_keeps_going_and_exits_with_3() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
-    authority(&server, "/stuck", Some("/root")).await;
-    leaf(&server, "/below", "/stuck").await;
-    authority(&server, "/elsewhere", None).await;
-    let made = authority(&server, "/made", Some("/elsewhere")).await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
+    server.generate_authority("/stuck", Some("/root")).await;
+    server.generate_leaf("/below", "/stuck").await;
+    server.generate_authority("/elsewhere", None).await;
+    let made = server.generate_authority("/made", Some("/elsewhere")).await;
     let value = &made["value"];
     let value = json!({"certificate": value["certificate"], "ca": value["ca"]});
     let set = server.set("/stuck", "certificate", value).await;

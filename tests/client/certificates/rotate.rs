@@ -6,7 +6,6 @@ use std::fs;
 use keywright_harness::{Commanded, Options, Server, Shell, connects, signal};
 use serde_json::{Value, json};
 
-use super::{authority, current, leaf};
 use crate::json_of;
 
 /// The deployed state: the certificate that a server presents, and the bundle that clients trust.
@@ -19,7 +18,7 @@ impl Deployment {
     /// Returns the state after a complete deployment: the certificate of `/leaf`, and the bundle of the rotation.
     async fn current_state(server: &Server, shell: &Shell) -> Self {
         Self {
-            presented: current(server, "/leaf").await[0].clone(),
+            presented: server.current_versions("/leaf").await[0].clone(),
             trusted: fs::read_to_string(shell.file("trusted.pem")).unwrap(),
         }
     }
@@ -45,8 +44,8 @@ impl Deployment {
 /// Starts a server with a CA and a certificate that it signed.
 pub(super) async fn server_with_leaf(options: &Options) -> Server {
     let server = Server::start_with(options).await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     server
 }
 
@@ -169,8 +168,8 @@ async fn each_step_is_explained_and_confirmed_on_a_terminal() {
     assert_eq!(status, Some(0), "{screen}");
     assert!(screen.contains("regenerated"), "{screen}");
     let [root, leaf] = [
-        current(&server, "/root").await,
-        current(&server, "/leaf").await,
+        server.current_versions("/root").await,
+        server.current_versions("/leaf").await,
     ];
     assert_eq!(root.len(), 1);
     assert_eq!(leaf[0]["value"]["ca"], root[0]["value"]["certificate"]);

@@ -9,18 +9,15 @@ use std::{
 use keywright_harness::{Options, ReusedServer, Server, Shell};
 use serde_json::json;
 
-use super::{
-    authority, current, leaf,
-    rotate::{rotate, run_rotate, server_with_leaf},
-};
+use super::rotate::{rotate, run_rotate, server_with_leaf};
 
 /// Starts a server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.
 async fn server_with_tree() -> ReusedServer {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/inner", Some("/root")).await;
-    leaf(&server, "/leaf", "/inner").await;
-    leaf(&server, "/other", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/inner", Some("/root")).await;
+    server.generate_leaf("/leaf", "/inner").await;
+    server.generate_leaf("/other", "/root").await;
     server
 }
 
@@ -49,9 +46,9 @@ async fn all_certificates_below_a_rotated_ca_are_regenerated() {
     let output = rotate(&Shell::of(&server), "/root", &["--yes"]);
     let names = json!(["/inner", "/leaf", "/other"]);
     assert_eq!(output["regenerated_credentials"], names);
-    let mut above = current(&server, "/root").await[0].clone();
+    let mut above = server.current_versions("/root").await[0].clone();
     for name in ["/inner", "/leaf"] {
-        let signed = current(&server, name).await[0].clone();
+        let signed = server.current_versions(name).await[0].clone();
         assert_eq!(
             signed["value"]["ca"], above["value"]["certificate"],
             "{name}"
@@ -63,21 +60,21 @@ async fn all_certificates_below_a_rotated_ca_are_regenerated() {
 #[tokio::test]
 async fn an_intermediate_ca_is_rotated_like_a_root_ca() {
     let server = server_with_tree().await;
-    let root = current(&server, "/root").await;
+    let root = server.current_versions("/root").await;
     let shell = Shell::of(&server);
     let output = rotate(&shell, "/inner", &["--yes"]);
     assert_eq!(output["regenerated_credentials"], json!(["/leaf"]));
-    let inner = current(&server, "/inner").await;
+    let inner = server.current_versions("/inner").await;
     assert_eq!(inner[0]["value"]["ca"], root[0]["value"]["certificate"]);
-    assert_eq!(current(&server, "/root").await, root);
+    assert_eq!(server.current_versions("/root").await, root);
     assert_eq!(server.versions("/other").await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_certificate_moved_to_another_ca_is_not_outstanding() {
     let server = server_with_tree().await;
-    authority(&server, "/elsewhere", None).await;
-    leaf(&server, "/other", "/elsewhere").await;
+    server.generate_authority("/elsewhere", None).await;
+    server.generate_leaf("/other", "/elsewhere").await;
     let shell = Shell::of(&server);
     rotate(&shell, "/root", &["--next"]);
     let output = rotate(&shell, "/root", &["--next"]);
@@ -187,7 +184,7 @@ async fn leaf_certificates_and_missing_names_are_refused() {
 #[tokio::test]
 async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     let shell = Shell::of(&server);
     shell
         .run(&["certificates", "transitional", "/root", "--latest"])
@@ -202,7 +199,7 @@ async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
 #[tokio::test]
 async fn a_ca_that_signed_nothing_skips_the_regeneration() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     let reported = rotate(&Shell::of(&server), "/root", &["--yes"]);
     assert_eq!(
         reported["steps_taken"],

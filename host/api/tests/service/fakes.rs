@@ -14,7 +14,9 @@ use chrono::{DateTime, Utc};
 use keywright_api::audit::{AppendError, AuditSink};
 use keywright_core::{
     Secret,
-    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, SigningUsages},
+    certificate::{
+        CertificateDetails, CertificateFacts, IssuanceFacts, IssuanceRules, SigningUsages,
+    },
     credential::{CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
@@ -315,6 +317,14 @@ impl Certificates for CredulousCertificates {
         _: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateError> {
         Ok(Arc::new(IdleIssuer))
+    }
+
+    fn details(&self, _: &str) -> Option<CertificateDetails> {
+        None
+    }
+
+    fn certificates_in(&self, _: &str) -> Vec<String> {
+        Vec::new()
     }
 
     fn first_certificate(&self, pem: &str) -> Option<Vec<u8>> {

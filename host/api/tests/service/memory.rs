@@ -341,6 +341,13 @@ impl CredentialRepository for Memory {
         Ok(())
     }
 
+    async fn authorities(
+        &self,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryError> {
+        self.certificates(SignedTypes::Certificates, receive).await
+    }
+
     async fn certificate(
         &self,
         name: &LookupName,

@@ -21,7 +21,8 @@ use super::schema::ValueSchema;
 use crate::{
     page::{Page, PageError, csrf_field, due, moment, see_other},
     paths::{
-        BROWSE, CREDENTIAL, DELETE, REGENERATE, REVEAL, link, link_to_credential, link_to_set,
+        BROWSE, CREDENTIAL, DELETE, REGENERATE, REVEAL, link, link_to_certificate,
+        link_to_credential, link_to_set,
     },
     request::Fields,
     session::Visit,
@@ -289,6 +290,9 @@ impl Shown<'_> {
                             input type="hidden" name=(NAME) value=(name);
                             button { "Regenerate" }
                         }
+                    }
+                    @if self.history.credential_type.is_certificate() {
+                        a.button href=(link_to_certificate(name)) { "Show the certificate" }
                     }
                     a.button href=(link_to_set(name, self.history.credential_type.as_str())) { "Set a new value" }
                 }

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, http::StatusCode, response::Response};
+use axum::{extract::Request, response::Response};
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
-use keywright_core::{
-    credential::{FindNames, FoundCredential},
-    encryption_key::KeyUsage,
-};
+use keywright_core::encryption_key::KeyUsage;
 use maud::{Markup, html};
-use serde_json::json;
 
+use super::expiring::{DAYS_MAX, Due, RANGES, all_due, link_to_due};
 use crate::{
     page::{Page, PageError, due as due_at},
     paths::{OVERVIEW, link_to_credential},
@@ -24,25 +21,11 @@ pub(crate) async fn show(
     visit: Visit,
     _: Request,
 ) -> Result<Response, PageError> {
-    let details = json!({"path": "/", "expires-within-days": DAYS_AHEAD});
-    visit.caller.trail().set_details(details);
     let failed = |failure| state.failed(failure);
-    let read = &state.ports.credentials.read;
-    let found = read.find(&visit.caller, FindNames::below("/"), Some(DAYS_AHEAD));
-    let found = found.await.map_err(failed)?;
     let usage = state.ports.encryption_keys.usage().await.map_err(failed)?;
     let now = state.ports.clock.now();
-    // There can be hundreds of thousands of credentials. The thread holds the memory that is reserved for them.
-    let caller = Arc::clone(&visit.caller);
-    let summing = tokio::task::spawn_blocking(move || {
-        let summary = Summary::of(found, now);
-        drop(caller);
-        summary
-    });
-    let summary = summing.await.map_err(|_| {
-        let message = "the server failed to sum up the credentials";
-        PageError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
-    })?;
+    let sum_up = move |due| Summary::of(due, now);
+    let summary = all_due(&state, &visit, DAYS_MAX, sum_up).await?;
     Ok(Page::of(&visit, OVERVIEW, "Overview").render(&html! {
         (summary.counts())
         (summary.timeline())
@@ -63,26 +46,11 @@ struct Summary {
     total: usize,
 }
 
-/// A credential that expires, or should be rotated.
-struct Due {
-    found: FoundCredential,
-    at: DateTime<Utc>,
-}
-
-impl Due {
-    fn of(found: FoundCredential) -> Option<Self> {
-        let at = found.rotate_at.or(found.expires_at)?;
-        Some(Self { found, at })
-    }
-}
-
 impl Summary {
-    fn of(found: Vec<FoundCredential>, now: DateTime<Utc>) -> Self {
-        let mut due: Vec<_> = found.into_iter().filter_map(Due::of).collect();
-        due.sort_by_key(|due| due.at);
+    fn of(mut due: Vec<Due>, now: DateTime<Utc>) -> Self {
         let count_until = |time| due.partition_point(|due| due.at <= time);
         let expired = count_until(now);
-        let within = [7, 30, 90].map(|days| {
+        let within = RANGES.map(|days| {
             let count = count_until(now + TimeDelta::days(days));
             (days, count - expired)
         });
@@ -115,11 +83,11 @@ impl Summary {
         html! {
             section aria-labelledby="expiry" {
                 h2 id="expiry" { "Expiry" }
-                p { "Certificates, and other credentials with an expiry, that you may read. A credential that should be rotated earlier counts by that time." }
+                p { "Certificates, and other credentials with an expiry, that you may read. A certificate expires with the first CA above it, if that expires earlier. A credential that should be rotated earlier counts by that time." }
                 dl.counts {
-                    div { dt { "Expired" } dd { (self.expired) } }
+                    div { dt { a href=(link_to_due(0)) { "Expired" } } dd { (self.expired) } }
                     @for (days, count) in self.within {
-                        div { dt { "Within " (days) " days" } dd { (count) } }
+                        div { dt { a href=(link_to_due(days)) { "Within " (days) " days" } } dd { (count) } }
                     }
                 }
             }
@@ -157,7 +125,7 @@ impl Summary {
                 } @else {
                     ul.plain {
                         @for due in &self.first {
-                            @let name = due.found.name.as_str();
+                            @let name = due.name.as_str();
                             li { a href=(link_to_credential(name)) { (name) } " " (due_at(due.at, now)) }
                         }
                     }
@@ -194,9 +162,6 @@ fn keys(usage: KeyUsage) -> Markup {
     }
 }
 
-/// The number of days after which an expiry is not shown.
-const DAYS_AHEAD: i64 = 366;
-
 const MONTHS: u32 = 12;
 
 const BAR_HEIGHT_MAX: usize = 140;
@@ -213,13 +178,10 @@ mod tests {
     #[test]
     fn each_expiry_counts_in_its_range_and_its_month() {
         let now: DateTime<Utc> = "2026-11-26T12:00:00Z".parse().unwrap();
-        let found = |time: &str| FoundCredential {
-            is_stale: None,
+        let due = |time: &str| Due {
             name: CredentialName::parse("/a").unwrap(),
-            version_created_at: now,
-            expires_at: Some(time.parse().unwrap()),
-            rotate_at: None,
-            is_imported: false,
+            at: time.parse().unwrap(),
+            is_by_authority: false,
         };
         let times = [
             "2026-11-26T12:00:00Z",
@@ -231,7 +193,7 @@ mod tests {
             "2027-10-31T23:59:59Z",
             "2027-11-01T00:00:00Z",
         ];
-        let summary = Summary::of(times.into_iter().rev().map(found).collect(), now);
+        let summary = Summary::of(times.into_iter().map(due).collect(), now);
         assert_eq!(summary.expired, 1);
         assert_eq!(summary.within, [(7, 2), (30, 3), (90, 5)]);
         let counts: Vec<_> = summary.months.iter().map(|(_, count)| *count).collect();

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     Secret,
-    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules},
+    certificate::{CertificateDetails, CertificateFacts, IssuanceFacts, IssuanceRules},
     credential::{CredentialName, CredentialType, StoredVersion, VersionAttributes},
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, CheckEnds, CheckedCredential,
@@ -392,6 +392,14 @@ impl Certificates for NoCertificates {
         _: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateError> {
         Err(REFUSED)
+    }
+
+    fn details(&self, _: &str) -> Option<CertificateDetails> {
+        None
+    }
+
+    fn certificates_in(&self, _: &str) -> Vec<String> {
+        Vec::new()
     }
 
     fn first_certificate(&self, _: &str) -> Option<Vec<u8>> {

@@ -192,6 +192,24 @@ impl ReadCredentials {
         Ok(found)
     }
 
+    /// Returns these credentials, `None` for each that does not exist, has no active version, or that the caller may not read.
+    pub async fn all_listed(
+        &self,
+        caller: &Caller,
+        names: &[CredentialName],
+    ) -> Result<Vec<Option<ListedCredential>>, UseCaseError> {
+        let permissions = self.authorization.permissions_of(caller).await?;
+        let mut all = Vec::with_capacity(names.len());
+        for name in names {
+            all.push(if permissions.allow(Operation::Read, name.as_str()) {
+                self.listed(name).await?
+            } else {
+                None
+            });
+        }
+        Ok(all)
+    }
+
     async fn listed(
         &self,
         name: &CredentialName,

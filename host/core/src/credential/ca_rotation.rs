@@ -14,7 +14,9 @@ use crate::{
         version_store::WRITE_ATTEMPTS_MAX,
     },
     permission::Operation,
-    ports::{TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection},
+    ports::{
+        ReadVersions, TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection,
+    },
 };
 
 /// A request to add a version to a certificate.
@@ -123,10 +125,11 @@ impl CaRotation {
         Err(UseCaseError::Contended)
     }
 
-    /// Moves the transitional flag of a certificate to a version, or clears it. Returns the active and the transitional
-    /// version, if there are any.
+    /// Moves the transitional flag of a certificate to a version, or clears it, if these versions are unchanged. Returns the
+    /// active and the transitional version, if there are any.
     ///
     /// # Errors
+    /// [`UseCaseError::Contended`] if one of the versions has changed;
     /// [`UseCaseError::NotFound`]; [`UseCaseError::TransitionalVersionRefused`] if the certificate has no such version. In both
     /// cases, no version is changed.
     pub async fn move_transitional_version(
@@ -134,15 +137,15 @@ impl CaRotation {
         caller: &Caller,
         certificate_id: Uuid,
         to: TransitionalVersion,
+        unchanged: &[ReadVersions],
     ) -> Result<Vec<CredentialVersion>, UseCaseError> {
         let (authorization, store) = (&self.set.authorization, &self.set.store);
         let (id, newest) = (certificate_id, VersionSelection::Newest(1));
         let (permit, _) = permit_to_write(authorization, store, caller, id, newest).await?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
-            let additions = self
-                .children
-                .of_step(&permit, id, RotationStep::Move(to))
-                .await?;
+            let step = RotationStep::Move(to);
+            let mut additions = self.children.of_step(&permit, id, step).await?;
+            additions.unchanged.extend_from_slice(unchanged);
             let moved = match store
                 .repository
                 .move_transitional(id, to, additions)

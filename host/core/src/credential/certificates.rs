@@ -4,7 +4,7 @@
 //! Use cases address a certificate by the id of its credential. A credential that is deleted and recreated under the same name
 //! gets a new id.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
@@ -19,7 +19,10 @@ use crate::{
         readable_list::ReadableList,
     },
     permission::Operation,
-    ports::{CredentialKey, CredentialRepository, EXPIRY_MOMENTS, SignedTypes, VersionSelection},
+    ports::{
+        Certificates, CredentialKey, CredentialRepository, EXPIRY_MOMENTS, SignedTypes,
+        VersionSelection,
+    },
 };
 
 /// A certificate with its relations to other credentials.
@@ -82,6 +85,7 @@ impl CredentialsByDaysLeft {
 pub struct CertificateCredentials {
     pub(super) authorization: Authorization,
     pub(super) store: VersionStore,
+    pub(super) certificates: Arc<dyn Certificates>,
 }
 
 impl CertificateCredentials {

@@ -81,6 +81,22 @@ pub struct ListedCertificate {
     pub versions: Vec<ListedVersion>,
 }
 
+impl ListedCertificate {
+    /// Returns the active version: the newest that is not transitional.
+    #[must_use]
+    pub fn active(&self) -> Option<&ListedVersion> {
+        self.versions
+            .iter()
+            .find(|version| !version.is_transitional)
+    }
+
+    /// Returns the transitional version.
+    #[must_use]
+    pub fn transitional(&self) -> Option<&ListedVersion> {
+        self.versions.iter().find(|version| version.is_transitional)
+    }
+}
+
 /// One version of a [`ListedCertificate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedVersion {

@@ -10,15 +10,18 @@ mod certificates;
 mod child_versions;
 mod content;
 mod draft;
+mod forest;
 mod generate;
 mod guest_constraints;
 mod inputs;
+mod inspect;
 mod listing;
 mod name;
 mod parameters;
 mod read;
 mod readable_list;
 mod regenerate;
+mod rotation;
 mod set;
 mod types;
 mod use_cases;
@@ -42,12 +45,17 @@ pub use certificates::{
 pub use child_versions::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX};
 pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub(crate) use content::{SealedFor, StoredCertificate};
+pub use forest::{
+    AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
+    SignedCredential,
+};
 pub use generate::{
     Generate, GenerateCredentials, Issuance, WriteMode, Written, canonical_parameters,
     is_generated_from,
 };
 pub use guest_constraints::BaseVersion;
 pub use inputs::{INPUTS_BYTES_MAX, INPUTS_MAX, InputVersion, NamedInput};
+pub use inspect::{CHAIN_CERTIFICATES_MAX, PublicParts};
 pub use listing::{
     ChainLink, EffectiveExpiry, Find, FindNames, FoundCredential, GeneratedCredential,
     IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,
@@ -61,6 +69,7 @@ pub use read::ReadCredentials;
 pub use regenerate::{
     Regenerate, RegenerateCertificate, RegenerateCredentials, regeneration_parameters,
 };
+pub use rotation::{ObservedVersions, Rotation, RotationError, RotationStage};
 pub use set::{ImportedProvenance, Set, SetCredentials};
 pub use types::{CredentialTypes, KnownType};
 pub use use_cases::{CredentialPorts, Credentials};

@@ -64,6 +64,11 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         ControlFlow::Continue(())
     }
 
+    /// Returns the number of items.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     /// Returns the list.
     pub(super) fn finish(mut self) -> Result<Vec<T>, UseCaseError> {
         self.reserve();

@@ -78,7 +78,7 @@ impl Credentials {
             authorization: authorization.clone(),
             store: store.clone(),
             types: types.clone(),
-            certificates,
+            certificates: Arc::clone(&certificates),
         };
         let regenerate = RegenerateCredentials {
             authorization: authorization.clone(),
@@ -103,6 +103,7 @@ impl Credentials {
             certificates: CertificateCredentials {
                 authorization,
                 store: store.clone(),
+                certificates: Arc::clone(&certificates),
             },
             rotation: CaRotation {
                 set: set.clone(),

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Secret,
-    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules},
+    certificate::{CertificateDetails, CertificateFacts, IssuanceFacts, IssuanceRules},
 };
 
 /// X.509: reading and checking certificates, and creating issuers.
@@ -56,6 +56,12 @@ pub trait Certificates: Send + Sync {
         private_key: &Secret,
         rules: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateError>;
+
+    /// Returns what the first certificate of a PEM text says; `None` if it contains no well-formed certificate.
+    fn details(&self, pem: &str) -> Option<CertificateDetails>;
+
+    /// Returns each certificate of a PEM text as a PEM text of its own, without any other text or key around it.
+    fn certificates_in(&self, pem: &str) -> Vec<String>;
 
     /// Returns the first certificate of a PEM text, DER; `None` if it contains no certificate.
     fn first_certificate(&self, pem: &str) -> Option<Vec<u8>>;

@@ -142,6 +142,13 @@ pub trait CredentialRepository: Send + Sync {
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError>;
 
+    /// Finds the certificates whose newest version is a CA, ordered from the newest version, with one query, until the
+    /// receiver stops.
+    async fn authorities(
+        &self,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryError>;
+
     /// Returns the certificate of this name, or `None`.
     async fn certificate(
         &self,

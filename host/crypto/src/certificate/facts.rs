@@ -49,10 +49,16 @@ pub(super) fn stored_text(pem: &str) -> String {
     {
         return pem.to_owned();
     }
+    all_certificates(pem)
+        .flatten()
+        .map(|certificate| to_pem(&certificate))
+        .collect()
+}
+
+/// Returns the PEM text of a certificate.
+pub(super) fn to_pem(der: &[u8]) -> String {
     let mut text = Zeroizing::new(String::new());
-    for certificate in all_certificates(pem).flatten() {
-        write_block(CERTIFICATE_LABELS[0], &certificate, &mut text);
-    }
+    write_block(CERTIFICATE_LABELS[0], der, &mut text);
     std::mem::take(&mut *text)
 }
 
@@ -208,7 +214,7 @@ fn is_for_client_authentication(certificate: &X509Certificate<'_>) -> bool {
 }
 
 /// Returns the length of a key in bits, or 0 if the algorithm is unknown.
-fn key_length_bits(key: &SubjectPublicKeyInfo<'_>) -> u32 {
+pub(super) fn key_length_bits(key: &SubjectPublicKeyInfo<'_>) -> u32 {
     let algorithm = &key.algorithm.algorithm;
     if *algorithm == OID_SIG_ED25519 {
         return ED25519_BITS;

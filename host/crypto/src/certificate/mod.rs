@@ -1,6 +1,7 @@
 //! X.509 certificates: parses them, checks the values that callers set and guests generate, and creates issuers.
 
 mod der;
+mod details;
 mod facts;
 mod grammar;
 mod issuer;
@@ -14,7 +15,9 @@ use std::{borrow::Cow, sync::Arc};
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, RSA_BITS_MIN},
+    certificate::{
+        CertificateDetails, CertificateFacts, IssuanceFacts, IssuanceRules, RSA_BITS_MIN,
+    },
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields,
         NOT_AN_AUTHORITY,
@@ -107,6 +110,16 @@ impl Certificates for X509Certificates {
         check_authority(CERTIFICATE, &parsed, false)?;
         let key = check_private_key(Some(&parsed), private_key)?;
         Ok(Arc::new(Issuer::new(&parsed, key, rules)))
+    }
+
+    fn details(&self, pem: &str) -> Option<CertificateDetails> {
+        let der = facts::first_certificate(pem)?;
+        details::details(&facts::parse(&der)?)
+    }
+
+    fn certificates_in(&self, pem: &str) -> Vec<String> {
+        let certificates = facts::all_certificates(pem).flatten();
+        certificates.map(|der| facts::to_pem(&der)).collect()
     }
 
     fn first_certificate(&self, pem: &str) -> Option<Vec<u8>> {

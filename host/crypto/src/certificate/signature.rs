@@ -196,7 +196,7 @@ pub(super) fn curve<'a>(key: &SubjectPublicKeyInfo<'a>) -> Option<Oid<'a>> {
 }
 
 /// Returns the name of an algorithm, or its number.
-fn name_of(identifier: &Oid<'_>) -> String {
+pub(super) fn name_of(identifier: &Oid<'_>) -> String {
     match oid2sn(identifier, oid_registry()) {
         Ok(name) => name.to_owned(),
         Err(_) if identifier.as_bytes().len() <= NUMBER_BYTES_MAX => identifier.to_id_string(),

@@ -20,16 +20,32 @@ pub(super) async fn all(
     types: SignedTypes,
     receive: Receive<'_, ListedCertificate>,
 ) -> Result<(), RepositoryError> {
+    let sql = match types {
+        SignedTypes::All => statements::CERTIFICATES_OF_ALL_TYPES,
+        SignedTypes::Certificates => statements::CERTIFICATES,
+    };
+    each(reader, sql, receive).await
+}
+
+pub(super) async fn authorities(
+    reader: &Connections,
+    receive: Receive<'_, ListedCertificate>,
+) -> Result<(), RepositoryError> {
+    each(reader, statements::AUTHORITIES, receive).await
+}
+
+async fn each(
+    reader: &Connections,
+    sql: &'static str,
+    receive: Receive<'_, ListedCertificate>,
+) -> Result<(), RepositoryError> {
     let mut grouping = Grouping::default();
     let mut flow = ControlFlow::Continue(());
     let mut receive_complete = |complete| {
         flow = receive(complete);
         flow
     };
-    let query = statement(match types {
-        SignedTypes::All => statements::CERTIFICATES_OF_ALL_TYPES,
-        SignedTypes::Certificates => statements::CERTIFICATES,
-    });
+    let query = statement(sql);
     let add = |row: &Row| grouping.add(row);
     reader
         .decode_each(query, add, &mut receive_complete)

@@ -307,6 +307,13 @@ impl CredentialRepository for SqlCredentialRepository {
         certificates::all(&self.pools.reader, types, receive).await
     }
 
+    async fn authorities(
+        &self,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryError> {
+        certificates::authorities(&self.pools.reader, receive).await
+    }
+
     async fn certificate(
         &self,
         name: &LookupName,

@@ -307,6 +307,14 @@ macro_rules! select_certificates {
 
 pub(crate) const CERTIFICATES: &str = newest_certificate_first!(select_certificates!());
 
+/// The certificates whose newest version is a CA. Equal sequences are written as in [`CERTIFICATES_OF_ALL_TYPES`].
+pub(crate) const AUTHORITIES: &str = newest_certificate_first!(select_listed!(
+    "credential_version n
+        join credential c on c.sequence between n.credential_sequence and n.credential_sequence
+            and c.newest_sequence - n.sequence = 0",
+    "n.is_certificate_authority and n.credential_sequence > 0 and c.credential_type = 'certificate'"
+));
+
 pub(crate) const CERTIFICATE_BY_NAME: &str =
     newest_certificate_first!(select_certificates!(" and c.name_folded = $1"));
 

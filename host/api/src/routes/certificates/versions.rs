@@ -173,7 +173,7 @@ async fn update_transitional(
     let versions = api
         .credentials
         .rotation
-        .move_transitional_version(&caller, id(certificate_id)?, to)
+        .move_transitional_version(&caller, id(certificate_id)?, to, &[])
         .await?;
     versions_response(caller, versions).await
 }

@@ -1,0 +1,281 @@
+//! A certificate: what its versions say, its public parts as files, and the credentials that it signed.
+
+use std::sync::Arc;
+
+use axum::{extract::Request, response::Response};
+use chrono::{DateTime, SecondsFormat, Utc};
+use keywright_core::{
+    certificate::CertificateDetails,
+    credential::{
+        CertificateSummary, CredentialName, CredentialVersion, HISTORY_VERSIONS_MAX,
+        ListedCredential, ListedVersion, LookupName, PublicParts,
+    },
+    ports::SignedTypes,
+};
+use maud::{Markup, html};
+
+use super::{
+    certificates::subject,
+    download::{self, Part},
+};
+use crate::{
+    page::{Page, PageError, due, moment, page_links},
+    paths::{
+        CERTIFICATE, CERTIFICATES, NAME, link, link_to_certificate, link_to_credential,
+        link_to_rotation,
+    },
+    request::Fields,
+    session::Visit,
+    state::State,
+};
+
+/// Shows the current versions of a certificate, or one version.
+pub(crate) async fn show(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, PageError> {
+    let query = Fields::of_query(request.uri());
+    let name = LookupName::new(query.text(NAME));
+    let failed = |failure| state.failed(failure);
+    let credentials = &state.ports.credentials;
+    let certificates = &credentials.certificates;
+    let types = SignedTypes::Certificates;
+    let summary = certificates.one(&visit.caller, &name, types).await;
+    let summary = summary.map_err(failed)?;
+    let versions = download::versions(&state, &visit, &name, query.text(download::VERSION)).await?;
+    let mut read = Vec::new();
+    for version in versions {
+        let parts = certificates.public_parts(&version).await.map_err(failed)?;
+        read.push((version, parts));
+    }
+    let signed = Signed::of(&state, &visit, &summary, query.text(PAGE)).await?;
+    let shown = Shown {
+        summary: &summary,
+        now: state.ports.clock.now(),
+    };
+    let page = Page::of(&visit, CERTIFICATES, summary.certificate.name.as_str());
+    Ok(page.render(&html! {
+        (shown.links())
+        @for (version, parts) in &read { (shown.version(version, parts)) }
+        (shown.versions())
+        (signed.render(summary.certificate.name.as_str(), shown.now))
+    }))
+}
+
+/// A certificate, to be rendered.
+struct Shown<'a> {
+    summary: &'a CertificateSummary,
+    now: DateTime<Utc>,
+}
+
+impl Shown<'_> {
+    fn links(&self) -> Markup {
+        let name = self.summary.certificate.name.as_str();
+        let signer = self.summary.signed_by.as_ref();
+        let signer = signer.filter(|signer| **signer != self.summary.certificate.name);
+        html! {
+            @if let Some(signer) = signer {
+                p { "Signed by " a href=(link_to_certificate(signer.as_str())) { (signer.as_str()) } "." }
+            }
+            div.actions {
+                a.button href=(link_to_credential(name)) { "Show the credential" }
+                @if is_authority(self.summary) {
+                    a.button href=(link_to_rotation(name)) {
+                        @if self.summary.certificate.transitional().is_some() { "Continue the rotation" } @else { "Rotate this CA" }
+                    }
+                    a.button href=(download::link_to(name, None, Part::Trusted)) { "Download the trust bundle" }
+                }
+            }
+        }
+    }
+
+    fn version(&self, version: &CredentialVersion, parts: &PublicParts) -> Markup {
+        let active = self.summary.certificate.active();
+        let title = if version.attributes.is_transitional {
+            "Transitional version"
+        } else if active.map(|active| active.id) == Some(version.id) {
+            "Active version"
+        } else {
+            "Older version"
+        };
+        let id = version.id.to_string();
+        let to = |part| download::link_to(version.name.as_str(), Some(version.id), part);
+        html! {
+            section aria-labelledby=(id) {
+                h2 id=(id) { (title) }
+                @match &parts.details {
+                    Some(details) => (self.details(details, parts.effective_expires_at)),
+                    None => p.empty { "The version has no certificate that can be read." },
+                }
+                div.actions {
+                    @if !parts.certificates.is_empty() {
+                        a.button href=(to(Part::Certificate)) { "Download the certificate" }
+                        a.button href=(to(Part::Chain)) { "Download the chain" }
+                    }
+                    @if !parts.authorities.is_empty() { a.button href=(to(Part::Authority)) { "Download the CA certificate" } }
+                }
+            }
+        }
+    }
+
+    fn details(&self, details: &CertificateDetails, effective: Option<DateTime<Utc>>) -> Markup {
+        let by_authority = effective.filter(|effective| *effective < details.expires_at);
+        html! {
+            dl {
+                dt { "Subject" } dd { (subject(&details.subject)) }
+                dt { "Issuer" } dd { (subject(&details.issuer)) }
+                dt { "Serial number" } dd { code { (details.serial_number) } }
+                dt { "Valid from" } dd { (exact(details.valid_from)) }
+                dt { "Valid until" } dd { (exact(details.expires_at)) " (" (due(details.expires_at, self.now)) ")" }
+                @if let Some(effective) = by_authority {
+                    dt { "Effective expiry" } dd { (exact(effective)) " (" (due(effective, self.now)) "), when a CA above it expires" }
+                }
+                dt { "Key" } dd { (details.key_algorithm) @if details.key_length_bits > 0 { ", " (details.key_length_bits) " bits" } }
+                dt { "Signature algorithm" } dd { (details.signature_algorithm) }
+                @if !details.alternative_names.is_empty() {
+                    dt { "Alternative names" }
+                    dd {
+                        ul.plain { @for name in &details.alternative_names { li { (subject(name)) } } }
+                        @if details.more_alternative_names > 0 { p { (details.more_alternative_names) " more are not shown." } }
+                    }
+                }
+                dt { "Key usages" } dd { @if details.usages.is_empty() { "not restricted" } @else { (details.usages.join(", ")) } }
+                dt { "Basic constraints" }
+                dd {
+                    @match details.basic_constraints {
+                        None => "none",
+                        Some((false, _)) => "not a CA",
+                        Some((true, None)) => "a CA, any number of CAs below it",
+                        Some((true, Some(length))) => { "a CA, at most " (length) " CAs below it" }
+                    }
+                }
+                @if let Some(id) = &details.subject_key_id { dt { "Subject key id" } dd { code { (id) } } }
+                @if let Some(id) = &details.authority_key_id { dt { "Authority key id" } dd { code { (id) } } }
+                dt { "SHA-256 fingerprint" } dd { code { (details.fingerprint) } }
+            }
+        }
+    }
+
+    fn versions(&self) -> Markup {
+        let certificate = &self.summary.certificate;
+        let shown = certificate
+            .versions
+            .iter()
+            .take(HISTORY_VERSIONS_MAX as usize);
+        let is_cut = certificate.versions.len() > HISTORY_VERSIONS_MAX as usize;
+        html! {
+            section aria-labelledby="versions" {
+                h2 id="versions" { "Versions" }
+                ul.plain { @for version in shown { li { (self.listed(version)) } } }
+                @if is_cut { p { "Older versions are not shown." } }
+            }
+        }
+    }
+
+    fn listed(&self, version: &ListedVersion) -> Markup {
+        let certificate = &self.summary.certificate;
+        let id = version.id.to_string();
+        let active = certificate.active().map(|active| active.id);
+        let path = link(
+            CERTIFICATE,
+            [(NAME, certificate.name.as_str()), (download::VERSION, &*id)],
+        );
+        html! {
+            a href=(path) { (id) }
+            @if active == Some(version.id) { " " span.mark.active { "active" } }
+            @if version.is_transitional { " " span.mark.soon { "transitional" } }
+            @if let Some(facts) = &version.facts { ", expires " (moment(facts.expires_at, self.now)) }
+        }
+    }
+}
+
+/// A page of the credentials that a certificate signed.
+struct Signed {
+    entries: Vec<(CredentialName, Option<ListedCredential>)>,
+    number: usize,
+    pages: usize,
+}
+
+impl Signed {
+    async fn of(
+        state: &State,
+        visit: &Visit,
+        summary: &CertificateSummary,
+        page: &str,
+    ) -> Result<Self, PageError> {
+        let failed = |failure| state.failed(failure);
+        let issued = summary.issued.iter().map(|issued| &issued.name);
+        let mut names: Vec<_> = summary.signs.iter().chain(issued).collect();
+        let reserving = visit
+            .caller
+            .reserve(names.len().saturating_mul(ENTRY_BYTES));
+        reserving.map_err(failed)?;
+        names.sort_by_cached_key(|name| name.folded());
+        let pages = names.len().div_ceil(ENTRIES_MAX);
+        let number = page.parse().unwrap_or(1).clamp(1, pages.max(1));
+        let names = names.into_iter().skip((number - 1) * ENTRIES_MAX);
+        let names: Vec<_> = names.take(ENTRIES_MAX).cloned().collect();
+        let read = &state.ports.credentials.read;
+        let listed = read.all_listed(&visit.caller, &names).await;
+        let listed = listed.map_err(failed)?;
+        Ok(Self {
+            entries: names.into_iter().zip(listed).collect(),
+            number,
+            pages,
+        })
+    }
+
+    fn render(&self, name: &str, now: DateTime<Utc>) -> Markup {
+        html! {
+            @if !self.entries.is_empty() {
+                section aria-labelledby="signed" {
+                    h2 id="signed" { "Signed credentials" }
+                    div.scrolled tabindex="0" role="region" aria-labelledby="signed" {
+                        table {
+                            thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "Expires" } } }
+                            tbody { @for (name, listed) in &self.entries { (row(name.as_str(), listed.as_ref(), now)) } }
+                        }
+                    }
+                    (page_links(self.number, self.pages, |page| {
+                        link(CERTIFICATE, [(NAME, name), (PAGE, &page.to_string())])
+                    }))
+                }
+            }
+        }
+    }
+}
+
+fn row(name: &str, listed: Option<&ListedCredential>, now: DateTime<Utc>) -> Markup {
+    html! {
+        tr {
+            @match listed {
+                Some(listed) => {
+                    th scope="row" { a href=(link_to_credential(name)) { (name) } }
+                    td { (listed.credential_type.as_str()) }
+                    td { @if let Some(due_at) = listed.due_at { (due(due_at, now)) } }
+                }
+                None => { th scope="row" { (name) } td colspan="2" { "You may not read it, or no version of it is active." } }
+            }
+        }
+    }
+}
+
+/// Returns whether the version in use is a CA.
+fn is_authority(summary: &CertificateSummary) -> bool {
+    let active = summary.certificate.active();
+    let facts = active.and_then(|active| active.facts.as_ref());
+    facts.is_some_and(|facts| facts.is_certificate_authority)
+}
+
+fn exact(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+const PAGE: &str = "page";
+
+/// The maximum number of signed credentials on a page.
+const ENTRIES_MAX: usize = 100;
+
+/// The memory that is reserved for the name of a signed credential, in bytes.
+const ENTRY_BYTES: usize = 320;

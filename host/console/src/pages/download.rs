@@ -1,0 +1,181 @@
+//! The public parts of a certificate as PEM files. They contain only certificates: any other text or key that a field of the
+//! value contains is left out.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::Request,
+    http::header::{CONTENT_DISPOSITION, CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use keywright_core::{
+    UseCaseError,
+    credential::{CredentialVersion, LookupName},
+    ports::VersionSelection,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::{
+    page::PageError,
+    paths::{DOWNLOAD, NAME, link},
+    request::Fields,
+    session::Visit,
+    state::State,
+};
+
+/// A public part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The certificate.
+    Certificate,
+    /// The CA certificates of its value: the issuing CA first.
+    Authority,
+    /// The certificate and the CA certificates above it.
+    Chain,
+    /// The certificates of the active and the transitional version, which clients of a CA must trust.
+    Trusted,
+}
+
+impl Part {
+    const ALL: [Self; 4] = [
+        Self::Certificate,
+        Self::Authority,
+        Self::Chain,
+        Self::Trusted,
+    ];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Certificate => "certificate",
+            Self::Authority => "ca",
+            Self::Chain => "chain",
+            Self::Trusted => "trusted",
+        }
+    }
+}
+
+/// Returns the address of a file of one version, or of the current versions.
+pub(super) fn link_to(name: &str, version: Option<Uuid>, part: Part) -> String {
+    let version = version.map(|id| id.to_string());
+    let version = version.as_deref().map(|id| (VERSION, id));
+    let query = [(NAME, name), (PART, part.label())];
+    link(DOWNLOAD, query.into_iter().chain(version))
+}
+
+/// Sends a file.
+pub(crate) async fn send(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, PageError> {
+    let query = Fields::of_query(request.uri());
+    let failed = |failure| state.failed(failure);
+    let mut parts = Part::ALL.into_iter();
+    let part = parts.find(|part| part.label() == query.text(PART));
+    let part = part.ok_or_else(|| failed(UseCaseError::NotFound))?;
+    visit
+        .caller
+        .trail()
+        .set_details(json!({PART: part.label()}));
+    let name = LookupName::new(query.text(NAME));
+    let versions = versions(&state, &visit, &name, query.text(VERSION)).await?;
+    let credentials = &state.ports.credentials;
+    let mut certificates = Vec::new();
+    let mut name = String::new();
+    for version in versions {
+        name = file_name(version.name.as_str(), part);
+        let public = credentials.certificates.public_parts(&version).await;
+        let public = public.map_err(failed)?;
+        let is_first = certificates.is_empty();
+        let facts = version.attributes.certificate.as_ref();
+        let is_authority = facts.is_some_and(|facts| facts.is_certificate_authority);
+        match part {
+            Part::Certificate if is_first => certificates = public.certificates,
+            Part::Authority if is_first => certificates = public.authorities,
+            Part::Chain if is_first => {
+                let read = &credentials.read;
+                let chain = credentials.certificates.chain(&visit.caller, read, version);
+                certificates = chain.await.map_err(failed)?;
+            }
+            Part::Trusted if is_authority => certificates.extend(public.certificates),
+            _ => {}
+        }
+    }
+    if certificates.is_empty() {
+        return Err(failed(UseCaseError::NotFound));
+    }
+    let fields = [
+        (CONTENT_TYPE, "application/x-pem-file".to_owned()),
+        (
+            CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{name}\""),
+        ),
+    ];
+    Ok((fields, certificates.concat()).into_response())
+}
+
+/// Returns the version with an id, or the current versions of the certificate if the id is empty.
+pub(super) async fn versions(
+    state: &State,
+    visit: &Visit,
+    name: &LookupName,
+    id: &str,
+) -> Result<Vec<CredentialVersion>, PageError> {
+    let failed = |failure| state.failed(failure);
+    let read = &state.ports.credentials.read;
+    if id.is_empty() {
+        let current = read.by_name(&visit.caller, name, VersionSelection::Current);
+        return current.await.map_err(failed);
+    }
+    let id: Result<Uuid, _> = id.parse();
+    let id = id.map_err(|_| failed(UseCaseError::NotFound))?;
+    let version = read.by_id(&visit.caller, id).await.map_err(failed)?;
+    if version.name.lookup() == *name {
+        Ok(vec![version])
+    } else {
+        Err(failed(UseCaseError::NotFound))
+    }
+}
+
+/// Returns a file name that no system interprets: the last part of the credential's name, with other characters than letters,
+/// digits and hyphens replaced.
+fn file_name(name: &str, part: Part) -> String {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let safe = last.chars().map(|character| {
+        if character.is_ascii_alphanumeric() {
+            character
+        } else {
+            '-'
+        }
+    });
+    let safe: String = safe.take(FILE_NAME_CHARACTERS_MAX).collect();
+    format!("keywright-{safe}-{}.pem", part.label())
+}
+
+/// The maximum length of the part of a file name that is from the credential's name, in characters.
+const FILE_NAME_CHARACTERS_MAX: usize = 64;
+
+/// The query parameter with the id of a version.
+pub(super) const VERSION: &str = "version";
+
+const PART: &str = "part";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_has_only_safe_characters() {
+        for (name, expected) in [
+            ("/team/root-ca", "keywright-root-ca-ca.pem"),
+            ("/a/..", "keywright----ca.pem"),
+            ("/a/con.txt", "keywright-con-txt-ca.pem"),
+            ("/(x):[y]", "keywright--x---y--ca.pem"),
+        ] {
+            assert_eq!(file_name(name, Part::Authority), expected);
+        }
+        let longest = file_name(&"a".repeat(255), Part::Chain);
+        assert_eq!(longest, format!("keywright-{}-chain.pem", "a".repeat(64)));
+    }
+}

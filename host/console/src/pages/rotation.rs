@@ -1,0 +1,242 @@
+//! The rotation of a CA, as a wizard with four steps.
+//!
+//! The page shows the stage that follows from the stored versions, so a rotation can be continued here and with the command
+//! line in turn. A form contains the observed stage and versions, and is refused if the state has changed since then.
+
+use std::sync::Arc;
+
+use axum::{extract::Request, http::StatusCode, response::Response};
+use keywright_core::credential::{
+    LookupName, ObservedVersions, Rotation, RotationError, RotationStage,
+};
+use maud::{Markup, html};
+use uuid::Uuid;
+
+use super::download::{self, Part};
+use crate::{
+    page::{Page, PageError, csrf_field, see_other},
+    paths::{
+        CERTIFICATES, NAME, ROTATION, link, link_to_certificate, link_to_credential,
+        link_to_rotation,
+    },
+    request::Fields,
+    session::Visit,
+    state::State,
+};
+
+/// Shows the state of a rotation and its next step.
+pub(crate) async fn show(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, PageError> {
+    let query = Fields::of_query(request.uri());
+    let name = query.text(NAME);
+    let taken = RotationStage::ALL
+        .into_iter()
+        .find(|stage| stage.step().to_string() == query.text(TAKEN));
+    let certificates = &state.ports.credentials.certificates;
+    let lookup = LookupName::new(name);
+    let rotation = certificates.rotation(&visit.caller, &lookup);
+    let rotation = rotation.await.map_err(|failure| {
+        let refusal = refused(&state, failure);
+        refusal.with_link(CERTIFICATES, "Back to the certificates")
+    })?;
+    let done = html! {
+        @if let Some(taken) = taken { p.done role="status" { "Step " (taken.step()) " is complete." (after(taken)) } }
+    };
+    Ok(rendered(&visit, &rotation, &done))
+}
+
+/// Takes the next step, if the state of the rotation is the one that the form contains.
+pub(crate) async fn advance(
+    state: Arc<State>,
+    visit: Visit,
+    request: Request,
+) -> Result<Response, PageError> {
+    let form = Fields::of_form(request, &visit).await?;
+    let name = form.text(NAME);
+    let observed = observation(&form).ok_or_else(|| {
+        let message = "the form has no valid state of a rotation; open the page again";
+        let refusal = PageError::new(StatusCode::BAD_REQUEST, message);
+        refusal.with_link(&link_to_rotation(name), SHOW_STATE)
+    })?;
+    visit.caller.trail().set_action(action(observed.0));
+    let credentials = &state.ports.credentials;
+    let lookup = LookupName::new(name);
+    let advancing = credentials.advance_rotation(&visit.caller, &lookup, observed);
+    match advancing.await {
+        Ok(()) => {
+            let step = observed.0.step().to_string();
+            Ok(see_other(&link(ROTATION, [(NAME, name), (TAKEN, &*step)])))
+        }
+        Err(failure) => {
+            Err(refused(&state, failure).with_link(&link_to_rotation(name), SHOW_STATE))
+        }
+    }
+}
+
+fn refused(state: &State, failure: RotationError) -> PageError {
+    match failure {
+        RotationError::UseCase(failure) => state.failed(failure),
+        failure => PageError::new(StatusCode::CONFLICT, &failure.to_string()),
+    }
+}
+
+/// Returns the stage and the versions that a form contains.
+fn observation(form: &Fields) -> Option<(RotationStage, ObservedVersions)> {
+    let mut stages = RotationStage::ALL.into_iter();
+    let stage = stages.find(|stage| stage.step().to_string() == form.text(STEP))?;
+    let id = |name| form.text(name).parse::<Uuid>().ok();
+    let versions = ObservedVersions {
+        signing: id(SIGNING)?,
+        transitional: id(TRANSITIONAL),
+    };
+    Some((stage, versions))
+}
+
+/// Returns the action of the API that takes the next step.
+fn action(stage: RotationStage) -> &'static str {
+    match stage {
+        RotationStage::NotBegun => "REGENERATE_CERTIFICATE",
+        RotationStage::Introduced | RotationStage::Renewed => "UPDATE_TRANSITIONAL_VERSION",
+        RotationStage::Switched => "BULK_REGENERATE",
+    }
+}
+
+fn rendered(visit: &Visit, rotation: &Rotation, done: &Markup) -> Response {
+    let name = rotation.name.as_str();
+    let title = format!("Rotation of {name}");
+    let page = Page::of(visit, CERTIFICATES, &title);
+    page.render(&html! {
+        (done)
+        p {
+            "A rotation replaces the CA without downtime, in four steps. Its state is only in the versions of the certificates, so "
+            "you can stop after each step and continue later, here or with " code { "keywright certificates rotate" } "."
+        }
+        section aria-labelledby="trust" {
+            h2 id="trust" { "Certificates to trust now" }
+            p { (to_distribute(rotation.stage)) }
+            div.actions {
+                a.button href=(download::link_to(name, None, Part::Trusted)) { "Download the trust bundle" }
+                a.button href=(link_to_certificate(name)) { "Show the certificate" }
+            }
+        }
+        section aria-labelledby="steps" {
+            h2 id="steps" { "Steps" }
+            ol.steps { @for stage in RotationStage::ALL { (step(visit, rotation, stage)) } }
+        }
+    })
+}
+
+fn step(visit: &Visit, rotation: &Rotation, stage: RotationStage) -> Markup {
+    let is_current = stage == rotation.stage;
+    let is_taken = stage.step() < rotation.stage.step();
+    html! {
+        li.taken[is_taken] aria-current=[is_current.then_some("step")] {
+            strong { (title(stage)) } @if is_taken { " (complete)" }
+            @if is_current {
+                p { (before(stage)) }
+                @if !rotation.outstanding.is_empty() { (outstanding(rotation)) }
+                form method="post" action=(ROTATION) {
+                    (csrf_field(visit))
+                    input type="hidden" name=(NAME) value=(rotation.name.as_str());
+                    input type="hidden" name=(STEP) value=(stage.step());
+                    input type="hidden" name=(SIGNING) value=(rotation.versions.signing);
+                    @if let Some(transitional) = rotation.versions.transitional {
+                        input type="hidden" name=(TRANSITIONAL) value=(transitional);
+                    }
+                    button { "Take step " (stage.step()) }
+                }
+            } @else if !is_taken {
+                p.detail { (before(stage)) }
+            }
+        }
+    }
+}
+
+fn outstanding(rotation: &Rotation) -> Markup {
+    let count = rotation.outstanding.len();
+    let more = count.saturating_sub(OUTSTANDING_SHOWN_MAX);
+    html! {
+        details open {
+            summary { "Outstanding: " (count) " " @if count == 1 { "credential" } @else { "credentials" } }
+            ul {
+                @for name in rotation.outstanding.iter().take(OUTSTANDING_SHOWN_MAX) {
+                    li { a href=(link_to_credential(name.as_str())) { (name.as_str()) } }
+                }
+            }
+            @if more > 0 { p { (more) " more are not shown." } }
+            p.detail { "Credentials below an outstanding CA are not listed." }
+        }
+    }
+}
+
+fn title(stage: RotationStage) -> &'static str {
+    match stage {
+        RotationStage::NotBegun => "Add a new version that does not sign yet",
+        RotationStage::Introduced => "Sign with the new version",
+        RotationStage::Switched => "Regenerate everything that the old version signed",
+        RotationStage::Renewed => "Stop returning the old version",
+    }
+}
+
+/// Describes what a step does, and what must be done before it.
+fn before(stage: RotationStage) -> &'static str {
+    match stage {
+        RotationStage::NotBegun => {
+            "The server generates a new key and certificate for the CA, as a transitional version. It returns them next to the \
+             old version, which still signs."
+        }
+        RotationStage::Introduced => {
+            "Before this step, distribute the trust bundle to all clients that trust the CA. Continue when all of them trust both \
+             versions. From this step on, the new version signs, and clients that trust only the old one refuse its \
+             certificates."
+        }
+        RotationStage::Switched => {
+            "The server regenerates the credentials that the old version signed, and everything below the CAs among them, in one \
+             transaction."
+        }
+        RotationStage::Renewed => {
+            "Before this step, deploy the regenerated certificates. Continue when no server or client presents an old \
+             certificate any more. Afterwards, the server returns only the new version."
+        }
+    }
+}
+
+/// Describes the certificates that clients must trust at a stage.
+fn to_distribute(stage: RotationStage) -> &'static str {
+    match stage {
+        RotationStage::NotBegun => {
+            "No rotation is in progress. The trust bundle contains the certificate that signs."
+        }
+        RotationStage::Introduced => {
+            "Distribute the trust bundle now: it contains the certificates of the old and the new version."
+        }
+        RotationStage::Switched | RotationStage::Renewed => {
+            "Clients must still trust both versions. The trust bundle contains their certificates."
+        }
+    }
+}
+
+/// Describes what to do after a step.
+fn after(stage: RotationStage) -> &'static str {
+    match stage {
+        RotationStage::NotBegun => " Distribute the trust bundle.",
+        RotationStage::Introduced => " The new version signs.",
+        RotationStage::Switched => " Deploy the regenerated certificates.",
+        RotationStage::Renewed => {
+            " The rotation is complete. You can stop trusting the old version."
+        }
+    }
+}
+
+const SHOW_STATE: &str = "Show the current state";
+
+/// The maximum number of outstanding credentials on the page.
+const OUTSTANDING_SHOWN_MAX: usize = 100;
+
+const TAKEN: &str = "taken";
+const STEP: &str = "step";
+const SIGNING: &str = "signing";
+const TRANSITIONAL: &str = "transitional";

@@ -1,0 +1,212 @@
+//! The limits of the pages of CAs and certificates, and hostile certificates.
+
+use keywright_harness::{Server, is_on_postgres};
+
+use crate::{
+    browser::{Browser, DEVELOPER},
+    certificates::CERTIFICATES,
+    external::{Ca, alternative_names},
+    server,
+};
+
+#[tokio::test]
+async fn a_page_of_the_forest_shows_at_most_fifty_cas() {
+    let server = server().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for number in 0..51 {
+        let page = browser.get(CERTIFICATES).await.expect(200).body;
+        assert_eq!(nodes(&page), number, "{page}");
+        assert!(!page.contains("Next page"), "{page}");
+        let root = Ca::root("root");
+        root.set(&server, &format!("/{number:02}"), None).await;
+    }
+    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    assert_eq!(nodes(&page), 50);
+    assert!(
+        page.contains("href=\"/console/certificates?from=%2F50\""),
+        "{page}"
+    );
+    let page = browser.get("/console/certificates?from=/50").await;
+    let page = page.expect(200).body;
+    assert_eq!(nodes(&page), 1);
+    assert!(
+        page.contains(">/50</a>") && page.contains("First page"),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn a_deep_chain_is_cut_off_and_its_download_refused() {
+    let server = server().await;
+    let mut above = Ca::root("0");
+    above.set(&server, "/00", None).await;
+    for number in 1..51 {
+        let next = above.authority(&number.to_string());
+        let signer = format!("/{:02}", number - 1);
+        next.set(&server, &format!("/{number:02}"), Some(&signer))
+            .await;
+        above = next;
+    }
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    assert_eq!(nodes(&page), 50);
+    assert!(
+        page.contains("Show everything that /49 signed") && !page.contains("Next page"),
+        "{page}"
+    );
+    for (name, count) in [("/19", Some(20)), ("/20", None)] {
+        let path = format!("/console/certificate/download?name={name}&part=chain");
+        let response = browser.get(&path).await;
+        match count {
+            Some(count) => {
+                let found = response.expect(200).body.matches("BEGIN").count();
+                assert_eq!(found, count);
+            }
+            None => {
+                let refused = response.expect(413).body;
+                assert!(
+                    refused.contains("A chain may have at most 20 certificates."),
+                    "{refused}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn cas_that_signed_each_other_are_shown_once() {
+    let server = server().await;
+    let one = Ca::root("one");
+    one.set(&server, "/one", None).await;
+    let two = one.authority("two");
+    two.set(&server, "/two", Some("/one")).await;
+    let one = two.authority("one");
+    one.set(&server, "/one", Some("/two")).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    assert_eq!(nodes(&page), 2);
+    for name in ["one", "two"] {
+        let page = browser
+            .get(&format!("/console/certificate?name=/{name}"))
+            .await;
+        assert!(page.expect(200).body.contains("Signed credentials"));
+    }
+}
+
+#[tokio::test]
+async fn long_lists_of_names_are_cut_off() {
+    let server = server().await;
+    let root = Ca::root("root");
+    root.set(&server, "/root", None).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let all = "Show everything that /root signed";
+    for number in 0..101 {
+        let page = if [10, 11].contains(&number) {
+            browser.get(CERTIFICATES).await.expect(200).body
+        } else {
+            String::new()
+        };
+        assert_eq!(page.contains(all), number == 11, "{number}: {page}");
+        if number == 100 {
+            let page = browser.get("/console/certificate?name=/root").await.body;
+            assert!(!page.contains("Next page"), "{page}");
+        }
+        let leaf = root.leaf_with("leaf", |_| {});
+        leaf.set(&server, &format!("/leaf/{number:03}"), Some("/root"))
+            .await;
+    }
+    let page = browser.get("/console/certificate?name=/root").await.body;
+    assert!(
+        page.contains("/leaf/099</a>") && !page.contains("/leaf/100</a>"),
+        "{page}"
+    );
+    let page = browser
+        .get("/console/certificate?name=/root&page=2")
+        .await
+        .body;
+    assert!(
+        page.contains("/leaf/100</a>") && page.contains("Page 2 of 2"),
+        "{page}"
+    );
+    for (count, more) in [(100, false), (101, true)] {
+        let leaf = root.leaf_with("leaf", |parameters| {
+            parameters.subject_alt_names = alternative_names("a.example", count);
+        });
+        leaf.set(&server, "/names", Some("/root")).await;
+        let page = browser.get("/console/certificate?name=/names").await.body;
+        assert_eq!(page.matches("DNS: ").count(), 100);
+        assert_eq!(
+            page.contains("1 more are not shown."),
+            more,
+            "{count}: {page}"
+        );
+    }
+    let subject = |length: usize| Ca::root(&"ä".repeat(length - "CN=".len()));
+    for (length, is_cut) in [(200, false), (201, true)] {
+        subject(length).set(&server, "/long", None).await;
+        let page = browser.get("/console/certificate?name=/long").await.body;
+        assert_eq!(page.contains("ä…</bdi>"), is_cut, "{length}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn the_forest_has_at_most_ten_thousand_cas() {
+    let server = server().await;
+    Ca::root("root").set(&server, "/ca", None).await;
+    copies(&server, "/ca", 9_998).await;
+    Ca::root("last").set(&server, "/zz", None).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    // Values that can't be decrypted don't hide the other CAs.
+    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    assert_eq!(nodes(&page), 50);
+    assert!(
+        page.contains("its certificate can't be read") && page.contains("CN=root"),
+        "{page}"
+    );
+    let limit = "Only the newest 10000 CAs are shown.";
+    let page = browser
+        .get("/console/certificates?from=/zz")
+        .await
+        .expect(200)
+        .body;
+    assert!(!page.contains(limit) && nodes(&page) == 1, "{page}");
+    Ca::root("last").set(&server, "/zzz", None).await;
+    let page = browser
+        .get("/console/certificates?from=/zz")
+        .await
+        .expect(200)
+        .body;
+    assert!(page.contains(limit) && nodes(&page) == 2, "{page}");
+}
+
+/// Adds copies of a certificate under other names to the database. Their values can't be decrypted.
+pub(crate) async fn copies(server: &Server, of: &str, count: u32) {
+    let id = if is_on_postgres() {
+        "gen_random_uuid()"
+    } else {
+        "randomblob(16)"
+    };
+    let version = "created_at, is_transitional, is_generated, expires_at, is_certificate_authority, is_self_signed, \
+        key_length_bits, signed_by, signed_by_folded, encryption_key_id, nonce, ciphertext";
+    let prefixed = format!("v.{}", version.replace(", ", ", v."));
+    let sql = format!(
+        "insert into credential (id, name, name_folded, credential_type, created_at)
+         with recursive number (n) as (select 1 union all select n + 1 from number where n < {count})
+         select {id}, '/copy/' || n, '/copy/' || n, 'certificate', 0 from number;
+         insert into credential_version (id, credential_sequence, {version})
+         select {id}, c.sequence, {prefixed} from credential c, credential_version v
+         where c.name_folded like '/copy/%'
+            and v.sequence = (select o.newest_sequence from credential o where o.name_folded = '{of}')
+         order by c.sequence;
+         update credential set (newest_sequence, current_sequence, newest_created_at, current_created_at, newest_expires_at) = (
+            select v.sequence, v.sequence, v.created_at, v.created_at, v.expires_at
+            from credential_version v where v.credential_sequence = credential.sequence
+         ) where name_folded like '/copy/%'"
+    );
+    server.run_sql(&sql).await;
+}
+
+/// Returns the number of CAs in the tree of a page.
+fn nodes(page: &str) -> usize {
+    page.matches("class=\"node\"").count()
+}

@@ -1,0 +1,389 @@
+//! The pages of CAs and certificates, and downloads.
+
+use keywright_harness::{Program, field};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    browser::{Browser, DEVELOPER, GUEST, between},
+    events,
+    external::{Ca, alternative_names},
+    reading::GUEST_ACTOR,
+    server,
+};
+
+pub(crate) const CERTIFICATES: &str = "/console/certificates";
+
+#[tokio::test]
+async fn the_forest_shows_the_cas_and_what_they_signed() {
+    let server = server().await;
+    server.generate_authority("/root", None).await;
+    server
+        .generate_authority("/team/inner", Some("/root"))
+        .await;
+    server.generate_leaf("/team/web", "/team/inner").await;
+    server.generate_authority("/other", None).await;
+    server
+        .regenerate_as_transitional("/other")
+        .await
+        .expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    let (tree, graph) = page.split_once("<svg").unwrap();
+    let positions = [
+        "/other<",
+        "in rotation",
+        "/root<",
+        "/team/inner<",
+        "/team/web<",
+    ]
+    .map(|text| {
+        tree.find(&format!(">{text}"))
+            .unwrap_or_else(|| panic!("{text}: {tree}"))
+    });
+    assert!(positions.is_sorted(), "{positions:?}: {tree}");
+    let below = between(tree, ">/root</a>", "</details>").unwrap();
+    assert!(below.contains("<bdi>CN=/team/inner</bdi>"), "{below}");
+    for expected in [
+        "/root",
+        "/team/inner",
+        "in rotation",
+        "signed 1 credential",
+        "<path",
+        "<desc",
+    ] {
+        assert!(graph.contains(expected), "{expected}: {graph}");
+    }
+    let certificate = browser.get("/console/certificate?name=/root").await;
+    let certificate = certificate.expect(200).body;
+    assert!(certificate.contains("href=\"/console/credential?name=%2Fteam%2Finner\""));
+    let credential = browser.get("/console/credential?name=/root").await.body;
+    assert!(credential.contains("href=\"/console/certificate?name=%2Froot\""));
+}
+
+#[tokio::test]
+async fn only_readable_cas_are_in_the_forest() {
+    let server = server().await;
+    let mut browser = Browser::logged_in(&server, GUEST).await;
+    server.generate_authority("/hidden/root", None).await;
+    server
+        .generate_authority("/team/inner", Some("/hidden/root"))
+        .await;
+    server.generate_leaf("/hidden/web", "/team/inner").await;
+    let nothing = browser.get(CERTIFICATES).await.expect(200).body;
+    assert!(
+        nothing.contains("There is no CA here that you may read."),
+        "{nothing}"
+    );
+    for path in [
+        "certificate",
+        "certificate/rotation",
+        "certificate/download",
+    ] {
+        let responses = ["/hidden/root", "/absent"].map(|name| {
+            let path = format!("/console/{path}?name={name}&part=certificate");
+            let mut browser = browser.clone();
+            async move { browser.get(&path).await.expect(404).body }
+        });
+        let [hidden, absent] = responses;
+        assert_eq!(hidden.await, absent.await, "{path}");
+    }
+    server.grant("/team/*", GUEST_ACTOR, &["read"]).await;
+    // Without the permission to read its signer, a CA is the first of a tree.
+    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    assert!(
+        page.contains("/team/inner</a>") && !page.contains("/hidden/root"),
+        "{page}"
+    );
+    // A user who may read a CA gets the names of the credentials that it signed, but no details.
+    assert!(
+        page.contains("/hidden/web <span class=\"detail\">(you may not read it)"),
+        "{page}"
+    );
+    let page = browser.get("/console/certificate?name=/team/inner").await;
+    let page = page.expect(200).body;
+    assert!(
+        page.contains("/hidden/web</th><td colspan=\"2\">You may not read it"),
+        "{page}"
+    );
+    let chain = "/console/certificate/download?name=/team/inner&part=chain";
+    let chain = browser.get(chain).await.expect(200);
+    assert_eq!(chain.body.matches("BEGIN CERTIFICATE").count(), 2);
+}
+
+#[tokio::test]
+async fn a_certificate_is_shown_with_everything_that_it_says() {
+    let server = server().await;
+    let root = json!({"common_name": "root", "is_ca": true, "duration": 10, "key_usage": ["key_cert_sign", "crl_sign"]});
+    server
+        .generate("/root", "certificate", root)
+        .await
+        .expect(200);
+    let leaf = json!({
+        "common_name": "web", "organization": "a, b", "ca": "/root", "duration": 365,
+        "alternative_names": ["web.example", "10.0.0.1"], "key_usage": ["digital_signature"],
+        "extended_key_usage": ["server_auth"], "key_type": "ecdsa-p256",
+    });
+    let leaf = server
+        .generate("/web", "certificate", leaf)
+        .await
+        .expect(200)
+        .json();
+    let file = TempDir::new().unwrap();
+    let path = file.path().join("web.pem");
+    std::fs::write(&path, field(&leaf, "certificate")).unwrap();
+    let openssl = |arguments: &[&str]| {
+        let input = ["-in", path.to_str().unwrap(), "-noout"];
+        Program::run("openssl", &[&["x509"], arguments, &input].concat(), "").expect_success()
+    };
+    let after = |text: String| {
+        let (_, value) = text.trim().split_once('=').unwrap();
+        value.replace(':', "").to_lowercase()
+    };
+    let serial = after(openssl(&["-serial"]));
+    let fingerprint = after(openssl(&["-fingerprint", "-sha256"]));
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser
+        .get("/console/certificate?name=/web")
+        .await
+        .expect(200)
+        .body;
+    for expected in [
+        "CN=web",
+        "O=a\\, b",
+        "CN=root",
+        &serial,
+        &fingerprint,
+        "Effective expiry",
+        "in 9 days",
+        "EC, curve prime256v1, 256 bits",
+        "sha256WithRSAEncryption",
+        "DNS: web.example",
+        "IP: 10.0.0.1",
+        "digital_signature, server_auth",
+        "not a CA",
+        "Authority key id",
+        leaf["expiry_date"].as_str().unwrap(),
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    assert!(!page.contains("PRIVATE KEY"), "{page}");
+    let page = browser
+        .get("/console/certificate?name=/root")
+        .await
+        .expect(200)
+        .body;
+    for expected in [
+        "RSA, 2048 bits",
+        "a CA, any number of CAs below it",
+        "key_cert_sign, crl_sign",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    assert!(!page.contains("Effective expiry"), "{page}");
+    server.set("/text", "value", json!("v")).await.expect(200);
+    browser
+        .get("/console/certificate?name=/text")
+        .await
+        .expect(404);
+}
+
+#[tokio::test]
+async fn each_version_of_a_certificate_has_a_page() {
+    let server = server().await;
+    let first = server.generate_authority("/ca", None).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for _ in 0..14 {
+        server.regenerate("/ca").await.expect(200);
+    }
+    let complete = browser.get("/console/certificate?name=/ca").await.body;
+    assert!(
+        !complete.contains("Older versions are not shown."),
+        "{complete}"
+    );
+    let id = first["id"].as_str().unwrap();
+    let path = format!("/console/certificate?name=/ca&version={id}");
+    assert!(
+        complete.contains(&path.replace("/ca", "%2Fca").replace('&', "&amp;")),
+        "{complete}"
+    );
+    let older = browser.get(&path).await.expect(200).body;
+    assert!(
+        older.contains("Older version<") && !older.contains("Active version<"),
+        "{older}"
+    );
+    server.regenerate_as_transitional("/ca").await.expect(200);
+    let current = browser.get("/console/certificate?name=/ca").await.body;
+    for expected in [
+        "Active version<",
+        "Transitional version<",
+        "Older versions are not shown.",
+    ] {
+        assert!(current.contains(expected), "{expected}: {current}");
+    }
+    // A version of another certificate, and an id that is none.
+    server.generate_authority("/other", None).await;
+    for version in [id, "none"] {
+        let path = format!("/console/certificate?name=/other&version={version}");
+        browser.get(&path).await.expect(404);
+    }
+}
+
+#[tokio::test]
+async fn openssl_verifies_downloaded_files() {
+    let server = server().await;
+    server.generate_authority("/team/root", None).await;
+    server
+        .generate_authority("/inner", Some("/team/root"))
+        .await;
+    server.generate_leaf("/web", "/inner").await;
+    server
+        .regenerate_as_transitional("/team/root")
+        .await
+        .expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let folder = TempDir::new().unwrap();
+    let mut files = Vec::new();
+    for (name, part, file_name, count) in [
+        ("/team/root", "trusted", "keywright-root-trusted.pem", 2),
+        ("/web", "chain", "keywright-web-chain.pem", 3),
+        ("/web", "certificate", "keywright-web-certificate.pem", 1),
+        ("/web", "ca", "keywright-web-ca.pem", 1),
+    ] {
+        let path = format!("/console/certificate/download?name={name}&part={part}");
+        let response = browser.get(&path).await.expect(200);
+        let disposition = format!("attachment; filename=\"{file_name}\"");
+        assert_eq!(response.header("content-disposition"), Some(&*disposition));
+        assert_eq!(
+            response.header("content-type"),
+            Some("application/x-pem-file")
+        );
+        assert_eq!(response.header("cache-control"), Some("no-store"));
+        assert_eq!(
+            response.body.matches("BEGIN ").count(),
+            count,
+            "{response:?}"
+        );
+        assert!(!response.body.contains("PRIVATE KEY"), "{response:?}");
+        let path = folder.path().join(file_name);
+        std::fs::write(&path, &response.body).unwrap();
+        files.push(path.to_str().unwrap().to_owned());
+    }
+    let [trusted, chain, certificate, ca] = &files[..] else {
+        panic!("{files:?}")
+    };
+    for untrusted in [chain, ca] {
+        let arguments = [
+            "verify",
+            "-CAfile",
+            trusted,
+            "-untrusted",
+            untrusted,
+            certificate,
+        ];
+        Program::run("openssl", &arguments, "").expect_success();
+    }
+    let downloads = events(&server, "DOWNLOAD");
+    assert_eq!(downloads[0]["resource_name"], "/team/root");
+    assert_eq!(downloads[0]["operation"], "read");
+    assert_eq!(downloads[0]["request_details"], json!({"part": "trusted"}));
+    for (name, part) in [
+        ("/web", "trusted"),
+        ("/web", "private_key"),
+        ("/web", ""),
+        ("/absent", "ca"),
+    ] {
+        let path = format!("/console/certificate/download?name={name}&part={part}");
+        browser.get(&path).await.expect(404);
+    }
+}
+
+#[tokio::test]
+async fn a_download_contains_no_key_that_is_in_the_certificates_text() {
+    let server = server().await;
+    let root = Ca::root("root");
+    let text = format!("{}{}", root.private_key(), root.certificate);
+    let value = json!({"certificate": text, "ca": text});
+    server.set("/root", "certificate", value).await.expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for part in ["certificate", "ca", "chain", "trusted"] {
+        let path = format!("/console/certificate/download?name=/root&part={part}");
+        let response = browser.get(&path).await.expect(200);
+        assert_eq!(
+            response.body.replace("\r\n", "\n"),
+            root.certificate.replace("\r\n", "\n"),
+            "{part}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn stored_scripts_in_certificates_are_text() {
+    let server = server().await;
+    let script = "\"'><script>alert(1)</script>";
+    let root = Ca::root(script);
+    let leaf = root.leaf_with(script, |parameters| {
+        parameters.subject_alt_names = alternative_names(script, 2);
+    });
+    let set = |name: &'static str, certificate: &Ca| {
+        let value = json!({"certificate": certificate.certificate, "ca": root.certificate});
+        server.set(name, "certificate", value)
+    };
+    set("/root", &root).await.expect(200);
+    set("/leaf", &leaf).await.expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for path in [
+        CERTIFICATES,
+        "/console/certificate?name=/root",
+        "/console/certificate?name=/leaf",
+        "/console/certificate/rotation?name=/root",
+        "/console/certificates?from=%22%27%3E%3Cscript%3E",
+        "/console/certificate?name=%22%27%3E%3Cscript%3E",
+        "/console/certificate?name=/root&page=%22%27%3E%3Cscript%3E&version=%3Cscript%3E",
+        "/console/certificate/download?name=%3Cscript%3E&part=%3Cscript%3E",
+        "/console/certificate/rotation?name=/root&taken=%3Cscript%3E",
+        "/console/expiring?within-days=%3Cscript%3E&page=%3Cscript%3E",
+    ] {
+        let page = browser.get(path).await.body;
+        assert!(
+            !page.contains("<script") && !page.contains("\"'>"),
+            "{path}: {page}"
+        );
+    }
+    let page = browser.get("/console/certificate?name=/leaf").await.body;
+    assert!(page.contains("DNS: &quot;'&gt;&lt;script&gt;"), "{page}");
+}
+
+#[tokio::test]
+async fn reading_a_certificate_is_audited() {
+    let server = server().await;
+    server.generate_authority("/ca", None).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let id = server.versions("/ca").await[0]["id"].clone();
+    for (path, action) in [
+        (CERTIFICATES, "GET_ALL_CERTIFICATES"),
+        ("/console/certificate?name=/ca", "VIEW"),
+        (
+            "/console/certificate/download?name=/ca&part=certificate",
+            "DOWNLOAD",
+        ),
+    ] {
+        browser.get(path).await.expect(200);
+        let read = events(&server, action);
+        let is_read = |event: &&Value| {
+            event["resource_name"] == "/ca"
+                && event["version_id"] == id
+                && event["operation"] == "read"
+        };
+        assert!(
+            read.iter().any(|event| is_read(&event)),
+            "{action}: {read:?}"
+        );
+    }
+    let mut guest = Browser::logged_in(&server, GUEST).await;
+    guest
+        .get("/console/certificate/download?name=/ca&part=certificate")
+        .await
+        .expect(404);
+    assert_eq!(events(&server, "DOWNLOAD").last().unwrap()["status"], 404);
+}

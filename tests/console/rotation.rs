@@ -1,0 +1,234 @@
+//! Whole rotations of a CA in the console, also in turn with the command line.
+
+use std::collections::BTreeSet;
+
+use keywright_harness::{Response, Server, Shell, connects};
+use serde_json::{Value, json};
+
+use crate::{
+    browser::{Browser, DEVELOPER, fields, form},
+    events, server,
+};
+
+pub(crate) const ROTATION: &str = "/console/certificate/rotation";
+
+#[tokio::test]
+async fn a_rotation_in_four_steps_interrupts_no_connection() {
+    let server = with_leaf().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let deployed = |leaf: Value, trusted: Response| (leaf, trusted.expect(200).body);
+    let mut before = None;
+    for (step, trusted_count, confirmation) in [
+        (1, 2, "Distribute the trust bundle."),
+        (2, 2, "The new version signs."),
+        (3, 2, "Deploy the regenerated certificates."),
+        (
+            4,
+            1,
+            "The rotation is complete. You can stop trusting the old version.",
+        ),
+    ] {
+        let page = opened(&mut browser).await;
+        assert!(
+            page.body
+                .contains(&format!("<button>Take step {step}</button>")),
+            "{page:?}"
+        );
+        assert_eq!(
+            page.body.matches("(complete)").count(),
+            step - 1,
+            "{page:?}"
+        );
+        assert_eq!(
+            page.body.contains("Outstanding: 1 credential<"),
+            step == 3,
+            "{page:?}"
+        );
+        let page = browser
+            .submit_and_follow(&page, ROTATION, &[])
+            .await
+            .expect(200);
+        assert!(
+            page.body
+                .contains(&format!("Step {step} is complete. {confirmation}")),
+            "{page:?}"
+        );
+        let trusted = "/console/certificate/download?name=/root&part=trusted";
+        assert!(
+            page.body
+                .contains("/console/certificate/download?name=%2Froot&amp;part=trusted")
+        );
+        let leaf = server.current_versions("/leaf").await.remove(0);
+        let now = deployed(leaf, browser.get(trusted).await);
+        assert_eq!(
+            now.1.matches("BEGIN CERTIFICATE").count(),
+            trusted_count,
+            "{step}"
+        );
+        let before = before.replace(now.clone()).unwrap_or_else(|| now.clone());
+        for leaf in [&before.0, &now.0] {
+            for trusted in [&before.1, &now.1] {
+                assert!(connects(leaf, trusted), "step {step}");
+            }
+        }
+    }
+    assert_eq!(server.versions("/root").await.len(), 2);
+    for (action, count) in [
+        ("REGENERATE_CERTIFICATE", 1),
+        ("UPDATE_TRANSITIONAL_VERSION", 2),
+        ("BULK_REGENERATE", 1),
+    ] {
+        let events = events(&server, action);
+        let writes = events.iter().filter(|event| event["operation"] == "write");
+        let requests: BTreeSet<_> = writes
+            .map(|event| event["request_id"].to_string())
+            .collect();
+        assert_eq!(requests.len(), count, "{action}: {events:?}");
+    }
+    let views = events(&server, "VIEW");
+    let is_of_ca = |event: &&Value| event["resource_name"] == "/root";
+    assert!(views.iter().filter(is_of_ca).count() >= 8, "{views:?}");
+}
+
+#[tokio::test]
+async fn a_rotation_is_continued_with_the_command_line_and_back() {
+    let server = with_leaf().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let shell = Shell::of(&server);
+    let rotate = |option: &str| {
+        let ran = shell.run(&["certificates", "rotate", "/root", option]);
+        assert_eq!(ran.status, Some(0), "{ran:?}");
+        serde_json::from_str::<Value>(&ran.output).unwrap()
+    };
+    for step in 1..=4 {
+        assert_eq!(step_of(&opened(&mut browser).await), step);
+        if step % 2 == 0 {
+            rotate("--next");
+        } else {
+            let page = opened(&mut browser).await;
+            browser
+                .submit_and_follow(&page, ROTATION, &[])
+                .await
+                .expect(200);
+        }
+        let stage = ["introduced", "switched", "renewed", "not_begun"][step - 1];
+        assert_eq!(rotate("--status")["stage"], stage);
+    }
+    assert_eq!(step_of(&opened(&mut browser).await), 1);
+}
+
+#[tokio::test]
+async fn the_console_and_the_command_line_list_the_same_outstanding_credentials() {
+    let server = with_leaf().await;
+    server.generate_authority("/inner", Some("/root")).await;
+    server.generate_leaf("/below", "/inner").await;
+    server.generate_leaf("/moved", "/root").await;
+    server.generate_authority("/elsewhere", None).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let shell = Shell::of(&server);
+    for _ in 0..2 {
+        let page = opened(&mut browser).await;
+        browser
+            .submit_and_follow(&page, ROTATION, &[])
+            .await
+            .expect(200);
+    }
+    let mut seen = Vec::new();
+    for change in [
+        "",
+        "/moved",
+        "/leaf",
+        "/inner",
+        "/root",
+        "/inner transitional",
+        "/below",
+        "/inner cleared",
+    ] {
+        match change {
+            "" => {}
+            "/moved" => {
+                let parameters = json!({"common_name": "moved", "ca": "/elsewhere"});
+                let moved = server.generate("/moved", "certificate", parameters);
+                moved.await.expect(200);
+            }
+            // The same certificate in another version.
+            "/root" => {
+                let active = server.current_versions("/root").await.remove(0);
+                let value = active["value"].clone();
+                server.set("/root", "certificate", value).await.expect(200);
+            }
+            "/inner transitional" => {
+                server
+                    .regenerate_as_transitional("/inner")
+                    .await
+                    .expect(200);
+            }
+            "/inner cleared" => {
+                let arguments = ["certificates", "transitional", "/inner", "--clear"];
+                assert_eq!(shell.run(&arguments).status, Some(0));
+            }
+            name => {
+                server.regenerate(name).await.expect(200);
+            }
+        }
+        let ran = shell.run(&["certificates", "rotate", "/root", "--status"]);
+        let status: Value = serde_json::from_str(&ran.output).unwrap();
+        let page = opened(&mut browser).await;
+        let outstanding = outstanding(&page.body);
+        assert_eq!(
+            json!(outstanding),
+            status["outstanding"],
+            "{change}: {page:?}"
+        );
+        let step = if outstanding.is_empty() { 4 } else { 3 };
+        assert_eq!(step_of(&page), step, "{change}: {status}");
+        seen.push(outstanding.join(" "));
+    }
+    assert_eq!(
+        seen[..5],
+        [
+            "/inner /leaf /moved",
+            "/inner /leaf",
+            "/inner",
+            "/below",
+            "/below"
+        ]
+    );
+    assert_eq!(seen[7], "/below");
+}
+
+/// Starts a server with a CA and a certificate that it signed.
+pub(crate) async fn with_leaf() -> Server {
+    let server = server().await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
+    server
+}
+
+pub(crate) async fn opened(browser: &mut Browser) -> Response {
+    browser
+        .get(&format!("{ROTATION}?name=/root"))
+        .await
+        .expect(200)
+}
+
+/// Returns the number of the step that a page offers.
+pub(crate) fn step_of(page: &Response) -> usize {
+    let (_, value) = fields(form(&page.body, ROTATION))
+        .into_iter()
+        .find(|(name, _)| name == "step")
+        .unwrap();
+    value.parse().unwrap()
+}
+
+/// Returns the names of the outstanding credentials on a page.
+fn outstanding(page: &str) -> Vec<String> {
+    let Some((_, list)) = page.split_once("Outstanding:") else {
+        return Vec::new();
+    };
+    let list = &list[..list.find("</ul>").unwrap()];
+    let names = list.split("\">").skip(1);
+    names
+        .map(|name| name[..name.find('<').unwrap()].to_owned())
+        .collect()
+}

@@ -1,0 +1,242 @@
+//! Refused steps of a rotation, and its limits.
+
+use serde_json::{Value, json};
+
+use crate::{
+    browser::{Browser, DEVELOPER, GUEST, fields, filled, form},
+    certificate_limits::copies,
+    external::Ca,
+    reading::GUEST_ACTOR,
+    rotation::{ROTATION, opened, step_of, with_leaf},
+    server,
+};
+
+#[tokio::test]
+async fn a_form_of_an_earlier_stage_is_refused() {
+    let server = with_leaf().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let mut earlier = Vec::new();
+    for step in 1..=4 {
+        let page = opened(&mut browser).await;
+        browser
+            .submit_and_follow(&page, ROTATION, &[])
+            .await
+            .expect(200);
+        earlier.push(page);
+        let versions = server.versions("/root").await;
+        for page in &earlier {
+            let refused = browser.submit(page, ROTATION, &[]).await.expect(409);
+            assert!(
+                refused
+                    .body
+                    .contains("The rotation has been continued elsewhere; nothing was changed."),
+                "{refused:?}"
+            );
+            assert!(
+                refused
+                    .body
+                    .contains("href=\"/console/certificate/rotation?name=%2Froot\"")
+            );
+        }
+        assert_eq!(server.versions("/root").await, versions, "{step}");
+    }
+    // A new rotation reaches the same stages with other versions.
+    let page = opened(&mut browser).await;
+    browser
+        .submit_and_follow(&page, ROTATION, &[])
+        .await
+        .expect(200);
+    browser.submit(&earlier[1], ROTATION, &[]).await.expect(409);
+    let page = opened(&mut browser).await;
+    for tampered in [("step", "5"), ("step", ""), ("signing", "none")] {
+        browser
+            .submit(&page, ROTATION, &[tampered])
+            .await
+            .expect(400);
+    }
+    for tampered in [("step", "4"), ("transitional", ""), ("name", "/leaf")] {
+        browser
+            .submit(&page, ROTATION, &[tampered])
+            .await
+            .expect(409);
+    }
+    browser
+        .submit(&page, ROTATION, &[("name", "/absent")])
+        .await
+        .expect(404);
+    assert_eq!(step_of(&opened(&mut browser).await), 2);
+}
+
+#[tokio::test]
+async fn of_two_simultaneous_steps_only_one_is_taken() {
+    let server = with_leaf().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for step in [2, 4] {
+        while step_of(&opened(&mut browser).await) < step {
+            let page = opened(&mut browser).await;
+            browser
+                .submit_and_follow(&page, ROTATION, &[])
+                .await
+                .expect(200);
+        }
+        let page = opened(&mut browser).await;
+        let (mut one, mut other) = (browser.clone(), browser.clone());
+        let (one, other) = tokio::join!(
+            one.submit(&page, ROTATION, &[]),
+            other.submit(&page, ROTATION, &[])
+        );
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [303, 409]);
+    }
+}
+
+#[tokio::test]
+async fn no_step_is_taken_without_the_token_of_the_session() {
+    let server = with_leaf().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for step in 1..=4 {
+        let page = opened(&mut browser).await;
+        let mut without = fields(form(&page.body, ROTATION));
+        without.retain(|(name, _)| name != "csrf_token");
+        browser.send_form(ROTATION, &without).await.expect(403);
+        let all = filled(form(&page.body, ROTATION), &[]);
+        let elsewhere = browser.form_request(ROTATION, &all);
+        let elsewhere = elsewhere.header("sec-fetch-site", "cross-site");
+        server.send(elsewhere).await.expect(403);
+        assert_eq!(step_of(&opened(&mut browser).await), step);
+        browser
+            .submit_and_follow(&page, ROTATION, &[])
+            .await
+            .expect(200);
+    }
+}
+
+#[tokio::test]
+async fn each_step_requires_its_permissions() {
+    let server = with_leaf().await;
+    server.grant("/root", GUEST_ACTOR, &["read"]).await;
+    let mut developer = Browser::logged_in(&server, DEVELOPER).await;
+    let mut guest = Browser::logged_in(&server, GUEST).await;
+    for step in 1..=4 {
+        let page = guest.get(&format!("{ROTATION}?name=/root")).await;
+        if step == 3 {
+            // Without reading a signed credential, it is unknown whether it was regenerated.
+            let refused = page.expect(409).body;
+            assert!(
+                refused.contains("You may not read /leaf, which the CA signed"),
+                "{refused}"
+            );
+            server.grant("/leaf", GUEST_ACTOR, &["read"]).await;
+        }
+        let page = opened(&mut guest).await;
+        let refused = guest.submit(&page, ROTATION, &[]).await.expect(403).body;
+        assert!(
+            refused.contains("The caller may not write this credential."),
+            "{refused}"
+        );
+        assert_eq!(step_of(&opened(&mut developer).await), step);
+        let page = opened(&mut developer).await;
+        developer
+            .submit_and_follow(&page, ROTATION, &[])
+            .await
+            .expect(200);
+    }
+}
+
+#[tokio::test]
+async fn only_a_ca_with_a_signing_version_is_rotated() {
+    let server = with_leaf().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let only = json!({
+        "name": "/only", "type": "certificate",
+        "parameters": {"common_name": "only", "is_ca": true, "key_type": "ecdsa-p256"},
+    });
+    server.post("/api/v1/data", only).await.expect(200);
+    let found = server.get("/api/v1/certificates?name=/only").await.json();
+    let certificate = &found["certificates"][0];
+    let path = format!(
+        "/api/v1/certificates/{}/update_transitional_version",
+        certificate["id"].as_str().unwrap()
+    );
+    let body = json!({"version": certificate["versions"][0]["id"]});
+    server.put(&path, body).await.expect(200);
+    for (name, message) in [
+        ("/leaf", "/leaf is not a CA; regenerate it instead."),
+        (
+            "/only",
+            "/only has only a transitional version, which does not sign;",
+        ),
+    ] {
+        let refused = browser.get(&format!("{ROTATION}?name={name}")).await;
+        let refused = refused.expect(409).body;
+        assert!(refused.contains(message), "{refused}");
+    }
+    // A CA that was set without the information to regenerate it.
+    let intermediate = Ca::root("root").authority("inner");
+    let value = json!({"certificate": intermediate.certificate});
+    server.set("/set", "certificate", value).await.expect(200);
+    let page = browser
+        .get(&format!("{ROTATION}?name=/set"))
+        .await
+        .expect(200);
+    let refused = browser.submit(&page, ROTATION, &[]).await.expect(400).body;
+    assert!(
+        refused.contains("The credential can't be regenerated"),
+        "{refused}"
+    );
+    assert!(refused.contains("Show the current state"), "{refused}");
+}
+
+#[tokio::test]
+async fn long_lists_of_outstanding_credentials_are_cut_off_and_limited() {
+    let server = server().await;
+    let root = Ca::root("root");
+    root.set(&server, "/root", None).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for _ in 0..2 {
+        let page = opened(&mut browser).await;
+        browser
+            .submit_and_follow(&page, ROTATION, &[])
+            .await
+            .expect(200);
+    }
+    let old = server.versions("/root").await.pop().unwrap();
+    let leaf = root.leaf_with("leaf", |_| {});
+    // Set with the old version: the flag is moved away and back.
+    let found = server.get("/api/v1/certificates?name=/root").await.json();
+    let path = format!(
+        "/api/v1/certificates/{}/update_transitional_version",
+        found["certificates"][0]["id"].as_str().unwrap()
+    );
+    let versions = server.versions("/root").await;
+    let flag = |version: &Value| server.put(&path, json!({"version": version["id"]}));
+    flag(&versions[0]).await.expect(200);
+    for number in 0..101 {
+        if number == 100 {
+            flag(&old).await.expect(200);
+            let page = opened(&mut browser).await.body;
+            assert!(
+                page.contains("Outstanding: 100 credentials") && !page.contains("not shown"),
+                "{page}"
+            );
+            flag(&versions[0]).await.expect(200);
+        }
+        leaf.set(&server, &format!("/leaf/{number:03}"), Some("/root"))
+            .await;
+    }
+    flag(&old).await.expect(200);
+    let page = opened(&mut browser).await.body;
+    assert!(page.contains("Outstanding: 101 credentials"), "{page}");
+    assert!(
+        page.contains("1 more are not shown.") && !page.contains("/leaf/100"),
+        "{page}"
+    );
+    copies(&server, "/leaf/000", 9_900).await;
+    let refused = browser.get(&format!("{ROTATION}?name=/root")).await;
+    let refused = refused.expect(413).body;
+    assert!(
+        refused.contains("have signed more than 10,000 credentials"),
+        "{refused}"
+    );
+}
