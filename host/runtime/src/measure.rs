@@ -140,8 +140,9 @@ impl CallMeasurements {
 }
 
 /// The measured functions of plugins.
-const FUNCTIONS: [&str; 5] = [
+const FUNCTIONS: [&str; 6] = [
     "accept",
+    "expires",
     "find-references",
     "generate",
     "normalize",
