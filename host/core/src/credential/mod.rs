@@ -20,6 +20,7 @@ mod read;
 mod readable_list;
 mod regenerate;
 mod set;
+mod summary;
 mod types;
 mod use_cases;
 mod version;
@@ -62,6 +63,10 @@ pub use regenerate::{
     Regenerate, RegenerateCertificate, RegenerateCredentials, regeneration_parameters,
 };
 pub use set::{ImportedProvenance, Set, SetCredentials};
+pub use summary::{
+    COUNTED_BELOW_PATHS_MAX, COUNTED_CREDENTIALS_MAX, COUNTED_PATHS_MAX, CredentialCounts,
+    ROTATING_AUTHORITIES_MAX, RotatingAuthorities,
+};
 pub use types::{CredentialTypes, KnownType};
 pub use use_cases::{CredentialPorts, Credentials};
 pub use version::{

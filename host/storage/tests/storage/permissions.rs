@@ -57,6 +57,36 @@ async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
 }
 
 #[tokio::test]
+async fn permissions_after_an_actor_are_in_the_order_of_actors() {
+    let fixture = Fixture::new().await;
+    let repository = fixture.database.permissions();
+    for (path, actor) in [
+        ("/a", "z"),
+        ("/a", "b"),
+        ("/A", "c"),
+        ("/a", "a"),
+        ("/*", "a"),
+    ] {
+        let grant = grant(path, actor, &[Operation::Read]);
+        repository.add(&grant).await.unwrap();
+    }
+    let path = PermissionPath::parse("/a").unwrap();
+    for (after, count_max, actors) in [
+        (None, 4, &["a", "b", "z"][..]),
+        (None, 2, &["a", "b"]),
+        (Some("a"), 2, &["b", "z"]),
+        (Some("az"), 1, &["b"]),
+        (Some("z"), 1, &[]),
+    ] {
+        let after = after.map(Actor::of_lookup);
+        let found = repository.on_path_after(&path, after.as_ref(), count_max);
+        let found = found.await.unwrap();
+        let found: Vec<_> = found.iter().map(|found| found.actor.as_str()).collect();
+        assert_eq!(found, actors, "{after:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_permitted_read_returns_versions_in_their_order() {
     let fixture = Fixture::new().await;
     fixture.grant("/a/*", &[Operation::Read]).await;
