@@ -5,15 +5,25 @@
 mod attacks;
 mod browser;
 mod changes;
+mod keys_and_plugins;
 mod login;
+mod permissions;
 mod reading;
 
+use browser::{Browser, DEVELOPER};
 use keywright_harness::{Options, Server};
 use serde_json::Value;
 
 /// Starts a server with the console.
 async fn server() -> Server {
     Server::start_with(&Options::default().console("")).await
+}
+
+/// Starts a server with the console, and logs in the user with all permissions.
+async fn session() -> (Server, Browser) {
+    let server = server().await;
+    let browser = Browser::logged_in(&server, DEVELOPER).await;
+    (server, browser)
 }
 
 /// Returns the events of the audit trail with this action.

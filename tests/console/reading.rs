@@ -4,12 +4,9 @@ use keywright_harness::{Options, Server};
 use serde_json::json;
 
 use crate::{
-    browser::{Browser, DEVELOPER, GUEST, form},
+    browser::{Browser, DEVELOPER, GUEST, GUEST_ACTOR, form},
     events, server,
 };
-
-/// The actor of the user without permissions.
-const GUEST_ACTOR: &str = "uaa-user:7c1d0e52-9d0a-4a51-8a55-0b9be2f3c1de";
 
 #[tokio::test]
 async fn the_tree_shows_the_folders_and_credentials_of_one_path() {

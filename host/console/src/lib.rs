@@ -33,8 +33,11 @@ pub use ports::{ConsolePorts, ConsoleSettings, Endpoints, IdentityProvider, Prov
 pub use session::SessionLimits;
 
 use login::Login;
-use page::{PageError, secured};
-use pages::{browse, credential, generate, login as login_pages, overview, set};
+use page::{PageError, PageResult, secured};
+use pages::{
+    browse, credential, explain, generate, keys_and_plugins, login as login_pages, overview,
+    permission, permissions, set,
+};
 use session::{Sessions, Visit};
 use state::State;
 
@@ -142,6 +145,68 @@ impl Console {
                 login_pages::log_out,
             ),
         ]
+        .into_iter()
+        .chain(self.routes_of_permissions())
+        .chain([
+            self.visited(
+                &get,
+                paths::KEYS_AND_PLUGINS,
+                (Session, None),
+                keys_and_plugins::show,
+            ),
+            self.visited(&get, paths::UNKNOWN, (ReadingSession, None), no_such_page),
+            self.visited(&post, paths::UNKNOWN, (ReadingSession, None), no_such_page),
+        ])
+        .collect()
+    }
+
+    fn routes_of_permissions(&self) -> Vec<ConsoleRoute> {
+        let (get, post) = (Method::GET, Method::POST);
+        let session = |action| (Access::Session, Some(action));
+        vec![
+            self.visited(
+                &get,
+                paths::PERMISSIONS,
+                session("GET_PERMISSIONS"),
+                permissions::show,
+            ),
+            self.visited(
+                &get,
+                paths::ADD_PERMISSION,
+                (Access::Session, None),
+                permission::show_form,
+            ),
+            self.visited(
+                &post,
+                paths::ADD_PERMISSION,
+                session("ADD_PERMISSIONS"),
+                permission::add,
+            ),
+            self.visited(
+                &get,
+                paths::EXPLAIN,
+                session("EXPLAIN_PERMISSIONS"),
+                explain::show,
+            ),
+            self.visited(
+                &get,
+                paths::PERMISSION,
+                session("GET_PERMISSIONS"),
+                permission::show,
+            ),
+            self.visited(
+                &post,
+                paths::CHANGE_PERMISSION,
+                session("PATCH_PERMISSIONS"),
+                permission::change,
+            ),
+            self.visited(
+                &post,
+                paths::REMOVE_PERMISSION,
+                session("DELETE_PERMISSIONS"),
+                permission::remove,
+            ),
+        ]
     }
 
     /// Returns the access token of the session of a request, and adds the session to the request's extensions.
@@ -189,7 +254,7 @@ impl Console {
     fn open<F, R>(&self, path: &'static str, handler: F) -> ConsoleRoute
     where
         F: Fn(Arc<State>, Request) -> R + Send + Sync + Copy + 'static,
-        R: Future<Output = Result<Response, PageError>> + Send + 'static,
+        R: Future<Output = PageResult> + Send + 'static,
     {
         let state = Arc::clone(&self.0);
         ConsoleRoute {
@@ -215,7 +280,7 @@ impl Console {
     ) -> ConsoleRoute
     where
         F: Fn(Arc<State>, Visit, Request) -> R + Send + Sync + Copy + 'static,
-        R: Future<Output = Result<Response, PageError>> + Send + 'static,
+        R: Future<Output = PageResult> + Send + 'static,
     {
         let state = Arc::clone(&self.0);
         ConsoleRoute {
@@ -238,4 +303,10 @@ impl Console {
             }),
         }
     }
+}
+
+/// Responds to requests for paths without a page.
+async fn no_such_page(_: Arc<State>, _: Visit, _: Request) -> PageResult {
+    let message = "the console has no page at this address";
+    Err(PageError::new(StatusCode::NOT_FOUND, message))
 }

@@ -28,7 +28,7 @@ use crate::{
         rotation::{LogReporter, Rotation},
     },
     config::{AuthorizationConfig, Config, ConsoleConfig, DevelopmentConfig},
-    console::console,
+    console::{UseCases, console},
     development::Announcement,
     keys::{self, SharedKeyRing},
     measurements::{Recorder, StoredCounts},
@@ -109,6 +109,17 @@ pub(crate) async fn assemble(
         store: credentials.store.clone(),
         resolvers: Arc::clone(&plugins) as _,
     };
+    let permissions = permissions(&database, authorization);
+    let interface = console(
+        config,
+        token_verifier.as_ref(),
+        UseCases {
+            credentials: &credentials,
+            permissions: &permissions,
+            encryption_keys: &encryption_keys,
+            plugins: &plugins,
+        },
+    )?;
     let health = HealthCheck::new(Arc::clone(&credentials.store.repository), audit.clone());
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
@@ -116,14 +127,9 @@ pub(crate) async fn assemble(
         management_router(Arc::clone(&health), Arc::new(page))
     });
     let pipeline = Arc::new(Pipeline::new(Api {
-        interface: console(
-            config,
-            &credentials,
-            &encryption_keys,
-            token_verifier.as_ref(),
-        )?,
+        interface,
         credentials,
-        permissions: permissions(&database, authorization),
+        permissions,
         encryption_keys,
         interpolation,
         token_verifier,

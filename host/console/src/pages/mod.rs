@@ -2,8 +2,13 @@
 
 pub(crate) mod browse;
 pub(crate) mod credential;
+pub(crate) mod explain;
 pub(crate) mod generate;
+pub(crate) mod keys_and_plugins;
 pub(crate) mod login;
 pub(crate) mod overview;
+mod overview_sections;
+pub(crate) mod permission;
+pub(crate) mod permissions;
 mod schema;
 pub(crate) mod set;

@@ -1,8 +1,9 @@
-//! The overview: the credentials that expire within a year, and the use of the encryption keys.
+//! The overview: the credentials that expire within a year, the use of the encryption keys, and the sections of
+//! `overview_sections.rs`.
 
 use std::sync::Arc;
 
-use axum::{extract::Request, http::StatusCode, response::Response};
+use axum::{extract::Request, http::StatusCode};
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
 use keywright_core::{
     credential::{FindNames, FoundCredential},
@@ -11,26 +12,27 @@ use keywright_core::{
 use maud::{Markup, html};
 use serde_json::json;
 
+use super::overview_sections;
 use crate::{
-    page::{Page, PageError, due as due_at},
-    paths::{OVERVIEW, link_to_credential},
+    page::{Page, PageError, PageResult, due as due_at},
+    paths::{KEYS_AND_PLUGINS, OVERVIEW, link_to_credential},
     session::Visit,
     state::State,
 };
 
 /// Shows the overview.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    _: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageResult {
     let details = json!({"path": "/", "expires-within-days": DAYS_AHEAD});
     visit.caller.trail().set_details(details);
     let failed = |failure| state.failed(failure);
     let read = &state.ports.credentials.read;
     let found = read.find(&visit.caller, FindNames::below("/"), Some(DAYS_AHEAD));
     let found = found.await.map_err(failed)?;
+    let counts = read.count_by_type(&visit.caller).await.map_err(failed)?;
+    let rotating = read.rotating_authorities(&visit.caller).await;
+    let rotating = rotating.map_err(failed)?;
     let usage = state.ports.encryption_keys.usage().await.map_err(failed)?;
+    let plugins = state.ports.plugins.states(visit.caller.actor());
     let now = state.ports.clock.now();
     // There can be hundreds of thousands of credentials. The thread holds the memory that is reserved for them.
     let caller = Arc::clone(&visit.caller);
@@ -47,6 +49,9 @@ pub(crate) async fn show(
         (summary.counts())
         (summary.timeline())
         (summary.first_to_expire(now))
+        (overview_sections::types(&counts))
+        (overview_sections::rotations(&rotating, &usage))
+        (overview_sections::plugins(&plugins))
         (keys(usage))
     }))
 }
@@ -188,8 +193,7 @@ fn keys(usage: KeyUsage) -> Markup {
                 div { dt { "Inactive keys" } dd { (usage.inactive_keys) } }
                 div { dt { "Unknown keys" } dd { (usage.unknown_keys) } }
             }
-            @if usage.inactive_keys > 0 { p { "A rotation of the encryption key is not complete." } }
-            @if usage.unknown_keys > 0 { p { "Versions of unknown keys can't be read. Ask an administrator to configure their keys." } }
+            p { a href=(KEYS_AND_PLUGINS) { "Show each key" } }
         }
     }
 }
