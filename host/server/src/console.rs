@@ -23,19 +23,14 @@ use keywright_runtime::Plugins;
 
 use crate::{config::Config, started::StartupError};
 
-/// The use cases and the plugins of the server.
-pub(crate) struct UseCases<'a> {
-    pub(crate) credentials: &'a Arc<Credentials>,
-    pub(crate) permissions: &'a Permissions,
-    pub(crate) encryption_keys: &'a EncryptionKeys,
-    pub(crate) plugins: &'a Arc<Plugins>,
-}
-
 /// Creates the console, if it is configured.
 pub(crate) fn console(
     config: &Config,
+    credentials: &Arc<Credentials>,
+    permissions: &Permissions,
+    encryption_keys: &EncryptionKeys,
+    plugins: &Arc<Plugins>,
     tokens: Option<&Arc<TokenVerifier>>,
-    use_cases: UseCases<'_>,
 ) -> Result<Option<Arc<dyn UserInterface>>, StartupError> {
     let Some(console) = &config.console else {
         return Ok(None);
@@ -50,12 +45,12 @@ pub(crate) fn console(
     let console = Console::new(
         settings,
         ConsolePorts {
-            credentials: Arc::clone(use_cases.credentials),
-            permissions: use_cases.permissions.clone(),
-            encryption_keys: use_cases.encryption_keys.clone(),
-            plugins: Arc::clone(use_cases.plugins) as Arc<dyn PluginStates>,
+            credentials: Arc::clone(credentials),
+            permissions: permissions.clone(),
+            encryption_keys: encryption_keys.clone(),
+            plugins: Arc::clone(plugins) as Arc<dyn PluginStates>,
             provider: Arc::new(provider),
-            clock: Arc::clone(&use_cases.credentials.store.clock),
+            clock: Arc::clone(&credentials.store.clock),
             status_and_message,
         },
     );

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use axum::{extract::Request, http::StatusCode};
 use keywright_core::{
     UseCaseError,
+    credential::CredentialName,
     permission::{Operation, Permission, PermissionPath},
     permission_management::Explanation,
 };
 use maud::{Markup, html};
 
-use super::{
-    permission::actor_field,
-    permissions::{ACTOR, PATH, listed, parsed_actor, parsed_path},
-};
+use super::permission_fields::{ACTOR, PATH, actor_field, listed, parsed_actor, parsed_path};
 use crate::{
     page::{Page, PageError, PageResult},
     paths::{EXPLAIN, PERMISSIONS, link_to_permissions},
@@ -86,7 +84,7 @@ fn result(explanation: &Explanation) -> Markup {
         stored,
         ..
     } = explanation;
-    let names = std::iter::once(path.as_str()).chain(stored.iter().map(|stored| stored.as_str()));
+    let names = std::iter::once(path.as_str()).chain(stored.iter().map(CredentialName::as_str));
     html! {
         section aria-labelledby="decision" {
             h2 id="decision" {
@@ -240,13 +238,13 @@ fn shortened(path: &str) -> String {
 
 const OPERATION: &str = "operation";
 
-const PICTURE_WIDTH: usize = 720;
+const PICTURE_WIDTH: usize = 800;
 const LEVEL_HEIGHT: usize = 56;
 const BOX_HEIGHT: usize = 38;
 const PATH_WIDTH: usize = 290;
-const RULE_LEFT: usize = 400;
+const RULE_LEFT: usize = 430;
 const INDENTATION: usize = 14;
 const INDENTED_LEVELS_MAX: usize = 6;
 
 /// The number of characters of a path that its box shows.
-const LABEL_CHARACTERS_MAX: usize = 34;
+const LABEL_CHARACTERS_MAX: usize = 33;

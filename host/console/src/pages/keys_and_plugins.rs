@@ -153,10 +153,10 @@ fn row(name: &str, summary: &str, plugin: Option<&PluginState>) -> Markup {
             th scope="row" { strong { (name) } p.detail { (summary) } }
             @if let Some(plugin) = plugin {
                 td.wide { (plugin.identity.version) p.detail { "sha256:" (plugin.identity.digest) } }
-                td { (randomness(plugin)) }
+                td.wrapped { (randomness(plugin)) }
                 td { (plugin.calls) }
                 td { @if plugin.faults > 0 { span.mark.soon { (plugin.faults) } } @else { "0" } }
-                td { @if let Some(open) = &plugin.open_circuit { (circuit(open)) } @else { "closed" } }
+                td.wrapped { @if let Some(open) = &plugin.open_circuit { (circuit(open)) } @else { "closed" } }
             } @else {
                 td colspan="5" { "Set by callers, without a plugin." }
             }

@@ -9,6 +9,7 @@ pub(crate) mod login;
 pub(crate) mod overview;
 mod overview_sections;
 pub(crate) mod permission;
+mod permission_fields;
 pub(crate) mod permissions;
 mod schema;
 pub(crate) mod set;

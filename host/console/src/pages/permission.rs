@@ -11,7 +11,9 @@ use maud::{Markup, html};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::permissions::{ACTOR, ID, PATH, listed, parsed_actor, parsed_path};
+use super::permission_fields::{
+    ACTOR, ID, PATH, actor_field, listed, parsed_actor, parsed_path, path_field,
+};
 use crate::{
     page::{Page, PageError, PageResult, csrf_field},
     paths::{
@@ -147,29 +149,12 @@ fn add_page(visit: &Visit, entered: &Fields, refusal: Option<&PageError>) -> Res
         @if let Some(refusal) = refusal { (refusal.alert()) }
         form.entry method="post" action=(ADD_PERMISSION) {
             (csrf_field(visit))
-            div.field {
-                label for=(PATH) { "Path or name (required)" }
-                input id=(PATH) name=(PATH) value=(entered.text(PATH)) required maxlength="255" placeholder="/team/*" autocomplete="off" spellcheck="false";
-            }
+            (path_field(entered.text(PATH)))
             (actor_field(entered.text(ACTOR)))
             (operations_field(|operation| !entered.text(&operation_field(operation)).is_empty()))
             button { "Add" }
         }
     })
-}
-
-/// Renders the input of an actor.
-pub(super) fn actor_field(actor: &str) -> Markup {
-    html! {
-        div.field {
-            label for=(ACTOR) { "Actor (required)" }
-            input id=(ACTOR) name=(ACTOR) value=(actor) required maxlength="255" placeholder="uaa-client:app" autocomplete="off" spellcheck="false" aria-describedby="actor-help";
-            p.help id="actor-help" {
-                code { "uaa-client:" } " and the id of a client, " code { "uaa-user:" } " and the id of a user, or "
-                code { "mtls-app:" } " and the UUID of an application."
-            }
-        }
-    }
 }
 
 fn confirmation(visit: &Visit, change: &str, permission: &Permission) -> Response {

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, response::Response};
+use axum::{extract::Request, http::StatusCode};
 use keywright_core::{
-    UseCaseError,
-    permission::{Actor, Operation, Operations, Permission, PermissionPath},
+    permission::{Permission, PermissionPath},
     permission_management::{CoveringPermissions, ListPosition},
 };
 use maud::{Markup, html};
 
-use super::explain;
+use super::{
+    explain,
+    permission_fields::{ID, PATH, listed, parsed_actor, parsed_path},
+};
 use crate::{
     page::{Page, PageError, PageResult},
     paths::{ADD_PERMISSION, PERMISSION, PERMISSIONS, link, link_to_permissions},
@@ -19,50 +21,46 @@ use crate::{
     state::State,
 };
 
-/// The field of a query or a form with the path.
-pub(super) const PATH: &str = "path";
-/// The field with the actor.
-pub(super) const ACTOR: &str = "actor";
-/// The query parameter with the id of a permission.
-pub(super) const ID: &str = "id";
-
-/// Shows a page of the permissions that apply to a path.
+/// Shows a page of the permissions that apply to a path, or an error, below the form for a path.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    let text = query.text(PATH);
-    if text.is_empty() {
-        return Ok(page(&visit, "", &without_path()));
-    }
-    let path = parsed_path(&state, text)?;
-    let from = position(&state, &query)?;
+    let content = match query.text(PATH) {
+        "" => Ok(without_path()),
+        path => permissions_on(&state, &visit, path, &query).await,
+    };
+    let (status, content) = match content {
+        Ok(content) => (StatusCode::OK, content),
+        Err(refusal) => (refusal.status(), refusal.alert()),
+    };
+    let page = Page::of(&visit, PERMISSIONS, "Permissions").with_status(status);
+    Ok(page.render(&html! {
+        form.search role="search" action=(PERMISSIONS) {
+            label for=(PATH) { "Path or name" }
+            input id=(PATH) name=(PATH) value=(query.text(PATH)) required maxlength="255" placeholder="/team/*" autocomplete="off" spellcheck="false";
+            button { "Show" }
+        }
+        (content)
+    }))
+}
+
+async fn permissions_on(
+    state: &State,
+    visit: &Visit,
+    path: &str,
+    query: &Fields,
+) -> Result<Markup, PageError> {
+    let path = parsed_path(state, path)?;
+    let from = position(state, query)?;
     let permissions = &state.ports.permissions;
     let covering = permissions.covering(&visit.caller, &path, from.as_ref());
     let covering = covering.await.map_err(|failure| state.failed(failure))?;
     let shown = Shown {
-        visit: &visit,
+        visit,
         path: &path,
         covering: &covering,
         is_first: from.is_none(),
     };
-    Ok(page(&visit, path.as_str(), &shown.content()))
-}
-
-/// Parses a path as the API does.
-pub(super) fn parsed_path(state: &State, text: &str) -> Result<PermissionPath, PageError> {
-    let parsed = PermissionPath::parse(text).map_err(UseCaseError::from);
-    parsed.map_err(|failure| state.failed(failure))
-}
-
-/// Parses an actor as the API does.
-pub(super) fn parsed_actor(state: &State, text: &str) -> Result<Actor, PageError> {
-    let parsed = Actor::parse(text).map_err(UseCaseError::from);
-    parsed.map_err(|failure| state.failed(failure))
-}
-
-/// Returns the names of operations as a list in prose.
-pub(super) fn listed(operations: Operations) -> String {
-    let names: Vec<_> = operations.iter().map(Operation::as_str).collect();
-    names.join(", ")
+    Ok(shown.content())
 }
 
 fn position(state: &State, query: &Fields) -> Result<Option<ListPosition>, PageError> {
@@ -74,17 +72,6 @@ fn position(state: &State, query: &Fields) -> Result<Option<ListPosition>, PageE
         path: parsed_path(state, path)?,
         actor: parsed_actor(state, actor)?,
     }))
-}
-
-fn page(visit: &Visit, path: &str, content: &Markup) -> Response {
-    Page::of(visit, PERMISSIONS, "Permissions").render(&html! {
-        form.search role="search" action=(PERMISSIONS) {
-            label for=(PATH) { "Path or name" }
-            input id=(PATH) name=(PATH) value=(path) required maxlength="255" placeholder="/team/*" autocomplete="off" spellcheck="false";
-            button { "Show" }
-        }
-        (content)
-    })
 }
 
 fn without_path() -> Markup {

@@ -6,7 +6,7 @@ use crate::{
     UseCaseError,
     authorization::Caller,
     credential::{CredentialName, CredentialType, ReadCredentials},
-    permission::Operation,
+    permission::{Operation, PermissionPath},
 };
 
 /// The numbers of credentials by type.
@@ -47,7 +47,7 @@ impl ReadCredentials {
     pub async fn count_by_type(&self, caller: &Caller) -> Result<CredentialCounts, UseCaseError> {
         let permissions = self.authorization.permissions_of(caller).await?;
         let paths = permissions.outermost(Operation::Read);
-        let may_read_all = paths.iter().any(|path| path.covers_everything());
+        let may_read_all = paths.iter().any(PermissionPath::covers_everything);
         let count_max = if may_read_all {
             COUNTED_CREDENTIALS_MAX
         } else {

@@ -5,6 +5,7 @@ use keywright_core::{
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{PermissionRepository, PermittedRead, PermittedReads, PermittedVersions, VersionKey},
 };
+use keywright_storage::SqlPermissionRepository;
 use uuid::Uuid;
 
 use crate::support::Fixture;
@@ -34,8 +35,8 @@ async fn permissions_on_any_number_of_paths_are_found_once() {
     }
 }
 
-#[tokio::test]
-async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
+/// Returns a database with permissions of z, b and a on `/a`, in this order, and with others.
+async fn with_permissions_on_several_paths() -> (Fixture, SqlPermissionRepository) {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     for (path, actor) in [
@@ -48,6 +49,12 @@ async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
         let grant = grant(path, actor, &[Operation::Read]);
         repository.add(&grant).await.unwrap();
     }
+    (fixture, repository)
+}
+
+#[tokio::test]
+async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
+    let (_fixture, repository) = with_permissions_on_several_paths().await;
     let path = PermissionPath::parse("/a").unwrap();
     for (count_max, actors) in [(3, &["z", "b", "a"][..]), (2, &["z", "b"])] {
         let on_path = repository.on_path(&path, count_max).await.unwrap();
@@ -58,18 +65,7 @@ async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
 
 #[tokio::test]
 async fn permissions_after_an_actor_are_in_the_order_of_actors() {
-    let fixture = Fixture::new().await;
-    let repository = fixture.database.permissions();
-    for (path, actor) in [
-        ("/a", "z"),
-        ("/a", "b"),
-        ("/A", "c"),
-        ("/a", "a"),
-        ("/*", "a"),
-    ] {
-        let grant = grant(path, actor, &[Operation::Read]);
-        repository.add(&grant).await.unwrap();
-    }
+    let (_fixture, repository) = with_permissions_on_several_paths().await;
     let path = PermissionPath::parse("/a").unwrap();
     for (after, count_max, actors) in [
         (None, 4, &["a", "b", "z"][..]),
