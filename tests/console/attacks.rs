@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     browser::{Browser, DEVELOPER, fields, form},
-    server,
+    server, session,
 };
 
 /// The pages that need a session.
@@ -199,7 +199,7 @@ async fn no_action_is_possible_from_another_site() {
 
 #[tokio::test]
 async fn stored_texts_are_never_markup() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     for (name, credential_type, value) in [
         ("/x/json", "json", json!({SCRIPT: SCRIPT})),
         ("/x/value", "value", json!(SCRIPT)),
@@ -218,7 +218,6 @@ async fn stored_texts_are_never_markup() {
         .await
         .expect(200);
     let permission = server.grant("/x/*", SCRIPT, &["read"]).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let script = "%22%27%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E";
     let mut pages = vec![browser.get("/console?path=/x").await];
     for name in ["json", "value", "user", "certificate"] {
@@ -337,8 +336,7 @@ async fn a_token_without_a_session_opens_no_page() {
 
 #[tokio::test]
 async fn a_form_past_the_maximum_size_is_413() {
-    let server = server().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (_server, mut browser) = session().await;
     let form = browser.get("/console/set?name=/a&type=value").await;
     let value = "v".repeat(320 * 1024);
     let refused = browser

@@ -102,6 +102,18 @@ impl Browser {
         self.submit(&page, action, given).await
     }
 
+    /// Like [`Self::fill_in`], and shows the page that follows.
+    pub(crate) async fn fill_in_and_follow(
+        &mut self,
+        path: &str,
+        action: &str,
+        given: &[(&str, &str)],
+    ) -> Response {
+        let page = self.get(path).await.expect(200);
+        let next = self.submit_and_follow(&page, action, given).await;
+        next.expect(200)
+    }
+
     /// Submits a form, and shows the page that follows.
     pub(crate) async fn submit_and_follow(
         &mut self,

@@ -40,7 +40,7 @@ async fn types_are_listed_with_their_plugins_calls_and_faults() {
         let digest = server.plugin_digest(credential_type).await;
         assert!(row.contains(&format!("sha256:{digest}")), "{row}");
         assert!(row.contains(randomness), "{row}");
-        let counted = format!("<td>{calls}</td><td>{faults}</td><td>closed</td>");
+        let counted = format!("<td>{calls}</td><td>{faults}</td><td class=\"wrapped\">closed</td>");
         assert!(row.contains(&counted), "{row}");
     }
     assert!(row(&page, "json").contains("Set by callers, without a plugin."));
@@ -111,10 +111,7 @@ async fn an_open_circuit_is_shown_to_the_callers_for_whom_it_is_open() {
         "{page:?}"
     );
     let page = guest.get(PAGE).await.expect(200);
-    assert!(
-        row(&page, "hostile").contains("<td>closed</td>"),
-        "{page:?}"
-    );
+    assert!(row(&page, "hostile").contains(">closed</td>"), "{page:?}");
 
     // Faults of three actors open the circuit for all.
     assert_eq!(fail(&mut guest, "/a/5").await, 500);
