@@ -9,11 +9,11 @@ use serde_json::json;
 
 use crate::{
     browser::{Browser, DEVELOPER, fields, form},
-    server,
+    server, session,
 };
 
 /// The pages that need a session.
-const PAGES: [&str; 13] = [
+const PAGES: &[&str] = &[
     "/console",
     "/console?path=/a&from=%2Fa",
     "/console?name-like=a",
@@ -27,6 +27,13 @@ const PAGES: [&str; 13] = [
     "/console/generate",
     "/console/generate?type=password",
     "/console/set",
+    "/console/permissions",
+    "/console/permissions?path=/a",
+    "/console/permissions/add",
+    "/console/permissions/explain?path=/a&actor=uaa-user:x&operation=read",
+    "/console/permission?id=absent",
+    "/console/keys-and-plugins",
+    "/console/absent/page",
 ];
 
 /// The pages without a session.
@@ -39,7 +46,7 @@ const OPEN: [&str; 5] = [
 ];
 
 /// The addresses that accept forms, with fields that would take effect.
-const ACTIONS: [(&str, &[(&str, &str)]); 7] = [
+const ACTIONS: &[(&str, &[(&str, &str)])] = &[
     ("/console/credential/reveal", &[("field", "value")]),
     ("/console/credential/regenerate", &[("name", "/a")]),
     (
@@ -58,6 +65,16 @@ const ACTIONS: [(&str, &[(&str, &str)]); 7] = [
         "/console/certificate/rotation",
         &[("name", "/a"), ("step", "1")],
     ),
+    (
+        "/console/permissions/add",
+        &[
+            ("path", "/b"),
+            ("actor", "uaa-user:x"),
+            ("operation.read", "true"),
+        ],
+    ),
+    ("/console/permission/change", &[("operation.read", "true")]),
+    ("/console/permission/remove", &[]),
     ("/console/logout", &[]),
 ];
 
@@ -136,6 +153,7 @@ async fn no_action_is_possible_from_another_site() {
         .as_str()
         .unwrap()
         .to_owned();
+    let permission = server.grant("/a", "uaa-user:x", &["delete"]).await;
     let own = server.base_url().to_owned();
     for (path, given) in ACTIONS {
         let given = given
@@ -143,6 +161,7 @@ async fn no_action_is_possible_from_another_site() {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut given: Vec<_> = given.collect();
         given.push(("version".to_owned(), id.clone()));
+        given.push(("id".to_owned(), permission.clone()));
         let with = |token: &(String, String)| [given.clone(), vec![token.clone()]].concat();
         let empty = (token.0.clone(), String::new());
         for (form, sender, site) in [
@@ -177,12 +196,18 @@ async fn no_action_is_possible_from_another_site() {
     }
     assert_eq!(server.versions("/a").await.len(), 1);
     assert!(server.versions("/b").await.is_empty());
+    let kept = server
+        .get(&format!("/api/v2/permissions/{permission}"))
+        .await;
+    assert_eq!(kept.expect(200).json()["operations"], json!(["delete"]));
+    let added = "/api/v2/permissions?path=/b&actor=uaa-user:x";
+    server.get(added).await.expect(404);
     browser.get("/console").await.expect(200);
 }
 
 #[tokio::test]
 async fn stored_texts_are_never_markup() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     for (name, credential_type, value) in [
         ("/x/json", "json", json!({SCRIPT: SCRIPT})),
         ("/x/value", "value", json!(SCRIPT)),
@@ -200,7 +225,7 @@ async fn stored_texts_are_never_markup() {
         .generate("/x/certificate", "certificate", parameters)
         .await
         .expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let permission = server.grant("/x/*", SCRIPT, &["read"]).await;
     let script = "%22%27%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E";
     let mut pages = vec![browser.get("/console?path=/x").await];
     for name in ["json", "value", "user", "certificate"] {
@@ -227,9 +252,19 @@ async fn stored_texts_are_never_markup() {
         "/console/set?name={}&type={}",
         "/console/login?then={}",
         "/console/callback?error={}&state={}",
+        "/console/permissions?path=/x/*",
+        "/console/permissions?path=/x&after-path=/x&after-actor={}",
+        "/console/permissions/add?path={}&actor={}",
+        "/console/permissions/explain?path={}&actor={}&operation={}",
+        "/console/permissions/explain?path=/x/a&actor={}&operation=read",
+        "/console/{}",
     ] {
         pages.push(browser.open(&path.replace("{}", script)).await);
     }
+    let change = format!("/console/permission?id={permission}");
+    pages.push(browser.get(&change).await.expect(200));
+    let action = "/console/permission/remove";
+    pages.push(browser.fill_in(&change, action, &[]).await.expect(200));
     let set = browser.get("/console/set").await.expect(200);
     let filled = [
         ("name", SCRIPT),
@@ -309,8 +344,7 @@ async fn a_token_without_a_session_opens_no_page() {
 
 #[tokio::test]
 async fn a_form_past_the_maximum_size_is_413() {
-    let server = server().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (_server, mut browser) = session().await;
     let form = browser.get("/console/set?name=/a&type=value").await;
     let value = "v".repeat(320 * 1024);
     let refused = browser

@@ -13,6 +13,11 @@ pub(crate) const DEVELOPER: (&str, &str) = ("developer", "developer-password");
 /// The user without permissions.
 pub(crate) const GUEST: (&str, &str) = ("guest", "guest-password");
 
+/// The actor of [`DEVELOPER`].
+pub(crate) const DEVELOPER_ACTOR: &str = "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
+/// The actor of [`GUEST`].
+pub(crate) const GUEST_ACTOR: &str = "uaa-user:7c1d0e52-9d0a-4a51-8a55-0b9be2f3c1de";
+
 /// The name of the session's cookie.
 pub(crate) const SESSION: &str = "__Host-keywright-session";
 
@@ -84,6 +89,29 @@ impl Browser {
     ) -> Response {
         let all = filled(form(&page.body, action), given);
         self.send_form(action, &all).await
+    }
+
+    /// Opens a page, fills in its form that submits to this address, and submits it.
+    pub(crate) async fn fill_in(
+        &mut self,
+        path: &str,
+        action: &str,
+        given: &[(&str, &str)],
+    ) -> Response {
+        let page = self.get(path).await.expect(200);
+        self.submit(&page, action, given).await
+    }
+
+    /// Like [`Self::fill_in`], and shows the page that follows.
+    pub(crate) async fn fill_in_and_follow(
+        &mut self,
+        path: &str,
+        action: &str,
+        given: &[(&str, &str)],
+    ) -> Response {
+        let page = self.get(path).await.expect(200);
+        let next = self.submit_and_follow(&page, action, given).await;
+        next.expect(200)
     }
 
     /// Submits a form, and shows the page that follows.

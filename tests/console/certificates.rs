@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    browser::{Browser, DEVELOPER, GUEST, between},
+    browser::{Browser, DEVELOPER, GUEST, GUEST_ACTOR, between},
     events,
     external::{Ca, alternative_names},
-    reading::GUEST_ACTOR,
     server,
 };
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{
     browser::{Browser, DEVELOPER},
-    events, server,
+    events, session,
 };
 
 const GENERATE: &str = "/console/generate";
@@ -14,8 +14,7 @@ const DELETE: &str = "/console/credential/delete";
 
 #[tokio::test]
 async fn a_form_generates_a_credential_with_its_parameters() {
-    let server = server().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = session().await;
     let form = browser
         .get("/console/generate?type=password")
         .await
@@ -73,10 +72,7 @@ async fn every_type_has_a_form_that_generates_it() {
     let types: Vec<_> = types.collect();
     assert!(types.len() >= 8, "{types:?}");
     for credential_type in types {
-        let form = browser
-            .get(&format!("{GENERATE}?type={credential_type}"))
-            .await
-            .expect(200);
+        let form = format!("{GENERATE}?type={credential_type}");
         let name = format!("/all/{credential_type}");
         let mut filled = vec![("name", name.as_str())];
         match credential_type.as_str() {
@@ -97,10 +93,7 @@ async fn every_type_has_a_form_that_generates_it() {
             ]),
             _ => {}
         }
-        let page = browser
-            .submit_and_follow(&form, GENERATE, &filled)
-            .await
-            .expect(200);
+        let page = browser.fill_in_and_follow(&form, GENERATE, &filled).await;
         assert!(
             page.body.contains("The credential was generated."),
             "{page:?}"
@@ -120,25 +113,23 @@ async fn a_custom_type_of_a_plugin_has_a_form() {
         list.body.contains("/console/generate?type=wireguard"),
         "{list:?}"
     );
-    let form = browser
-        .get("/console/generate?type=wireguard")
-        .await
-        .expect(200);
     let page = browser
-        .submit_and_follow(&form, GENERATE, &[("name", "/wireguard")])
+        .fill_in_and_follow(
+            "/console/generate?type=wireguard",
+            GENERATE,
+            &[("name", "/wireguard")],
+        )
         .await;
     assert!(
-        page.expect(200)
-            .body
-            .contains("The credential was generated.")
+        page.body.contains("The credential was generated."),
+        "{page:?}"
     );
     assert_eq!(server.versions("/wireguard").await[0]["type"], "wireguard");
 }
 
 #[tokio::test]
 async fn a_refused_form_is_shown_again_with_its_fields() {
-    let server = server().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (_server, mut browser) = session().await;
     let form = browser
         .get("/console/generate?type=password")
         .await
@@ -179,32 +170,22 @@ async fn a_refused_form_is_shown_again_with_its_fields() {
 
 #[tokio::test]
 async fn values_of_simple_types_are_set() {
-    let server = server().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = session().await;
     for (credential_type, entered, value) in [
         ("value", "one\r\ntwo", json!("one\ntwo")),
         ("password", "<script>\"", json!("<script>\"")),
         ("json", "{ \"a\": [1.50] }", json!({"a": [1.50]})),
     ] {
         let name = format!("/set/{credential_type}");
-        let form = browser
-            .get(&format!("{SET}?name={name}&type={credential_type}"))
-            .await;
+        let form = format!("{SET}?name={name}&type={credential_type}");
         let filled = [("value", entered)];
-        let page = browser
-            .submit_and_follow(&form, SET, &filled)
-            .await
-            .expect(200);
+        let page = browser.fill_in_and_follow(&form, SET, &filled).await;
         assert!(page.body.contains("The credential was set."), "{page:?}");
         assert_eq!(server.versions(&name).await[0]["value"], value);
     }
-    let form = browser
-        .get(&format!("{SET}?name=/set/json&type=json"))
-        .await;
-    let refused = browser
-        .submit(&form, SET, &[("value", "{\"secret-key\": 1,}")])
-        .await
-        .expect(400);
+    let form = "/console/set?name=/set/json&type=json";
+    let malformed = [("value", "{\"secret-key\": 1,}")];
+    let refused = browser.fill_in(form, SET, &malformed).await.expect(400);
     assert!(
         refused
             .body
@@ -215,40 +196,32 @@ async fn values_of_simple_types_are_set() {
 
 #[tokio::test]
 async fn a_credential_is_regenerated() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     server
         .generate("/a", "password", json!({}))
         .await
         .expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let page = browser.get("/console/credential?name=/a").await.expect(200);
     let action = "/console/credential/regenerate";
     let page = browser
-        .submit_and_follow(&page, action, &[])
-        .await
-        .expect(200);
+        .fill_in_and_follow("/console/credential?name=/a", action, &[])
+        .await;
     assert!(
         page.body.contains("The credential was regenerated."),
         "{page:?}"
     );
     assert_eq!(server.versions("/a").await.len(), 2);
     server.set("/set", "password", json!("v")).await.expect(200);
-    let page = browser
-        .get("/console/credential?name=/set")
+    let refused = browser
+        .fill_in("/console/credential?name=/set", action, &[])
         .await
-        .expect(200);
-    let refused = browser.submit(&page, action, &[]).await.expect(400);
-    assert!(
-        refused.body.contains("can&#39;t be regenerated")
-            || refused.body.contains("can't be regenerated")
-    );
+        .expect(400);
+    assert!(refused.body.contains("can't be regenerated"), "{refused:?}");
 }
 
 #[tokio::test]
 async fn a_credential_is_deleted_only_if_its_name_is_typed() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     server.set("/a", "value", json!("v")).await.expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let page = browser.get("/console/credential?name=/a").await.expect(200);
     for typed in ["", "a", "/A", "/a "] {
         let refused = browser

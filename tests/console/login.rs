@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use crate::{
     browser::{Browser, DEVELOPER, SESSION, filled},
-    server,
+    server, session,
 };
 
 #[tokio::test]
@@ -261,6 +261,22 @@ async fn without_configuration_the_console_is_not_served() {
         let response = server.get(path).await.expect(404);
         assert_eq!(response.error(), "unknown path");
     }
+}
+
+#[tokio::test]
+async fn an_unknown_page_is_404_in_a_session_and_the_login_without() {
+    let (server, mut browser) = session().await;
+    for path in ["/console/absent", "/console/credential/absent/deeper"] {
+        let page = browser.get(path).await.expect(404);
+        let message = "The console has no page at this address.";
+        assert!(page.body.contains(message), "{page:?}");
+        let posted = browser.send_form(path, &[]).await.expect(404);
+        assert_eq!(posted.body, page.body);
+        let login = Browser::new(&server).get(path).await.expect(303);
+        let location = login.header("location").unwrap();
+        assert!(location.starts_with("/console/login?then="), "{location}");
+    }
+    server.get("/consoles").await.expect(404).error();
 }
 
 /// Logs in at the provider, and returns the address of the redirection to the console.

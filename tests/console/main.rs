@@ -9,17 +9,27 @@ mod certificates;
 mod changes;
 mod expiring;
 mod external;
+mod keys_and_plugins;
 mod login;
+mod permissions;
 mod reading;
 mod rotation;
 mod rotation_refusals;
 
+use browser::{Browser, DEVELOPER};
 use keywright_harness::{Options, Server};
 use serde_json::Value;
 
 /// Starts a server with the console.
 async fn server() -> Server {
     Server::start_with(&Options::default().console("")).await
+}
+
+/// Starts a server with the console, and logs in the user with all permissions.
+async fn session() -> (Server, Browser) {
+    let server = server().await;
+    let browser = Browser::logged_in(&server, DEVELOPER).await;
+    (server, browser)
 }
 
 /// Returns the events of the audit trail with this action.

@@ -4,20 +4,16 @@ use keywright_harness::{Options, Server};
 use serde_json::json;
 
 use crate::{
-    browser::{Browser, DEVELOPER, GUEST, form},
-    events, server,
+    browser::{Browser, DEVELOPER, GUEST, GUEST_ACTOR, form},
+    events, server, session,
 };
-
-/// The actor of the user without permissions.
-pub(crate) const GUEST_ACTOR: &str = "uaa-user:7c1d0e52-9d0a-4a51-8a55-0b9be2f3c1de";
 
 #[tokio::test]
 async fn the_tree_shows_the_folders_and_credentials_of_one_path() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     for name in ["/top", "/Team/a", "/team/b/c", "/team/b/d/e", "/team-b"] {
         server.set(name, "value", json!("v")).await.expect(200);
     }
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let root = browser.get("/console").await.expect(200);
     assert_eq!(rows(&root.body), ["team-b", "Team/", "top"]);
     let team = browser.get("/console?path=%2Fteam%2F").await.expect(200);
@@ -33,7 +29,7 @@ async fn the_tree_shows_the_folders_and_credentials_of_one_path() {
 
 #[tokio::test]
 async fn a_path_with_more_entries_has_pages() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let mut expected = Vec::new();
     for number in 0..130 {
         let name = format!("/many/{number:03}");
@@ -52,7 +48,6 @@ async fn a_path_with_more_entries_has_pages() {
             expected.push(format!("{number:03}"));
         }
     }
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let first = browser.get("/console?path=/many").await.expect(200);
     assert_eq!(rows(&first.body), expected[..100]);
     let second = browser.get(&next_page(&first.body)).await.expect(200);
@@ -62,11 +57,10 @@ async fn a_path_with_more_entries_has_pages() {
 
 #[tokio::test]
 async fn a_search_finds_parts_of_names() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     for name in ["/team/database", "/other/Database", "/team/web"] {
         server.set(name, "password", json!("v")).await.expect(200);
     }
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let found = browser.get("/console?name-like=DATA").await.expect(200);
     assert_eq!(rows(&found.body), ["/other/Database", "/team/database"]);
     let none = browser.get("/console?name-like=absent").await.expect(200);
@@ -139,9 +133,8 @@ async fn many_permissions_on_absent_names_make_pages() {
 
 #[tokio::test]
 async fn versions_past_the_maximum_are_not_shown() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let older = "Older versions are not shown.";
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for (versions, is_complete) in [(15, true), (16, false)] {
         while server.versions("/a").await.len() < versions {
             server.set("/a", "value", json!("v")).await.expect(200);
@@ -154,10 +147,9 @@ async fn versions_past_the_maximum_are_not_shown() {
 
 #[tokio::test]
 async fn secret_fields_are_revealed_one_at_a_time_and_audited() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let value = json!({"username": "ada", "password": "correct horse"});
     server.set("/a/user", "user", value).await.expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let page = browser
         .get("/console/credential?name=/a/user")
         .await
@@ -217,14 +209,13 @@ async fn a_revealed_version_requires_the_permission_to_read() {
 
 #[tokio::test]
 async fn the_timeline_marks_active_and_transitional_versions() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let parameters = json!({"common_name": "root", "is_ca": true, "duration": 10});
     server
         .generate("/ca", "certificate", parameters)
         .await
         .expect(200);
     server.regenerate_as_transitional("/ca").await.expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let page = browser
         .get("/console/credential?name=/ca")
         .await
@@ -257,12 +248,11 @@ async fn the_timeline_marks_active_and_transitional_versions() {
 
 #[tokio::test]
 async fn metadata_is_shown_and_json_values_are_not() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let body = json!({
         "name": "/a", "type": "json", "value": {"secret-key": "secret-text"}, "metadata": {"owner": "shop"},
     });
     server.put("/api/v1/data", body).await.expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let page = browser.get("/console/credential?name=/a").await.expect(200);
     assert!(
         page.body.contains("&quot;owner&quot;: &quot;shop&quot;"),

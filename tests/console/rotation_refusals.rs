@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::{
-    browser::{Browser, DEVELOPER, GUEST, fields, filled, form},
+    browser::{Browser, DEVELOPER, GUEST, GUEST_ACTOR, fields, filled, form},
     certificate_limits::copies,
     external::Ca,
-    reading::GUEST_ACTOR,
     rotation::{ROTATION, opened, step_of, with_leaf},
     server,
 };

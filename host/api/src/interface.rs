@@ -44,7 +44,7 @@ pub trait UserInterface: Send + Sync {
 pub struct InterfaceRoute {
     /// The HTTP method. A route for GET also responds to HEAD.
     pub method: Method,
-    /// The path, without variable segments.
+    /// The path, without variable segments. A last segment `{*}` matches all paths below that no other route matches.
     pub path: &'static str,
     /// Whether requests need a session.
     pub access: InterfaceAccess,

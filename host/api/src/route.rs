@@ -254,12 +254,15 @@ fn allowed(handlers: &[MethodHandler]) -> HeaderValue {
     HeaderValue::try_from(methods).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Returns the variable segments of a path, or `None` if it does not match the pattern.
+/// Returns the variable segments of a path, or `None` if it does not match the pattern. Segments that [`REST`] matches are omitted.
 fn segments(pattern: &str, path: &str) -> Option<PathSegments> {
     let mut found = Vec::new();
     let mut segments = path.split('/');
     for expected in pattern.split('/') {
         let segment = segments.next()?;
+        if expected == REST {
+            return Some(PathSegments(found));
+        }
         if expected.starts_with('{') && !segment.is_empty() {
             found.push(segment.to_owned());
         } else if segment != expected {
@@ -268,6 +271,9 @@ fn segments(pattern: &str, path: &str) -> Option<PathSegments> {
     }
     segments.next().is_none().then_some(PathSegments(found))
 }
+
+/// The last segment of a pattern that matches one or more segments.
+const REST: &str = "{*}";
 
 /// The variable segments of a request's path, stored in its extensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -342,7 +348,15 @@ mod tests {
 
     #[test]
     fn a_path_is_found_with_its_variable_segments() {
-        let table = table(&["/", "/a", "/a/{id}", "/a/b", "/a/{id}/c/{other}"]);
+        let table = table(&[
+            "/",
+            "/a",
+            "/a/{id}",
+            "/a/b",
+            "/a/{id}/c/{other}",
+            "/d",
+            "/d/{*}",
+        ]);
         for (path, found) in [
             ("/", Some(("/", &[][..]))),
             ("/a", Some(("/a", &[]))),
@@ -354,6 +368,9 @@ mod tests {
             ("/a/x/c/", None),
             ("/a/x/c/y/z", None),
             ("/b", None),
+            ("/d", Some(("/d", &[]))),
+            ("/d/x", Some(("/d/{*}", &[]))),
+            ("/d/x/y/z", Some(("/d/{*}", &[]))),
             ("*", None),
             ("", None),
         ] {

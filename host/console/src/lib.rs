@@ -33,10 +33,10 @@ pub use ports::{ConsolePorts, ConsoleSettings, Endpoints, IdentityProvider, Prov
 pub use session::SessionLimits;
 
 use login::Login;
-use page::{PageError, secured};
+use page::{PageError, PageResult, secured};
 use pages::{
-    browse, certificate, certificates, credential, download, expiring, generate,
-    login as login_pages, overview, rotation, set,
+    browse, certificate, certificates, credential, download, expiring, explain, generate,
+    keys_and_plugins, login as login_pages, overview, permission, permissions, rotation, set,
 };
 use session::{Sessions, Visit};
 use state::State;
@@ -90,105 +90,59 @@ impl Console {
     /// Returns all routes.
     #[must_use]
     pub fn routes(&self) -> Vec<ConsoleRoute> {
-        use Access::{ReadingSession, Session};
-        let (get, post) = (Method::GET, Method::POST);
-        let mut routes = self.certificate_routes();
-        routes.extend([
+        let (find, view) = (Some("FIND"), Some("VIEW"));
+        let permissions_of = Some("GET_PERMISSIONS");
+        let certificates_of = Some("GET_ALL_CERTIFICATES");
+        let move_version = Some("UPDATE_TRANSITIONAL_VERSION");
+        vec![
             self.open(paths::LOGIN, login_pages::start),
             self.open(paths::CALLBACK, login_pages::finish),
             self.open(paths::LOGGED_OUT, login_pages::logged_out),
             self.open(paths::STYLE, async |_, _| Ok(page::style())),
             self.open(paths::ICON, async |_, _| Ok(page::icon())),
-            self.visited(&get, paths::BROWSE, (Session, Some("FIND")), browse::show),
-            self.visited(
-                &get,
-                paths::OVERVIEW,
-                (Session, Some("FIND")),
-                overview::show,
-            ),
-            self.visited(
-                &get,
-                paths::CREDENTIAL,
-                (Session, Some("VIEW")),
-                credential::show,
-            ),
-            self.visited(
-                &post,
-                paths::REVEAL,
-                (ReadingSession, Some("GET")),
-                credential::reveal,
-            ),
-            self.visited(
-                &post,
+            self.get(paths::BROWSE, find, browse::show),
+            self.get(paths::OVERVIEW, find, overview::show),
+            self.get(paths::EXPIRING, find, expiring::show),
+            self.get(paths::CREDENTIAL, view, credential::show),
+            reading(self.post(paths::REVEAL, Some("GET"), credential::reveal)),
+            self.post(
                 paths::REGENERATE,
-                (Session, Some("REGENERATE")),
+                Some("REGENERATE"),
                 credential::regenerate,
             ),
-            self.visited(
-                &post,
-                paths::DELETE,
-                (Session, Some("DELETE")),
-                credential::delete,
+            self.post(paths::DELETE, Some("DELETE"), credential::delete),
+            self.get(paths::GENERATE, None, generate::show),
+            self.post(paths::GENERATE, Some("GENERATE"), generate::submit),
+            self.get(paths::SET, None, set::show),
+            self.post(paths::SET, Some("SET"), set::submit),
+            self.get(paths::CERTIFICATES, certificates_of, certificates::show),
+            self.get(paths::CERTIFICATE, view, certificate::show),
+            self.get(paths::DOWNLOAD, Some("DOWNLOAD"), download::send),
+            self.get(paths::ROTATION, view, rotation::show),
+            self.post(paths::ROTATION, move_version, rotation::advance),
+            self.get(paths::PERMISSIONS, permissions_of, permissions::show),
+            self.get(paths::EXPLAIN, Some("EXPLAIN_PERMISSIONS"), explain::show),
+            self.get(paths::ADD_PERMISSION, None, permission::show_form),
+            self.post(
+                paths::ADD_PERMISSION,
+                Some("ADD_PERMISSIONS"),
+                permission::add,
             ),
-            self.visited(&get, paths::GENERATE, (Session, None), generate::show),
-            self.visited(
-                &post,
-                paths::GENERATE,
-                (Session, Some("GENERATE")),
-                generate::submit,
+            self.get(paths::PERMISSION, permissions_of, permission::show),
+            self.post(
+                paths::CHANGE_PERMISSION,
+                Some("PATCH_PERMISSIONS"),
+                permission::change,
             ),
-            self.visited(&get, paths::SET, (Session, None), set::show),
-            self.visited(&post, paths::SET, (Session, Some("SET")), set::submit),
-            self.visited(
-                &post,
-                paths::LOGOUT,
-                (ReadingSession, None),
-                login_pages::log_out,
+            self.post(
+                paths::REMOVE_PERMISSION,
+                Some("DELETE_PERMISSIONS"),
+                permission::remove,
             ),
-        ]);
-        routes
-    }
-
-    fn certificate_routes(&self) -> Vec<ConsoleRoute> {
-        use Access::Session;
-        let (get, post) = (Method::GET, Method::POST);
-        vec![
-            self.visited(
-                &get,
-                paths::CERTIFICATES,
-                (Session, Some("GET_ALL_CERTIFICATES")),
-                certificates::show,
-            ),
-            self.visited(
-                &get,
-                paths::CERTIFICATE,
-                (Session, Some("VIEW")),
-                certificate::show,
-            ),
-            self.visited(
-                &get,
-                paths::DOWNLOAD,
-                (Session, Some("DOWNLOAD")),
-                download::send,
-            ),
-            self.visited(
-                &get,
-                paths::ROTATION,
-                (Session, Some("VIEW")),
-                rotation::show,
-            ),
-            self.visited(
-                &post,
-                paths::ROTATION,
-                (Session, Some("UPDATE_TRANSITIONAL_VERSION")),
-                rotation::advance,
-            ),
-            self.visited(
-                &get,
-                paths::EXPIRING,
-                (Session, Some("FIND")),
-                expiring::show,
-            ),
+            self.get(paths::KEYS_AND_PLUGINS, None, keys_and_plugins::show),
+            reading(self.post(paths::LOGOUT, None, login_pages::log_out)),
+            self.get(paths::UNKNOWN, None, no_such_page),
+            reading(self.post(paths::UNKNOWN, None, no_such_page)),
         ]
     }
 
@@ -237,7 +191,7 @@ impl Console {
     fn open<F, R>(&self, path: &'static str, handler: F) -> ConsoleRoute
     where
         F: Fn(Arc<State>, Request) -> R + Send + Sync + Copy + 'static,
-        R: Future<Output = Result<Response, PageError>> + Send + 'static,
+        R: Future<Output = PageResult> + Send + 'static,
     {
         let state = Arc::clone(&self.0);
         ConsoleRoute {
@@ -254,22 +208,50 @@ impl Console {
         }
     }
 
-    fn visited<F, R>(
+    /// Returns the route of a page.
+    fn get<F, R>(
         &self,
-        method: &Method,
         path: &'static str,
-        (access, action): (Access, Option<&'static str>),
+        action: Option<&'static str>,
         handler: F,
     ) -> ConsoleRoute
     where
         F: Fn(Arc<State>, Visit, Request) -> R + Send + Sync + Copy + 'static,
-        R: Future<Output = Result<Response, PageError>> + Send + 'static,
+        R: Future<Output = PageResult> + Send + 'static,
+    {
+        self.visited(Method::GET, path, action, handler)
+    }
+
+    /// Returns the route of a form that writes.
+    fn post<F, R>(
+        &self,
+        path: &'static str,
+        action: Option<&'static str>,
+        handler: F,
+    ) -> ConsoleRoute
+    where
+        F: Fn(Arc<State>, Visit, Request) -> R + Send + Sync + Copy + 'static,
+        R: Future<Output = PageResult> + Send + 'static,
+    {
+        self.visited(Method::POST, path, action, handler)
+    }
+
+    fn visited<F, R>(
+        &self,
+        method: Method,
+        path: &'static str,
+        action: Option<&'static str>,
+        handler: F,
+    ) -> ConsoleRoute
+    where
+        F: Fn(Arc<State>, Visit, Request) -> R + Send + Sync + Copy + 'static,
+        R: Future<Output = PageResult> + Send + 'static,
     {
         let state = Arc::clone(&self.0);
         ConsoleRoute {
-            method: method.clone(),
+            method,
             path,
-            access,
+            access: Access::Session,
             action,
             handle: Box::new(move |request| {
                 let state = Arc::clone(&state);
@@ -286,4 +268,18 @@ impl Console {
             }),
         }
     }
+}
+
+/// Marks the route of a form that writes nothing.
+fn reading(route: ConsoleRoute) -> ConsoleRoute {
+    ConsoleRoute {
+        access: Access::ReadingSession,
+        ..route
+    }
+}
+
+/// Responds to requests for paths without a page.
+async fn no_such_page(_: Arc<State>, _: Visit, _: Request) -> PageResult {
+    let message = "the console has no page at this address";
+    Err(PageError::new(StatusCode::NOT_FOUND, message))
 }

@@ -163,6 +163,9 @@ fn distance(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
+/// The page that responds to a request, or the reason to refuse the request.
+pub(crate) type PageResult = Result<Response, PageError>;
+
 /// The reason to refuse a request, shown on a page.
 #[derive(Debug)]
 pub(crate) struct PageError {
@@ -191,22 +194,23 @@ impl PageError {
         self.status
     }
 
-    pub(crate) fn message(&self) -> &str {
-        &self.message
+    /// Renders the reason.
+    pub(crate) fn alert(&self) -> Markup {
+        html! { p.failure role="alert" { (sentence(&self.message)) } }
     }
 
     pub(crate) fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let page = Page::new(title).with_status(self.status);
         page.render(&html! {
-            p.failure role="alert" { (sentence(&self.message)) }
+            (self.alert())
             @if let Some((path, label)) = &self.link { p { a.button href=(path) { (label) } } }
         })
     }
 }
 
 /// Returns a message as a sentence.
-pub(crate) fn sentence(message: &str) -> String {
+fn sentence(message: &str) -> String {
     let mut letters = message.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).chain(['.']).collect()
@@ -245,10 +249,12 @@ pub(crate) fn icon() -> Response {
 pub(crate) const CSRF_FIELD: &str = "csrf_token";
 
 /// The pages of the navigation.
-const SECTIONS: [(&str, &str); 5] = [
+const SECTIONS: [(&str, &str); 7] = [
     (paths::BROWSE, "Credentials"),
     (paths::OVERVIEW, "Overview"),
     (paths::CERTIFICATES, "Certificates"),
+    (paths::PERMISSIONS, "Permissions"),
+    (paths::KEYS_AND_PLUGINS, "Keys and plugins"),
     (paths::GENERATE, "Generate"),
     (paths::SET, "Set"),
 ];

@@ -26,6 +26,22 @@ pub(crate) const EXPIRING: &str = "/console/expiring";
 pub(crate) const GENERATE: &str = "/console/generate";
 /// The form to set a credential.
 pub(crate) const SET: &str = "/console/set";
+/// The permissions on a path.
+pub(crate) const PERMISSIONS: &str = "/console/permissions";
+/// The form to add a permission.
+pub(crate) const ADD_PERMISSION: &str = "/console/permissions/add";
+/// The explanation of a decision.
+pub(crate) const EXPLAIN: &str = "/console/permissions/explain";
+/// The page of a permission.
+pub(crate) const PERMISSION: &str = "/console/permission";
+/// The action that changes a permission.
+pub(crate) const CHANGE_PERMISSION: &str = "/console/permission/change";
+/// The action that removes a permission.
+pub(crate) const REMOVE_PERMISSION: &str = "/console/permission/remove";
+/// The encryption keys, the types and the plugins.
+pub(crate) const KEYS_AND_PLUGINS: &str = "/console/keys-and-plugins";
+/// All paths without a page.
+pub(crate) const UNKNOWN: &str = "/console/{*}";
 /// The start of a login.
 pub(crate) const LOGIN: &str = "/console/login";
 /// The address to which the identity provider redirects.
@@ -60,6 +76,11 @@ pub(crate) fn link_to_certificate(name: &str) -> String {
 /// Returns the address of the rotation of a CA.
 pub(crate) fn link_to_rotation(name: &str) -> String {
     link(ROTATION, [(NAME, name)])
+}
+
+/// Returns the address of the permissions on a path.
+pub(crate) fn link_to_permissions(path: &str) -> String {
+    link(PERMISSIONS, [("path", path)])
 }
 
 /// Returns the address of the form to set a credential.

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::http::{self, StatusCode};
 use keywright_core::{
-    Secret, UseCaseError, credential::Credentials, encryption_key::EncryptionKeys,
-    permission::Actor, ports::Clock,
+    Secret, UseCaseError,
+    credential::Credentials,
+    encryption_key::EncryptionKeys,
+    permission::Actor,
+    permission_management::Permissions,
+    ports::{Clock, PluginStates},
 };
 
 use crate::session::SessionLimits;
@@ -30,8 +34,12 @@ pub struct ConsoleSettings {
 pub struct ConsolePorts {
     /// The use cases of credentials.
     pub credentials: Arc<Credentials>,
+    /// The use cases of permissions.
+    pub permissions: Permissions,
     /// The use cases of encryption keys.
     pub encryption_keys: EncryptionKeys,
+    /// The loaded plugins.
+    pub plugins: Arc<dyn PluginStates>,
     /// The identity provider.
     pub provider: Arc<dyn IdentityProvider>,
     /// The clock.

@@ -1,6 +1,6 @@
 //! The state that all handlers share.
 
-use keywright_core::UseCaseError;
+use keywright_core::{UseCaseError, credential::KnownType};
 
 use crate::{login::Login, page::PageError, ports::ConsolePorts, session::Sessions};
 
@@ -17,5 +17,11 @@ impl State {
     pub(crate) fn failed(&self, failure: UseCaseError) -> PageError {
         let (status, message) = (self.ports.status_and_message)(failure);
         PageError::new(status, &message)
+    }
+
+    /// Returns the credential type with this name, if this server has it.
+    pub(crate) fn known_type(&self, name: &str) -> Option<KnownType> {
+        let types = self.ports.credentials.types.all();
+        types.into_iter().find(|known| known.name == name)
     }
 }

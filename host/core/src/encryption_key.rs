@@ -33,22 +33,55 @@ pub struct KeyUsage {
     pub unknown_keys: u64,
 }
 
-impl EncryptionKeys {
-    /// Counts the versions of all credentials by encryption key. A rotation is complete when no version is encrypted
-    /// with the old key. The numbers reveal no credential, so every authenticated caller may read them.
-    pub async fn usage(&self) -> Result<KeyUsage, UseCaseError> {
-        let mut usage = KeyUsage::default();
-        for (key_id, versions) in self.repository.versions_by_key().await? {
-            // A key that can't currently be compared with the configured keys counts as not configured.
-            let _ = self.sealer.recognize(key_id).await;
-            let counted = match self.sealer.status(key_id) {
+/// An encryption key with the number of credential versions that it encrypts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsedKey {
+    /// The id of its record.
+    pub id: Uuid,
+    /// Whether it is configured on this server, and whether it is active.
+    pub status: KeyStatus,
+    /// The number of versions.
+    pub versions: u64,
+}
+
+impl KeyUsage {
+    /// Adds up the versions of keys with the same status.
+    #[must_use]
+    pub fn of(keys: &[UsedKey]) -> Self {
+        let mut usage = Self::default();
+        for key in keys {
+            let counted = match key.status {
                 KeyStatus::Active => &mut usage.active_key,
                 KeyStatus::Inactive => &mut usage.inactive_keys,
                 KeyStatus::Unknown => &mut usage.unknown_keys,
             };
-            *counted = counted.saturating_add(versions);
+            *counted = counted.saturating_add(key.versions);
         }
-        Ok(usage)
+        usage
+    }
+}
+
+impl EncryptionKeys {
+    /// Counts the versions of all credentials by the status of their encryption key. A rotation is complete when no version is
+    /// encrypted with the old key.
+    pub async fn usage(&self) -> Result<KeyUsage, UseCaseError> {
+        Ok(KeyUsage::of(&self.used().await?))
+    }
+
+    /// Returns the encryption keys with a record, in no particular order, and counts their versions. The ids and the numbers reveal
+    /// no credential, so every authenticated caller may read them.
+    pub async fn used(&self) -> Result<Vec<UsedKey>, UseCaseError> {
+        let mut keys = Vec::new();
+        for (id, versions) in self.repository.versions_by_key().await? {
+            // A key that can't currently be compared with the configured keys counts as not configured.
+            let _ = self.sealer.recognize(id).await;
+            keys.push(UsedKey {
+                id,
+                status: self.sealer.status(id),
+                versions,
+            });
+        }
+        Ok(keys)
     }
 
     /// Returns the number of encryptions that all servers have reserved for the active key so far.

@@ -281,7 +281,7 @@ impl PermissionPath {
             return Err(PathError::TooLong);
         }
         if with_slash == EVERYTHING {
-            return Ok(Self(with_slash));
+            return Ok(Self::everything());
         }
         let name = with_slash.strip_suffix(BELOW).unwrap_or(&with_slash);
         CredentialName::parse(name).map_err(PathError::of)?;
@@ -323,8 +323,20 @@ impl PermissionPath {
         itself.into_iter().chain(enclosing).map(Self).collect()
     }
 
+    /// Returns the path that covers all names.
+    pub(crate) fn everything() -> Self {
+        Self(EVERYTHING.to_owned())
+    }
+
+    /// Returns whether the path covers all names.
+    #[must_use]
+    pub fn covers_everything(&self) -> bool {
+        self.0 == EVERYTHING
+    }
+
     /// Returns the path without its slash and asterisk, or `None` if it is a name.
-    pub(crate) fn enclosing(&self) -> Option<&str> {
+    #[must_use]
+    pub fn enclosing(&self) -> Option<&str> {
         self.0.strip_suffix(BELOW)
     }
 

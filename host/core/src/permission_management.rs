@@ -3,6 +3,8 @@
 //! A caller that may not read or change the permissions on a path gets the same error as for permissions that do not exist.
 //! [`crate::permission`] defines the types, and [`crate::authorization`] evaluates permissions.
 
+mod covering;
+
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -14,6 +16,8 @@ use crate::{
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{CredentialRepository, PermissionRepository},
 };
+
+pub use covering::{COVERING_PERMISSIONS_MAX, CoveringPermissions, ListPosition};
 
 /// The permission use cases.
 #[derive(Clone)]
@@ -43,6 +47,8 @@ pub struct Explanation {
     pub considered: Vec<ConsideredRule>,
     /// The nearest permission that allows the operation.
     pub allowed_by: Option<Permission>,
+    /// The name of the credential, if it is stored in another casing than the path. The actor needs the operation on both.
+    pub stored: Option<CredentialName>,
 }
 
 /// A rule that was evaluated.
@@ -188,6 +194,7 @@ impl Permissions {
             actor,
             path,
             operation,
+            stored,
         })
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use keywright_core::{
     permission::Actor,
-    ports::{PluginCallError, PluginFaultError},
+    ports::{OpenCircuit, PluginCallError, PluginFaultError},
 };
 
 use crate::{call::Plugin, measure};
@@ -147,17 +147,14 @@ impl Breaker {
     /// Returns the time until the circuit closes for a call; `None` if it is closed.
     pub(crate) fn open_for(&self, call: &Call, now: Instant) -> Option<Duration> {
         let state = self.state();
-        let actor_record = state.actors.get(&call.actor);
-        let actor_open_until = actor_record.and_then(|actor_record| actor_record.open_until);
-        let is_proven = actor_record.is_some_and(ActorRecord::is_proven);
-        let all = state
-            .open
-            .filter(|_| !is_proven)
-            .map(|(open_until, _)| open_until);
-        let open_until = actor_open_until.max(all)?;
-        open_until
-            .checked_duration_since(now)
-            .filter(|left| !left.is_zero())
+        let open = state.open_circuit(state.actors.get(&call.actor), now)?;
+        Some(open.closes_after)
+    }
+
+    /// Returns the circuit that is open for calls on behalf of an actor, if there is one.
+    pub(crate) fn open_circuit(&self, actor: &Actor, now: Instant) -> Option<OpenCircuit> {
+        let state = self.state();
+        state.open_circuit(state.actors.get(&Some(actor.clone())), now)
     }
 
     /// Records that a call returned, whatever its result.
@@ -225,6 +222,25 @@ impl Breaker {
 }
 
 impl State {
+    fn open_circuit(
+        &self,
+        actor_record: Option<&ActorRecord>,
+        now: Instant,
+    ) -> Option<OpenCircuit> {
+        let actor_open_until = actor_record.and_then(|actor_record| actor_record.open_until);
+        let is_proven = actor_record.is_some_and(ActorRecord::is_proven);
+        let all_open_until = self
+            .open
+            .filter(|_| !is_proven)
+            .map(|(open_until, _)| open_until);
+        let open_until = actor_open_until.max(all_open_until)?;
+        let closes_after = open_until.checked_duration_since(now)?;
+        (!closes_after.is_zero()).then_some(OpenCircuit {
+            is_for_all: all_open_until == Some(open_until),
+            closes_after,
+        })
+    }
+
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
@@ -307,7 +323,10 @@ impl Attempt {
                 fault: PluginFaultError::InputTooLarge | PluginFaultError::NotInstantiated,
                 ..
             }) => {}
-            Err(PluginCallError::Faulted { fault, .. }) => self.faulted(plugin, *fault),
+            Err(PluginCallError::Faulted { fault, .. }) => {
+                plugin.measurements.faulted();
+                self.faulted(plugin, *fault);
+            }
             _ => self.breaker.returned(&self.call),
         }
         outcome

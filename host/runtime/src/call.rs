@@ -51,7 +51,7 @@ pub(crate) struct Plugin {
     /// The peak usage of its calls.
     pub(crate) usage: Arc<Usage>,
     /// The metrics of its calls.
-    pub(crate) measurements: CallMeasurements,
+    pub(crate) measurements: Arc<CallMeasurements>,
 }
 
 impl Plugin {

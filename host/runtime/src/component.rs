@@ -254,7 +254,7 @@ pub(crate) fn link(
         random,
         notes: None,
         usage: Arc::new(Usage::default()),
-        measurements: CallMeasurements::default(),
+        measurements: Arc::new(CallMeasurements::default()),
     })
 }
 

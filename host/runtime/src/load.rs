@@ -14,7 +14,8 @@ use std::{
 
 use keywright_core::{
     credential::CredentialType,
-    ports::{Generator, Generators, Resolver, Resolvers},
+    permission::Actor,
+    ports::{Generator, Generators, PluginState, PluginStates, Resolver, Resolvers},
 };
 use wasmtime::Engine;
 
@@ -32,6 +33,7 @@ use crate::{
     load_error::{LoadError, PluginLoadError, PluginRefusedError},
     measure::{self, LaneOccupancy},
     resolver::{ResolverGuest, WasmResolver},
+    state::ObservedPlugin,
 };
 
 /// The loaded plugins.
@@ -40,8 +42,8 @@ pub struct Runtime {
     resolver: Option<Arc<dyn Resolver>>,
     lanes: Arc<Lanes>,
     cached_files: BTreeSet<PathBuf>,
-    /// The generators. The flag is set if the generator passed the entropy test, and not if it derives its values.
-    conformance: Vec<(CredentialType, bool)>,
+    /// The generators in alphabetical order, then the resolver.
+    observed: Vec<ObservedPlugin>,
 }
 
 impl Runtime {
@@ -158,8 +160,11 @@ impl Runtime {
 
     /// Records for each generator whether it passed the entropy test.
     pub(crate) fn record_conformance(&self) {
-        for (credential_type, conforms) in &self.conformance {
-            measure::entropy_conforms(credential_type.as_str(), *conforms);
+        for plugin in &self.observed {
+            if let Some(credential_type) = &plugin.credential_type {
+                let conforms = plugin.entropy_bits_min.is_some();
+                measure::entropy_conforms(credential_type.as_str(), conforms);
+            }
         }
     }
 }
@@ -210,6 +215,14 @@ impl Generators for Plugins {
     }
 }
 
+impl PluginStates for Plugins {
+    fn states(&self, actor: &Actor) -> Vec<PluginState> {
+        let current = self.current();
+        let observed = current.observed.iter();
+        observed.map(|plugin| plugin.state(actor)).collect()
+    }
+}
+
 impl Resolvers for Plugins {
     fn resolver(&self) -> Option<Arc<dyn Resolver>> {
         self.current().resolver()
@@ -248,9 +261,8 @@ pub(crate) fn engine_for<'a>(
 
 /// A loaded plugin.
 enum Loaded {
-    /// The flag is set if it passed the entropy test.
-    Generator(CredentialType, Arc<dyn Generator>, bool),
-    Resolver(Arc<dyn Resolver>),
+    Generator(CredentialType, Arc<dyn Generator>, ObservedPlugin),
+    Resolver(Arc<dyn Resolver>, ObservedPlugin),
 }
 
 /// The state shared by all plugins.
@@ -297,15 +309,18 @@ impl<'c> Loader<'c> {
 
     /// Loads all plugins on this number of threads.
     fn load_all(&self, roles: &[Role<'_>], threads: usize) -> Result<Runtime, LoadError> {
-        let (mut generators, mut conformance) = (BTreeMap::new(), Vec::new());
+        let (mut generators, mut observed) = (BTreeMap::new(), Vec::new());
         let mut resolver = None;
         for outcome in self.load_each(roles, threads)? {
             match outcome? {
-                Loaded::Generator(credential_type, generator, conforms) => {
-                    conformance.push((credential_type.clone(), conforms));
+                Loaded::Generator(credential_type, generator, plugin) => {
+                    observed.push(plugin);
                     generators.insert(credential_type, generator);
                 }
-                Loaded::Resolver(loaded) => resolver = Some(loaded),
+                Loaded::Resolver(loaded, plugin) => {
+                    observed.push(plugin);
+                    resolver = Some(loaded);
+                }
             }
         }
         Ok(Runtime {
@@ -317,7 +332,7 @@ impl<'c> Loader<'c> {
                 .as_ref()
                 .map(Cache::used_files)
                 .unwrap_or_default(),
-            conformance,
+            observed,
         })
     }
 
@@ -370,10 +385,15 @@ impl<'c> Loader<'c> {
         self.check_entropy(role, &guest, &repeatable)?;
         guest.plugin.random = Arc::clone(&self.random);
         log_loaded(&guest.plugin);
-        let conforms = guest.description.entropy_bits_min.is_some();
         let breaker = self.breakers.of(&guest.plugin.identity.digest);
+        let observed = ObservedPlugin::new(
+            &guest.plugin,
+            &breaker,
+            Some(credential_type.clone()),
+            guest.description.entropy_bits_min,
+        );
         let generator = Arc::new(WasmGenerator::new(guest, Arc::clone(&self.lanes), breaker));
-        Ok(Loaded::Generator(credential_type, generator, conforms))
+        Ok(Loaded::Generator(credential_type, generator, observed))
     }
 
     /// Refuses a generator that fails the entropy test, or derives its values without permission.
@@ -423,9 +443,10 @@ impl<'c> Loader<'c> {
         let breaker = self.breakers.of(&plugin.identity.digest);
         let guest = ResolverGuest::new(plugin)?;
         guest.check_settings()?;
+        let observed = ObservedPlugin::new(&guest.plugin, &breaker, None, None);
         let lanes = Arc::clone(&self.lanes);
         let resolver = WasmResolver::new(guest, lanes, breaker);
-        Ok(Loaded::Resolver(Arc::new(resolver)))
+        Ok(Loaded::Resolver(Arc::new(resolver), observed))
     }
 
     /// Reads, checks, compiles and links a component.

@@ -100,6 +100,8 @@ pub(crate) fn entropy_conforms(plugin: &str, conforms: bool) {
 pub(crate) struct CallMeasurements {
     /// In the order of [`FUNCTIONS`].
     functions: [FunctionMeasurements; FUNCTIONS.len()],
+    calls: AtomicU64,
+    faults: AtomicU64,
 }
 
 #[derive(Default)]
@@ -116,6 +118,7 @@ impl CallMeasurements {
         function: &'static str,
         call: impl FnOnce() -> Result<T, PluginCallError>,
     ) -> Result<T, PluginCallError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let begun = Instant::now();
         let outcome = call();
         let position = FUNCTIONS.iter().position(|known| *known == function);
@@ -137,11 +140,23 @@ impl CallMeasurements {
         }
         outcome
     }
+
+    /// Counts a call in which the plugin failed.
+    pub(crate) fn faulted(&self) {
+        self.faults.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the numbers of calls and of faults so far.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        (read(&self.calls), read(&self.faults))
+    }
 }
 
 /// The measured functions of plugins.
-const FUNCTIONS: [&str; 5] = [
+const FUNCTIONS: [&str; 6] = [
     "accept",
+    "expires",
     "find-references",
     "generate",
     "normalize",

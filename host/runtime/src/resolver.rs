@@ -51,7 +51,7 @@ pub(crate) struct WasmResolver {
 
 /// A resolver's guest.
 pub(crate) struct ResolverGuest {
-    plugin: Plugin,
+    pub(crate) plugin: Plugin,
     function: FindReferences,
     /// The schema of its settings, if it declares one. The caller of [`ResolverGuest::new`] must check the settings.
     pub(crate) settings_schema: Option<SettingsSchema>,

@@ -17,6 +17,7 @@ use keywright_core::{
     response_memory::ResponseMemory,
 };
 use keywright_crypto::X509Certificates;
+use keywright_runtime::Plugins;
 use keywright_storage::{Database, SqlKeyRotationRepository};
 use uuid::Uuid;
 
@@ -104,11 +105,16 @@ pub(crate) async fn assemble(
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
         background.add(work.paused_in(server_mode.read_only()));
     }
-    let interpolation = Interpolation {
-        authorization: authorization.clone(),
-        store: credentials.store.clone(),
-        resolvers: Arc::clone(&plugins) as _,
-    };
+    let interpolation = interpolation(&authorization, &credentials, &plugins);
+    let permissions = permissions(&database, authorization);
+    let interface = console(
+        config,
+        &credentials,
+        &permissions,
+        &encryption_keys,
+        &plugins,
+        token_verifier.as_ref(),
+    )?;
     let health = HealthCheck::new(Arc::clone(&credentials.store.repository), audit.clone());
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
@@ -116,14 +122,9 @@ pub(crate) async fn assemble(
         management_router(Arc::clone(&health), Arc::new(page))
     });
     let pipeline = Arc::new(Pipeline::new(Api {
-        interface: console(
-            config,
-            &credentials,
-            &encryption_keys,
-            token_verifier.as_ref(),
-        )?,
+        interface,
         credentials,
-        permissions: permissions(&database, authorization),
+        permissions,
         encryption_keys,
         interpolation,
         token_verifier,
@@ -283,6 +284,18 @@ async fn authorization(
         );
     }
     Ok(Authorization::new(Arc::new(permissions), config.enforced))
+}
+
+fn interpolation(
+    authorization: &Authorization,
+    credentials: &Credentials,
+    plugins: &Arc<Plugins>,
+) -> Interpolation {
+    Interpolation {
+        authorization: authorization.clone(),
+        store: credentials.store.clone(),
+        resolvers: Arc::clone(plugins) as _,
+    }
 }
 
 fn permissions(database: &Database, authorization: Authorization) -> Permissions {

@@ -17,7 +17,9 @@ use keywright_console::{
 };
 use keywright_core::{
     Secret, credential::Credentials, encryption_key::EncryptionKeys, permission::Actor,
+    permission_management::Permissions, ports::PluginStates,
 };
+use keywright_runtime::Plugins;
 
 use crate::{config::Config, started::StartupError};
 
@@ -25,7 +27,9 @@ use crate::{config::Config, started::StartupError};
 pub(crate) fn console(
     config: &Config,
     credentials: &Arc<Credentials>,
+    permissions: &Permissions,
     encryption_keys: &EncryptionKeys,
+    plugins: &Arc<Plugins>,
     tokens: Option<&Arc<TokenVerifier>>,
 ) -> Result<Option<Arc<dyn UserInterface>>, StartupError> {
     let Some(console) = &config.console else {
@@ -42,7 +46,9 @@ pub(crate) fn console(
         settings,
         ConsolePorts {
             credentials: Arc::clone(credentials),
+            permissions: permissions.clone(),
             encryption_keys: encryption_keys.clone(),
+            plugins: Arc::clone(plugins) as Arc<dyn PluginStates>,
             provider: Arc::new(provider),
             clock: Arc::clone(&credentials.store.clock),
             status_and_message,

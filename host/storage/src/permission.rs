@@ -145,6 +145,21 @@ impl PermissionRepository for SqlPermissionRepository {
         self.pools.reader.decode_all(query).await
     }
 
+    async fn on_path_after(
+        &self,
+        path: &PermissionPath,
+        after: Option<&Actor>,
+        count_max: usize,
+    ) -> Result<Vec<Permission>, RepositoryError> {
+        let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
+        // No actor is empty.
+        let query = statement(statements::ON_PATH_AFTER)
+            .bind(path.as_str())
+            .bind(after.map_or("", Actor::as_str))
+            .bind(count_max);
+        self.pools.reader.decode_all(query).await
+    }
+
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError> {
         self.change(insert(statements::ADD, self.identifiers.as_ref(), grant))
             .await
@@ -329,6 +344,10 @@ pub(crate) mod statements {
 
     pub(crate) const ON_PATH: &str =
         select_permission!("where p.path = $1 order by p.sequence limit $2");
+
+    /// In the order of the unique index, so that a page reads no other rows.
+    pub(crate) const ON_PATH_AFTER: &str =
+        select_permission!("where p.path = $1 and p.actor > $2 order by p.actor limit $3");
 
     pub(crate) const GRANT: &str = returning_permission!(
         "insert into permission (id, path, actor, operations) values ($1, $2, $3, $4)

@@ -142,7 +142,7 @@ async fn a_search_by_expiry_finds_values_of_any_type() {
 }
 
 #[tokio::test]
-async fn metrics_count_lifetimes_apart_from_certificates() {
+async fn metrics_count_lifetimes_and_the_calls_for_them() {
     let settings = format!("expires_after = {}, rotate_after = {}", 60 * DAY, 20 * DAY);
     let server = Server::start_with(&options(&settings).watched()).await;
     generate(&server, "/made").await;
@@ -163,6 +163,9 @@ async fn metrics_count_lifetimes_apart_from_certificates() {
         assert_eq!(found, Some(expected), "{days_left}");
         assert_eq!(scrape.sum("keywright_certificates", &labels), None);
     }
+    let calls = [("plugin", TYPE), ("function", "expires"), ("outcome", "ok")];
+    let counted = scrape.sum("keywright_plugin_calls_total", &calls);
+    assert_eq!(counted, Some(2.0));
 }
 
 #[tokio::test]

@@ -14,10 +14,11 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
-        ChainLink, CredentialName, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, ListedCertificate, ListedCredential, LookupName,
-        PluginDigest, StoredVersion,
+        ChainLink, CredentialName, CredentialType, EffectiveExpiry, Find, FindNames,
+        FoundCredential, GeneratedCredential, IssuedCredential, ListedCertificate,
+        ListedCredential, LookupName, PluginDigest, StoredVersion,
     },
+    permission::PermissionPath,
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, EncryptionKeyRepository, ExpiryCounts, NewVersion, NewestSize,
@@ -184,6 +185,21 @@ impl CredentialRepository for Memory {
         _: [DateTime<Utc>; EXPIRY_MOMENTS],
     ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
         self.newest_first().map(|_| Vec::new())
+    }
+
+    async fn count_by_type(
+        &self,
+        _: &PermissionPath,
+        _: u64,
+    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
+        self.newest_first().map(|_| Vec::new())
+    }
+
+    async fn transitional_authorities(
+        &self,
+        _: Receive<'_, CredentialName>,
+    ) -> Result<(), RepositoryError> {
+        self.newest_first().map(|_| ())
     }
 
     async fn append(

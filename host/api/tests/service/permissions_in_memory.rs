@@ -121,6 +121,21 @@ impl PermissionRepository for PermissionsInMemory {
         Ok(on_path)
     }
 
+    async fn on_path_after(
+        &self,
+        path: &PermissionPath,
+        after: Option<&Actor>,
+        count_max: usize,
+    ) -> Result<Vec<Permission>, RepositoryError> {
+        let mut on_path = self.chosen(|permission| {
+            permission.path == *path
+                && after.is_none_or(|after| permission.actor.as_str() > after.as_str())
+        });
+        on_path.sort_by(|one, other| one.actor.as_str().cmp(other.actor.as_str()));
+        on_path.truncate(count_max);
+        Ok(on_path)
+    }
+
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError> {
         let paths = [grant.path.clone()];
         let exists = !self.of_actor_on(&grant.actor, &paths).await?.is_empty();

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, response::Response};
+use axum::extract::Request;
 use chrono::{DateTime, Utc};
 use keywright_core::credential::{BROWSED_ENTRIES_MAX, BrowsedEntry, ListedCredential, PathPrefix};
 use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Page, PageError, due, moment},
+    page::{Page, PageError, PageResult, due, moment},
     paths::{BROWSE, GENERATE, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -21,11 +21,7 @@ const CONTAINING: &str = "name-like";
 const FROM: &str = "from";
 
 /// Shows the results of a search, or else a page of the entries below a path.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let text = query.text(CONTAINING).trim();
     let content = if text.is_empty() {

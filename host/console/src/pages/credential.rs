@@ -19,10 +19,10 @@ use zeroize::Zeroizing;
 
 use super::schema::ValueSchema;
 use crate::{
-    page::{Page, PageError, csrf_field, due, moment, see_other},
+    page::{Page, PageError, PageResult, csrf_field, due, moment, see_other},
     paths::{
         BROWSE, CREDENTIAL, DELETE, REGENERATE, REVEAL, link, link_to_certificate,
-        link_to_credential, link_to_set,
+        link_to_credential, link_to_permissions, link_to_set,
     },
     request::Fields,
     session::Visit,
@@ -64,11 +64,7 @@ impl Change {
 }
 
 /// Shows a credential without its secret fields.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = LookupName::new(query.text(NAME));
     let failed = |failure| state.failed(failure);
@@ -79,7 +75,7 @@ pub(crate) async fn show(
         .await;
     let current = current.map_err(failed)?;
     let shown = Shown {
-        known: known_type(&state, history.credential_type.as_str()),
+        known: state.known_type(history.credential_type.as_str()),
         visit: &visit,
         history: &history,
         now: state.ports.clock.now(),
@@ -96,18 +92,14 @@ pub(crate) async fn show(
 }
 
 /// Shows one field of one version.
-pub(crate) async fn reveal(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn reveal(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
     let failed = |failure| state.failed(failure);
     let id: Result<Uuid, _> = form.text(VERSION).parse();
     let id = id.map_err(|_| failed(UseCaseError::NotFound))?;
     let read = &state.ports.credentials.read;
     let version = read.by_id(&visit.caller, id).await.map_err(failed)?;
-    let known = known_type(&state, version.credential_type.as_str());
+    let known = state.known_type(version.credential_type.as_str());
     let fields = ValueSchema::of(known.as_ref()).fields(&version.content.value);
     let wanted = form.text(FIELD);
     let field = fields.iter().find(|field| field.name == wanted);
@@ -125,11 +117,7 @@ pub(crate) async fn reveal(
 }
 
 /// Regenerates a credential.
-pub(crate) async fn regenerate(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn regenerate(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
     let regenerate = Regenerate {
         name: LookupName::new(form.text(NAME)),
@@ -148,11 +136,7 @@ pub(crate) async fn regenerate(
 }
 
 /// Deletes a credential whose name the user has typed.
-pub(crate) async fn delete(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn delete(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
     let name = form.text(NAME);
     if form.text(TYPED_NAME) != name {
@@ -167,11 +151,6 @@ pub(crate) async fn delete(
         p.done role="status" { "Deleted " code { (name) } " with all its versions." }
         p { a.button href=(BROWSE) { "Back to the credentials" } }
     }))
-}
-
-fn known_type(state: &State, name: &str) -> Option<KnownType> {
-    let types = state.ports.credentials.types.all();
-    types.into_iter().find(|known| known.name == name)
 }
 
 /// A credential, to be rendered.
@@ -295,6 +274,7 @@ impl Shown<'_> {
                         a.button href=(link_to_certificate(name)) { "Show the certificate" }
                     }
                     a.button href=(link_to_set(name, self.history.credential_type.as_str())) { "Set a new value" }
+                    a.button href=(link_to_permissions(name)) { "Permissions" }
                 }
                 details {
                     summary { "Delete" }

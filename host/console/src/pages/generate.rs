@@ -15,7 +15,7 @@ use super::{
     set,
 };
 use crate::{
-    page::{Page, PageError, csrf_field, sentence},
+    page::{Page, PageError, PageResult, csrf_field},
     paths::{GENERATE, SET, link},
     request::Fields,
     session::Visit,
@@ -23,11 +23,7 @@ use crate::{
 };
 
 /// Shows the form of a type, or the list of types.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let types = state.ports.credentials.types.all();
     let wanted = query.text(TYPE);
@@ -46,11 +42,7 @@ pub(crate) async fn show(
 }
 
 /// Generates a credential, or shows the form again with an error.
-pub(crate) async fn submit(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn submit(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
     let (known, parameters) = form_of(&state, form.text(TYPE))?;
     match generated(&state, &visit, &form, &parameters).await {
@@ -100,9 +92,7 @@ async fn generated(
 
 /// Returns a type with a generator, and the form of its parameters.
 fn form_of(state: &State, name: &str) -> Result<(KnownType, ParameterForm), PageError> {
-    let types = state.ports.credentials.types.all();
-    let known = types.into_iter().find(|known| known.name == name);
-    let found = known.and_then(|known| {
+    let found = state.known_type(name).and_then(|known| {
         let form = ParameterForm::of(known.parameters_schema.as_deref()?);
         Some((known, form))
     });
@@ -150,7 +140,7 @@ impl Form<'_> {
         let entered = |name| self.entered.map(|form| form.text(name)).unwrap_or_default();
         let page = Page::of(visit, GENERATE, &title).with_status(status);
         page.render(&html! {
-            @if let Some(refusal) = refusal { p.failure role="alert" { (sentence(refusal.message())) } }
+            @if let Some(refusal) = refusal { (refusal.alert()) }
             p { (self.known.summary) }
             form.entry method="post" action=(GENERATE) {
                 (csrf_field(visit))

@@ -12,7 +12,7 @@ use maud::html;
 
 use crate::{
     login::StartedLogin,
-    page::{Page, PageError, see_other},
+    page::{Page, PageError, PageResult, see_other},
     paths::{BROWSE, LOGGED_OUT, LOGIN, link},
     ports::ProviderError,
     request::{Fields, cookie, is_cross_site_navigation},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Starts a login: redirects the browser to the provider's login page.
-pub(crate) async fn start(state: Arc<State>, request: Request) -> Result<Response, PageError> {
+pub(crate) async fn start(state: Arc<State>, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let started = StartedLogin::new(local_path(query.text(THEN)));
     let _permit = state.login.permit()?;
@@ -40,7 +40,7 @@ pub(crate) async fn start(state: Arc<State>, request: Request) -> Result<Respons
 }
 
 /// Finishes a login: the provider redirected the browser here with a code.
-pub(crate) async fn finish(state: Arc<State>, request: Request) -> Result<Response, PageError> {
+pub(crate) async fn finish(state: Arc<State>, request: Request) -> PageResult {
     let (request, _) = request.into_parts();
     let finished = begin_session(&state, &request).await;
     let mut response = match finished {
@@ -103,11 +103,7 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
 }
 
 /// Ends the session.
-pub(crate) async fn log_out(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn log_out(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let id = cookie(request.headers(), session::COOKIE).map(str::to_owned);
     Fields::of_form(request, &visit).await?;
     if let Some(id) = id {
@@ -120,7 +116,7 @@ pub(crate) async fn log_out(
 }
 
 /// Shows that the session has ended.
-pub(crate) async fn logged_out(_: Arc<State>, _: Request) -> Result<Response, PageError> {
+pub(crate) async fn logged_out(_: Arc<State>, _: Request) -> PageResult {
     Ok(Page::new("Logged out").render(&html! {
         p { "You are logged out of the console. You may still be logged in at the identity provider." }
         p { a.button href=(LOGIN) { "Log in" } }

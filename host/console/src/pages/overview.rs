@@ -1,28 +1,33 @@
-//! The overview: the credentials that expire within a year, and the use of the encryption keys.
+//! The overview: the credentials that expire within a year, the use of the encryption keys, and the sections of
+//! `overview_sections.rs`.
 
 use std::sync::Arc;
 
-use axum::{extract::Request, response::Response};
+use axum::extract::Request;
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
 use keywright_core::encryption_key::KeyUsage;
 use maud::{Markup, html};
 
-use super::expiring::{DAYS_MAX, Due, RANGES, all_due, link_to_due};
+use super::{
+    expiring::{DAYS_MAX, Due, RANGES, all_due, link_to_due},
+    overview_sections,
+};
 use crate::{
-    page::{Page, PageError, due as due_at},
-    paths::{OVERVIEW, link_to_credential},
+    page::{Page, PageResult, due as due_at},
+    paths::{KEYS_AND_PLUGINS, OVERVIEW, link_to_credential},
     session::Visit,
     state::State,
 };
 
 /// Shows the overview.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    _: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageResult {
     let failed = |failure| state.failed(failure);
+    let read = &state.ports.credentials.read;
+    let counts = read.count_by_type(&visit.caller).await.map_err(failed)?;
+    let rotating = read.rotating_authorities(&visit.caller).await;
+    let rotating = rotating.map_err(failed)?;
     let usage = state.ports.encryption_keys.usage().await.map_err(failed)?;
+    let plugins = state.ports.plugins.states(visit.caller.actor());
     let now = state.ports.clock.now();
     let sum_up = move |due| Summary::of(due, now);
     let summary = all_due(&state, &visit, DAYS_MAX, sum_up).await?;
@@ -30,6 +35,9 @@ pub(crate) async fn show(
         (summary.counts())
         (summary.timeline())
         (summary.first_to_expire(now))
+        (overview_sections::types(&counts))
+        (overview_sections::rotations(&rotating, &usage))
+        (overview_sections::plugins(&plugins))
         (keys(usage))
     }))
 }
@@ -156,8 +164,7 @@ fn keys(usage: KeyUsage) -> Markup {
                 div { dt { "Inactive keys" } dd { (usage.inactive_keys) } }
                 div { dt { "Unknown keys" } dd { (usage.unknown_keys) } }
             }
-            @if usage.inactive_keys > 0 { p { "A rotation of the encryption key is not complete." } }
-            @if usage.unknown_keys > 0 { p { "Versions of unknown keys can't be read. Ask an administrator to configure their keys." } }
+            p { a href=(KEYS_AND_PLUGINS) { "Show each key" } }
         }
     }
 }

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::credential::{Change, see_changed};
 use crate::{
-    page::{Page, PageError, csrf_field, sentence},
+    page::{Page, PageError, PageResult, csrf_field},
     paths::SET,
     request::Fields,
     session::Visit,
@@ -24,20 +24,12 @@ use crate::{
 pub(super) const METADATA: &str = "metadata";
 
 /// Shows the form.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     Ok(page(&state, &visit, &Fields::of_query(request.uri()), None))
 }
 
 /// Sets a credential, or shows the form again with an error. The value must be entered again.
-pub(crate) async fn submit(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn submit(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
     Ok(match set(&state, &visit, &form).await {
         Ok(name) => see_changed(&name, Change::Set),
@@ -141,7 +133,7 @@ fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&PageErr
     let status = refusal.map_or(StatusCode::OK, PageError::status);
     let page = Page::of(visit, SET, "Set a credential").with_status(status);
     page.render(&html! {
-        @if let Some(refusal) = refusal { p.failure role="alert" { (sentence(refusal.message())) } }
+        @if let Some(refusal) = refusal { (refusal.alert()) }
         form.entry method="post" action=(SET) {
             (csrf_field(visit))
             (name_field(entered.text(NAME)))

@@ -280,6 +280,23 @@ impl EffectivePermissions {
         merged
     }
 
+    /// Returns the paths on which an operation is allowed, in alphabetical order, without paths that another one of them covers.
+    pub(crate) fn outermost(&self, operation: Operation) -> Vec<PermissionPath> {
+        let Some(granted) = &self.granted else {
+            return vec![PermissionPath::everything()];
+        };
+        let allows = |permission: &&Permission| permission.operations.contain(operation);
+        let paths = granted.all().filter(allows).map(|granted| &granted.path);
+        let is_outermost = |path: &&PermissionPath| {
+            let covering = PermissionPath::covering(path.as_str());
+            let mut others = covering.iter().filter(|covering| covering != path);
+            !others.any(|path| granted.on(path).as_ref().is_some_and(allows))
+        };
+        let mut outermost: Vec<_> = paths.filter(is_outermost).cloned().collect();
+        outermost.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        outermost
+    }
+
     /// Returns each path that covers a name, the most specific first, with its permission, if any.
     pub(crate) fn considered(
         &self,
@@ -409,6 +426,31 @@ mod tests {
             operations: Operations::of([*operation]).unwrap(),
         });
         EffectivePermissions::of(permissions.collect())
+    }
+
+    #[test]
+    fn outermost_paths_cover_all_others_and_none_is_covered() {
+        use Operation::{Read, Write};
+        for (permissions, outermost) in [
+            (&[][..], &[][..]),
+            (&[("/*", Read), ("/a", Read), ("/a/*", Read)], &["/*"]),
+            (
+                &[("/*", Write), ("/b", Read), ("/a/*", Read)],
+                &["/a/*", "/b"],
+            ),
+            (&[("/a/*", Read), ("/a", Read)], &["/a", "/a/*"]),
+            (
+                &[("/a/*", Read), ("/a/b/*", Read), ("/a/b/c", Read)],
+                &["/a/*"],
+            ),
+            (&[("/a/*", Read), ("/A/b", Read)], &["/A/b", "/a/*"]),
+        ] {
+            let found = effective(permissions).outermost(Read);
+            let found: Vec<_> = found.iter().map(PermissionPath::as_str).collect();
+            assert_eq!(found, outermost);
+        }
+        let everything = EffectivePermissions::everything().outermost(Read);
+        assert_eq!(everything, [PermissionPath::everything()]);
     }
 
     #[test]

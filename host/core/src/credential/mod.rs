@@ -23,6 +23,7 @@ mod readable_list;
 mod regenerate;
 mod rotation;
 mod set;
+mod summary;
 mod types;
 mod use_cases;
 mod version;
@@ -71,6 +72,10 @@ pub use regenerate::{
 };
 pub use rotation::{ObservedVersions, Rotation, RotationError, RotationStage};
 pub use set::{ImportedProvenance, Set, SetCredentials};
+pub use summary::{
+    COUNTED_BELOW_PATHS_MAX, COUNTED_CREDENTIALS_MAX, COUNTED_PATHS_MAX, CredentialCounts,
+    ROTATING_AUTHORITIES_MAX, RotatingAuthorities,
+};
 pub use types::{CredentialTypes, KnownType};
 pub use use_cases::{CredentialPorts, Credentials};
 pub use version::{

@@ -24,6 +24,40 @@ pub trait Generators: Send + Sync {
     fn credential_types(&self) -> Vec<CredentialType>;
 }
 
+/// The loaded plugins of this server, with their states.
+pub trait PluginStates: Send + Sync {
+    /// Returns the state of each plugin: the generators in alphabetical order, then the resolver. The circuits are as they are for
+    /// calls on behalf of this actor. The numbers reveal no credential and no actor, so every authenticated caller may read them.
+    fn states(&self, actor: &Actor) -> Vec<PluginState>;
+}
+
+/// The state of a loaded plugin on this server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginState {
+    /// The identity of the plugin. Resolvers declare no version, so it is empty.
+    pub identity: PluginIdentity,
+    /// The type that it generates; `None` for the resolver.
+    pub credential_type: Option<CredentialType>,
+    /// The minimum number of random bits in each value, which the entropy test confirmed. `None` for a generator that derives its
+    /// values, and for the resolver.
+    pub entropy_bits_min: Option<u32>,
+    /// The number of calls since it was loaded.
+    pub calls: u64,
+    /// The number of calls in which the plugin failed.
+    pub faults: u64,
+    /// The open circuit, if there is one.
+    pub open_circuit: Option<OpenCircuit>,
+}
+
+/// A plugin is temporarily disabled, because it kept failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenCircuit {
+    /// Whether it is disabled for all actors whose calls have not succeeded, not only for one.
+    pub is_for_all: bool,
+    /// The time until it is called again.
+    pub closes_after: Duration,
+}
+
 /// A configured generator.
 ///
 /// Each call of the guest uses a fresh instance in the plugins' own thread pool and is limited by the plugin's deadline.

@@ -164,6 +164,21 @@ pub trait CredentialRepository: Send + Sync {
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
     ) -> Result<Vec<ExpiryCounts>, RepositoryError>;
 
+    /// Counts at most `count_max` of the credentials that a permission on this path covers, by type. Types without such credentials
+    /// are absent. Credentials without an active version are omitted, as in a search.
+    async fn count_by_type(
+        &self,
+        path: &PermissionPath,
+        count_max: u64,
+    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError>;
+
+    /// Finds the CAs with a transitional version, in the order in which the credentials were created, with one query, until the
+    /// receiver stops.
+    async fn transitional_authorities(
+        &self,
+        receive: Receive<'_, CredentialName>,
+    ) -> Result<(), RepositoryError>;
+
     /// Returns the names of the certificates with any version signed by this certificate, except itself, each once, in no
     /// particular order.
     async fn certificates_signed_by(
@@ -529,6 +544,15 @@ pub trait PermissionRepository: Send + Sync {
     async fn on_path(
         &self,
         path: &PermissionPath,
+        count_max: usize,
+    ) -> Result<Vec<Permission>, RepositoryError>;
+
+    /// Returns the first `count_max` permissions on exactly this path whose actors come after an actor, or the first of all, in the
+    /// order of their actors.
+    async fn on_path_after(
+        &self,
+        path: &PermissionPath,
+        after: Option<&Actor>,
         count_max: usize,
     ) -> Result<Vec<Permission>, RepositoryError>;
 

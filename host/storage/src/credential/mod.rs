@@ -8,6 +8,7 @@ pub(crate) mod find;
 mod permitted;
 pub(crate) mod row;
 pub(crate) mod statements;
+pub(crate) mod summary;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,7 +20,7 @@ use keywright_core::{
         GeneratedCredential, IssuedCredential, ListedCertificate, ListedCredential, LookupName,
         PluginDigest, StoredVersion,
     },
-    permission::Permission,
+    permission::{Permission, PermissionPath},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, ExpiryCounts, Identifiers, NewVersion, NewestSize, PermittedRead,
@@ -327,6 +328,21 @@ impl CredentialRepository for SqlCredentialRepository {
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
     ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
         certificates::by_expiry(&self.pools.reader, moments).await
+    }
+
+    async fn count_by_type(
+        &self,
+        path: &PermissionPath,
+        count_max: u64,
+    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
+        summary::count_by_type(&self.pools.reader, path, count_max).await
+    }
+
+    async fn transitional_authorities(
+        &self,
+        receive: Receive<'_, CredentialName>,
+    ) -> Result<(), RepositoryError> {
+        summary::transitional_authorities(&self.pools.reader, receive).await
     }
 
     async fn certificates_signed_by(

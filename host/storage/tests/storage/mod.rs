@@ -16,4 +16,5 @@ mod inputs;
 mod permissions;
 mod retention;
 mod servers;
+mod summary;
 pub(crate) mod support;

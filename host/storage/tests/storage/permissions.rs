@@ -5,6 +5,7 @@ use keywright_core::{
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{PermissionRepository, PermittedRead, PermittedReads, PermittedVersions, VersionKey},
 };
+use keywright_storage::SqlPermissionRepository;
 use uuid::Uuid;
 
 use crate::support::Fixture;
@@ -34,8 +35,8 @@ async fn permissions_on_any_number_of_paths_are_found_once() {
     }
 }
 
-#[tokio::test]
-async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
+/// Returns a database with permissions of z, b and a on `/a`, in this order, and with others.
+async fn with_permissions_on_several_paths() -> (Fixture, SqlPermissionRepository) {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     for (path, actor) in [
@@ -48,11 +49,36 @@ async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
         let grant = grant(path, actor, &[Operation::Read]);
         repository.add(&grant).await.unwrap();
     }
+    (fixture, repository)
+}
+
+#[tokio::test]
+async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
+    let (_fixture, repository) = with_permissions_on_several_paths().await;
     let path = PermissionPath::parse("/a").unwrap();
     for (count_max, actors) in [(3, &["z", "b", "a"][..]), (2, &["z", "b"])] {
         let on_path = repository.on_path(&path, count_max).await.unwrap();
         let found: Vec<_> = on_path.iter().map(|found| found.actor.as_str()).collect();
         assert_eq!(found, actors);
+    }
+}
+
+#[tokio::test]
+async fn permissions_after_an_actor_are_in_the_order_of_actors() {
+    let (_fixture, repository) = with_permissions_on_several_paths().await;
+    let path = PermissionPath::parse("/a").unwrap();
+    for (after, count_max, actors) in [
+        (None, 4, &["a", "b", "z"][..]),
+        (None, 2, &["a", "b"]),
+        (Some("a"), 2, &["b", "z"]),
+        (Some("az"), 1, &["b"]),
+        (Some("z"), 1, &[]),
+    ] {
+        let after = after.map(Actor::of_lookup);
+        let found = repository.on_path_after(&path, after.as_ref(), count_max);
+        let found = found.await.unwrap();
+        let found: Vec<_> = found.iter().map(|found| found.actor.as_str()).collect();
+        assert_eq!(found, actors, "{after:?}");
     }
 }
 

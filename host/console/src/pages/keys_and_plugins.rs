@@ -1,0 +1,175 @@
+//! The encryption keys, the credential types and the plugins of this server.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::extract::Request;
+use keywright_core::{
+    credential::KnownType,
+    encryption_key::{KeyUsage, UsedKey},
+    ports::{KeyStatus, OpenCircuit, PluginState},
+};
+use maud::{Markup, html};
+
+use crate::{
+    page::{Page, PageResult},
+    paths::KEYS_AND_PLUGINS,
+    session::Visit,
+    state::State,
+};
+
+/// Shows the keys, the types and the plugins. None of this depends on the user's permissions, as in the API.
+pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageResult {
+    let used = state.ports.encryption_keys.used().await;
+    let mut used = used.map_err(|failure| state.failed(failure))?;
+    // Keys that were removed after a rotation keep their records.
+    used.retain(|key| key.status != KeyStatus::Unknown || key.versions > 0);
+    used.sort_by_key(|key| (order(key.status), key.id));
+    let types = state.ports.credentials.types.all();
+    let plugins = state.ports.plugins.states(visit.caller.actor());
+    let page = Page::of(&visit, KEYS_AND_PLUGINS, "Keys and plugins");
+    Ok(page.render(&html! {
+        (keys(&used))
+        (table_of_plugins(&types, &plugins))
+    }))
+}
+
+/// Renders the progress of a rotation of the encryption key, if one is not complete.
+pub(super) fn rotation(usage: &KeyUsage) -> Option<Markup> {
+    let KeyUsage {
+        active_key,
+        inactive_keys,
+        ..
+    } = *usage;
+    let total = active_key.saturating_add(inactive_keys);
+    (inactive_keys > 0).then(|| {
+        html! {
+            p {
+                label for="rotation" { "Rotation of the encryption key" } " "
+                progress id="rotation" max=(total) value=(active_key) {}
+            }
+            p { (active_key) " of " (total) " versions are encrypted with the active key. The servers re-encrypt the others in the background, unless " code { "encryption.rotation" } " is off." }
+        }
+    })
+}
+
+/// Renders the circuit of a plugin that is temporarily disabled.
+pub(super) fn circuit(open: &OpenCircuit) -> Markup {
+    let scope = if open.is_for_all {
+        "for all callers"
+    } else {
+        "for you"
+    };
+    html! { span.mark.late { "open" } " " (scope) ", called again in " (seconds(open.closes_after)) }
+}
+
+fn order(status: KeyStatus) -> u8 {
+    match status {
+        KeyStatus::Active => 0,
+        KeyStatus::Inactive => 1,
+        KeyStatus::Unknown => 2,
+    }
+}
+
+/// Returns a duration in whole seconds, rounded up.
+fn seconds(duration: Duration) -> String {
+    match duration.as_millis().div_ceil(1_000) {
+        1 => "1 second".to_owned(),
+        seconds => format!("{seconds} seconds"),
+    }
+}
+
+fn keys(used: &[UsedKey]) -> Markup {
+    let usage = KeyUsage::of(used);
+    html! {
+        section aria-labelledby="keys" {
+            h2 id="keys" { "Encryption keys" }
+            p { "All stored versions, by the key that encrypts them. The ids are those of " code { "keywright keys status" } "." }
+            div.scrolled tabindex="0" role="region" aria-labelledby="keys" {
+                table {
+                    thead { tr { th scope="col" { "Key" } th scope="col" { "State" } th scope="col" { "Versions" } } }
+                    tbody {
+                        @for key in used {
+                            tr {
+                                th scope="row" { code { (key.id) } }
+                                td {
+                                    @match key.status {
+                                        KeyStatus::Active => span.mark.active { "active" },
+                                        KeyStatus::Inactive => "inactive",
+                                        KeyStatus::Unknown => span.mark.late { "not configured" },
+                                    }
+                                }
+                                td { (key.versions) }
+                            }
+                        }
+                    }
+                }
+            }
+            @if let Some(rotation) = rotation(&usage) { (rotation) }
+            @if usage.unknown_keys > 0 { p { (usage.unknown_keys) " versions can't be read, because their keys are not configured. Ask an administrator to configure them." } }
+        }
+    }
+}
+
+fn table_of_plugins(types: &[KnownType], plugins: &[PluginState]) -> Markup {
+    let generator = |known: &KnownType| {
+        let mut plugins = plugins.iter();
+        plugins.find(|plugin| {
+            let generated = plugin.credential_type.as_ref();
+            generated.is_some_and(|generated| generated.as_str() == known.name)
+        })
+    };
+    let mut others = plugins.iter();
+    let resolver = others.find(|plugin| plugin.credential_type.is_none());
+    html! {
+        section aria-labelledby="plugins" {
+            h2 id="plugins" { "Types and plugins" }
+            p { "Calls and faults are those on this server since the plugin was loaded." }
+            div.scrolled tabindex="0" role="region" aria-labelledby="plugins" {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "Type" }
+                            th scope="col" { "Plugin" }
+                            th scope="col" { "Randomness" }
+                            th scope="col" { "Calls" }
+                            th scope="col" { "Faults" }
+                            th scope="col" { "Circuit" }
+                        }
+                    }
+                    tbody {
+                        @for known in types { (row(&known.name, &known.summary, generator(known))) }
+                        @if resolver.is_some() { (row("resolver", "Finds references in documents for interpolation.", resolver)) }
+                    }
+                }
+            }
+            @if plugins.is_empty() { p.empty { "No plugins are configured on this server. Ask an administrator to configure a generator." } }
+        }
+    }
+}
+
+fn row(name: &str, summary: &str, plugin: Option<&PluginState>) -> Markup {
+    html! {
+        tr {
+            th scope="row" { strong { (name) } p.detail { (summary) } }
+            @if let Some(plugin) = plugin {
+                td.wide { (plugin.identity.version) p.detail { "sha256:" (plugin.identity.digest) } }
+                td.wrapped { (randomness(plugin)) }
+                td { (plugin.calls) }
+                td { @if plugin.faults > 0 { span.mark.soon { (plugin.faults) } } @else { "0" } }
+                td.wrapped { @if let Some(open) = &plugin.open_circuit { (circuit(open)) } @else { "closed" } }
+            } @else {
+                td colspan="5" { "Set by callers, without a plugin." }
+            }
+        }
+    }
+}
+
+fn randomness(plugin: &PluginState) -> Markup {
+    html! {
+        @match (plugin.entropy_bits_min, &plugin.credential_type) {
+            (Some(bits), _) => { "tested: at least " (bits) " bits" },
+            (None, Some(_)) => "derives its values",
+            (None, None) => "not applicable",
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Adding, changing and removing one permission.
+
+use std::sync::Arc;
+
+use axum::{extract::Request, http::StatusCode, response::Response};
+use keywright_core::{
+    UseCaseError,
+    permission::{Grant, Operation, Operations, Permission},
+};
+use maud::{Markup, html};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::permission_fields::{
+    ACTOR, ID, PATH, actor_field, listed, parsed_actor, parsed_path, path_field,
+};
+use crate::{
+    page::{Page, PageError, PageResult, csrf_field},
+    paths::{
+        ADD_PERMISSION, CHANGE_PERMISSION, PERMISSIONS, REMOVE_PERMISSION, link_to_permissions,
+    },
+    request::Fields,
+    session::Visit,
+    state::State,
+};
+
+/// Shows the form to add a permission.
+pub(crate) async fn show_form(_: Arc<State>, visit: Visit, request: Request) -> PageResult {
+    Ok(add_page(&visit, &Fields::of_query(request.uri()), None))
+}
+
+/// Adds a permission, or shows the form again with an error.
+pub(crate) async fn add(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit).await?;
+    Ok(match added(&state, &visit, &form).await {
+        Ok(permission) => confirmation(&visit, "Added the permission", &permission),
+        Err(refusal) => add_page(&visit, &form, Some(&refusal)),
+    })
+}
+
+/// Shows a permission, with the forms to change and to remove it.
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+    let query = Fields::of_query(request.uri());
+    let id = id(&state, &query)?;
+    let permission = state.ports.permissions.by_id(&visit.caller, id).await;
+    let permission = permission.map_err(|failure| state.failed(failure))?;
+    let page = Page::of(&visit, PERMISSIONS, "Change a permission");
+    let actor = permission.actor.as_str();
+    let id = id.to_string();
+    Ok(page.render(&html! {
+        section aria-labelledby="permission" {
+            h2 id="permission" { (actor) " on " code { (permission.path.as_str()) } }
+            form method="post" action=(CHANGE_PERMISSION) {
+                (csrf_field(&visit))
+                input type="hidden" name=(ID) value=(id);
+                (operations_field(|operation| permission.operations.contain(operation)))
+                button { "Change" }
+            }
+            details {
+                summary { "Remove" }
+                form method="post" action=(REMOVE_PERMISSION) {
+                    (csrf_field(&visit))
+                    input type="hidden" name=(ID) value=(id);
+                    p { "This removes all operations of " (actor) " on this path. Permissions on paths above it remain." }
+                    button.danger { "Remove" }
+                }
+            }
+        }
+        p { a href=(link_to_permissions(permission.path.as_str())) { "Back to the permissions on " (permission.path.as_str()) } }
+    }))
+}
+
+/// Replaces the operations of a permission.
+pub(crate) async fn change(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit).await?;
+    let id = id(&state, &form)?;
+    let operations = operations(&state, &form)?;
+    // If the permission does not exist, no event about a resource contains the operations.
+    let names: Vec<_> = operations.iter().map(Operation::as_str).collect();
+    visit
+        .caller
+        .trail()
+        .set_details(json!({"operations": names}));
+    let permissions = &state.ports.permissions;
+    let changed = permissions.amend(&visit.caller, id, operations).await;
+    let changed = changed.map_err(|failure| state.failed(failure))?;
+    Ok(confirmation(&visit, "Changed the permission", &changed))
+}
+
+/// Removes a permission.
+pub(crate) async fn remove(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit).await?;
+    let id = id(&state, &form)?;
+    let removed = state.ports.permissions.delete(&visit.caller, id).await;
+    let removed = removed.map_err(|failure| state.failed(failure))?;
+    Ok(confirmation(&visit, "Removed the permission", &removed))
+}
+
+async fn added(state: &State, visit: &Visit, form: &Fields) -> Result<Permission, PageError> {
+    let grant = Grant {
+        operations: operations(state, form)?,
+        path: parsed_path(state, form.text(PATH))?,
+        actor: parsed_actor(state, form.text(ACTOR))?,
+    };
+    let added = state.ports.permissions.add(&visit.caller, &grant).await;
+    added.map_err(|failure| state.failed(failure))
+}
+
+/// Returns the id in a form or a query. A text that is not a UUID is treated as an unknown id, as in the API.
+fn id(state: &State, fields: &Fields) -> Result<Uuid, PageError> {
+    let id = fields.text(ID).parse();
+    id.map_err(|_| state.failed(UseCaseError::PermissionNotFound))
+}
+
+fn operations(state: &State, form: &Fields) -> Result<Operations, PageError> {
+    let chosen = |operation: &Operation| !form.text(&operation_field(*operation)).is_empty();
+    let operations = Operations::of(Operation::ALL.into_iter().filter(chosen));
+    operations.ok_or_else(|| state.failed(UseCaseError::OperationsMissing))
+}
+
+fn operation_field(operation: Operation) -> String {
+    format!("operation.{operation}")
+}
+
+fn operations_field(is_chosen: impl Fn(Operation) -> bool) -> Markup {
+    html! {
+        div.field {
+            fieldset {
+                legend { "Operations" }
+                @for operation in Operation::ALL {
+                    label {
+                        input type="checkbox" name=(operation_field(operation)) value="true" checked[is_chosen(operation)];
+                        " " (operation.as_str())
+                    }
+                }
+            }
+            p.help {
+                code { "read_acl" } " and " code { "write_acl" } " read and change the permissions of others on the path. "
+                code { "write" } " also discloses existing values."
+            }
+        }
+    }
+}
+
+fn add_page(visit: &Visit, entered: &Fields, refusal: Option<&PageError>) -> Response {
+    let status = refusal.map_or(StatusCode::OK, PageError::status);
+    let page = Page::of(visit, PERMISSIONS, "Add a permission").with_status(status);
+    page.render(&html! {
+        @if let Some(refusal) = refusal { (refusal.alert()) }
+        form.entry method="post" action=(ADD_PERMISSION) {
+            (csrf_field(visit))
+            (path_field(entered.text(PATH)))
+            (actor_field(entered.text(ACTOR)))
+            (operations_field(|operation| !entered.text(&operation_field(operation)).is_empty()))
+            button { "Add" }
+        }
+    })
+}
+
+fn confirmation(visit: &Visit, change: &str, permission: &Permission) -> Response {
+    let path = permission.path.as_str();
+    Page::of(visit, PERMISSIONS, "Permissions").render(&html! {
+        p.done role="status" {
+            (change) " of " (permission.actor.as_str()) " on " code { (path) } ": " (listed(permission.operations)) "."
+        }
+        p { a.button href=(link_to_permissions(path)) { "Show the permissions on " (path) } }
+    })
+}

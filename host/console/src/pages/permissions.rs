@@ -1,0 +1,182 @@
+//! The permissions that apply to a path, with inherited ones.
+
+use std::sync::Arc;
+
+use axum::{extract::Request, http::StatusCode};
+use keywright_core::{
+    permission::{Permission, PermissionPath},
+    permission_management::{CoveringPermissions, ListPosition},
+};
+use maud::{Markup, html};
+
+use super::{
+    explain,
+    permission_fields::{ID, PATH, listed, parsed_actor, parsed_path},
+};
+use crate::{
+    page::{Page, PageError, PageResult},
+    paths::{ADD_PERMISSION, PERMISSION, PERMISSIONS, link, link_to_permissions},
+    request::Fields,
+    session::Visit,
+    state::State,
+};
+
+/// Shows a page of the permissions that apply to a path, or an error, below the form for a path.
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+    let query = Fields::of_query(request.uri());
+    let content = match query.text(PATH) {
+        "" => Ok(without_path()),
+        path => permissions_on(&state, &visit, path, &query).await,
+    };
+    let (status, content) = match content {
+        Ok(content) => (StatusCode::OK, content),
+        Err(refusal) => (refusal.status(), refusal.alert()),
+    };
+    let page = Page::of(&visit, PERMISSIONS, "Permissions").with_status(status);
+    Ok(page.render(&html! {
+        form.search role="search" action=(PERMISSIONS) {
+            label for=(PATH) { "Path or name" }
+            input id=(PATH) name=(PATH) value=(query.text(PATH)) required maxlength="255" placeholder="/team/*" autocomplete="off" spellcheck="false";
+            button { "Show" }
+        }
+        (content)
+    }))
+}
+
+async fn permissions_on(
+    state: &State,
+    visit: &Visit,
+    path: &str,
+    query: &Fields,
+) -> Result<Markup, PageError> {
+    let path = parsed_path(state, path)?;
+    let from = position(state, query)?;
+    let permissions = &state.ports.permissions;
+    let covering = permissions.covering(&visit.caller, &path, from.as_ref());
+    let covering = covering.await.map_err(|failure| state.failed(failure))?;
+    let shown = Shown {
+        visit,
+        path: &path,
+        covering: &covering,
+        is_first: from.is_none(),
+    };
+    Ok(shown.content())
+}
+
+fn position(state: &State, query: &Fields) -> Result<Option<ListPosition>, PageError> {
+    let (path, actor) = (query.text(AFTER_PATH), query.text(AFTER_ACTOR));
+    if path.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(ListPosition {
+        path: parsed_path(state, path)?,
+        actor: parsed_actor(state, actor)?,
+    }))
+}
+
+fn without_path() -> Markup {
+    html! {
+        div.empty {
+            p {
+                "Enter the name of a credential, such as " code { "/team/database" } ", or a path that ends in an asterisk, such as "
+                code { "/team/*" } ". You see the permissions on it if you may read them (" code { "read_acl" } ")."
+            }
+            p { a.button href=(link_to_permissions("/*")) { "Show the permissions on all names" } }
+        }
+    }
+}
+
+/// The permissions that apply to a path, to be rendered.
+struct Shown<'a> {
+    visit: &'a Visit,
+    path: &'a PermissionPath,
+    covering: &'a CoveringPermissions,
+    is_first: bool,
+}
+
+impl Shown<'_> {
+    fn content(&self) -> Markup {
+        let path = self.path.as_str();
+        let CoveringPermissions {
+            permissions,
+            hidden,
+            next,
+        } = self.covering;
+        html! {
+            section aria-labelledby="who" {
+                h2 id="who" { "Who may do what on " code { (path) } }
+                @if !permissions.is_empty() {
+                    (self.table())
+                } @else if self.is_first {
+                    p.empty { "No permission on this path or on a path above it that you may see. Add one, so that an actor may use the credentials." }
+                } @else {
+                    p.empty { "This page has no permissions. Open the first page." }
+                }
+                @if !hidden.is_empty() {
+                    p {
+                        "Not shown, because you may not read them: the permissions on "
+                        @for (index, path) in hidden.iter().enumerate() {
+                            @if index > 0 { ", " }
+                            code { (path.as_str()) }
+                        }
+                        "."
+                    }
+                }
+                nav.pages aria-label="Pages" {
+                    @if !self.is_first { a.button href=(link_to_permissions(path)) { "First page" } }
+                    @if let Some(next) = next { a.button href=(after(path, next)) { "Next page" } }
+                    a.button href=(link(ADD_PERMISSION, [(PATH, path)])) { "Add a permission" }
+                }
+            }
+            (explain::form(path, "", None))
+        }
+    }
+
+    fn table(&self) -> Markup {
+        html! {
+            div.scrolled tabindex="0" role="region" aria-labelledby="who" {
+                table {
+                    thead { tr { th scope="col" { "Actor" } th scope="col" { "Operations" } th scope="col" { "Granted on" } th scope="col" { "Action" } } }
+                    tbody { @for permission in &self.covering.permissions { (self.row(permission)) } }
+                }
+            }
+        }
+    }
+
+    fn row(&self, permission: &Permission) -> Markup {
+        let (actor, path) = (&permission.actor, permission.path.as_str());
+        let id = permission.id.to_string();
+        html! {
+            tr {
+                th scope="row" { (actor.as_str()) }
+                td { (listed(permission.operations)) }
+                td.wide {
+                    @if permission.path == *self.path {
+                        "this path"
+                    } @else {
+                        a href=(link_to_permissions(path)) { (path) } " " span.mark.soon { "inherited" }
+                    }
+                }
+                td {
+                    @if actor == self.visit.caller.actor() {
+                        "your own"
+                    } @else {
+                        a href=(link(PERMISSION, [(ID, id.as_str())])) aria-label={ "Change the permission of " (actor.as_str()) " on " (path) } { "Change" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn after(path: &str, position: &ListPosition) -> String {
+    let query = [
+        (PATH, path),
+        (AFTER_PATH, position.path.as_str()),
+        (AFTER_ACTOR, position.actor.as_str()),
+    ];
+    link(PERMISSIONS, query)
+}
+
+const AFTER_PATH: &str = "after-path";
+const AFTER_ACTOR: &str = "after-actor";

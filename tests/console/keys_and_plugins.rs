@@ -1,0 +1,307 @@
+//! The encryption keys, the types and the plugins, and the sections of the overview about them.
+
+use std::fs;
+
+use keywright_harness::{Options, Response, Server, release};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{
+    browser::{Browser, DEVELOPER, GUEST, GUEST_ACTOR, between},
+    session,
+};
+
+const PAGE: &str = "/console/keys-and-plugins";
+const OVERVIEW: &str = "/console/overview";
+
+#[tokio::test]
+async fn types_are_listed_with_their_plugins_calls_and_faults() {
+    let options = Options::default()
+        .hostile("", "generate = \"trap\"")
+        .console("");
+    let server = Server::start_with(&options).await;
+    for (name, credential_type, status) in [("/a", "password", 200), ("/b", "hostile", 500)] {
+        let generated = server.generate(name, credential_type, json!({})).await;
+        generated.expect(status);
+    }
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get(PAGE).await.expect(200);
+    for (credential_type, randomness, calls, faults) in [
+        ("password", "tested: at least 160 bits", 2, "0"),
+        ("rsa", "tested: at least", 0, "0"),
+        (
+            "hostile",
+            "derives its values",
+            2,
+            "<span class=\"mark soon\">1</span>",
+        ),
+    ] {
+        let row = row(&page, credential_type);
+        let digest = server.plugin_digest(credential_type).await;
+        assert!(row.contains(&format!("sha256:{digest}")), "{row}");
+        assert!(row.contains(randomness), "{row}");
+        let counted = format!("<td>{calls}</td><td>{faults}</td><td class=\"wrapped\">closed</td>");
+        assert!(row.contains(&counted), "{row}");
+    }
+    assert!(row(&page, "json").contains("Set by callers, without a plugin."));
+    assert!(row(&page, "resolver").contains("not applicable"));
+}
+
+#[tokio::test]
+async fn a_summary_of_a_plugin_is_never_markup() {
+    const SCRIPT: &str = "<script>alert(1)</script>";
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("hostile.wasm");
+    let summary = ("Misbehaves as configured.", SCRIPT);
+    fs::write(&path, release("hostile", summary)).unwrap();
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true",
+        path.display()
+    );
+    let options = Options::default()
+        .generator("hostile", &section)
+        .console("");
+    let server = Server::start_with(&options).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for path in [
+        PAGE,
+        "/console/generate",
+        "/console/generate?type=hostile",
+        "/console/set",
+    ] {
+        let page = browser.get(path).await.expect(200);
+        let escaped = "&lt;script&gt;alert(1)&lt;/script&gt;";
+        assert!(page.body.contains(escaped), "{path}: {page:?}");
+        assert!(!page.body.contains(SCRIPT), "{path}: {page:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_open_circuit_is_shown_to_the_callers_for_whom_it_is_open() {
+    let options = Options::default()
+        .hostile("", "generate = \"trap\"")
+        .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "3")
+        .environment("KEYWRIGHT_PLUGINS__REST_SECONDS", "3600")
+        .console("");
+    let server = Server::start_with(&options).await;
+    server.grant("/a/*", GUEST_ACTOR, &["write"]).await;
+    let mut developer = Browser::logged_in(&server, DEVELOPER).await;
+    let mut guest = Browser::logged_in(&server, GUEST).await;
+    let fail = async |browser: &mut Browser, name: &str| {
+        let form = "/console/generate?type=hostile";
+        let given = [("name", name)];
+        browser
+            .fill_in(form, "/console/generate", &given)
+            .await
+            .status
+    };
+    let page = developer.get(OVERVIEW).await.expect(200);
+    assert!(page.body.contains("No plugin is disabled."), "{page:?}");
+    for number in 1..=3 {
+        let name = format!("/a/{number}");
+        assert_eq!(fail(&mut developer, &name).await, 500);
+    }
+    assert_eq!(fail(&mut developer, "/a/4").await, 503);
+    let open = "<span class=\"mark late\">open</span> for you, called again in 3";
+    let page = developer.get(PAGE).await.expect(200);
+    assert!(row(&page, "hostile").contains(open), "{page:?}");
+    let page = developer.get(OVERVIEW).await.expect(200);
+    assert!(
+        page.body.contains(&format!("hostile</a>: {open}")),
+        "{page:?}"
+    );
+    let page = guest.get(PAGE).await.expect(200);
+    assert!(row(&page, "hostile").contains(">closed</td>"), "{page:?}");
+
+    // Faults of three actors open the circuit for all.
+    assert_eq!(fail(&mut guest, "/a/5").await, 500);
+    server
+        .generate("/a/6", "hostile", json!({}))
+        .await
+        .expect(500);
+    let page = guest.get(OVERVIEW).await.expect(200);
+    assert!(
+        page.body.contains("open</span> for all callers"),
+        "{page:?}"
+    );
+}
+
+#[tokio::test]
+async fn keys_are_listed_and_a_rotation_has_a_progress_bar() {
+    let folder = TempDir::new().unwrap();
+    let options = |keys: &[&str]| {
+        let key = |(index, key): (usize, &&str)| {
+            let file = folder.path().join(key);
+            let base64 = format!("{}E=", key.repeat(42));
+            fs::write(&file, base64).unwrap();
+            format!(
+                "[[encryption.keys]]\nprovider = \"raw\"\nfile = \"{}\"\nactive = {}\n",
+                file.display(),
+                index == 0
+            )
+        };
+        let keys: String = keys.iter().enumerate().map(key).collect();
+        Options::default()
+            .encryption(&format!("{keys}[encryption.rotation]\nenabled = false\n"))
+            .without_plugins()
+            .console("")
+    };
+    let server = Server::start_with(&options(&["Q"])).await;
+    for name in ["/a", "/b", "/c"] {
+        server.set(name, "value", json!("v")).await.expect(200);
+    }
+    let server = Server::start_in(server.stop().await, &options(&["R", "Q"])).await;
+    server.set("/d", "value", json!("v")).await.expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let progress = "<progress id=\"rotation\" max=\"4\" value=\"1\">";
+    for path in [PAGE, OVERVIEW] {
+        let page = browser.get(path).await.expect(200);
+        assert!(page.body.contains(progress), "{path}: {page:?}");
+    }
+    let page = browser.get(PAGE).await.expect(200);
+    assert!(
+        page.body
+            .contains("1 of 4 versions are encrypted with the active key.")
+    );
+    let rows: Vec<_> = page
+        .body
+        .split("<th scope=\"row\"><code>")
+        .skip(1)
+        .collect();
+    assert_eq!(rows.len(), 2, "{page:?}");
+    assert!(
+        rows[0].contains("active</span></td><td>1</td>"),
+        "{}",
+        rows[0]
+    );
+    assert!(
+        rows[1].contains("<td>inactive</td><td>3</td>"),
+        "{}",
+        rows[1]
+    );
+    assert!(
+        page.body
+            .contains("No plugins are configured on this server.")
+    );
+
+    let server = Server::start_in(server.stop().await, &options(&["R"])).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get(PAGE).await.expect(200);
+    assert!(!page.body.contains("<progress"), "{page:?}");
+    assert!(
+        page.body.contains("not configured</span></td><td>3</td>"),
+        "{page:?}"
+    );
+    assert!(page.body.contains("3 versions can't be read"), "{page:?}");
+}
+
+#[tokio::test]
+async fn the_overview_counts_readable_credentials_by_type() {
+    let (server, mut developer) = session().await;
+    let mut guest = Browser::logged_in(&server, GUEST).await;
+    let page = guest.get(OVERVIEW).await.expect(200);
+    assert!(
+        page.body
+            .contains("There is no credential that you may read."),
+        "{page:?}"
+    );
+    for (name, credential_type) in [
+        ("/a/one", "value"),
+        ("/a/two", "json"),
+        ("/A/three", "value"),
+        ("/a/sub/four", "value"),
+        ("/ab", "value"),
+        ("/other", "value"),
+        ("/other/five", "value"),
+    ] {
+        let value = if credential_type == "json" {
+            json!({})
+        } else {
+            json!("v")
+        };
+        server.set(name, credential_type, value).await.expect(200);
+    }
+    for path in ["/a/*", "/a/sub/*", "/other", "/absent"] {
+        server.grant(path, GUEST_ACTOR, &["read"]).await;
+    }
+    let counts = |page: &Response| {
+        let section = between(&page.body, "<h2 id=\"types\">", "</section>").unwrap();
+        let counts = section.split("<dt>").skip(1);
+        let counts = counts.map(|count| count.replace("</dt><dd>", " "));
+        let counts = counts.map(|count| count[..count.find('<').unwrap()].to_owned());
+        counts.collect::<Vec<_>>()
+    };
+    let page = developer.get(OVERVIEW).await.expect(200);
+    assert_eq!(counts(&page), ["json 1", "value 6"]);
+    let page = guest.get(OVERVIEW).await.expect(200);
+    assert_eq!(counts(&page), ["json 1", "value 3"]);
+    let partial = "You may read more credentials.";
+    assert!(!page.body.contains(partial), "{page:?}");
+
+    // One path more than are counted; the outermost paths are /a/*, /absent and /other.
+    for number in 0..253 {
+        let path = format!("/many/{number}");
+        server.grant(&path, GUEST_ACTOR, &["read"]).await;
+    }
+    let page = guest.get(OVERVIEW).await.expect(200);
+    assert!(!page.body.contains(partial), "{page:?}");
+    server.grant("/many/z", GUEST_ACTOR, &["read"]).await;
+    let page = guest.get(OVERVIEW).await.expect(200);
+    assert!(page.body.contains(partial), "{page:?}");
+}
+
+#[tokio::test]
+async fn the_overview_lists_cas_with_a_transitional_version() {
+    let (server, mut browser) = session().await;
+    let page = browser.get(OVERVIEW).await.expect(200);
+    assert!(
+        page.body
+            .contains("No CA that you may read has a transitional version")
+    );
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    server
+        .generate("/ca/root", "certificate", parameters)
+        .await
+        .expect(200);
+    let value = &server.versions("/ca/root").await[0]["value"];
+    let rotate = async |name: &str| {
+        let set = server.set(name, "certificate", value.clone()).await;
+        let listed = server
+            .get(&format!("/api/v1/certificates?name={name}"))
+            .await;
+        let id = listed.json()["certificates"][0]["id"].clone();
+        let path = format!("/api/v1/certificates/{}/versions", id.as_str().unwrap());
+        let transitional = json!({"value": value, "transitional": true});
+        set.expect(200);
+        server.post(&path, transitional).await.expect(200);
+    };
+    for number in 0..20 {
+        rotate(&format!("/ca/{number:02}")).await;
+    }
+    let more = "Only the 20 oldest CAs are shown.";
+    let page = browser.get(OVERVIEW).await.expect(200);
+    assert_eq!(listed_cas(&page).len(), 20);
+    assert!(!page.body.contains(more), "{page:?}");
+    rotate("/ca/20").await;
+    let page = browser.get(OVERVIEW).await.expect(200);
+    assert_eq!(listed_cas(&page).len(), 20);
+    assert!(page.body.contains(more), "{page:?}");
+    let mut guest = Browser::logged_in(&server, GUEST).await;
+    server.grant("/ca/20", GUEST_ACTOR, &["read"]).await;
+    let page = guest.get(OVERVIEW).await.expect(200);
+    assert_eq!(listed_cas(&page), ["/ca/20"]);
+}
+
+/// Returns the names in the section of rotations.
+fn listed_cas(page: &Response) -> Vec<&str> {
+    let section = between(&page.body, "<h2 id=\"rotations\">", "</section>").unwrap();
+    let links = section.split("<li><a href=").skip(1);
+    let names = links.map(|link| between(link, ">", "</a>").unwrap());
+    names.collect()
+}
+
+/// Returns the row of a type.
+fn row<'a>(page: &'a Response, name: &str) -> &'a str {
+    let start = format!("<th scope=\"row\"><strong>{name}</strong>");
+    between(&page.body, &start, "</tr>").unwrap()
+}
