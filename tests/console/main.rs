@@ -1,10 +1,12 @@
-//! The console, over HTTPS: `browser.rs` behaves like a browser without scripts.
+//! The console, over HTTPS: `browser.rs` behaves like a browser without scripts, and `chromium/` drives a real one.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod attacks;
 mod browser;
 mod changes;
+mod chromium;
+mod given;
 mod login;
 mod reading;
 

@@ -45,6 +45,19 @@ fn printed_instructions_work_and_are_in_the_readme() {
     }
 }
 
+#[test]
+fn a_configuration_without_a_console_is_announced() {
+    let folder = TempDir::new().unwrap();
+    drop(Development::start(&folder));
+    let file = folder.path().join(".keywright/keywright.toml");
+    let configuration = fs::read_to_string(&file).unwrap();
+    let (before, section) = configuration.split_once("[console]\n").unwrap();
+    let (_, after) = section.split_once("\n[").unwrap();
+    fs::write(&file, format!("{before}[{after}")).unwrap();
+    let lines = Development::start(&folder).lines.join("\n");
+    assert!(lines.contains("no section [console]"), "{lines}");
+}
+
 /// A development server and its instructions.
 struct Development {
     child: Child,

@@ -94,6 +94,7 @@ impl Console {
             self.open(paths::CALLBACK, login_pages::finish),
             self.open(paths::LOGGED_OUT, login_pages::logged_out),
             self.open(paths::STYLE, async |_, _| Ok(page::style())),
+            self.open(paths::SCRIPT, async |_, _| Ok(page::script())),
             self.open(paths::ICON, async |_, _| Ok(page::icon())),
             self.visited(&get, paths::BROWSE, (Session, Some("FIND")), browse::show),
             self.visited(
@@ -154,7 +155,9 @@ impl Console {
         request::check_site(request, &state.origin).map_err(refused)?;
         let now = state.ports.clock.now();
         let id = request::cookie(&request.headers, session::COOKIE);
-        let Some((id, session)) = id.and_then(|id| Some((id, state.sessions.find(id, now)?)))
+        let is_by_user = !request::is_refresh(request);
+        let Some((id, session)) =
+            id.and_then(|id| Some((id, state.sessions.find(id, now, is_by_user)?)))
         else {
             return Err(secured(login_pages::without_session(request)));
         };

@@ -133,7 +133,7 @@ impl Summary {
         html! {
             section aria-labelledby="timeline" {
                 h2 id="timeline" { "The next twelve months" }
-                div.scrolled tabindex="0" role="region" aria-labelledby="timeline" {
+                div.scrolled tabindex="0" role="region" aria-label="Expiring credentials by month" {
                     svg.bars viewBox="0 0 720 190" role="img" aria-label=(described(&self.months)) {
                         @for (index, (month, count)) in self.months.iter().enumerate() {
                             @let height = BAR_HEIGHT_MAX * count / most;
@@ -180,7 +180,7 @@ fn described(months: &[(NaiveDate, usize)]) -> String {
 
 fn keys(usage: KeyUsage) -> Markup {
     html! {
-        section aria-labelledby="keys" {
+        section id="encryption-keys" aria-labelledby="keys" data-live[usage.inactive_keys > 0] {
             h2 id="keys" { "Encryption keys" }
             p { "All stored versions on this server, by the key that encrypts them." }
             dl.counts {

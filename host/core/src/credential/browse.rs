@@ -251,7 +251,7 @@ fn entry_below(below: &PathPrefix, credential: ListedCredential) -> BrowsedEntry
 }
 
 /// Returns whether a text can be part of a name. Databases refuse some other texts.
-fn is_of_names(text: &str) -> bool {
+pub(crate) fn is_of_names(text: &str) -> bool {
     text.len() <= NAME_CHARACTERS_MAX + 1 && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 

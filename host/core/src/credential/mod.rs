@@ -10,6 +10,7 @@ mod certificates;
 mod child_versions;
 mod content;
 mod draft;
+mod filter;
 mod generate;
 mod guest_constraints;
 mod inputs;
@@ -42,6 +43,7 @@ pub use certificates::{
 pub use child_versions::BULK_CERTIFICATES_MAX;
 pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub(crate) use content::{SealedFor, StoredCertificate};
+pub use filter::Filter;
 pub use generate::{
     Generate, GenerateCredentials, Issuance, WriteMode, Written, canonical_parameters,
     is_generated_from,
