@@ -229,14 +229,16 @@ impl Console {
             handle: Box::new(move |request| {
                 let state = Arc::clone(&state);
                 Box::pin(async move {
-                    let responding = match Visit::of(&request) {
+                    let visit = Visit::of(&request);
+                    let responding = match visit.clone() {
                         Some(visit) => handler(state, visit, request).await,
                         None => Err(PageError::new(
                             StatusCode::UNAUTHORIZED,
                             "there is no session",
                         )),
                     };
-                    secured(responding.unwrap_or_else(PageError::into_response))
+                    let refused = |error: PageError| error.into_response_to(visit.as_ref());
+                    secured(responding.unwrap_or_else(refused))
                 })
             }),
         }

@@ -179,9 +179,19 @@ impl PageError {
         &self.message
     }
 
+    /// Returns the page without the navigation.
     pub(crate) fn into_response(self) -> Response {
+        self.into_response_to(None)
+    }
+
+    /// Returns the page with the navigation, if the request has a session.
+    pub(crate) fn into_response_to(self, visit: Option<&Visit>) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
-        let page = Page::new(title).with_status(self.status);
+        let page = Page {
+            visit,
+            status: self.status,
+            ..Page::new(title)
+        };
         page.render(&html! {
             p.failure role="alert" { (sentence(&self.message)) }
             @if let Some((path, label)) = self.link { p { a.button href=(path) { (label) } } }

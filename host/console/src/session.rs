@@ -70,6 +70,7 @@ impl Session {
 }
 
 /// A request with a session.
+#[derive(Clone)]
 pub(crate) struct Visit {
     pub(crate) caller: Arc<Caller>,
     pub(crate) session: Arc<Session>,

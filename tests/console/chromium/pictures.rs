@@ -57,7 +57,7 @@ async fn golden_pictures_of_the_guide_show_pages_that_exist() {
     assert_eq!(names, BTreeSet::from(expected));
 }
 
-const WIDTH: u32 = 960;
+const WIDTH: u32 = 1_040;
 const HEIGHT: u32 = 640;
 
 /// The maximum size of a picture.

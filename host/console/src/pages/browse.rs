@@ -229,9 +229,11 @@ impl Search {
                 button { "Search" }
                 details.filters open[self.has_filter()] {
                     summary { "Filters" }
-                    (self.choice(TYPE, "Type", "Any", &types.collect::<Vec<_>>()))
-                    (self.choice(OLDER_THAN_DAYS, "Age", "Any", &days(|days| format!("Older than {days} days"))))
-                    (self.choice(EXPIRES_WITHIN_DAYS, "Expiry", "Any or none", &days(within)))
+                    div.choices {
+                        (self.choice(TYPE, "Type", "Any", &types.collect::<Vec<_>>()))
+                        (self.choice(OLDER_THAN_DAYS, "Age", "Any", &days(|days| format!("Older than {days} days"))))
+                        (self.choice(EXPIRES_WITHIN_DAYS, "Expiry", "Any or none", &days(within)))
+                    }
                 }
             }
         }
