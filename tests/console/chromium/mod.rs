@@ -214,6 +214,10 @@ impl Look {
         colours: "light",
         width: 380,
     };
+
+    fn is_dark(self) -> bool {
+        self.colours == Self::DARK.colours
+    }
 }
 
 /// The height of windows.

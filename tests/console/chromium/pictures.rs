@@ -38,7 +38,7 @@ async fn golden_pictures_of_the_guide_show_pages_that_exist() {
         assert!(!chromium.has(".failure, .empty").await, "{path}");
         if env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
             let clip = json!({"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": 1});
-            let picture = chromium.picture(clip).await;
+            let picture = chromium.picture(clip, true).await;
             fs::write(folder.join(format!("{name}.png")), picture).unwrap();
         }
         assert!(guide.contains(&format!("(pictures/{name}.png)")), "{name}");
