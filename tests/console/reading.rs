@@ -145,19 +145,19 @@ async fn a_filter_past_its_maximum_of_entries_or_queries_has_pages() {
     let second = browser.get(&next_page(&first.body)).await.expect(200);
     assert_eq!(rows(&second.body), ["/many/100"]);
 
-    for number in 0..65 {
-        let path = format!("/many/{:03}", 200 + number);
+    for number in 200..457 {
+        let path = format!("/many/{number}");
         server.grant(&path, GUEST_ACTOR, &["read"]).await;
     }
     server
-        .set("/many/264", "value", json!("v"))
+        .set("/many/456", "value", json!("v"))
         .await
         .expect(200);
     let mut guest = Browser::logged_in(&server, GUEST).await;
     let first = guest.get("/console?type=value").await.expect(200);
     assert!(rows(&first.body).is_empty(), "{first:?}");
     let second = guest.get(&next_page(&first.body)).await.expect(200);
-    assert_eq!(rows(&second.body), ["/many/264"]);
+    assert_eq!(rows(&second.body), ["/many/456"]);
 }
 
 #[tokio::test]

@@ -7,9 +7,11 @@
 //! - `login.rs`: the client of the identity provider; `session.rs`: the sessions; `state.rs`: the state of all handlers;
 //! - `request.rs`: cookies, forms, and the checks against requests from other sites;
 //! - `page.rs`: the frame of every page, and the header fields of every response; `pages/`: one file per page;
+//! - `script.js`: adds buttons that copy, to elements with `data-copy`, and refreshes sections with `data-live` and an id;
 //! - [`IdentityProvider`]: the port to the server's authentication and to the identity provider.
 //!
-//! To add a page, add its address to `paths.rs`, write its file in `pages/`, and add its route to [`Console::routes`].
+//! To add a page, add its address to `paths.rs`, write its file in `pages/`, and add its route to [`Console::routes`]. Open it in
+//! Chromium in a test in `tests/console/chromium/`, which checks it.
 
 mod login;
 mod page;

@@ -97,9 +97,13 @@ impl Chromium {
 
     /// Waits for an element, and returns it.
     async fn find(&self, selector: &str) -> WebElement {
+        self.find_by(By::Css(selector)).await
+    }
+
+    async fn find_by(&self, by: By) -> WebElement {
         let mut found = None;
-        self.wait_for(selector, async || {
-            found = self.driver.find(By::Css(selector)).await.ok();
+        self.wait_for(&format!("{by:?}"), async || {
+            found = self.driver.find(by.clone()).await.ok();
             found.is_some()
         })
         .await;
@@ -133,9 +137,8 @@ impl Chromium {
     async fn wait_for(&self, awaited: &str, mut is_fulfilled: impl AsyncFnMut() -> bool) {
         let begun = Instant::now();
         while !is_fulfilled().await {
-            if begun.elapsed() > PATIENCE {
-                panic!("no {awaited} in {}", self.text().await);
-            }
+            let is_late = begun.elapsed() > PATIENCE;
+            assert!(!is_late, "no {awaited} in {}", self.text().await);
             tokio::time::sleep(POLL).await;
         }
     }
@@ -147,8 +150,11 @@ impl Chromium {
 
     /// Clicks the link with this text.
     async fn follow(&self, text: &str) {
-        let link = self.driver.find(By::LinkText(text)).await;
-        link.unwrap().click().await.unwrap();
+        self.find_by(By::LinkText(text))
+            .await
+            .click()
+            .await
+            .unwrap();
     }
 
     /// Fills in the field of a form: enters a text, chooses an option, or checks the box with this value.
@@ -250,10 +256,7 @@ impl DriverProcess {
             let (_, port) = line.split_once("started successfully on port ")?;
             Some(port.trim_end_matches('.').to_owned())
         });
-        let address = format!(
-            "http://127.0.0.1:{}",
-            port.expect("chromedriver has not started")
-        );
+        let address = format!("http://127.0.0.1:{}", port.unwrap());
         let process = Self {
             shell,
             _folder: folder,

@@ -112,7 +112,7 @@ async fn refreshing_ends_with_the_session() {
     let server = server().await;
     server.set("/old", "value", json!("v")).await.expect(200);
     let options = Options::default()
-        .console("idle_seconds_max = 8")
+        .console("idle_seconds_max = 12")
         .encryption(&rotated_keys(&keys));
     let server = Server::start_in(server.stop().await, &options).await;
     let Some(chromium) = Chromium::logged_in(&server).await else {

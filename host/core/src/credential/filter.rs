@@ -90,7 +90,7 @@ impl ReadCredentials {
 }
 
 /// The maximum number of queries of a page. A caller can have permissions on many single names, each of which takes a query.
-const FILTER_QUERIES_MAX: usize = 64;
+const FILTER_QUERIES_MAX: usize = 256;
 
 /// The maximum number of names that a query reads.
 const NAMES_FILTERED_MAX: u32 = 512;
