@@ -3,13 +3,13 @@
 use keywright_harness::Server;
 use reqwest::{
     Method,
-    header::{CONTENT_TYPE, ORIGIN},
+    header::{ACCEPT, CONTENT_TYPE, ORIGIN},
 };
 use serde_json::json;
 
 use crate::{
     browser::{Browser, DEVELOPER, fields, form},
-    server, session,
+    events, server, session,
 };
 
 /// The pages that need a session.
@@ -37,10 +37,11 @@ const PAGES: &[&str] = &[
 ];
 
 /// The pages without a session.
-const OPEN: [&str; 5] = [
+const OPEN: [&str; 6] = [
     "/console/login",
     "/console/callback",
     "/console/logged-out",
+    "/console/script.js",
     "/console/style.css",
     "/console/icon.svg",
 ];
@@ -102,8 +103,14 @@ async fn every_response_has_the_security_headers() {
         let policy = response.header("content-security-policy").unwrap();
         for directive in policy.split("; ") {
             let is_restrictive = directive.ends_with(" 'none'")
-                || ["style-src 'self'", "img-src 'self'", "form-action 'self'"]
-                    .contains(&directive);
+                || [
+                    "script-src 'self'",
+                    "connect-src 'self'",
+                    "style-src 'self'",
+                    "img-src 'self'",
+                    "form-action 'self'",
+                ]
+                .contains(&directive);
             assert!(is_restrictive, "{path}: {directive}");
         }
         for required in [
@@ -130,7 +137,8 @@ async fn every_response_has_the_security_headers() {
             "javascript:",
             "http://",
         ] {
-            let page = response.body.replace("http://www.w3.org/2000/svg", "");
+            let page = without_own_script(&response.body);
+            let page = page.replace("http://www.w3.org/2000/svg", "");
             assert!(
                 !page.contains(forbidden),
                 "{path}: {forbidden} in {}",
@@ -279,8 +287,9 @@ async fn stored_texts_are_never_markup() {
             .expect(400),
     );
     for page in pages {
+        let markup = without_own_script(&page.body);
         assert!(
-            !page.body.contains("<script") && !page.body.contains("<img"),
+            !markup.contains("<script") && !markup.contains("<img"),
             "{page:?}"
         );
         assert!(!page.body.contains("\"'>"), "{page:?}");
@@ -331,6 +340,31 @@ async fn pages_and_logs_contain_no_secret_before_it_is_revealed() {
 }
 
 #[tokio::test]
+async fn a_field_for_the_script_is_exact_and_not_cached() {
+    let server = server().await;
+    let value = "\n<b>\r\n\u{feff}ü";
+    server.set("/a", "value", json!(value)).await.expect(200);
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get("/console/credential?name=/a").await.expect(200);
+    let fields = fields(form(&page.body, "/console/credential/reveal"));
+    let request = browser
+        .form_request("/console/credential/reveal", &fields)
+        .header(ORIGIN, "null")
+        .header("sec-fetch-site", "same-origin")
+        .header(ACCEPT, "text/plain");
+    let field = server.send(request).await.expect(200);
+    assert_eq!(field.body, value);
+    for (name, expected) in [
+        ("content-type", "text/plain; charset=utf-8"),
+        ("x-content-type-options", "nosniff"),
+        ("cache-control", "no-store"),
+    ] {
+        assert_eq!(field.header(name), Some(expected));
+    }
+    assert_eq!(events(&server, "GET").len(), 1);
+}
+
+#[tokio::test]
 async fn a_token_without_a_session_opens_no_page() {
     let server = with_a_credential().await;
     for path in PAGES {
@@ -362,6 +396,11 @@ async fn a_form_past_the_maximum_size_is_413() {
         .submit(&form, "/console/set", &[("value", &longest)])
         .await
         .expect(303);
+}
+
+/// Returns a page without the element of the console's own script.
+fn without_own_script(page: &str) -> String {
+    page.replacen("<script src=\"/console/script.js\" defer></script>", "", 1)
 }
 
 async fn with_a_credential() -> Server {

@@ -5,7 +5,9 @@ use serde_json::json;
 
 use crate::{
     browser::{Browser, DEVELOPER},
-    events, session,
+    events,
+    given::{listed_types, required_fields},
+    server, session,
 };
 
 const GENERATE: &str = "/console/generate";
@@ -67,32 +69,13 @@ async fn every_type_has_a_form_that_generates_it() {
     server.put("/api/v1/data", input).await.expect(200);
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let list = browser.get(GENERATE).await.expect(200);
-    let links = list.body.split("href=\"/console/generate?type=").skip(1);
-    let types = links.map(|link| link.split('"').next().unwrap().to_owned());
-    let types: Vec<_> = types.collect();
+    let types = listed_types(&list.body);
     assert!(types.len() >= 8, "{types:?}");
     for credential_type in types {
         let form = format!("{GENERATE}?type={credential_type}");
         let name = format!("/all/{credential_type}");
         let mut filled = vec![("name", name.as_str())];
-        match credential_type.as_str() {
-            "certificate" => filled.extend([
-                ("parameter.common_name", "root"),
-                ("parameter.is_ca", "true"),
-                ("parameter.alternative_names", "one.example\r\ntwo.example"),
-                ("parameter.key_usage", "key_cert_sign"),
-                ("parameter.duration", "30"),
-            ]),
-            "connection-string" => filled.extend([
-                ("parameter.template", "db://ada:{key}@db.example"),
-                ("parameter.credentials", r#"{"key": "/input"}"#),
-            ]),
-            "htpasswd" => filled.extend([
-                ("parameter.credential", "/input"),
-                ("parameter.username", "ada"),
-            ]),
-            _ => {}
-        }
+        filled.extend(required_fields(&credential_type));
         let page = browser.fill_in_and_follow(&form, GENERATE, &filled).await;
         assert!(
             page.body.contains("The credential was generated."),

@@ -1,7 +1,8 @@
 //! Login, sessions and logout.
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Reply, Server, Stub};
 use reqwest::Method;
+use serde_json::json;
 
 use crate::{
     browser::{Browser, DEVELOPER, SESSION, filled},
@@ -252,6 +253,32 @@ async fn the_development_provider_accepts_only_registered_addresses_and_pkce() {
         refused.body.contains("wrong user name or password"),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn the_page_after_a_logout_links_to_the_logout_of_the_provider() {
+    for (logout, expected) in [
+        ("https://provider.example/logout?a=b", true),
+        ("javascript:alert(1)", false),
+        ("http://provider.example/logout", false),
+    ] {
+        let provider = Stub::start(move |_, _, url| {
+            let discovery = json!({
+                "issuer": url, "authorization_endpoint": url, "token_endpoint": url, "end_session_endpoint": logout,
+            });
+            Reply::new(200, &discovery.to_string())
+        });
+        let options = Options::default()
+            .identity_provider(&provider.url())
+            .console("");
+        let server = Server::start_with(&options).await;
+        let mut browser = Browser::new(&server);
+        browser.get("/console/login").await.expect(303);
+        let page = browser.get("/console/logged-out").await.expect(200);
+        let link = format!("href=\"{logout}&amp;client_id=console\"");
+        assert_eq!(page.body.contains(&link), expected, "{page:?}");
+        assert_eq!(page.body.contains(logout), expected, "{page:?}");
+    }
 }
 
 #[tokio::test]

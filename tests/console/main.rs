@@ -1,14 +1,21 @@
-//! The console, over HTTPS: `browser.rs` behaves like a browser without scripts.
+//! The console, over HTTPS: `browser.rs` behaves like a browser without scripts, and `chromium/` drives a real one.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a panic fails the test")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a panic fails the test"
+)]
 
 mod attacks;
 mod browser;
 mod certificate_limits;
 mod certificates;
 mod changes;
+mod chromium;
 mod expiring;
 mod external;
+mod given;
 mod keys_and_plugins;
 mod login;
 mod permissions;

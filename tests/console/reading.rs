@@ -71,6 +71,90 @@ async fn a_search_finds_parts_of_names() {
 }
 
 #[tokio::test]
+async fn filters_apply_to_all_credentials_below_a_path() {
+    let server = server().await;
+    for (name, days) in [("/team/deep/one", 10), ("/team/two", 300), ("/other", 10)] {
+        let parameters = json!({"common_name": "a", "self_sign": true, "duration": days});
+        let generated = server.generate(name, "certificate", parameters).await;
+        generated.expect(200);
+    }
+    for name in ["/team/old", "/team/new"] {
+        server.set(name, "password", json!("v")).await.expect(200);
+    }
+    let age = "update credential set current_created_at = current_created_at - 31 * 86400000 where name = '/team/old'";
+    server.run_sql(age).await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for (query, expected) in [
+        ("type=password", &["/team/new", "/team/old"][..]),
+        (
+            "type=certificate&path=/TEAM",
+            &["/team/deep/one", "/team/two"],
+        ),
+        (
+            "name-like=E&path=/team",
+            &["/team/deep/one", "/team/new", "/team/old", "/team/two"],
+        ),
+        ("older-than-days=30", &["/team/old"]),
+        ("older-than-days=32", &[]),
+        ("expires-within-days=30", &["/other", "/team/deep/one"]),
+        ("expires-within-days=9", &[]),
+        (
+            "expires-within-days=365&path=/team&name-like=deep&type=certificate",
+            &["/team/deep/one"],
+        ),
+        ("type=certificate&older-than-days=30", &[]),
+        ("type=unknown", &[]),
+    ] {
+        let page = browser.get(&format!("/console?{query}")).await.expect(200);
+        assert_eq!(rows(&page.body), expected, "{query}");
+        let is_empty = page.body.contains("that you may read matches.");
+        assert_eq!(is_empty, expected.is_empty(), "{query}");
+    }
+    let finds = events(&server, "FIND").into_iter();
+    let details: Vec<_> = finds
+        .map(|event| event["request_details"].clone())
+        .collect();
+    assert!(
+        details.contains(&json!({"older-than-days": "30"})),
+        "{details:?}"
+    );
+    for days in ["-1", "36501", "x"] {
+        let path = format!("/console?older-than-days={days}");
+        let refused = browser.get(&path).await.expect(400);
+        let message = "Older-than-days must be a whole number of at most 36500.";
+        assert!(refused.body.contains(message));
+    }
+}
+
+#[tokio::test]
+async fn a_filter_past_its_maximum_of_entries_or_queries_has_pages() {
+    let server = server().await;
+    for number in 0..101 {
+        let name = format!("/many/{number:03}");
+        server.set(&name, "value", json!("v")).await.expect(200);
+    }
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let first = browser.get("/console?type=value").await.expect(200);
+    assert_eq!(rows(&first.body).len(), 100);
+    let second = browser.get(&next_page(&first.body)).await.expect(200);
+    assert_eq!(rows(&second.body), ["/many/100"]);
+
+    for number in 200..457 {
+        let path = format!("/many/{number}");
+        server.grant(&path, GUEST_ACTOR, &["read"]).await;
+    }
+    server
+        .set("/many/456", "value", json!("v"))
+        .await
+        .expect(200);
+    let mut guest = Browser::logged_in(&server, GUEST).await;
+    let first = guest.get("/console?type=value").await.expect(200);
+    assert!(rows(&first.body).is_empty(), "{first:?}");
+    let second = guest.get(&next_page(&first.body)).await.expect(200);
+    assert_eq!(rows(&second.body), ["/many/456"]);
+}
+
+#[tokio::test]
 async fn a_user_sees_only_what_the_permissions_allow() {
     let server = server().await;
     for name in ["/a/one", "/a/two/three", "/b/one", "/c/Mixed/x"] {

@@ -57,7 +57,7 @@ pub use options::{Options, identity_provider_recipe};
 pub use plugins::{BadPlugin, KeyManagementPlugin, release};
 pub use programs::{
     Node, Program, client_by_toolchain, component_by_toolchain, ended, is_available, node,
-    print_message, python_program, signal, toolchain_program, toolchain_python,
+    npm_package, print_message, python_program, signal, toolchain_program, toolchain_python,
 };
 pub use reuse::ReusedServer;
 pub use server::{Server, server_program};

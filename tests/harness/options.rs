@@ -134,11 +134,7 @@ impl Options {
     /// Adds the console, with these lines in its section. Users log in at the server's own identity provider.
     pub fn console(mut self, lines: &str) -> Self {
         self.console = Some(lines.to_owned());
-        let authority = key_file("ca.pem");
-        self.authentication_settings(&format!(
-            "trusted_authorities = \"{}\"",
-            authority.display()
-        ))
+        self
     }
 
     /// Trusts the identity provider at this address, another test server's, instead of its own.
@@ -311,16 +307,18 @@ format = "json"
         if self.without_tokens {
             return String::new();
         }
+        let authority = key_file("ca.pem");
+        let authority = authority.display();
         if let Some(url) = &self.identity_provider {
             return format!(
-                "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{}\"\n{}\n",
-                key_file("ca.pem").display(),
+                "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{authority}\"\n{}\n",
                 self.authentication_settings,
             );
         }
         format!(
             r#"[authentication]
 url = "https://127.0.0.1:{port}/identity"
+trusted_authorities = "{authority}"
 {authentication_settings}
 [development_identity_provider]
 signing_key = "{signing_key}"

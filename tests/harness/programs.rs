@@ -162,11 +162,17 @@ pub struct Node {
 
 /// Returns Node.js with its packages. If they are missing, this is reported, and is an error in CI.
 pub fn node() -> Option<Node> {
-    let modules = workspace().join("target/test-clients/node/node_modules");
-    let package = modules.join("oidc-provider/package.json");
-    found(package, "npm's packages are not installed")?;
+    let package = npm_package("oidc-provider")?;
     let program = toolchain_program("node")?.get_program().into();
+    let modules = package.parent().unwrap().to_owned();
     Some(Node { program, modules })
+}
+
+/// Returns the folder of a package that `tests/clients/node/package-lock.json` lists. A missing one is reported, and is an
+/// error in CI.
+pub fn npm_package(name: &str) -> Option<PathBuf> {
+    let modules = workspace().join("target/test-clients/node/node_modules");
+    found(modules.join(name), "npm's packages are not installed")
 }
 
 /// Returns a program of a toolchain below `target` or on the `PATH`. A missing one is reported, and is an error in CI.

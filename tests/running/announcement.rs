@@ -43,6 +43,25 @@ fn printed_instructions_work_and_are_in_the_readme() {
         };
         rest = behind;
     }
+    assert!(
+        server
+            .lines
+            .iter()
+            .any(|line| line.starts_with("The console for browsers is at https://127.0.0.1:"))
+    );
+    drop(server);
+    expect_a_note_without_a_console(&folder);
+}
+
+/// Starts the server with a configuration that an earlier version generated.
+fn expect_a_note_without_a_console(folder: &TempDir) {
+    let file = folder.path().join(".keywright/keywright.toml");
+    let configuration = fs::read_to_string(&file).unwrap();
+    let (before, section) = configuration.split_once("[console]\n").unwrap();
+    let (_, after) = section.split_once("\n[").unwrap();
+    fs::write(&file, format!("{before}[{after}")).unwrap();
+    let lines = Development::start(folder).lines.join("\n");
+    assert!(lines.contains("no section [console]"), "{lines}");
 }
 
 /// A development server and its instructions.

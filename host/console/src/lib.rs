@@ -7,9 +7,11 @@
 //! - `login.rs`: the client of the identity provider; `session.rs`: the sessions; `state.rs`: the state of all handlers;
 //! - `request.rs`: cookies, forms, and the checks against requests from other sites;
 //! - `page.rs`: the frame of every page, and the header fields of every response; `pages/`: one file per page;
+//! - `script.js`: adds buttons that copy, to elements with `data-copy`, and refreshes sections with `data-live` and an id;
 //! - [`IdentityProvider`]: the port to the server's authentication and to the identity provider.
 //!
-//! To add a page, add its address to `paths.rs`, write its file in `pages/`, and add its route to [`Console::routes`].
+//! To add a page, add its address to `paths.rs`, write its file in `pages/`, and add its route to [`Console::routes`]. Open it in
+//! Chromium in a test in `tests/console/chromium/`, which checks it.
 
 mod login;
 mod page;
@@ -99,6 +101,7 @@ impl Console {
             self.open(paths::CALLBACK, login_pages::finish),
             self.open(paths::LOGGED_OUT, login_pages::logged_out),
             self.open(paths::STYLE, async |_, _| Ok(page::style())),
+            self.open(paths::SCRIPT, async |_, _| Ok(page::script())),
             self.open(paths::ICON, async |_, _| Ok(page::icon())),
             self.get(paths::BROWSE, find, browse::show),
             self.get(paths::OVERVIEW, find, overview::show),
@@ -156,7 +159,9 @@ impl Console {
         request::check_site(request, &state.origin).map_err(refused)?;
         let now = state.ports.clock.now();
         let id = request::cookie(&request.headers, session::COOKIE);
-        let Some((id, session)) = id.and_then(|id| Some((id, state.sessions.find(id, now)?)))
+        let is_by_user = !request::is_refresh(request);
+        let Some((id, session)) =
+            id.and_then(|id| Some((id, state.sessions.find(id, now, is_by_user)?)))
         else {
             return Err(secured(login_pages::without_session(request)));
         };
@@ -256,14 +261,16 @@ impl Console {
             handle: Box::new(move |request| {
                 let state = Arc::clone(&state);
                 Box::pin(async move {
-                    let responding = match Visit::of(&request) {
+                    let visit = Visit::of(&request);
+                    let responding = match visit.clone() {
                         Some(visit) => handler(state, visit, request).await,
                         None => Err(PageError::new(
                             StatusCode::UNAUTHORIZED,
                             "there is no session",
                         )),
                     };
-                    secured(responding.unwrap_or_else(PageError::into_response))
+                    let refused = |error: PageError| error.into_response_to(visit.as_ref());
+                    secured(responding.unwrap_or_else(refused))
                 })
             }),
         }

@@ -247,6 +247,19 @@ impl Login {
         Ok(url.to_string())
     }
 
+    /// Returns the address of the provider's logout page, if it is known without a request. The page asks the user, because the
+    /// address contains no token.
+    pub(crate) async fn logout_page(&self) -> Option<String> {
+        let last = self.endpoints.lock().await;
+        let (_, result) = last.as_ref()?;
+        let url = result.as_ref().ok()?.logout.as_ref()?;
+        let separator = if url.contains('?') { '&' } else { '?' };
+        let client_id = form_urlencoded::Serializer::new(String::new())
+            .append_pair("client_id", &self.settings.client_id)
+            .finish();
+        Some(format!("{url}{separator}{client_id}"))
+    }
+
     /// Exchanges the code of a login for tokens, and checks the ID token.
     pub(crate) async fn exchange(
         &self,

@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, SecondsFormat, Utc};
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::{paths, session::Visit};
 
@@ -71,6 +71,7 @@ impl<'a> Page<'a> {
                     }
                     title { (self.title) " · Keywright" }
                     link rel="stylesheet" href=(paths::STYLE);
+                    script src=(paths::SCRIPT) defer {}
                     link rel="icon" type="image/svg+xml" href=(paths::ICON);
                 }
                 body {
@@ -199,14 +200,36 @@ impl PageError {
         html! { p.failure role="alert" { (sentence(&self.message)) } }
     }
 
+    /// Returns the page without the navigation.
     pub(crate) fn into_response(self) -> Response {
+        self.into_response_to(None)
+    }
+
+    /// Returns the page with the navigation, if the request has a session.
+    pub(crate) fn into_response_to(self, visit: Option<&Visit>) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
-        let page = Page::new(title).with_status(self.status);
+        let page = Page {
+            visit,
+            status: self.status,
+            ..Page::new(title)
+        };
         page.render(&html! {
             (self.alert())
             @if let Some((path, label)) = &self.link { p { a.button href=(path) { (label) } } }
         })
     }
+}
+
+/// Renders a text such that browsers show and copy exactly this text: they would drop a line break at its start, and change
+/// carriage returns.
+pub(crate) fn exact(text: &str) -> Markup {
+    let markup = html! { pre tabindex="0" { "\n" (text) } };
+    PreEscaped(markup.into_string().replace('\r', "&#13;"))
+}
+
+/// Renders a text that the script can copy.
+pub(crate) fn copyable(name: &str, text: &str) -> Markup {
+    html! { div.copyable data-copy=(name) { (exact(text)) } }
 }
 
 /// Returns a message as a sentence.
@@ -237,6 +260,12 @@ pub(crate) fn secured(mut response: Response) -> Response {
 pub(crate) fn style() -> Response {
     let media_type = [(CONTENT_TYPE, "text/css; charset=utf-8")];
     (media_type, include_str!("style.css")).into_response()
+}
+
+/// Returns the script.
+pub(crate) fn script() -> Response {
+    let media_type = [(CONTENT_TYPE, "text/javascript; charset=utf-8")];
+    (media_type, include_str!("script.js")).into_response()
 }
 
 /// Returns the icon.
@@ -271,9 +300,9 @@ const UNITS: [(&str, i64); 5] = [
     ("minute", 60),
 ];
 
-/// Pages may only load the console's own style and icon, and only submit forms to the console. There are no scripts.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; \
-     base-uri 'none'";
+/// Pages may only load the console's own files, and only send requests to the console. There are no inline scripts and styles.
+const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; \
+     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 const EVERY_RESPONSE: [(HeaderName, &str); 6] = [
     (CACHE_CONTROL, "no-store"),

@@ -52,15 +52,18 @@ pub(crate) const LOGOUT: &str = "/console/logout";
 pub(crate) const LOGGED_OUT: &str = "/console/logged-out";
 /// The style sheet.
 pub(crate) const STYLE: &str = "/console/style.css";
+/// The script.
+pub(crate) const SCRIPT: &str = "/console/script.js";
 /// The icon.
 pub(crate) const ICON: &str = "/console/icon.svg";
 
-/// Returns a path with a query.
+/// Returns a path with a query, which may be empty.
 pub(crate) fn link<'a>(path: &str, query: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let query = form_urlencoded::Serializer::new(String::new())
         .extend_pairs(query)
         .finish();
-    format!("{path}?{query}")
+    let separator = if query.is_empty() { "" } else { "?" };
+    format!("{path}{separator}{query}")
 }
 
 /// Returns the address of a credential's page.

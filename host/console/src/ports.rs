@@ -79,6 +79,8 @@ pub struct Endpoints {
     pub authorization: String,
     /// The URL for token requests.
     pub token: String,
+    /// The https URL of the logout page, for browsers, if the provider has one.
+    pub logout: Option<String>,
 }
 
 /// A request to the identity provider failed, or one of its tokens was rejected. The message contains no token.

@@ -7,7 +7,7 @@ use axum::{
     extract::Request,
     http::{
         HeaderMap, HeaderName, Method, StatusCode, Uri,
-        header::{CONTENT_TYPE, COOKIE, ORIGIN},
+        header::{ACCEPT, CONTENT_TYPE, COOKIE, ORIGIN},
         request::Parts,
     },
 };
@@ -67,6 +67,19 @@ pub(crate) fn is_cross_site_navigation(request: &Parts) -> bool {
     let site = request.headers.get(SEC_FETCH_SITE);
     matches!(request.method, Method::GET | Method::HEAD)
         && site.is_some_and(|site| site == "cross-site")
+}
+
+/// Returns whether the script refreshes a page, without an action of the user.
+pub(crate) fn is_refresh(request: &Parts) -> bool {
+    let destination = request.headers.get(SEC_FETCH_DEST);
+    request.method == Method::GET && destination.is_some_and(|destination| destination == "empty")
+}
+
+/// Returns whether the script requests a text instead of a page.
+pub(crate) fn accepts_text(headers: &HeaderMap) -> bool {
+    headers
+        .get(ACCEPT)
+        .is_some_and(|accepted| accepted == "text/plain")
 }
 
 /// The fields of a form or a query.
@@ -134,6 +147,8 @@ impl Fields {
 const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 const SAME_ORIGIN: &str = "same-origin";
 

@@ -70,6 +70,7 @@ impl Session {
 }
 
 /// A request with a session.
+#[derive(Clone)]
 pub(crate) struct Visit {
     pub(crate) caller: Arc<Caller>,
     pub(crate) session: Arc<Session>,
@@ -143,8 +144,13 @@ impl Sessions {
         Ok(id)
     }
 
-    /// Returns the session with this id, unless it is over, and records its use.
-    pub(crate) fn find(&self, id: &str, now: DateTime<Utc>) -> Option<Arc<Session>> {
+    /// Returns the session with this id, unless it is over. Records its use if the request is by the user, not by a script.
+    pub(crate) fn find(
+        &self,
+        id: &str,
+        now: DateTime<Utc>,
+        is_by_user: bool,
+    ) -> Option<Arc<Session>> {
         let (digest, now_ms) = (digest_of(id), now.timestamp_millis());
         let mut sessions = self.locked();
         let session = Arc::clone(sessions.get(&digest)?);
@@ -152,7 +158,9 @@ impl Sessions {
             sessions.remove(&digest);
             return None;
         }
-        session.used_at_ms.store(now_ms, Ordering::Relaxed);
+        if is_by_user {
+            session.used_at_ms.store(now_ms, Ordering::Relaxed);
+        }
         Some(session)
     }
 
@@ -219,7 +227,7 @@ mod tests {
     fn one_session_past_the_actor_limit_ends_the_oldest() {
         let sessions = Sessions::new(LIMITS);
         let ids = [0, 1, 2].map(|seconds| start(&sessions, "a", seconds).unwrap());
-        let is_found = ids.map(|id| sessions.find(&id, at(3)).is_some());
+        let is_found = ids.map(|id| sessions.find(&id, at(3), true).is_some());
         assert_eq!(is_found, [false, true, true]);
     }
 
@@ -237,14 +245,20 @@ mod tests {
     fn a_session_ends_after_its_idle_time_and_its_maximum_age() {
         let sessions = Sessions::new(LIMITS);
         let idle = start(&sessions, "a", 0).unwrap();
-        assert!(sessions.find(&idle, at(10)).is_some());
-        assert!(sessions.find(&idle, at(21)).is_none());
-        assert!(sessions.find(&idle, at(11)).is_none());
+        assert!(sessions.find(&idle, at(10), true).is_some());
+        assert!(sessions.find(&idle, at(21), true).is_none());
+        assert!(sessions.find(&idle, at(11), true).is_none());
+        let refreshed = start(&sessions, "a", 0).unwrap();
+        assert!(sessions.find(&refreshed, at(10), false).is_some());
+        assert!(sessions.find(&refreshed, at(11), true).is_none());
         let used = start(&sessions, "a", 0).unwrap();
         for tens in 1..=10 {
-            assert!(sessions.find(&used, at(10 * tens)).is_some(), "{tens}");
+            assert!(
+                sessions.find(&used, at(10 * tens), true).is_some(),
+                "{tens}"
+            );
         }
-        assert!(sessions.find(&used, at(101)).is_none());
+        assert!(sessions.find(&used, at(101), true).is_none());
     }
 
     #[test]
@@ -252,6 +266,6 @@ mod tests {
         let sessions = Sessions::new(LIMITS);
         let id = start(&sessions, "a", 0).unwrap();
         sessions.end(&id);
-        assert!(sessions.find(&id, at(0)).is_none());
+        assert!(sessions.find(&id, at(0), true).is_none());
     }
 }

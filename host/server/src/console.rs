@@ -105,6 +105,9 @@ impl IdentityProvider for Provider {
         Ok(Endpoints {
             authorization: endpoints.authorization_endpoint,
             token: endpoints.token_endpoint,
+            logout: endpoints
+                .end_session_endpoint
+                .filter(|url| url.starts_with("https://")),
         })
     }
 

@@ -91,11 +91,7 @@ impl Announcement {
     pub(crate) fn print(&self, address: SocketAddr) {
         let authority = shell_word(&self.authority.to_string_lossy());
         let path = path_line();
-        let console = self
-            .console
-            .as_deref()
-            .map(console_lines)
-            .unwrap_or_default();
+        let console = console_lines(self.console.as_deref());
         println!(
             r"
 Keywright listens on https://{address}
@@ -118,11 +114,16 @@ Stop the server with Ctrl-C."
     }
 }
 
-/// Returns the instructions for the console.
-fn console_lines(address: &str) -> String {
-    format!(
-        "\nThe console for browsers is at {address}. Log in as {USER_NAME} with the password {USER_PASSWORD}.\n"
-    )
+/// Returns the instructions for the console. Configurations of earlier versions have none.
+fn console_lines(address: Option<&str>) -> String {
+    match address {
+        Some(address) => format!(
+            "\nThe console for browsers is at {address}. Log in as {USER_NAME} with the password {USER_PASSWORD}.\n"
+        ),
+        None => "\nThis server has no console for browsers, because its configuration has no section [console]. To get one, stop the \
+                 server, delete the folder of the configuration, which also deletes all credentials, and start it again.\n"
+            .to_owned(),
+    }
 }
 
 /// Returns a command that adds this program to the shell's path, if necessary.

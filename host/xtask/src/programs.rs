@@ -40,8 +40,10 @@ fn ensure_packages() {
 }
 
 /// The programs, with their Debian packages.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 16] = [
     ("age-keygen", "age"),
+    ("chromedriver", "chromium-driver"),
+    ("chromium", "chromium"),
     ("curl", "curl"),
     ("docker-registry", "docker-registry"),
     ("fish", "fish"),

@@ -147,6 +147,8 @@ pub(crate) fn refresh_golden_files() -> Result<(), StepError> {
                 "--bins",
                 "--test",
                 "plugins",
+                "--test",
+                "console",
                 "golden",
             ])
             .env("KEYWRIGHT_REFRESH_GOLDEN_FILES", "1"),

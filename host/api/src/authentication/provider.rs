@@ -210,6 +210,8 @@ pub struct LoginEndpoints {
     pub authorization_endpoint: String,
     /// The URL for token requests of this server.
     pub token_endpoint: String,
+    /// The URL of the logout page, for browsers (OIDC RP-Initiated Logout 1.0).
+    pub end_session_endpoint: Option<String>,
 }
 
 /// A request to an identity provider failed.

@@ -1,12 +1,14 @@
-//! The credentials: the tree of paths, and the search by a part of the name.
+//! The credentials: the tree of paths, and the search by a part of the name, by type, by age and by expiry.
 
 use std::sync::Arc;
 
-use axum::extract::Request;
-use chrono::{DateTime, Utc};
-use keywright_core::credential::{BROWSED_ENTRIES_MAX, BrowsedEntry, ListedCredential, PathPrefix};
+use axum::{extract::Request, http::StatusCode};
+use chrono::{DateTime, TimeDelta, Utc};
+use keywright_core::credential::{
+    BROWSED_ENTRIES_MAX, BrowsedEntry, BrowsedPage, Filter, KnownType, ListedCredential, PathPrefix,
+};
 use maud::{Markup, html};
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use crate::{
     page::{Page, PageError, PageResult, due, moment},
@@ -16,83 +18,242 @@ use crate::{
     state::State,
 };
 
-const BELOW: &str = "path";
-const CONTAINING: &str = "name-like";
-const FROM: &str = "from";
-
-/// Shows the results of a search, or else a page of the entries below a path.
+/// Shows a page of the entries below a path, or else of the credentials that the user searches for.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    let text = query.text(CONTAINING).trim();
-    let content = if text.is_empty() {
-        entries(&state, &visit, &query).await?
-    } else {
-        results(&state, &visit, text).await?
+    let search = Search::of(&query);
+    visit.caller.trail().set_details(search.details());
+    let from = query.text(FROM);
+    let content = match search.kind() {
+        Kind::Tree => search.tree(&state, &visit, from).await?,
+        Kind::Indexed => search.first_found(&state, &visit).await?,
+        Kind::Filtered => search.filtered(&state, &visit, from).await?,
     };
+    let form = search.form(&state.ports.credentials.types.all());
     let page = Page::of(&visit, BROWSE, "Credentials");
-    Ok(page.render(&html! { (search(text)) (content) }))
+    Ok(page.render(&html! { (form) (content) }))
 }
 
-async fn entries(state: &State, visit: &Visit, query: &Fields) -> Result<Markup, PageError> {
-    let path = query.text(BELOW);
-    let details = json!({BELOW: if path.is_empty() { "/" } else { path }});
-    visit.caller.trail().set_details(details);
-    let (below, from) = (PathPrefix::new(path), query.text(FROM));
-    let read = &state.ports.credentials.read;
-    let browsed = read.browse(&visit.caller, &below, from).await;
-    let page = browsed.map_err(|failure| state.failed(failure))?;
-    let now = state.ports.clock.now();
-    Ok(html! {
-        (ancestors(&below))
-        @let has_other_pages = page.next.is_some() || !from.is_empty();
-        @if !page.entries.is_empty() {
-            (table(&page.entries, below.as_str(), now))
-        } @else if has_other_pages {
-            p.empty { "This page has no entries. Open another page." }
-        } @else {
-            (nothing_below(&below))
+/// The fields of the query that are not empty, without the position of the page.
+struct Search(Vec<(&'static str, String)>);
+
+enum Kind {
+    /// The entries directly below a path.
+    Tree,
+    /// All credentials whose names contain a text, for which the database has an index.
+    Indexed,
+    /// The credentials below a path that fulfil conditions.
+    Filtered,
+}
+
+impl Search {
+    fn of(query: &Fields) -> Self {
+        let fields = [
+            BELOW,
+            CONTAINING,
+            TYPE,
+            OLDER_THAN_DAYS,
+            EXPIRES_WITHIN_DAYS,
+        ];
+        let fields = fields.map(|name| (name, query.text(name).trim().to_owned()));
+        let given = fields.into_iter().filter(|(_, text)| !text.is_empty());
+        Self(given.collect())
+    }
+
+    fn text(&self, name: &str) -> &str {
+        let field = self.0.iter().find(|(known, _)| *known == name);
+        field.map(|(_, text)| text.as_str()).unwrap_or_default()
+    }
+
+    fn below(&self) -> PathPrefix {
+        PathPrefix::new(self.text(BELOW))
+    }
+
+    fn has_filter(&self) -> bool {
+        self.0
+            .iter()
+            .any(|(name, _)| ![BELOW, CONTAINING].contains(name))
+    }
+
+    fn kind(&self) -> Kind {
+        match (self.has_filter(), self.text(CONTAINING), self.text(BELOW)) {
+            (false, "", _) => Kind::Tree,
+            (false, _, "" | "/") => Kind::Indexed,
+            _ => Kind::Filtered,
         }
-        @if has_other_pages {
-            nav.pages aria-label="Pages" {
-                @if !from.is_empty() { a.button href=(to_path(below.as_str())) { "First page" } }
-                @if let Some(next) = &page.next {
-                    a.button href=(link(BROWSE, [(BELOW, below.as_str()), (FROM, next)])) { "Next page" }
+    }
+
+    /// Returns the details for the audit trail.
+    fn details(&self) -> Value {
+        let mut details: Map<_, _> = self
+            .0
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), text.as_str().into()))
+            .collect();
+        if self.0.is_empty() {
+            details.insert(BELOW.to_owned(), "/".into());
+        }
+        details.into()
+    }
+
+    /// Returns the number of days in a field, as a duration.
+    fn days(&self, name: &str) -> Result<Option<TimeDelta>, PageError> {
+        let text = self.text(name);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let days = text
+            .parse()
+            .ok()
+            .filter(|days| (0..=DAYS_MAX).contains(days));
+        days.map(|days| Some(TimeDelta::days(days))).ok_or_else(|| {
+            let message = format!("{name} must be a whole number of at most {DAYS_MAX}");
+            PageError::new(StatusCode::BAD_REQUEST, &message)
+        })
+    }
+
+    async fn tree(&self, state: &State, visit: &Visit, from: &str) -> Result<Markup, PageError> {
+        let below = self.below();
+        let read = &state.ports.credentials.read;
+        let browsed = read.browse(&visit.caller, &below, from).await;
+        let page = browsed.map_err(|failure| state.failed(failure))?;
+        let nothing = || nothing_below(&below);
+        Ok(self.page(
+            &page,
+            below.as_str(),
+            from,
+            state.ports.clock.now(),
+            nothing,
+        ))
+    }
+
+    async fn filtered(
+        &self,
+        state: &State,
+        visit: &Visit,
+        from: &str,
+    ) -> Result<Markup, PageError> {
+        let now = state.ports.clock.now();
+        let filter = Filter {
+            name_like: self.text(CONTAINING).to_owned(),
+            credential_type: self.text(TYPE).to_owned(),
+            created_before: self.days(OLDER_THAN_DAYS)?.map(|age| now - age),
+            due_until: self.days(EXPIRES_WITHIN_DAYS)?.map(|time| now + time),
+        };
+        let read = &state.ports.credentials.read;
+        let found = read
+            .filter(&visit.caller, &self.below(), from, &filter)
+            .await;
+        let page = found.map_err(|failure| state.failed(failure))?;
+        let nothing = || {
+            html! {
+                p.empty {
+                    "No credential below " code { (self.below().as_str()) } " that you may read matches. "
+                    "Remove a filter, or " a href=(BROWSE) { "browse all paths" } "."
+                }
+            }
+        };
+        Ok(self.page(&page, "", from, now, nothing))
+    }
+
+    async fn first_found(&self, state: &State, visit: &Visit) -> Result<Markup, PageError> {
+        let text = self.text(CONTAINING);
+        let read = &state.ports.credentials.read;
+        let found = read.first_found(&visit.caller, text).await;
+        let found = found.map_err(|failure| state.failed(failure))?;
+        let entries = found.credentials.into_iter().map(BrowsedEntry::Credential);
+        let entries: Vec<_> = entries.collect();
+        Ok(html! {
+            @if entries.is_empty() {
+                p.empty {
+                    "No credential that you may read has " strong { (text) } " in its name. "
+                    "Search for a shorter part of the name, or " a href=(BROWSE) { "browse all paths" } "."
+                }
+            } @else {
+                (table(&entries, "", state.ports.clock.now()))
+            }
+            @if found.has_more {
+                p { "Only the newest " (BROWSED_ENTRIES_MAX) " credentials are shown. Search for a longer part of the name." }
+            }
+        })
+    }
+
+    /// Renders a page of entries, with their names below a path, and the links to other pages.
+    fn page(
+        &self,
+        page: &BrowsedPage,
+        below: &str,
+        from: &str,
+        now: DateTime<Utc>,
+        nothing: impl Fn() -> Markup,
+    ) -> Markup {
+        let has_other_pages = page.next.is_some() || !from.is_empty();
+        let position = |from: &str| {
+            let fields = self.0.iter().map(|(name, text)| (*name, text.as_str()));
+            let from = (!from.is_empty()).then_some((FROM, from));
+            link(BROWSE, fields.chain(from))
+        };
+        html! {
+            (ancestors(&self.below()))
+            @if !page.entries.is_empty() {
+                (table(&page.entries, below, now))
+            } @else if has_other_pages {
+                p.empty { "This page has no entries. Open another page." }
+            } @else {
+                (nothing())
+            }
+            @if has_other_pages {
+                nav.pages aria-label="Pages" {
+                    @if !from.is_empty() { a.button href=(position("")) { "First page" } }
+                    @if let Some(next) = &page.next { a.button href=(position(next)) { "Next page" } }
                 }
             }
         }
-    })
-}
+    }
 
-async fn results(state: &State, visit: &Visit, text: &str) -> Result<Markup, PageError> {
-    visit.caller.trail().set_details(json!({CONTAINING: text}));
-    let read = &state.ports.credentials.read;
-    let found = read.first_found(&visit.caller, text).await;
-    let found = found.map_err(|failure| state.failed(failure))?;
-    let entries = found.credentials.into_iter().map(BrowsedEntry::Credential);
-    let entries: Vec<_> = entries.collect();
-    Ok(html! {
-        @if entries.is_empty() {
-            p.empty {
-                "No credential that you may read has " strong { (text) } " in its name. "
-                "Search for a shorter part of the name, or " a href=(BROWSE) { "browse all paths" } "."
+    fn form(&self, types: &[KnownType]) -> Markup {
+        let below = self.text(BELOW);
+        let types = types
+            .iter()
+            .map(|known| (known.name.as_str(), known.name.clone()));
+        let days = |label: fn(&str) -> String| DAYS.map(|days| (days, label(days)));
+        html! {
+            form.search role="search" action=(BROWSE) {
+                @if !below.is_empty() { input type="hidden" name=(BELOW) value=(below); }
+                label for="search" { "Part of the name" }
+                input id="search" type="search" name=(CONTAINING) value=(self.text(CONTAINING)) maxlength="255" autocomplete="off" spellcheck="false";
+                button { "Search" }
+                details.filters open[self.has_filter()] {
+                    summary { "Filters" }
+                    div.choices {
+                        (self.choice(TYPE, "Type", "Any", &types.collect::<Vec<_>>()))
+                        (self.choice(OLDER_THAN_DAYS, "Age", "Any", &days(|days| format!("Older than {days} days"))))
+                        (self.choice(EXPIRES_WITHIN_DAYS, "Expiry", "Any or none", &days(within)))
+                    }
+                }
             }
-        } @else {
-            (table(&entries, "", state.ports.clock.now()))
-        }
-        @if found.has_more {
-            p { "Only the newest " (BROWSED_ENTRIES_MAX) " credentials are shown. Search for a longer part of the name." }
-        }
-    })
-}
-
-fn search(text: &str) -> Markup {
-    html! {
-        form.search role="search" action=(BROWSE) {
-            label for="search" { "Part of the name" }
-            input id="search" type="search" name=(CONTAINING) value=(text) maxlength="255" autocomplete="off" spellcheck="false";
-            button { "Search" }
         }
     }
+
+    /// Renders a choice between texts with labels, and the text in the query.
+    fn choice(&self, name: &str, label: &str, none: &str, choices: &[(&str, String)]) -> Markup {
+        let given = self.text(name);
+        let is_other = !given.is_empty() && choices.iter().all(|(text, _)| *text != given);
+        html! {
+            div.field {
+                label for=(name) { (label) }
+                select id=(name) name=(name) {
+                    option value="" { (none) }
+                    @for (text, label) in choices { option value=(text) selected[*text == given] { (label) } }
+                    @if is_other { option value=(given) selected { (given) } }
+                }
+            }
+        }
+    }
+}
+
+fn within(days: &str) -> String {
+    format!("Expired, or within {days} days")
 }
 
 /// Renders the path with a link to each path above it.
@@ -185,3 +346,22 @@ fn to_path(path: &str) -> String {
         link(BROWSE, [(BELOW, path)])
     }
 }
+
+/// The path, in the query.
+const BELOW: &str = "path";
+/// A part of the name.
+const CONTAINING: &str = "name-like";
+/// The type.
+const TYPE: &str = "type";
+/// The minimum age.
+const OLDER_THAN_DAYS: &str = "older-than-days";
+/// The maximum time until the expiry.
+const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
+/// The position of the page.
+const FROM: &str = "from";
+
+/// The numbers of days to choose from.
+const DAYS: [&str; 4] = ["7", "30", "90", "365"];
+
+/// The maximum number of days.
+const DAYS_MAX: i64 = 36_500;

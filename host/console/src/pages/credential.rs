@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, http::StatusCode, response::Response};
+use axum::{
+    extract::Request,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
 use chrono::{DateTime, Utc};
 use keywright_core::{
     UseCaseError,
@@ -19,12 +23,12 @@ use zeroize::Zeroizing;
 
 use super::schema::ValueSchema;
 use crate::{
-    page::{Page, PageError, PageResult, csrf_field, due, moment, see_other},
+    page::{Page, PageError, PageResult, copyable, csrf_field, due, moment, see_other},
     paths::{
         BROWSE, CREDENTIAL, DELETE, REGENERATE, REVEAL, link, link_to_certificate,
         link_to_credential, link_to_permissions, link_to_set,
     },
-    request::Fields,
+    request::{Fields, accepts_text},
     session::Visit,
     state::State,
 };
@@ -91,8 +95,9 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     }))
 }
 
-/// Shows one field of one version.
+/// Shows one field of one version, or returns it as text to the script, which copies it.
 pub(crate) async fn reveal(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+    let is_for_script = accepts_text(request.headers());
     let form = Fields::of_form(request, &visit).await?;
     let failed = |failure| state.failed(failure);
     let id: Result<Uuid, _> = form.text(VERSION).parse();
@@ -104,13 +109,17 @@ pub(crate) async fn reveal(state: Arc<State>, visit: Visit, request: Request) ->
     let wanted = form.text(FIELD);
     let field = fields.iter().find(|field| field.name == wanted);
     let field = field.ok_or_else(|| failed(UseCaseError::NotFound))?;
+    if is_for_script {
+        let media_type = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
+        return Ok((media_type, field.text.to_string()).into_response());
+    }
     let name = version.name.as_str();
     let page = Page::of(&visit, BROWSE, name);
     Ok(page.render(&html! {
         section aria-labelledby="revealed" {
             h2 id="revealed" { (field.name) }
             p { "Version " code { (version.id) } ", created " (moment(version.created_at, state.ports.clock.now())) "." }
-            pre.value tabindex="0" { (field.text.as_str()) }
+            (copyable(&field.name, &field.text))
             p { a.button href=(link_to_credential(name)) { "Hide" } }
         }
     }))
@@ -182,7 +191,7 @@ impl Shown<'_> {
                     @for field in ValueSchema::of(self.known.as_ref()).fields(&version.content.value) {
                         dt { (field.name) }
                         dd {
-                            @if field.is_public { pre tabindex="0" { (field.text.as_str()) } }
+                            @if field.is_public { (copyable(&field.name, &field.text)) }
                             @else { (self.masked(&id, &field.name)) }
                         }
                     }
@@ -200,7 +209,7 @@ impl Shown<'_> {
     /// Renders a secret field without its value.
     fn masked(&self, version_id: &str, field: &str) -> Markup {
         html! {
-            form.masked method="post" action=(REVEAL) {
+            form.masked method="post" action=(REVEAL) data-copy=(field) {
                 (csrf_field(self.visit))
                 input type="hidden" name=(VERSION) value=(version_id);
                 input type="hidden" name=(FIELD) value=(field);

@@ -81,7 +81,7 @@ fn seconds(duration: Duration) -> String {
 fn keys(used: &[UsedKey]) -> Markup {
     let usage = KeyUsage::of(used);
     html! {
-        section aria-labelledby="keys" {
+        section id="encryption-keys" aria-labelledby="keys" data-live[usage.inactive_keys > 0] {
             h2 id="keys" { "Encryption keys" }
             p { "All stored versions, by the key that encrypts them. The ids are those of " code { "keywright keys status" } "." }
             div.scrolled tabindex="0" role="region" aria-labelledby="keys" {

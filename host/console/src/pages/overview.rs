@@ -109,7 +109,7 @@ impl Summary {
         html! {
             section aria-labelledby="timeline" {
                 h2 id="timeline" { "The next twelve months" }
-                div.scrolled tabindex="0" role="region" aria-labelledby="timeline" {
+                div.scrolled tabindex="0" role="region" aria-label="Expiring credentials by month" {
                     svg.bars viewBox="0 0 720 190" role="img" aria-label=(described(&self.months)) {
                         @for (index, (month, count)) in self.months.iter().enumerate() {
                             @let height = BAR_HEIGHT_MAX * count / most;

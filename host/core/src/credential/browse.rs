@@ -272,7 +272,7 @@ fn entry_below(below: &PathPrefix, credential: ListedCredential) -> BrowsedEntry
 }
 
 /// Returns whether a text can be part of a name. Any other text matches no name, and databases refuse some of them.
-fn can_be_in_name(text: &str) -> bool {
+pub(crate) fn can_be_in_name(text: &str) -> bool {
     text.len() <= NAME_CHARACTERS_MAX + 1 && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 

@@ -10,6 +10,7 @@ mod certificates;
 mod child_versions;
 mod content;
 mod draft;
+mod filter;
 mod forest;
 mod generate;
 mod guest_constraints;
@@ -46,6 +47,7 @@ pub use certificates::{
 pub use child_versions::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX};
 pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub(crate) use content::{SealedFor, StoredCertificate};
+pub use filter::Filter;
 pub use forest::{
     AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
     SignedCredential,

@@ -96,10 +96,11 @@ const ATTACHMENTS: [&str; 10] = [
     "host/kms/key_management.proto",
 ];
 
-/// Returns the paths of the documents, the same as in the workspace, so that links between them work.
+/// Returns the paths of the documents and their pictures, the same as in the workspace, so that links between them work.
 fn documents() -> Result<Vec<String>, StepError> {
     let is_document = |path: &PathBuf| {
-        path.extension().is_some_and(|end| end == "md")
+        path.extension()
+            .is_some_and(|end| end == "md" || end == "png")
             && !path.starts_with("host/author/templates")
             && !path.starts_with("tests/keys")
     };
