@@ -201,7 +201,8 @@ pub(crate) async fn copies(server: &Server, of: &str, count: u32) {
          update credential set (newest_sequence, current_sequence, newest_created_at, current_created_at, newest_expires_at) = (
             select v.sequence, v.sequence, v.created_at, v.created_at, v.expires_at
             from credential_version v where v.credential_sequence = credential.sequence
-         ) where name_folded like '/copy/%'"
+         ) where name_folded like '/copy/%';
+         analyze"
     );
     server.run_sql(&sql).await;
 }

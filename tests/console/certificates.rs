@@ -298,13 +298,18 @@ async fn openssl_verifies_downloaded_files() {
 }
 
 #[tokio::test]
-async fn a_download_contains_no_key_that_is_in_the_certificates_text() {
+async fn no_page_contains_a_key_that_is_in_the_text_of_a_certificate() {
     let server = server().await;
     let root = Ca::root("root");
     let text = format!("{}{}", root.private_key(), root.certificate);
     let value = json!({"certificate": text, "ca": text});
     server.set("/root", "certificate", value).await.expect(200);
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    for page in ["credential", "certificate"] {
+        let page = browser.get(&format!("/console/{page}?name=/root")).await;
+        let page = page.expect(200);
+        assert!(!page.body.contains("PRIVATE KEY"), "{page:?}");
+    }
     for part in ["certificate", "ca", "chain", "trusted"] {
         let path = format!("/console/certificate/download?name=/root&part={part}");
         let response = browser.get(&path).await.expect(200);

@@ -17,7 +17,8 @@ pub(super) struct ValueSchema(Value);
 pub(super) struct Field {
     /// Its name; `value` for a value without fields.
     pub(super) name: String,
-    /// Whether the schema declares the field and does not mark it as secret.
+    /// Whether the schema declares the field and does not mark it as secret, and its text contains no private key. Users can set
+    /// a certificate with a key before it.
     pub(super) is_public: bool,
     /// Its text; for other JSON, the JSON.
     pub(super) text: Zeroizing<String>,
@@ -45,10 +46,14 @@ impl ValueSchema {
         let fields = fields
             .into_iter()
             .filter(|(_, field)| field.get() != "null");
-        let fields = fields.map(|(name, field)| Field {
-            is_public: !is_secret && declared.get(&name).is_some_and(is_declared_public),
-            text: text_of(field.get()),
-            name,
+        let fields = fields.map(|(name, field)| {
+            let text = text_of(field.get());
+            let is_declared = declared.get(&name).is_some_and(is_declared_public);
+            Field {
+                is_public: !is_secret && is_declared && !text.contains(PRIVATE_KEY),
+                text,
+                name,
+            }
         });
         fields.collect()
     }
@@ -301,6 +306,9 @@ fn label(value: &Value) -> String {
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
 }
+
+/// A part of the label of each private key (RFC 7468).
+const PRIVATE_KEY: &str = "PRIVATE KEY";
 
 /// The name of the only field of a value without declared fields.
 const WHOLE_VALUE: &str = "value";
