@@ -11,6 +11,7 @@ use std::{env, fs, time::Duration};
 
 use keywright_harness::{Caller, Options, Response, Server, component};
 use reqwest::Method;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
@@ -188,6 +189,27 @@ async fn parameters_of_waiting_calls_take_little_memory() {
             more_bytes / MIB
         );
     }
+}
+
+#[tokio::test]
+async fn a_crash_leaves_no_core_dump() {
+    // Servers inherit this limit.
+    let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    let allowed = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Core, allowed).unwrap();
+    let server = Server::start().await;
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.process_id())).unwrap();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max core file size"));
+    assert_eq!(
+        line.unwrap().split_whitespace().next(),
+        Some("0"),
+        "{limits}"
+    );
 }
 
 /// Stores versions of one credential, each with a large value.
