@@ -18,6 +18,7 @@ use keywright_core::{
         GeneratedCredential, IssuedCredential, ListedCertificate, ListedCredential, LookupName,
         PluginDigest, StoredVersion,
     },
+    permission::Actor,
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, EncryptionKeyRepository, ExpiryCounts, NewVersion, NewestSize,
@@ -163,6 +164,7 @@ impl CredentialRepository for Memory {
 
     async fn find(
         &self,
+        _: &Actor,
         find: &Find,
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError> {
@@ -276,6 +278,7 @@ impl CredentialRepository for Memory {
 
     async fn derived_from(
         &self,
+        _: &Actor,
         _input: &LookupName,
         names: &FindNames,
         receive: Receive<'_, FoundCredential>,
@@ -290,6 +293,7 @@ impl CredentialRepository for Memory {
 
     async fn generated_by(
         &self,
+        _: &Actor,
         _digest: &PluginDigest,
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
@@ -309,6 +313,7 @@ impl CredentialRepository for Memory {
 
     async fn effective_expiries(
         &self,
+        _: &Actor,
         names: &FindNames,
         until: DateTime<Utc>,
         receive: Receive<'_, EffectiveExpiry>,
@@ -334,6 +339,7 @@ impl CredentialRepository for Memory {
 
     async fn certificates(
         &self,
+        _: &Actor,
         types: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {

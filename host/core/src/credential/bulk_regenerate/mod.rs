@@ -92,6 +92,7 @@ impl BulkRegenerateCredentials {
         let permissions = authorization.permissions_of(caller).await?;
         let selection = Selection {
             repository: store.repository.as_ref(),
+            actor: caller.actor(),
             permissions: &permissions,
             of,
         };
