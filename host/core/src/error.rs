@@ -16,6 +16,8 @@ use crate::{
 pub enum UseCaseError {
     #[error(transparent)]
     ActorMalformed(#[from] ActorError),
+    #[error("a bulk regeneration of this caller is in progress; try again when it is complete")]
+    BulkRegenerationOfActor,
     #[error("the credentials to change are larger than {limit} in total, the limit of one request")]
     BulkTooLarge { limit: &'static str },
     #[error(transparent)]

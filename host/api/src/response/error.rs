@@ -321,7 +321,9 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         | UseCaseError::TooManyPermissions { .. }
         | UseCaseError::TooManySigned { .. }
         | UseCaseError::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        UseCaseError::NoResponseMemoryOfActor => StatusCode::TOO_MANY_REQUESTS,
+        UseCaseError::BulkRegenerationOfActor | UseCaseError::NoResponseMemoryOfActor => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
         UseCaseError::Contended
         | UseCaseError::NoResponseMemory
         | UseCaseError::Repository(RepositoryError::Unavailable(_))
@@ -404,7 +406,9 @@ fn retry_after(failure: &UseCaseError) -> Option<Duration> {
         UseCaseError::NoResponseMemory | UseCaseError::NoResponseMemoryOfActor => {
             Some(RESPONSE_MEMORY_RETRY_AFTER)
         }
-        UseCaseError::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),
+        UseCaseError::BulkRegenerationOfActor | UseCaseError::TooManyBulkRegenerations => {
+            Some(BULK_REGENERATION_RETRY_AFTER)
+        }
         UseCaseError::Repository(RepositoryError::Unavailable(_))
         | UseCaseError::Seal(
             SealError::KeyExhausted(_)
@@ -494,6 +498,7 @@ mod tests {
             (UseCaseError::TransitionalVersionRefused(""), 400),
             (UseCaseError::OnlyVersion, 400),
             (UseCaseError::Contended, 503),
+            (UseCaseError::BulkRegenerationOfActor, 429),
             (UseCaseError::TooManyBulkRegenerations, 503),
             (not_all_regenerated(UseCaseError::IssuerNotFound), 404),
             (not_all_regenerated(UseCaseError::Contended), 503),

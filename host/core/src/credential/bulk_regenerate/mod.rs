@@ -7,10 +7,7 @@ mod work;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::{
@@ -20,6 +17,7 @@ use crate::{
         CredentialName, CredentialType, PluginDigest, RegenerateCredentials, StoredVersion,
         version_store::WRITE_ATTEMPTS_MAX,
     },
+    permission::Actor,
     ports::{Additions, AllAppended},
 };
 use select::{Permits, Selection};
@@ -77,7 +75,8 @@ impl BulkRegenerateCredentials {
     /// [`UseCaseError::NotAllRegenerated`] with the first credential that failed, unless the options keep going;
     /// [`UseCaseError::TooManySigned`]; [`UseCaseError::TooManyGenerated`]; [`UseCaseError::TooManyDerived`];
     /// [`UseCaseError::BulkTooLarge`]; [`UseCaseError::PluginInUse`]; [`UseCaseError::Contended`] if concurrent
-    /// changes continued; [`UseCaseError::TooManyBulkRegenerations`]. Nothing is written then.
+    /// changes continued; [`UseCaseError::TooManyBulkRegenerations`];
+    /// [`UseCaseError::BulkRegenerationOfActor`]. Nothing is written then.
     pub async fn credentials(
         &self,
         caller: &Caller,
@@ -98,10 +97,7 @@ impl BulkRegenerateCredentials {
         };
         // Authorizes by name first, so that an unauthorized caller occupies no slot and causes no further reads.
         selection.authorize_names(caller).await?;
-        let _in_progress = self
-            .in_progress
-            .begin()
-            .ok_or(UseCaseError::TooManyBulkRegenerations)?;
+        let _in_progress = self.in_progress.begin(caller.actor())?;
         let mut earlier = HashMap::new();
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let (bases, signed) = selection.newest_versions().await?;
@@ -191,31 +187,48 @@ impl BulkRegenerated {
     }
 }
 
-/// The maximum number of concurrent bulk regenerations, including dry runs. Each keeps all new versions in memory until it
-/// writes them.
+/// The maximum number of concurrent bulk regenerations, including dry runs, each of another actor. Each keeps all new versions in
+/// memory until it writes them.
 pub const BULK_REGENERATIONS_MAX: usize = 2;
 
-/// The bulk regenerations in progress.
-#[derive(Default)]
-struct BulkRegenerations(Arc<AtomicUsize>);
+/// The actors of the bulk regenerations in progress, each at most once.
+#[derive(Clone, Default)]
+struct BulkRegenerations(Arc<Mutex<Vec<Actor>>>);
 
 /// A bulk regeneration in progress, until it is dropped.
-struct InProgress(Arc<AtomicUsize>);
+struct InProgress {
+    all: BulkRegenerations,
+    actor: Actor,
+}
 
 impl BulkRegenerations {
-    /// Starts a bulk regeneration, unless the maximum number is in progress.
-    fn begin(&self) -> Option<InProgress> {
-        let one_more = |count| (count < BULK_REGENERATIONS_MAX).then_some(count + 1);
-        self.0
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more)
-            .ok()
-            .map(|_| InProgress(Arc::clone(&self.0)))
+    /// Starts a bulk regeneration.
+    ///
+    /// # Errors
+    /// If one of this actor or the maximum number is in progress.
+    fn begin(&self, actor: &Actor) -> Result<InProgress, UseCaseError> {
+        let mut actors = self.actors();
+        if actors.contains(actor) {
+            return Err(UseCaseError::BulkRegenerationOfActor);
+        }
+        if actors.len() >= BULK_REGENERATIONS_MAX {
+            return Err(UseCaseError::TooManyBulkRegenerations);
+        }
+        actors.push(actor.clone());
+        Ok(InProgress {
+            all: self.clone(),
+            actor: actor.clone(),
+        })
+    }
+
+    fn actors(&self) -> MutexGuard<'_, Vec<Actor>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for InProgress {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.all.actors().retain(|actor| *actor != self.actor);
     }
 }
 
@@ -224,15 +237,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finished_bulk_regeneration_allows_another_one() {
+    fn each_actor_may_have_one_of_a_limited_number_in_progress() {
         let regenerations = BulkRegenerations::default();
+        let begin = |actor: usize| {
+            let actor = Actor::client(&actor.to_string()).unwrap();
+            regenerations.begin(&actor)
+        };
         let mut in_progress: Vec<_> = (0..BULK_REGENERATIONS_MAX)
-            .map(|_| regenerations.begin().unwrap())
+            .map(|actor| begin(actor).unwrap())
             .collect();
-        assert!(regenerations.begin().is_none());
-        in_progress.pop();
-        let last = regenerations.begin();
-        assert!(last.is_some());
-        assert!(regenerations.begin().is_none());
+        let (of_first, of_other) = (begin(0).err(), begin(BULK_REGENERATIONS_MAX).err());
+        assert!(matches!(
+            of_first,
+            Some(UseCaseError::BulkRegenerationOfActor)
+        ));
+        assert!(matches!(
+            of_other,
+            Some(UseCaseError::TooManyBulkRegenerations)
+        ));
+        in_progress.remove(0);
+        let again = begin(0);
+        assert!(again.is_ok());
+        assert!(begin(BULK_REGENERATIONS_MAX).is_err());
     }
 }
