@@ -73,7 +73,9 @@ impl CaRotation {
                 .await?;
             draft.attributes.is_transitional = new.is_transitional;
             draft.attributes.is_generated = None;
-            let appending = self.children.append_to_certificate(&permit, draft, id);
+            let appending = self
+                .children
+                .append_to_certificate(caller.actor(), &permit, draft, id);
             if let Some(version) = appending.await? {
                 warn_of_short_key(&name, checked.rsa_bits);
                 return Ok(version);
@@ -104,8 +106,9 @@ impl CaRotation {
             .await?;
         permit.record_version(id, version_id);
         let step = RotationStep::Delete(version_id);
+        let mut slot = self.children.slots.of(caller.actor());
         for _ in 0..WRITE_ATTEMPTS_MAX {
-            let additions = self.children.of_step(&permit, id, step).await?;
+            let additions = self.children.of_step(&permit, id, step, &mut slot).await?;
             match store
                 .repository
                 .delete_version(id, version_id, additions)
@@ -138,10 +141,11 @@ impl CaRotation {
         let (authorization, store) = (&self.set.authorization, &self.set.store);
         let (id, newest) = (certificate_id, VersionSelection::Newest(1));
         let (permit, _) = permit_to_write(authorization, store, caller, id, newest).await?;
+        let mut slot = self.children.slots.of(caller.actor());
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let additions = self
                 .children
-                .of_step(&permit, id, RotationStep::Move(to))
+                .of_step(&permit, id, RotationStep::Move(to), &mut slot)
                 .await?;
             let moved = match store
                 .repository

@@ -5,19 +5,15 @@ mod order;
 mod select;
 mod work;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     UseCaseError,
     authorization::Caller,
     credential::{
         CredentialName, CredentialType, PluginDigest, RegenerateCredentials, StoredVersion,
-        version_store::WRITE_ATTEMPTS_MAX,
+        bulk_slots::BulkSlots, version_store::WRITE_ATTEMPTS_MAX,
     },
-    permission::Actor,
     ports::{Additions, AllAppended},
 };
 use select::{Permits, Selection};
@@ -47,15 +43,12 @@ pub struct BulkRegenerated {
 /// Regenerates many credentials.
 pub struct BulkRegenerateCredentials {
     regenerate: RegenerateCredentials,
-    in_progress: BulkRegenerations,
+    slots: BulkSlots,
 }
 
 impl BulkRegenerateCredentials {
-    pub(super) fn new(regenerate: RegenerateCredentials) -> Self {
-        Self {
-            regenerate,
-            in_progress: BulkRegenerations::default(),
-        }
+    pub(super) fn new(regenerate: RegenerateCredentials, slots: BulkSlots) -> Self {
+        Self { regenerate, slots }
     }
 
     /// Regenerates many credentials.
@@ -75,8 +68,8 @@ impl BulkRegenerateCredentials {
     /// [`UseCaseError::NotAllRegenerated`] with the first credential that failed, unless the options keep going;
     /// [`UseCaseError::TooManySigned`]; [`UseCaseError::TooManyGenerated`]; [`UseCaseError::TooManyDerived`];
     /// [`UseCaseError::BulkTooLarge`]; [`UseCaseError::PluginInUse`]; [`UseCaseError::Contended`] if concurrent
-    /// changes continued; [`UseCaseError::TooManyBulkRegenerations`];
-    /// [`UseCaseError::BulkRegenerationOfActor`]. Nothing is written then.
+    /// changes continued; [`UseCaseError::TooManyBulkChanges`];
+    /// [`UseCaseError::BulkChangeOfActor`]. Nothing is written then.
     pub async fn credentials(
         &self,
         caller: &Caller,
@@ -97,7 +90,8 @@ impl BulkRegenerateCredentials {
         };
         // Authorizes by name first, so that an unauthorized caller occupies no slot and causes no further reads.
         selection.authorize_names(caller).await?;
-        let _in_progress = self.in_progress.begin(caller.actor())?;
+        let mut slot = self.slots.of(caller.actor());
+        slot.take()?;
         let mut earlier = HashMap::new();
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let (bases, signed) = selection.newest_versions().await?;
@@ -184,80 +178,5 @@ impl BulkRegenerated {
             regenerated,
             failed,
         }
-    }
-}
-
-/// The maximum number of concurrent bulk regenerations, including dry runs, each of another actor. Each keeps all new versions in
-/// memory until it writes them.
-pub const BULK_REGENERATIONS_MAX: usize = 2;
-
-/// The actors of the bulk regenerations in progress, each at most once.
-#[derive(Clone, Default)]
-struct BulkRegenerations(Arc<Mutex<Vec<Actor>>>);
-
-/// A bulk regeneration in progress, until it is dropped.
-struct InProgress {
-    all: BulkRegenerations,
-    actor: Actor,
-}
-
-impl BulkRegenerations {
-    /// Starts a bulk regeneration.
-    ///
-    /// # Errors
-    /// If one of this actor or the maximum number is in progress.
-    fn begin(&self, actor: &Actor) -> Result<InProgress, UseCaseError> {
-        let mut actors = self.actors();
-        if actors.contains(actor) {
-            return Err(UseCaseError::BulkRegenerationOfActor);
-        }
-        if actors.len() >= BULK_REGENERATIONS_MAX {
-            return Err(UseCaseError::TooManyBulkRegenerations);
-        }
-        actors.push(actor.clone());
-        Ok(InProgress {
-            all: self.clone(),
-            actor: actor.clone(),
-        })
-    }
-
-    fn actors(&self) -> MutexGuard<'_, Vec<Actor>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for InProgress {
-    fn drop(&mut self) {
-        self.all.actors().retain(|actor| *actor != self.actor);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_actor_may_have_one_of_a_limited_number_in_progress() {
-        let regenerations = BulkRegenerations::default();
-        let begin = |actor: usize| {
-            let actor = Actor::client(&actor.to_string()).unwrap();
-            regenerations.begin(&actor)
-        };
-        let mut in_progress: Vec<_> = (0..BULK_REGENERATIONS_MAX)
-            .map(|actor| begin(actor).unwrap())
-            .collect();
-        let (of_first, of_other) = (begin(0).err(), begin(BULK_REGENERATIONS_MAX).err());
-        assert!(matches!(
-            of_first,
-            Some(UseCaseError::BulkRegenerationOfActor)
-        ));
-        assert!(matches!(
-            of_other,
-            Some(UseCaseError::TooManyBulkRegenerations)
-        ));
-        in_progress.remove(0);
-        let again = begin(0);
-        assert!(again.is_ok());
-        assert!(begin(BULK_REGENERATIONS_MAX).is_err());
     }
 }

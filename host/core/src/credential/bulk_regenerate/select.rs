@@ -94,7 +94,8 @@ impl Selection<'_> {
 
     async fn authorize_all(self, caller: &Caller, all: &[impl Signed]) -> Result<(), UseCaseError> {
         Permits::request(caller, self.permissions, all)?;
-        check_size(self.repository, all.iter().map(Signed::name)).await
+        check_size(self.repository, all.iter().map(Signed::name)).await?;
+        Ok(())
     }
 
     /// Returns the newest version of each credential to regenerate, and the query results that must be unchanged when the new
