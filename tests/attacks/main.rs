@@ -16,6 +16,7 @@ mod memory;
 mod mutation;
 mod plugins;
 mod rotation;
+mod searches;
 mod upgrade;
 
 use std::fs;

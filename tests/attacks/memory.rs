@@ -11,6 +11,7 @@ use std::{env, fs, time::Duration};
 
 use keywright_harness::{Caller, Options, Response, Server, component};
 use reqwest::Method;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
@@ -188,6 +189,72 @@ async fn parameters_of_waiting_calls_take_little_memory() {
             more_bytes / MIB
         );
     }
+}
+
+#[tokio::test]
+async fn an_actor_can_have_one_large_step_of_a_rotation_in_progress() {
+    let options = Options::default().extra("[certificates]\nconcatenate_cas = true\n");
+    let server = Server::start_with(&options).await;
+    let generate = async |name: &str, mut parameters: Value| {
+        parameters["common_name"] = json!(name);
+        parameters["key_type"] = json!("ecdsa-p256");
+        let generated = server.generate(name, "certificate", parameters).await;
+        generated.expect(200);
+    };
+    generate("/ca", json!({"is_ca": true})).await;
+    // Each step replaces all of these, so it has more than 256 KiB of old and of new versions in memory.
+    let names: Vec<_> = (0..150)
+        .map(|number| format!("{number}.{}example", "a.".repeat(100)))
+        .collect();
+    for number in 0..8 {
+        let leaf = json!({"ca": "/ca", "alternative_names": names});
+        generate(&format!("/{number}"), leaf).await;
+    }
+    let listed = server.get("/api/v1/certificates?name=/ca").await.json();
+    let id = listed["certificates"][0]["id"].as_str().unwrap();
+    let path = format!("/api/v1/certificates/{id}/update_transitional_version");
+    let mut steps = JoinSet::new();
+    for _ in 0..8 {
+        let request = server.authorized(Method::PUT, &path);
+        let body = json!({"version": "latest"}).to_string();
+        steps.spawn(Response::to(request.body(body)));
+    }
+    let (mut made, mut refused) = (0, 0);
+    for response in steps.join_all().await {
+        if response.status == 200 {
+            made += 1;
+        } else {
+            let refusal = response.expect(429);
+            assert!(refusal.header("retry-after").is_some(), "{refusal:?}");
+            refused += 1;
+        }
+    }
+    assert!(made > 0 && refused > 0, "{made} {refused}");
+    server
+        .put(&path, json!({"version": null}))
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn a_crash_leaves_no_core_dump() {
+    // Servers inherit this limit.
+    let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    let allowed = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Core, allowed).unwrap();
+    let server = Server::start().await;
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.process_id())).unwrap();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max core file size"));
+    assert_eq!(
+        line.unwrap().split_whitespace().next(),
+        Some("0"),
+        "{limits}"
+    );
 }
 
 /// Stores versions of one credential, each with a large value.

@@ -398,6 +398,22 @@ async fn a_form_past_the_maximum_size_is_413() {
         .expect(303);
 }
 
+#[tokio::test]
+async fn one_field_past_the_maximum_of_a_form_is_413() {
+    let server = server().await;
+    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let page = browser.get("/console/set?name=/a&type=value").await;
+    let mut all = fields(form(&page.body, "/console/set"));
+    all.resize(10_000, ("x".to_owned(), String::new()));
+    let accepted = browser.send_form("/console/set", &all).await;
+    // The value is missing.
+    accepted.expect(400);
+    all.push(all[all.len() - 1].clone());
+    let refused = browser.send_form("/console/set", &all).await.expect(413);
+    let message = "A form may have at most 10000 fields.";
+    assert!(refused.body.contains(message), "{refused:?}");
+}
+
 /// Returns a page without the element of the console's own script.
 fn without_own_script(page: &str) -> String {
     page.replacen("<script src=\"/console/script.js\" defer></script>", "", 1)

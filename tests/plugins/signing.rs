@@ -74,6 +74,34 @@ async fn unknown_critical_extension_is_refused() {
     assert_outcome(&with_unknown, DURATION_DAYS, words).await;
 }
 
+#[tokio::test]
+async fn normalized_parameters_that_exceed_the_request_are_a_plugin_fault() {
+    let server = Server::start_with(&Options::default().hostile("", "normalize = \"echo\"")).await;
+    signed(&server, "ecdsa-p256").await;
+    let request = json!({"ca": "/root", "duration": DURATION_DAYS});
+    for (field, value, status) in [
+        ("duration", json!(DURATION_DAYS), 200),
+        ("duration", json!(1), 200),
+        ("duration", json!(DURATION_DAYS + 1), 500),
+        ("duration", json!("2"), 500),
+        ("duration", Value::Null, 500),
+        ("ca", json!("/other"), 500),
+        ("ca", Value::Null, 500),
+        ("is_ca", json!(true), 500),
+        ("key_usage", json!(["key_cert_sign"]), 500),
+        ("extended_key_usage", json!(["ocsp_signing"]), 500),
+    ] {
+        let mut normalized = request.clone();
+        normalized[field] = value;
+        let mut parameters = request.clone();
+        parameters["note"] = json!(normalized.to_string());
+        let response = server
+            .generate_in_mode("overwrite", "/a", "hostile", parameters)
+            .await;
+        assert_eq!(response.status, status, "{normalized}: {response:?}");
+    }
+}
+
 const OWN_KEY_REFUSED: &str = "refused: the public key must not be the issuer's own";
 
 /// Asserts that the result of signing the body from `wanted` starts with `words`, for an issuer with a key of each type.

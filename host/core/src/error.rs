@@ -16,6 +16,10 @@ use crate::{
 pub enum UseCaseError {
     #[error(transparent)]
     ActorMalformed(#[from] ActorError),
+    #[error(
+        "a bulk regeneration or a step of a rotation of this caller is in progress; try again when it is complete"
+    )]
+    BulkChangeOfActor,
     #[error("the credentials to change are larger than {limit} in total, the limit of one request")]
     BulkTooLarge { limit: &'static str },
     #[error(transparent)]
@@ -104,8 +108,8 @@ pub enum UseCaseError {
     StoredValueMalformed,
     #[error("the certificate already has a transitional version; only one is allowed")]
     TransitionalExists,
-    #[error("too many bulk regenerations are in progress; try again later")]
-    TooManyBulkRegenerations,
+    #[error("too many bulk regenerations and steps of rotations are in progress; try again later")]
+    TooManyBulkChanges,
     #[error("more than {limit} were derived from this credential, the limit of one request")]
     TooManyDerived { limit: &'static str },
     #[error(

@@ -36,6 +36,7 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
+    process::disable_core_dumps();
     match cli::Arguments::parse().execute() {
         Ok(status) => status,
         Err(refused) => {

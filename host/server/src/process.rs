@@ -1,4 +1,4 @@
-//! The process: its threads, clock, signals and limit of open files, and the service manager that started it.
+//! The process: its threads, clock, signals and limits, and the service manager that started it.
 
 use std::{
     net::SocketAddr,
@@ -82,6 +82,18 @@ pub(crate) fn survive_failing_writes() -> Result<(), StartupError> {
         drop(signals(SignalKind::from_raw(signal_number.as_raw()))?);
     }
     Ok(())
+}
+
+/// Prevents the system, including `systemd-coredump`, from writing the process's memory to a file after a crash: it contains
+/// keys, values and tokens.
+pub(crate) fn disable_core_dumps() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    let limit = Rlimit {
+        current: Some(0),
+        maximum,
+    };
+    // A process may always lower its soft limit.
+    let _ = setrlimit(Resource::Core, limit);
 }
 
 /// Raises the soft limit of open files to the number needed for this many connections, or to the hard limit if that is

@@ -308,22 +308,31 @@ async fn an_open_circuit_is_503() {
 }
 
 #[tokio::test]
-async fn a_third_bulk_regeneration_is_503() {
+async fn a_second_bulk_regeneration_of_an_actor_is_429_and_a_third_is_503() {
     let endless = Options::default().hostile("deadline_ms = 600000", "generate = \"loop\"");
     let server = server_with(endless).await;
-    for _ in 0..2 {
-        let request = server.authorized(Method::POST, BULK_REGENERATE);
+    let mut busy = Vec::new();
+    for name in ["one", "two"] {
+        let caller = server.as_client(name).await;
+        server.grant("/*", caller.actor(), &["read", "write"]).await;
+        let request = caller.request(Method::POST, BULK_REGENERATE);
         let request = request.body(below_root().to_string());
-        // One of the dry runs below may occupy a slot, so this request is repeated until it gets one of the two slots.
+        // One of the dry runs below may be in progress, so this request is repeated until it is accepted.
         tokio::spawn(async move {
             while let Ok(response) = request.try_clone().unwrap().send().await
-                && response.status() == 503
+                && response.status() == 429
             {}
         });
+        busy.push(caller);
     }
     let dry_run = json!({"signed_by": "/root", "dry_run": true});
-    while server.post(BULK_REGENERATE, dry_run.clone()).await.status == 200 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    for caller in busy {
+        while caller.post(BULK_REGENERATE, dry_run.clone()).await.status == 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let refused = caller.post(BULK_REGENERATE, below_root()).await.expect(429);
+        assert!(refused.error().contains("of this caller"), "{refused:?}");
+        assert!(refused.header("retry-after").is_some(), "{refused:?}");
     }
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 503);

@@ -261,3 +261,27 @@ async fn a_copied_ciphertext_is_refused_without_disclosing_its_value() {
     }
     assert!(!server.log().contains("canary-"));
 }
+
+#[tokio::test]
+async fn a_version_is_refused_if_its_credentials_type_or_casing_was_changed() {
+    let options = Options::default().hostile("", "recover = \"echo\"");
+    let server = Server::start_with(&options).await;
+    let authority = json!({"common_name": "root", "is_ca": true});
+    given::generate(&server, "/root", "certificate", authority).await;
+    let get = "/api/v1/data?name=/ROOT";
+    for change in ["credential_type = 'hostile'", "name = '/ROOT'"] {
+        server
+            .run_sql(&format!("update credential set {change}"))
+            .await;
+        // Regenerating a credential of another type would pass the private key to its plugin.
+        for response in [server.get(get).await, server.regenerate("/root").await] {
+            let refused = response.expect(500);
+            let expected = "the stored value could not be decrypted: its ciphertext was modified or moved from another record";
+            assert_eq!(refused.error(), expected, "{change}");
+        }
+        server
+            .run_sql("update credential set credential_type = 'certificate', name = '/root'")
+            .await;
+        server.get(get).await.expect(200);
+    }
+}

@@ -69,6 +69,46 @@ fn a_renewed_token_does_not_overwrite_a_changed_session() {
 }
 
 #[test]
+fn tokens_are_not_sent_to_another_identity_provider() {
+    let stub = Stub::start(|request, before, url| {
+        let is_info = request.line == "GET /info";
+        match provider(request, before, url) {
+            // After the login, the server names another provider.
+            Some(_) if is_info && before > 0 => {
+                let other = json!({"auth-server": {"url": format!("{url}/other")}});
+                Reply::new(200, &other.to_string())
+            }
+            Some(_) if request.line.starts_with("POST") => Reply::new(
+                200,
+                r#"{"access_token":"e30.eyJqdGkiOiJhIn0.","refresh_token":"r"}"#,
+            ),
+            Some(reply) => reply,
+            None => Reply::new(401, EXPIRED),
+        }
+    });
+    let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
+    let login = ["login", "--username", "alice"];
+    shell.run_with(&login, "password").expect(5);
+    let kept = session(&shell);
+    assert_eq!(kept.as_ref().unwrap()["refresh_token"], "r");
+
+    let expected = format!(
+        "another identity provider than at the login: {}/other",
+        stub.url()
+    );
+    let run = shell.run(&["get", "/a"]).expect(5);
+    assert!(run.errors.contains(&expected), "{run:?}");
+    assert_eq!(session(&shell), kept);
+    let run = shell.run(&["logout"]).expect(3);
+    assert!(run.errors.contains(&expected), "{run:?}");
+    assert!(session(&shell).is_none());
+    let lines = stub.lines();
+    let mut sent = lines.iter().filter(|line| !line.starts_with("GET "));
+    assert_eq!(sent.next().unwrap(), "POST /uaa/oauth/token");
+    assert_eq!(sent.next(), None);
+}
+
+#[test]
 fn a_client_in_the_environment_renews_with_its_secret() {
     let stub = Stub::start(|request, before, url| {
         provider(request, before, url).unwrap_or_else(|| {

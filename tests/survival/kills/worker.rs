@@ -146,7 +146,7 @@ impl Worker {
         if response.status == 503 && events.is_without_database() {
             return None;
         }
-        if response.status == 503 && request.may_be_refused {
+        if [429, 503].contains(&response.status) && request.may_be_refused {
             self.in_progress = None;
             return Some(());
         }

@@ -441,8 +441,9 @@ impl Recorder {
 /// Returns whether a server rejected a request without effect because of conflicting requests. Such requests are not part
 /// of the history.
 fn is_not_done(response: &Response) -> bool {
-    let reasons = ["other requests changed the credential", "too many bulk"];
-    response.status == 503 && reasons.iter().any(|reason| response.body.contains(reason))
+    let is_conflict = response.status == 503 && response.body.contains("other requests changed");
+    // An actor may have one bulk regeneration in progress, and a server a few.
+    is_conflict || [429, 503].contains(&response.status) && response.body.contains("bulk")
 }
 
 fn seen(version: &Value) -> Seen {

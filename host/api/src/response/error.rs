@@ -321,7 +321,9 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         | UseCaseError::TooManyPermissions { .. }
         | UseCaseError::TooManySigned { .. }
         | UseCaseError::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        UseCaseError::NoResponseMemoryOfActor => StatusCode::TOO_MANY_REQUESTS,
+        UseCaseError::BulkChangeOfActor | UseCaseError::NoResponseMemoryOfActor => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
         UseCaseError::Contended
         | UseCaseError::NoResponseMemory
         | UseCaseError::Repository(RepositoryError::Unavailable(_))
@@ -330,7 +332,7 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
             | SealError::KeyManagementUnavailable(_)
             | SealError::UsageNotCounted,
         )
-        | UseCaseError::TooManyBulkRegenerations => StatusCode::SERVICE_UNAVAILABLE,
+        | UseCaseError::TooManyBulkChanges => StatusCode::SERVICE_UNAVAILABLE,
         UseCaseError::GeneratedCertificateRefused(_)
         | UseCaseError::Repository(RepositoryError::Inconsistent(_) | RepositoryError::Query(_))
         | UseCaseError::Seal(_)
@@ -383,7 +385,7 @@ fn is_expected(failure: &UseCaseError) -> bool {
         | UseCaseError::Plugin(
             PluginCallError::QueueFull { .. } | PluginCallError::CircuitOpen { .. },
         )
-        | UseCaseError::TooManyBulkRegenerations => true,
+        | UseCaseError::TooManyBulkChanges => true,
         _ => false,
     }
 }
@@ -404,7 +406,9 @@ fn retry_after(failure: &UseCaseError) -> Option<Duration> {
         UseCaseError::NoResponseMemory | UseCaseError::NoResponseMemoryOfActor => {
             Some(RESPONSE_MEMORY_RETRY_AFTER)
         }
-        UseCaseError::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),
+        UseCaseError::BulkChangeOfActor | UseCaseError::TooManyBulkChanges => {
+            Some(BULK_REGENERATION_RETRY_AFTER)
+        }
         UseCaseError::Repository(RepositoryError::Unavailable(_))
         | UseCaseError::Seal(
             SealError::KeyExhausted(_)
@@ -494,7 +498,8 @@ mod tests {
             (UseCaseError::TransitionalVersionRefused(""), 400),
             (UseCaseError::OnlyVersion, 400),
             (UseCaseError::Contended, 503),
-            (UseCaseError::TooManyBulkRegenerations, 503),
+            (UseCaseError::BulkChangeOfActor, 429),
+            (UseCaseError::TooManyBulkChanges, 503),
             (not_all_regenerated(UseCaseError::IssuerNotFound), 404),
             (not_all_regenerated(UseCaseError::Contended), 503),
             (UseCaseError::BulkTooLarge { limit: "one" }, 413),
@@ -524,7 +529,7 @@ mod tests {
         assert!(failure.error.ends_with(&UseCaseError::NotFound.to_string()));
         for failure in [
             not_all_regenerated(UseCaseError::Contended),
-            UseCaseError::TooManyBulkRegenerations,
+            UseCaseError::TooManyBulkChanges,
         ] {
             let failure = ApiError::of(failure, Endpoint::Other);
             assert!(failure.retry_after.is_some());

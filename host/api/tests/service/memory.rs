@@ -18,7 +18,7 @@ use keywright_core::{
         FoundCredential, GeneratedCredential, IssuedCredential, ListedCertificate,
         ListedCredential, LookupName, PluginDigest, StoredVersion,
     },
-    permission::PermissionPath,
+    permission::{Actor, PermissionPath},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, EncryptionKeyRepository, ExpiryCounts, NewVersion, NewestSize,
@@ -164,6 +164,7 @@ impl CredentialRepository for Memory {
 
     async fn find(
         &self,
+        _: &Actor,
         find: &Find,
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError> {
@@ -292,6 +293,7 @@ impl CredentialRepository for Memory {
 
     async fn derived_from(
         &self,
+        _: &Actor,
         _input: &LookupName,
         names: &FindNames,
         receive: Receive<'_, FoundCredential>,
@@ -306,6 +308,7 @@ impl CredentialRepository for Memory {
 
     async fn generated_by(
         &self,
+        _: &Actor,
         _digest: &PluginDigest,
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
@@ -325,6 +328,7 @@ impl CredentialRepository for Memory {
 
     async fn effective_expiries(
         &self,
+        _: &Actor,
         names: &FindNames,
         until: DateTime<Utc>,
         receive: Receive<'_, EffectiveExpiry>,
@@ -350,6 +354,7 @@ impl CredentialRepository for Memory {
 
     async fn certificates(
         &self,
+        _: &Actor,
         types: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {

@@ -7,6 +7,8 @@ use super::transport;
 
 /// The endpoints of an identity provider, and the variants of the protocol that it supports.
 pub(super) struct Endpoints {
+    /// The provider's address, as published by the server.
+    pub(super) provider: String,
     /// The issuer, if the provider publishes a discovery document.
     pub(super) issuer: Option<String>,
     pub(super) token: String,
@@ -46,6 +48,7 @@ impl Endpoints {
     /// Returns UAA's endpoints, for a provider without a usable discovery document.
     pub(super) fn of_uaa(url: &str) -> Self {
         Self {
+            provider: url.to_owned(),
             issuer: None,
             token: format!("{url}/oauth/token"),
             authorization: None,
@@ -106,6 +109,7 @@ impl Document {
                 .transpose()
         };
         Ok(Endpoints {
+            provider: url.to_owned(),
             token: https_url("token_endpoint", token)?,
             authorization: optional("authorization_endpoint", self.authorization_endpoint)?,
             device_authorization: optional(

@@ -62,6 +62,9 @@ pub enum Error {
     /// The server has no identity provider.
     #[error("the server has no identity provider; use a client certificate")]
     NoIdentityProvider,
+    /// The server names another identity provider, at this address, than the one that issued the tokens.
+    #[error("the server names another identity provider than at the login: {0}; log in again")]
+    ProviderChanged(String),
     /// A document or response of the identity provider can't be used.
     #[error("the identity provider's response can't be used: {url}: {reason}")]
     ProviderMalformed {
@@ -145,6 +148,7 @@ impl Error {
             | Self::LoginTimedOut
             | Self::NotLoggedIn
             | Self::LoginExpired
+            | Self::ProviderChanged(_)
             | Self::TokenExpired(_) => true,
             _ => false,
         }

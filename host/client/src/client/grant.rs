@@ -82,6 +82,8 @@ pub struct Tokens {
     pub access_token: Secret,
     /// The token that renews the access token.
     pub refresh_token: Option<Secret>,
+    /// The address of the identity provider that issued them, if known. They are sent to no other provider.
+    pub issued_by: Option<String>,
 }
 
 impl LoginOptions {
@@ -111,6 +113,7 @@ impl Tokens {
         Self {
             access_token,
             refresh_token,
+            issued_by: None,
         }
     }
 

@@ -79,7 +79,8 @@ impl Login {
         let Some(refresh_token) = tokens.refresh_token else {
             return Err(Error::RevocationRefused(refused));
         };
-        let fresh = tokens_by_grant(provider, &Grant::RefreshToken(refresh_token)).await?;
+        let refresh = Grant::RefreshToken(refresh_token);
+        let fresh = tokens_by_grant(provider, &refresh, tokens.issued_by.as_deref()).await?;
         revoke(provider, &fresh, grant).await
     }
 
@@ -159,7 +160,10 @@ impl Login {
         {
             return Err(outage);
         }
-        let mut tokens = match tokens_by_grant(provider, grant).await {
+        let refreshed = access.state.tokens.as_ref();
+        let refreshed = refreshed.filter(|_| matches!(grant, Grant::RefreshToken(_)));
+        let issued_by = refreshed.and_then(|tokens| tokens.issued_by.as_deref());
+        let mut tokens = match tokens_by_grant(provider, grant, issued_by).await {
             Ok(tokens) => tokens,
             Err(error) => {
                 if let Some(outage) = error.outage() {
@@ -181,8 +185,13 @@ impl Login {
     }
 }
 
-async fn tokens_by_grant(provider: &IdentityProvider<'_>, grant: &Grant) -> Result<Tokens, Error> {
-    let endpoints = provider.endpoints().await?;
+/// Requests tokens with a grant. `issued_by` is the provider of its refresh token, if known.
+async fn tokens_by_grant(
+    provider: &IdentityProvider<'_>,
+    grant: &Grant,
+    issued_by: Option<&str>,
+) -> Result<Tokens, Error> {
+    let endpoints = provider.endpoints(issued_by).await?;
     let (client, form) = match grant {
         Grant::ClientCredentials {
             client_id,
@@ -225,7 +234,7 @@ async fn revoke(
     tokens: &Tokens,
     grant: Option<&Grant>,
 ) -> Result<(), Error> {
-    let endpoints = provider.endpoints().await?;
+    let endpoints = provider.endpoints(tokens.issued_by.as_deref()).await?;
     let revoked = match &endpoints.revocation {
         Revocation::ByTokenId(url) => {
             let id = tokens.id().ok_or(Error::TokenWithoutId)?;

@@ -27,9 +27,15 @@ impl IdentityProvider<'_> {
     /// Discovers the provider's endpoints from its address, which the server publishes.
     ///
     /// Fetches the OIDC discovery document or, if the provider responds with 404, the RFC 8414 metadata document. A provider that
-    /// responds to both requests with 404 is treated as a UAA.
-    pub(super) async fn endpoints(&self) -> Result<Endpoints, Error> {
+    /// responds to both requests with 404 is treated as a UAA. `issued_by` is the provider that issued the tokens to send.
+    ///
+    /// # Errors
+    /// [`Error::ProviderChanged`] if the server names another provider than `issued_by`.
+    pub(super) async fn endpoints(&self, issued_by: Option<&str>) -> Result<Endpoints, Error> {
         let url = self.url().await?;
+        if issued_by.is_some_and(|issuer| issuer != url) {
+            return Err(Error::ProviderChanged(url));
+        }
         for document_url in document_urls(&url) {
             let response = match self.send(|| self.transport.get(&document_url)).await {
                 Ok(response) => response,
@@ -73,7 +79,11 @@ impl IdentityProvider<'_> {
         if !is_bearer {
             return Err(malformed("the tokens are not bearer tokens".to_owned()));
         }
-        Ok(Tokens::new(response.access_token, response.refresh_token))
+        Ok(Tokens {
+            access_token: response.access_token,
+            refresh_token: response.refresh_token,
+            issued_by: Some(endpoints.provider.clone()),
+        })
     }
 
     /// Sends a form to an endpoint that authenticates clients.

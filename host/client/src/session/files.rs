@@ -193,11 +193,10 @@ impl StoredSession {
             server: stored.server,
             ca_cert: stored.ca_cert,
             client_certificate: stored.cert.zip(stored.key),
-            tokens: stored.access_token.map(|access_token| {
-                Tokens::new(
-                    Secret::new(access_token),
-                    stored.refresh_token.map(Secret::new),
-                )
+            tokens: stored.access_token.map(|access_token| Tokens {
+                access_token: Secret::new(access_token),
+                refresh_token: stored.refresh_token.map(Secret::new),
+                issued_by: stored.issued_by,
             }),
             login_options,
         }))
@@ -255,6 +254,10 @@ impl StoredSession {
             key,
             access_token: access_token.map(text),
             refresh_token: refresh_token.map(text),
+            issued_by: self
+                .tokens
+                .as_ref()
+                .and_then(|tokens| tokens.issued_by.clone()),
             client_id: self.login_options.client_id.clone(),
             resource: self.login_options.resource.clone(),
             is_of_client: self.login_options.is_of_client,
@@ -294,6 +297,8 @@ struct SessionJson {
     access_token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refresh_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issued_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     client_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -344,10 +349,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::at(folder.path().to_owned());
         assert!(StoredSession::read(&directory).unwrap().is_none());
-        let tokens = Tokens::new(
-            Secret::new("access".to_owned()),
-            Some(Secret::new("refresh".to_owned())),
-        );
+        let tokens = Tokens {
+            access_token: Secret::new("access".to_owned()),
+            refresh_token: Some(Secret::new("refresh".to_owned())),
+            issued_by: Some("https://id.example".to_owned()),
+        };
         let login_options = LoginOptions {
             client_id: Some("cli".to_owned()),
             resource: Some("https://api.example".to_owned()),

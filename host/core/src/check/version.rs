@@ -134,12 +134,11 @@ impl VersionChecker<'_> {
         let plaintext = self.plaintext(stored)?;
         let sealed_for =
             SealedFor::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)?;
-        let differs =
-            |sealed: Option<String>, found: &str| sealed.is_some_and(|sealed| sealed != found);
-        if differs(sealed_for.name, stored.name.as_str()) {
+        let (name_differs, type_differs) = sealed_for.differences(stored);
+        if name_differs {
             faults.push(Fault::NameDiffers);
         }
-        if differs(sealed_for.credential_type, stored.credential_type.as_str()) {
+        if type_differs {
             faults.push(Fault::TypeDiffers);
         }
         Content::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)

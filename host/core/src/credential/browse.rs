@@ -183,7 +183,8 @@ impl ReadCredentials {
             }
             std::ops::ControlFlow::Continue(())
         };
-        self.store.repository.find(&find, &mut receive).await?;
+        let repository = &self.store.repository;
+        repository.find(caller.actor(), &find, &mut receive).await?;
         found.has_more = names.len() > BROWSED_ENTRIES_MAX;
         names.truncate(BROWSED_ENTRIES_MAX);
         for name in names {

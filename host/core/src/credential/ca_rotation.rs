@@ -75,7 +75,9 @@ impl CaRotation {
                 .await?;
             draft.attributes.is_transitional = new.is_transitional;
             draft.attributes.is_generated = None;
-            let appending = self.children.append_to_certificate(&permit, draft, id);
+            let appending = self
+                .children
+                .append_to_certificate(caller.actor(), &permit, draft, id);
             if let Some(version) = appending.await? {
                 warn_of_short_key(&name, checked.rsa_bits);
                 return Ok(version);
@@ -106,8 +108,9 @@ impl CaRotation {
             .await?;
         permit.record_version(id, version_id);
         let step = RotationStep::Delete(version_id);
+        let mut slot = self.children.slots.of(caller.actor());
         for _ in 0..WRITE_ATTEMPTS_MAX {
-            let additions = self.children.of_step(&permit, id, step).await?;
+            let additions = self.children.of_step(&permit, id, step, &mut slot).await?;
             match store
                 .repository
                 .delete_version(id, version_id, additions)
@@ -142,9 +145,10 @@ impl CaRotation {
         let (authorization, store) = (&self.set.authorization, &self.set.store);
         let (id, newest) = (certificate_id, VersionSelection::Newest(1));
         let (permit, _) = permit_to_write(authorization, store, caller, id, newest).await?;
+        let mut slot = self.children.slots.of(caller.actor());
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let step = RotationStep::Move(to);
-            let mut additions = self.children.of_step(&permit, id, step).await?;
+            let mut additions = self.children.of_step(&permit, id, step, &mut slot).await?;
             additions.unchanged.extend_from_slice(unchanged);
             let moved = match store
                 .repository

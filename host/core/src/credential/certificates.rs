@@ -101,7 +101,8 @@ impl CertificateCredentials {
         };
         let mut receive = |certificate| certificates.add(certificate);
         let repository = &self.store.repository;
-        repository.certificates(types, &mut receive).await?;
+        let actor = caller.actor();
+        repository.certificates(actor, types, &mut receive).await?;
         let certificates = certificates.finish()?;
         let mut signs: HashMap<String, Vec<CredentialName>> = HashMap::new();
         for certificate in &certificates {
@@ -207,7 +208,7 @@ impl CertificateCredentials {
         };
         let repository = &self.store.repository;
         repository
-            .effective_expiries(names, until, &mut receive)
+            .effective_expiries(caller.actor(), names, until, &mut receive)
             .await?;
         expiries.finish()
     }

@@ -14,11 +14,12 @@ use crate::{
     credential::{
         CredentialName, CredentialVersion, ListedVersion, LookupName, StoredVersion,
         VersionAttributes, VersionStore,
+        bulk_slots::{BulkSlot, BulkSlots},
         content::{Content, StoredCertificate},
         version_store::{Draft, WRITE_ATTEMPTS_MAX},
     },
     pace::Pace,
-    permission::Operation,
+    permission::{Actor, Operation},
     ports::{
         Additions, AllAppended, AppendCondition, Certificates, CredentialRepository, NewVersion,
         ReadSigned, ReadVersions, SignedTypes, TransitionalVersion, VersionSelection,
@@ -41,6 +42,7 @@ pub(super) enum RotationStep<'a> {
 pub(super) struct ChildVersions {
     pub(super) store: VersionStore,
     pub(super) certificates: Arc<dyn Certificates>,
+    pub(super) slots: BulkSlots,
 }
 
 impl ChildVersions {
@@ -48,6 +50,7 @@ impl ChildVersions {
     /// this CA signed. Returns `None` if the data that the draft depends on has changed.
     pub(super) async fn append_to_certificate(
         &self,
+        actor: &Actor,
         permit: &Permit<'_>,
         draft: Draft,
         certificate_id: Uuid,
@@ -57,9 +60,12 @@ impl ChildVersions {
             return self.store.append(permit, draft, condition).await;
         }
         let version = self.store.seal(permit, &draft).await?;
+        let mut slot = self.slots.of(actor);
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let step = RotationStep::Add(&draft);
-            let mut additions = self.of_step(permit, certificate_id, step).await?;
+            let mut additions = self
+                .of_step(permit, certificate_id, step, &mut slot)
+                .await?;
             additions.versions.insert(0, (version.clone(), condition));
             additions.unchanged.extend(draft.unchanged.iter().cloned());
             let appended = self.store.repository.append_all(additions).await?;
@@ -78,12 +84,13 @@ impl ChildVersions {
     }
 
     /// Returns the versions to add with a step, and the data that they depend on. Both are empty if the settings don't
-    /// require such versions.
+    /// require such versions. Takes the slot if there are many.
     pub(super) async fn of_step(
         &self,
         permit: &Permit<'_>,
         certificate_id: Uuid,
         step: RotationStep<'_>,
+        slot: &mut BulkSlot,
     ) -> Result<Additions, UseCaseError> {
         if !self.adds_child_versions(step) {
             return Ok(Additions::default());
@@ -106,7 +113,10 @@ impl ChildVersions {
             return Ok(additions);
         };
         let mut pace = Pace::default();
-        for child in self.children_of(&name.lookup(), &mut additions).await? {
+        for child in self
+            .children_of(&name.lookup(), &mut additions, slot)
+            .await?
+        {
             pace.step().await;
             let condition = AppendCondition::NewestIs(Some(child.id));
             let Some(active) = self.active_child(child, &name, &mut additions).await? else {
@@ -193,6 +203,7 @@ impl ChildVersions {
         &self,
         authority: &LookupName,
         additions: &mut Additions,
+        slot: &mut BulkSlot,
     ) -> Result<Vec<StoredVersion>, UseCaseError> {
         let signers = vec![authority.clone()];
         // In values of other types, `ca` is not necessarily the CA certificate.
@@ -203,7 +214,10 @@ impl ChildVersions {
         let names = repository
             .names_signed_by(&signers, types, count_max)
             .await?;
-        check_size(repository, names.iter().map(|signed| signed.name.lookup())).await?;
+        let size = check_size(repository, names.iter().map(|signed| signed.name.lookup()));
+        if size.await? > SMALL_STEP_BYTES_MAX {
+            slot.take()?;
+        }
         let signed = repository.newest_signed_by(&signers, types, count_max);
         let mut children = signed.await?;
         let read = ReadSigned::new(signers, types, &children);
@@ -287,18 +301,21 @@ struct AuthorityCertificates {
     transitional: Option<String>,
 }
 
-/// Refuses credentials whose newest versions are larger than [`BULK_BYTES_MAX`] in total.
+/// Returns the total size of the newest versions of credentials.
+///
+/// # Errors
+/// If it exceeds [`BULK_BYTES_MAX`].
 pub(super) async fn check_size(
     repository: &dyn CredentialRepository,
     names: impl Iterator<Item = LookupName>,
-) -> Result<(), UseCaseError> {
+) -> Result<usize, UseCaseError> {
     let names: Vec<_> = names.collect();
     let sizes = repository.newest_sizes_by_names(&names).await?;
     let bytes: usize = sizes.iter().map(|newest| newest.ciphertext_bytes).sum();
     if bytes > BULK_BYTES_MAX {
         return Err(UseCaseError::BulkTooLarge { limit: "256 MiB" });
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// Returns the error for more than [`BULK_CERTIFICATES_MAX`] credentials.
@@ -311,6 +328,9 @@ pub(super) fn too_many_signed() -> UseCaseError {
 /// The maximum number of credentials in one bulk regeneration, and of certificates that get a new version in one step
 /// of their CA's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
+
+/// The maximum total size of the versions that a step of a rotation replaces without a slot.
+const SMALL_STEP_BYTES_MAX: usize = 256 * 1024;
 
 /// The maximum total size of their newest versions, encrypted. All of them and their new versions are in memory at once.
 pub const BULK_BYTES_MAX: usize = 256 * 1024 * 1024;

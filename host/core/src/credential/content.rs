@@ -1,6 +1,6 @@
 //! The encrypted content of a version as one JSON text: its value, its parameters, its metadata, the other trusted CA
-//! certificate and the versions from which it was derived. It also contains the name and the type of the credential, so that `keywright check` detects a change of
-//! either.
+//! certificate and the versions from which it was derived. It also contains the name and the type of the credential, so that a
+//! change of either in the database is detected.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -17,7 +17,7 @@ use crate::{
         CredentialName, CredentialType, InputVersion, Metadata, Parameters, StoredVersion,
         VersionAttributes,
     },
-    ports::CertificateFields,
+    ports::{CertificateFields, SealError},
 };
 
 /// The content of a version that is stored encrypted.
@@ -90,10 +90,29 @@ impl Content {
         to_secret(&plaintext, bytes_max)
     }
 
+    /// Parses the decrypted content of a version.
+    ///
+    /// # Errors
+    /// [`SealError::NotAuthentic`] if it was encrypted for a credential with another type or another casing of the name: the
+    /// casing decides about permissions, and the type about the plugin that gets the value.
+    pub(crate) fn of_version(
+        plaintext: &Secret,
+        version: &StoredVersion,
+    ) -> Result<Self, UseCaseError> {
+        let fields = plaintext_fields(plaintext)?;
+        if SealedFor::of(&fields)?.differences(version) != (false, false) {
+            return Err(SealError::NotAuthentic.into());
+        }
+        Self::of(&fields)
+    }
+
     /// Parses decrypted content.
     pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, UseCaseError> {
+        Self::of(&plaintext_fields(plaintext)?)
+    }
+
+    fn of(fields: &[(String, &RawValue)]) -> Result<Self, UseCaseError> {
         let malformed = |_| UseCaseError::StoredValueMalformed;
-        let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
         let field = |name| {
             let found = fields.iter().find(|(key, _)| key == name);
             found.map(|(_, text)| text.get())
@@ -175,8 +194,11 @@ pub(crate) struct SealedFor {
 impl SealedFor {
     /// Parses the fields from decrypted content.
     pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, UseCaseError> {
+        Self::of(&plaintext_fields(plaintext)?)
+    }
+
+    fn of(fields: &[(String, &RawValue)]) -> Result<Self, UseCaseError> {
         let malformed = |_| UseCaseError::StoredValueMalformed;
-        let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
         let field = |name| {
             let found = fields.iter().find(|(key, _)| key == name);
             found.map(|(_, text)| keywright_json::text(text.get()))
@@ -186,6 +208,22 @@ impl SealedFor {
             credential_type: field("credential_type").transpose().map_err(malformed)?,
         })
     }
+
+    /// Returns whether the name and whether the type of the version's credential differ.
+    pub(crate) fn differences(&self, version: &StoredVersion) -> (bool, bool) {
+        let differs = |sealed: &Option<String>, found: &str| {
+            sealed.as_ref().is_some_and(|sealed| sealed != found)
+        };
+        (
+            differs(&self.name, version.name.as_str()),
+            differs(&self.credential_type, version.credential_type.as_str()),
+        )
+    }
+}
+
+fn plaintext_fields(plaintext: &Secret) -> Result<Vec<(String, &RawValue)>, UseCaseError> {
+    let fields = keywright_json::fields(plaintext.expose());
+    fields.map_err(|_| UseCaseError::StoredValueMalformed)
 }
 
 /// The JSON to encrypt. Its fields are raw, so that values are not parsed.

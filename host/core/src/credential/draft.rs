@@ -2,9 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chrono::{DateTime, Timelike, Utc};
-use serde_json::Value;
-
 use crate::{
     Secret, UseCaseError,
     certificate::{CertificateFacts, CertificateSettings, DURATION_DAYS_MAX, IssuanceRules},
@@ -12,7 +9,7 @@ use crate::{
         CredentialName, CredentialType, CredentialTypes, Lifetime, LookupName, Parameters,
         VersionAttributes,
         content::{Content, StoredCertificate, fields},
-        guest_constraints::{COMMON_NAME, DURATION, IS_CA, signing_usages},
+        guest_constraints::{COMMON_NAME, IS_CA, duration_days, signing_usages},
         inputs::Inputs,
         version_store::{Authority, Draft},
     },
@@ -21,6 +18,7 @@ use crate::{
         PluginFaultError,
     },
 };
+use chrono::{DateTime, Timelike, Utc};
 
 /// Generates values. Reads and writes no stored data.
 #[derive(Clone)]
@@ -178,10 +176,7 @@ impl IssuanceRules {
     /// Returns the limits for a certificate with these canonical parameters.
     #[must_use]
     pub fn of(parameters: &Parameters, now: DateTime<Utc>) -> Self {
-        let duration_days = parameters
-            .field(DURATION)
-            .and_then(Value::as_u64)
-            .and_then(|days| u32::try_from(days).ok());
+        let duration_days = u32::try_from(duration_days(parameters));
         Self {
             common_name: parameters.text(COMMON_NAME).map(str::to_owned),
             may_be_authority: parameters.is_true(IS_CA),

@@ -62,7 +62,7 @@ pub(super) async fn normalize(
         // The host converts text only if the plugin's schema declares a type.
         may_be_authority: requested.is_true(IS_CA) || requested.text(IS_CA) == Some("true"),
         signing_usages: signing_usages(&requested),
-        duration_days_max: days(&requested).max(u64::from(DURATION_DAYS_MAX)),
+        duration_days_max: duration_days(&requested),
     };
     let normalized = generator.normalize(requested).await?;
     let has_same_issuer = normalized.field(issuer_parameter) == issuer.as_ref();
@@ -154,14 +154,15 @@ impl Limits {
             self.may_be_authority || signing_usages(parameters).is_within(self.signing_usages);
         (self.may_be_authority || !parameters.is_true(IS_CA))
             && has_usages
-            && days(parameters) <= self.duration_days_max
+            && duration_days(parameters) <= self.duration_days_max
     }
 }
 
-/// Returns the duration that an issuer would apply, in days; 0 if it is not a number.
-fn days(parameters: &Parameters) -> u64 {
+/// Returns the maximum duration of a certificate with these parameters, in days. If they contain no number, it is
+/// [`DURATION_DAYS_MAX`].
+pub(super) fn duration_days(parameters: &Parameters) -> u64 {
     let duration = parameters.field(DURATION).and_then(Value::as_u64);
-    duration.unwrap_or_default()
+    duration.unwrap_or(u64::from(DURATION_DAYS_MAX))
 }
 
 fn malformed(generator: &dyn Generator) -> UseCaseError {

@@ -5,6 +5,7 @@
 
 mod browse;
 mod bulk_regenerate;
+mod bulk_slots;
 mod ca_rotation;
 mod certificates;
 mod child_versions;
@@ -36,8 +37,7 @@ pub use browse::{
     ListedCredential,
 };
 pub use bulk_regenerate::{
-    BULK_REGENERATIONS_MAX, BulkOptions, BulkRegenerate, BulkRegenerateCredentials,
-    BulkRegenerated, NotRegenerated,
+    BulkOptions, BulkRegenerate, BulkRegenerateCredentials, BulkRegenerated, NotRegenerated,
 };
 pub use ca_rotation::{CaRotation, NewCertificateVersion};
 pub use certificates::{

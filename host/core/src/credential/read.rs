@@ -97,7 +97,8 @@ impl ReadCredentials {
             return Ok(Vec::new());
         };
         let mut receive = |credential| found.add(credential);
-        self.store.repository.find(&find, &mut receive).await?;
+        let repository = &self.store.repository;
+        repository.find(caller.actor(), &find, &mut receive).await?;
         found.finish()
     }
 
@@ -114,7 +115,10 @@ impl ReadCredentials {
         };
         let mut receive = |generated: GeneratedCredential| found.add(generated.found);
         let repository = &self.store.repository;
-        repository.generated_by(digest, names, &mut receive).await?;
+        let actor = caller.actor();
+        repository
+            .generated_by(actor, digest, names, &mut receive)
+            .await?;
         found.finish()
     }
 
@@ -136,7 +140,10 @@ impl ReadCredentials {
             return Ok(Vec::new());
         }
         let mut receive = |credential| found.add(credential);
-        repository.derived_from(input, names, &mut receive).await?;
+        let actor = caller.actor();
+        repository
+            .derived_from(actor, input, names, &mut receive)
+            .await?;
         found.finish()
     }
 

@@ -289,7 +289,7 @@ impl RegenerateCredentials {
         draft.content.metadata.clone_from(&regenerate.metadata);
         let appended = self
             .children
-            .append_to_certificate(&permit, draft, id)
+            .append_to_certificate(caller.actor(), &permit, draft, id)
             .await?;
         let Some(version) = appended else {
             return Ok(None);

@@ -8,7 +8,7 @@ use crate::{
     credential::{
         BulkRegenerateCredentials, CaRotation, CertificateCredentials, CredentialTypes,
         GenerateCredentials, ReadCredentials, RegenerateCredentials, SetCredentials, VersionStore,
-        child_versions::ChildVersions, draft::Generation,
+        bulk_slots::BulkSlots, child_versions::ChildVersions, draft::Generation,
     },
     ports::{Certificates, Generators, PermittedReads},
 };
@@ -70,9 +70,11 @@ impl Credentials {
             settings: certificate_settings,
             clock: Arc::clone(&store.clock),
         };
+        let slots = BulkSlots::default();
         let children = ChildVersions {
             store: store.clone(),
             certificates: Arc::clone(&certificates),
+            slots: slots.clone(),
         };
         let set = SetCredentials {
             authorization: authorization.clone(),
@@ -98,7 +100,7 @@ impl Credentials {
                 store: store.clone(),
                 generation,
             },
-            bulk_regenerate: BulkRegenerateCredentials::new(regenerate.clone()),
+            bulk_regenerate: BulkRegenerateCredentials::new(regenerate.clone(), slots),
             regenerate,
             certificates: CertificateCredentials {
                 authorization,

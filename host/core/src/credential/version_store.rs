@@ -64,7 +64,7 @@ impl VersionStore {
             self.sealer.recognize(key_id).await?;
         }
         let plaintext = self.sealer.open(record, &stored.envelope)?;
-        let content = Content::from_plaintext(&plaintext)?;
+        let content = Content::of_version(&plaintext, &stored)?;
         Ok(CredentialVersion::new(stored, content))
     }
 

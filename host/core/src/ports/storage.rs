@@ -91,9 +91,11 @@ pub trait CredentialRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryError>;
 
-    /// Finds the credentials of a search, newest first, until the receiver stops.
+    /// Finds the credentials of a search, newest first, until the receiver stops. In this and in the other methods that read many
+    /// credentials, the searches of one actor don't delay those of others.
     async fn find(
         &self,
+        actor: &Actor,
         find: &Find,
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError>;
@@ -111,6 +113,7 @@ pub trait CredentialRepository: Send + Sync {
     /// newest first, with one query, until the receiver stops.
     async fn generated_by(
         &self,
+        actor: &Actor,
         digest: &PluginDigest,
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
@@ -120,6 +123,7 @@ pub trait CredentialRepository: Send + Sync {
     /// the receiver stops. The input need not exist any more.
     async fn derived_from(
         &self,
+        actor: &Actor,
         input: &LookupName,
         names: &FindNames,
         receive: Receive<'_, FoundCredential>,
@@ -129,6 +133,7 @@ pub trait CredentialRepository: Send + Sync {
     /// this time, ordered by expiry, with one query, until the receiver stops.
     async fn effective_expiries(
         &self,
+        actor: &Actor,
         names: &FindNames,
         until: DateTime<Utc>,
         receive: Receive<'_, EffectiveExpiry>,
@@ -138,6 +143,7 @@ pub trait CredentialRepository: Send + Sync {
     /// another type has a certificate if its newest version has the facts of a certificate, or a signer.
     async fn certificates(
         &self,
+        actor: &Actor,
         types: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError>;

@@ -12,7 +12,10 @@ mod writer;
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use keywright_core::ports::{Receive, RepositoryError};
+use keywright_core::{
+    permission::Actor,
+    ports::{Receive, RepositoryError},
+};
 
 pub use pool::PoolOccupancy;
 pub(crate) use pool::{Engine, Queued, ServerHealth, WaitCounter};
@@ -49,6 +52,14 @@ impl Connections {
         match self {
             Self::Postgres(_) => Engine::Postgres,
             Self::Sqlite(_) => Engine::Sqlite,
+        }
+    }
+
+    /// Returns the same connections for reads of an actor, whose long reads wait for each other first.
+    pub(crate) fn of_actor(&self, actor: &Actor) -> Self {
+        match self {
+            Self::Postgres(connections) => Self::Postgres(connections.of_actor(actor)),
+            Self::Sqlite(readers) => Self::Sqlite(readers.of_actor(actor)),
         }
     }
 

@@ -2,17 +2,17 @@
 //! conflicts, and the health of a PostgreSQL server.
 
 use std::{
-    collections::hash_map::RandomState,
+    collections::{HashMap, hash_map::RandomState},
     hash::BuildHasher,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use deadpool::{Status, managed::PoolError};
-use keywright_core::ports::RepositoryError;
+use keywright_core::{permission::Actor, ports::RepositoryError};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::timeout,
@@ -63,27 +63,70 @@ pub(super) fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
 }
 
 /// The connections that long reads may use at a time. The others remain available to point reads.
+///
+/// The long reads of one actor wait for each other before they wait for those of others. Otherwise one actor's searches, which
+/// read many names even if the actor may read none of them, could delay the searches of all others.
 #[derive(Clone)]
 pub(super) struct LongReads {
     slots: Arc<Semaphore>,
+    slots_max: usize,
     waiting: Arc<WaitCounter>,
+    of_actors: Arc<Mutex<HashMap<Actor, Weak<Semaphore>>>>,
+    /// The slots that the actor of these reads may use or wait for; `None` for reads of no actor.
+    of_actor: Option<Arc<Semaphore>>,
+}
+
+/// A long read that may check out a connection, until it is dropped.
+pub(super) struct LongRead {
+    _slot: OwnedSemaphorePermit,
+    _of_actor: Option<OwnedSemaphorePermit>,
 }
 
 impl LongReads {
     /// Returns the limit for a pool of this size: half of its connections, but at least one.
     pub(super) fn for_pool(connections_max: usize) -> Self {
-        let slots = (connections_max / POOL_DIVISOR).max(1);
+        let slots_max = (connections_max / POOL_DIVISOR).max(1);
         Self {
-            slots: Arc::new(Semaphore::new(slots)),
+            slots: Arc::new(Semaphore::new(slots_max)),
+            slots_max,
             waiting: Arc::default(),
+            of_actors: Arc::default(),
+            of_actor: None,
+        }
+    }
+
+    /// Returns the same slots for reads of an actor.
+    pub(super) fn of_actor(&self, actor: &Actor) -> Self {
+        let mut of_actors = self
+            .of_actors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let known = of_actors.get(actor).and_then(Weak::upgrade);
+        let of_actor = known.unwrap_or_else(|| {
+            let slots = Arc::new(Semaphore::new(self.slots_max));
+            of_actors.retain(|_, slots| slots.strong_count() > 0);
+            of_actors.insert(actor.clone(), Arc::downgrade(&slots));
+            slots
+        });
+        Self {
+            of_actor: Some(of_actor),
+            ..self.clone()
         }
     }
 
     /// Waits until a long read may check out a connection. The read holds the result until its end.
-    pub(super) async fn acquire(&self) -> sqlx::Result<OwnedSemaphorePermit> {
+    pub(super) async fn acquire(&self) -> sqlx::Result<LongRead> {
         let _waiting = self.waiting.enter();
+        let closed = |_| sqlx::Error::PoolClosed;
+        let of_actor = match &self.of_actor {
+            Some(slots) => Some(Arc::clone(slots).acquire_owned().await.map_err(closed)?),
+            None => None,
+        };
         let slot = Arc::clone(&self.slots).acquire_owned().await;
-        slot.map_err(|_| sqlx::Error::PoolClosed)
+        Ok(LongRead {
+            _slot: slot.map_err(closed)?,
+            _of_actor: of_actor,
+        })
     }
 
     /// Returns the number of long reads that wait.

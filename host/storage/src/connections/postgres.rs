@@ -21,14 +21,14 @@ use deadpool::{
     managed::{Manager, Metrics, Object, Pool, QueueMode, RecycleError, RecycleResult},
 };
 use futures_util::TryStreamExt;
-use keywright_core::ports::RepositoryError;
+use keywright_core::{permission::Actor, ports::RepositoryError};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor as _, PgConnection,
     postgres::PgConnectOptions,
 };
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::time::timeout;
 
-use super::pool::{LongReads, PoolOccupancy, Retries, ServerHealth, into_sqlx};
+use super::pool::{LongRead, LongReads, PoolOccupancy, Retries, ServerHealth, into_sqlx};
 use crate::{
     error::{is_read_only, is_unavailable, repository_failure},
     row::Row,
@@ -87,6 +87,15 @@ impl PostgresConnections {
         Self {
             long_reads: Some(LongReads::for_pool(self.pool.status().max_size)),
             ..self
+        }
+    }
+
+    /// Returns the same connections for reads of an actor.
+    pub(super) fn of_actor(&self, actor: &Actor) -> Self {
+        let long_reads = self.long_reads.as_ref();
+        Self {
+            long_reads: long_reads.map(|long_reads| long_reads.of_actor(actor)),
+            ..self.clone()
         }
     }
 
@@ -155,10 +164,7 @@ impl PostgresConnections {
     }
 
     /// Waits until a statement may check out a connection.
-    async fn permit(
-        &self,
-        statement: &Statement,
-    ) -> Result<Option<OwnedSemaphorePermit>, RepositoryError> {
+    async fn permit(&self, statement: &Statement) -> Result<Option<LongRead>, RepositoryError> {
         match &self.long_reads {
             Some(long_reads) if !statement.is_short() => {
                 let permit = long_reads.acquire().await;

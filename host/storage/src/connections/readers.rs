@@ -20,7 +20,7 @@ use deadpool::{
     managed::{Manager, Metrics, Object, Pool, QueueMode, RecycleResult},
 };
 use futures_util::future::{Either, select};
-use keywright_core::ports::RepositoryError;
+use keywright_core::{permission::Actor, ports::RepositoryError};
 use tokio::{sync::mpsc, task::spawn_blocking, time::timeout};
 
 use super::{
@@ -83,6 +83,14 @@ impl SqliteReaders {
             wait_max,
             long_reads: LongReads::for_pool(connections_max as usize),
         })
+    }
+
+    /// Returns the same connections for reads of an actor.
+    pub(super) fn of_actor(&self, actor: &Actor) -> Self {
+        Self {
+            long_reads: self.long_reads.of_actor(actor),
+            ..self.clone()
+        }
     }
 
     /// Runs a short read in place.

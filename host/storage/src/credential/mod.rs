@@ -20,7 +20,7 @@ use keywright_core::{
         GeneratedCredential, IssuedCredential, ListedCertificate, ListedCredential, LookupName,
         PluginDigest, StoredVersion,
     },
-    permission::{Permission, PermissionPath},
+    permission::{Actor, Permission, PermissionPath},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, ExpiryCounts, Identifiers, NewVersion, NewestSize, PermittedRead,
@@ -258,10 +258,12 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn find(
         &self,
+        actor: &Actor,
         find: &Find,
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError> {
-        find::find(&self.pools.reader, find, receive).await
+        let reader = self.pools.reader.of_actor(actor);
+        find::find(&reader, find, receive).await
     }
 
     async fn list(
@@ -275,37 +277,45 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn generated_by(
         &self,
+        actor: &Actor,
         digest: &PluginDigest,
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
     ) -> Result<(), RepositoryError> {
-        find::generated_by(&self.pools.reader, digest, names, receive).await
+        let reader = self.pools.reader.of_actor(actor);
+        find::generated_by(&reader, digest, names, receive).await
     }
 
     async fn derived_from(
         &self,
+        actor: &Actor,
         input: &LookupName,
         names: &FindNames,
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError> {
-        find::derived_from(&self.pools.reader, input, names, receive).await
+        let reader = self.pools.reader.of_actor(actor);
+        find::derived_from(&reader, input, names, receive).await
     }
 
     async fn effective_expiries(
         &self,
+        actor: &Actor,
         names: &FindNames,
         until: DateTime<Utc>,
         receive: Receive<'_, EffectiveExpiry>,
     ) -> Result<(), RepositoryError> {
-        find::effective_expiries(&self.pools.reader, names, until, receive).await
+        let reader = self.pools.reader.of_actor(actor);
+        find::effective_expiries(&reader, names, until, receive).await
     }
 
     async fn certificates(
         &self,
+        actor: &Actor,
         types: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
-        certificates::all(&self.pools.reader, types, receive).await
+        let reader = self.pools.reader.of_actor(actor);
+        certificates::all(&reader, types, receive).await
     }
 
     async fn authorities(

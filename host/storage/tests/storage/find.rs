@@ -10,7 +10,7 @@ use keywright_core::{
     ports::{CredentialRepository, NewVersion},
 };
 
-use crate::support::{Fixture, at, facts, version};
+use crate::support::{Fixture, at, facts, reader, version};
 
 #[tokio::test]
 async fn a_long_text_is_found_among_names_with_most_of_its_parts() {
@@ -133,7 +133,7 @@ async fn a_chain_is_walked_up_to_the_limit() {
     };
     fixture
         .credentials
-        .effective_expiries(&FindNames::below("/"), at(100), &mut keep)
+        .effective_expiries(&reader(), &FindNames::below("/"), at(100), &mut keep)
         .await
         .unwrap();
     let depths: Vec<u32> = found.iter().map(|expiry| expiry.link.depth).collect();

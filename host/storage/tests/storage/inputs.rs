@@ -8,7 +8,7 @@ use keywright_core::{
 };
 use uuid::Uuid;
 
-use crate::support::{Fixture, version};
+use crate::support::{Fixture, reader, version};
 
 const COUNT: &str = "select count(*) from credential_version_input";
 
@@ -32,7 +32,7 @@ async fn derived_from(fixture: &Fixture, input: &str, names: FindNames) -> Vec<(
     let input = LookupName::new(input);
     let finding = fixture
         .credentials
-        .derived_from(&input, &names, &mut receive);
+        .derived_from(&reader(), &input, &names, &mut receive);
     finding.await.unwrap();
     all
 }

@@ -16,6 +16,7 @@ use keywright_core::{
         CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
         StoredVersion, VersionAttributes,
     },
+    permission::Actor,
     ports::{
         AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
         RepositoryError, SignedTypes, VersionSelection,
@@ -99,6 +100,11 @@ impl Identifiers for CountingIdentifiers {
     }
 }
 
+/// Returns the actor of searches.
+pub(crate) fn reader() -> Actor {
+    Actor::client("reader").unwrap()
+}
+
 impl Fixture {
     pub(crate) async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryError> {
         let mut all = Vec::new();
@@ -106,7 +112,7 @@ impl Fixture {
             all.push(found);
             ControlFlow::Continue(())
         };
-        self.credentials.find(find, &mut receive).await?;
+        self.credentials.find(&reader(), find, &mut receive).await?;
         Ok(all)
     }
 
@@ -117,7 +123,7 @@ impl Fixture {
             ControlFlow::Continue(())
         };
         self.credentials
-            .certificates(types, &mut receive)
+            .certificates(&reader(), types, &mut receive)
             .await
             .unwrap();
         all

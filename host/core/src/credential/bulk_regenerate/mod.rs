@@ -5,20 +5,14 @@ mod order;
 mod select;
 mod work;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     UseCaseError,
     authorization::Caller,
     credential::{
         CredentialName, CredentialType, PluginDigest, RegenerateCredentials, StoredVersion,
-        version_store::WRITE_ATTEMPTS_MAX,
+        bulk_slots::BulkSlots, version_store::WRITE_ATTEMPTS_MAX,
     },
     ports::{Additions, AllAppended},
 };
@@ -49,15 +43,12 @@ pub struct BulkRegenerated {
 /// Regenerates many credentials.
 pub struct BulkRegenerateCredentials {
     regenerate: RegenerateCredentials,
-    in_progress: BulkRegenerations,
+    slots: BulkSlots,
 }
 
 impl BulkRegenerateCredentials {
-    pub(super) fn new(regenerate: RegenerateCredentials) -> Self {
-        Self {
-            regenerate,
-            in_progress: BulkRegenerations::default(),
-        }
+    pub(super) fn new(regenerate: RegenerateCredentials, slots: BulkSlots) -> Self {
+        Self { regenerate, slots }
     }
 
     /// Regenerates many credentials.
@@ -77,7 +68,8 @@ impl BulkRegenerateCredentials {
     /// [`UseCaseError::NotAllRegenerated`] with the first credential that failed, unless the options keep going;
     /// [`UseCaseError::TooManySigned`]; [`UseCaseError::TooManyGenerated`]; [`UseCaseError::TooManyDerived`];
     /// [`UseCaseError::BulkTooLarge`]; [`UseCaseError::PluginInUse`]; [`UseCaseError::Contended`] if concurrent
-    /// changes continued; [`UseCaseError::TooManyBulkRegenerations`]. Nothing is written then.
+    /// changes continued; [`UseCaseError::TooManyBulkChanges`];
+    /// [`UseCaseError::BulkChangeOfActor`]. Nothing is written then.
     pub async fn credentials(
         &self,
         caller: &Caller,
@@ -92,15 +84,14 @@ impl BulkRegenerateCredentials {
         let permissions = authorization.permissions_of(caller).await?;
         let selection = Selection {
             repository: store.repository.as_ref(),
+            actor: caller.actor(),
             permissions: &permissions,
             of,
         };
         // Authorizes by name first, so that an unauthorized caller occupies no slot and causes no further reads.
         selection.authorize_names(caller).await?;
-        let _in_progress = self
-            .in_progress
-            .begin()
-            .ok_or(UseCaseError::TooManyBulkRegenerations)?;
+        let mut slot = self.slots.of(caller.actor());
+        slot.take()?;
         let mut earlier = HashMap::new();
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let (bases, signed) = selection.newest_versions().await?;
@@ -187,51 +178,5 @@ impl BulkRegenerated {
             regenerated,
             failed,
         }
-    }
-}
-
-/// The maximum number of concurrent bulk regenerations, including dry runs. Each keeps all new versions in memory until it
-/// writes them.
-pub const BULK_REGENERATIONS_MAX: usize = 2;
-
-/// The bulk regenerations in progress.
-#[derive(Default)]
-struct BulkRegenerations(Arc<AtomicUsize>);
-
-/// A bulk regeneration in progress, until it is dropped.
-struct InProgress(Arc<AtomicUsize>);
-
-impl BulkRegenerations {
-    /// Starts a bulk regeneration, unless the maximum number is in progress.
-    fn begin(&self) -> Option<InProgress> {
-        let one_more = |count| (count < BULK_REGENERATIONS_MAX).then_some(count + 1);
-        self.0
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more)
-            .ok()
-            .map(|_| InProgress(Arc::clone(&self.0)))
-    }
-}
-
-impl Drop for InProgress {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_finished_bulk_regeneration_allows_another_one() {
-        let regenerations = BulkRegenerations::default();
-        let mut in_progress: Vec<_> = (0..BULK_REGENERATIONS_MAX)
-            .map(|_| regenerations.begin().unwrap())
-            .collect();
-        assert!(regenerations.begin().is_none());
-        in_progress.pop();
-        let last = regenerations.begin();
-        assert!(last.is_some());
-        assert!(regenerations.begin().is_none());
     }
 }

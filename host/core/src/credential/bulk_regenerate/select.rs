@@ -14,7 +14,7 @@ use crate::{
         child_versions::{BULK_CERTIFICATES_MAX, check_size, too_many_signed},
         inputs::PermittedInput,
     },
-    permission::Operation,
+    permission::{Actor, Operation},
     ports::{CredentialRepository, ReadSigned, SignedName, SignedTypes},
 };
 
@@ -51,6 +51,7 @@ impl BulkRegenerate {
 #[derive(Clone, Copy)]
 pub(super) struct Selection<'a> {
     pub(super) repository: &'a dyn CredentialRepository,
+    pub(super) actor: &'a Actor,
     pub(super) permissions: &'a EffectivePermissions,
     pub(super) of: &'a BulkRegenerate,
 }
@@ -93,7 +94,8 @@ impl Selection<'_> {
 
     async fn authorize_all(self, caller: &Caller, all: &[impl Signed]) -> Result<(), UseCaseError> {
         Permits::request(caller, self.permissions, all)?;
-        check_size(self.repository, all.iter().map(Signed::name)).await
+        check_size(self.repository, all.iter().map(Signed::name)).await?;
+        Ok(())
     }
 
     /// Returns the newest version of each credential to regenerate, and the query results that must be unchanged when the new
@@ -148,7 +150,7 @@ impl Selection<'_> {
         };
         let names = FindNames::below(EVERYTHING);
         self.repository
-            .derived_from(input, &names, &mut receive)
+            .derived_from(self.actor, input, &names, &mut receive)
             .await?;
         if derived.len() > BULK_CERTIFICATES_MAX as usize {
             return Err(UseCaseError::TooManyDerived {
@@ -179,7 +181,7 @@ impl Selection<'_> {
             ControlFlow::Continue(())
         };
         self.repository
-            .generated_by(digest, names, &mut receive)
+            .generated_by(self.actor, digest, names, &mut receive)
             .await?;
         if generated.len() > BULK_CERTIFICATES_MAX as usize {
             return Err(UseCaseError::TooManyGenerated {
