@@ -190,6 +190,7 @@ impl CredentialRepository for Memory {
 
     async fn count_by_type(
         &self,
+        _: &Actor,
         _: &PermissionPath,
         _: u64,
     ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
@@ -198,6 +199,7 @@ impl CredentialRepository for Memory {
 
     async fn transitional_authorities(
         &self,
+        _: &Actor,
         _: Receive<'_, CredentialName>,
     ) -> Result<(), RepositoryError> {
         self.newest_first().map(|_| ())
@@ -364,9 +366,11 @@ impl CredentialRepository for Memory {
 
     async fn authorities(
         &self,
+        actor: &Actor,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
-        self.certificates(SignedTypes::Certificates, receive).await
+        self.certificates(actor, SignedTypes::Certificates, receive)
+            .await
     }
 
     async fn certificate(

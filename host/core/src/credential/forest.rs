@@ -81,7 +81,7 @@ impl CertificateCredentials {
             flow
         };
         let repository = self.store.repository.as_ref();
-        repository.authorities(&mut receive).await?;
+        repository.authorities(caller.actor(), &mut receive).await?;
         let mut authorities = readable.finish()?;
         authorities.truncate(AUTHORITIES_MAX);
         authorities.sort_by_cached_key(|authority| authority.name.folded());

@@ -61,7 +61,11 @@ impl ReadCredentials {
         for path in paths.iter().take(COUNTED_PATHS_MAX) {
             let left = count_max - counts.total();
             // One more than are left shows that not all were counted.
-            counts.add(repository.count_by_type(path, left + 1).await?);
+            counts.add(
+                repository
+                    .count_by_type(caller.actor(), path, left + 1)
+                    .await?,
+            );
             if counts.total() > count_max {
                 counts.is_complete = false;
                 break;
@@ -92,7 +96,9 @@ impl ReadCredentials {
             ControlFlow::Continue(())
         };
         let repository = &self.store.repository;
-        repository.transitional_authorities(&mut receive).await?;
+        repository
+            .transitional_authorities(caller.actor(), &mut receive)
+            .await?;
         Ok(rotating)
     }
 }

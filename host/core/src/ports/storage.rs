@@ -152,6 +152,7 @@ pub trait CredentialRepository: Send + Sync {
     /// receiver stops.
     async fn authorities(
         &self,
+        actor: &Actor,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError>;
 
@@ -174,6 +175,7 @@ pub trait CredentialRepository: Send + Sync {
     /// are absent. Credentials without an active version are omitted, as in a search.
     async fn count_by_type(
         &self,
+        actor: &Actor,
         path: &PermissionPath,
         count_max: u64,
     ) -> Result<Vec<(CredentialType, u64)>, RepositoryError>;
@@ -182,6 +184,7 @@ pub trait CredentialRepository: Send + Sync {
     /// receiver stops.
     async fn transitional_authorities(
         &self,
+        actor: &Actor,
         receive: Receive<'_, CredentialName>,
     ) -> Result<(), RepositoryError>;
 

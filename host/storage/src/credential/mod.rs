@@ -320,9 +320,11 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn authorities(
         &self,
+        actor: &Actor,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
-        certificates::authorities(&self.pools.reader, receive).await
+        let reader = self.pools.reader.of_actor(actor);
+        certificates::authorities(&reader, receive).await
     }
 
     async fn certificate(
@@ -342,17 +344,21 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn count_by_type(
         &self,
+        actor: &Actor,
         path: &PermissionPath,
         count_max: u64,
     ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
-        summary::count_by_type(&self.pools.reader, path, count_max).await
+        let reader = self.pools.reader.of_actor(actor);
+        summary::count_by_type(&reader, path, count_max).await
     }
 
     async fn transitional_authorities(
         &self,
+        actor: &Actor,
         receive: Receive<'_, CredentialName>,
     ) -> Result<(), RepositoryError> {
-        summary::transitional_authorities(&self.pools.reader, receive).await
+        let reader = self.pools.reader.of_actor(actor);
+        summary::transitional_authorities(&reader, receive).await
     }
 
     async fn certificates_signed_by(

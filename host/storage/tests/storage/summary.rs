@@ -9,7 +9,7 @@ use keywright_core::{
     ports::{CredentialRepository, NewVersion},
 };
 
-use crate::support::{Fixture, facts, version};
+use crate::support::{Fixture, facts, reader, version};
 
 #[tokio::test]
 async fn counts_by_type_include_exactly_the_covered_names_up_to_the_maximum() {
@@ -34,7 +34,10 @@ async fn counts_by_type_include_exactly_the_covered_names_up_to_the_maximum() {
         ("/*", 0, &[]),
     ] {
         let path = PermissionPath::parse(path).unwrap();
-        let counted = fixture.credentials.count_by_type(&path, count_max).await;
+        let counted = fixture
+            .credentials
+            .count_by_type(&reader(), &path, count_max)
+            .await;
         let counted = counted.unwrap();
         let counted: Vec<_> = counted
             .iter()
@@ -44,7 +47,11 @@ async fn counts_by_type_include_exactly_the_covered_names_up_to_the_maximum() {
     }
     for path in ["/*", "/a/*"] {
         let path = PermissionPath::parse(path).unwrap();
-        let counted = fixture.credentials.count_by_type(&path, 2).await.unwrap();
+        let counted = fixture
+            .credentials
+            .count_by_type(&reader(), &path, 2)
+            .await
+            .unwrap();
         let total: u64 = counted.iter().map(|(_, count)| count).sum();
         assert_eq!(total, 2, "{path}");
     }
@@ -73,7 +80,9 @@ async fn only_cas_with_a_transitional_version_are_transitional_authorities() {
         names.push(name.to_string());
         ControlFlow::Continue(())
     };
-    let finding = fixture.credentials.transitional_authorities(&mut receive);
+    let finding = fixture
+        .credentials
+        .transitional_authorities(&reader(), &mut receive);
     finding.await.unwrap();
     assert_eq!(names, ["/b", "/a"]);
 }
