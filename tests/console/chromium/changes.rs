@@ -36,14 +36,14 @@ async fn every_type_and_a_custom_type_is_generated_by_its_form() {
         for (field, value) in required_fields(&credential_type) {
             chromium.fill(field, &value.replace('\r', "")).await;
         }
-        chromium.click(".entry button").await;
+        chromium.submit(".entry button").await;
         chromium.find_text("The credential was generated.").await;
         chromium.check_log(&name).await;
         assert_eq!(server.versions(&name).await.len(), 1);
     }
     chromium.open("/console/generate?type=password").await;
     chromium.fill("name", "/no//name").await;
-    chromium.click(".entry button").await;
+    chromium.submit(".entry button").await;
     chromium.find(".failure").await;
     chromium.check("generate-refused").await;
 }
@@ -59,11 +59,11 @@ async fn a_credential_is_set_regenerated_and_deleted() {
     chromium.fill("name", "/a/json").await;
     chromium.fill("type", "json").await;
     chromium.fill("value", "{").await;
-    chromium.click(".entry button").await;
+    chromium.submit(".entry button").await;
     chromium.find_text("The value must be a JSON object").await;
     chromium.check("set-refused").await;
     chromium.fill("value", r#"{"host": "db.example"}"#).await;
-    chromium.click(".entry button").await;
+    chromium.submit(".entry button").await;
     chromium.find_text("The credential was set.").await;
     chromium.check("credential-set").await;
     assert_eq!(
@@ -77,20 +77,20 @@ async fn a_credential_is_set_regenerated_and_deleted() {
         .expect(200);
     chromium.open("/console/credential?name=/a/password").await;
     chromium
-        .click("form[action='/console/credential/regenerate'] button")
+        .submit("form[action='/console/credential/regenerate'] button")
         .await;
     chromium.find_text("The credential was regenerated.").await;
     assert_eq!(server.versions("/a/password").await.len(), 2);
     chromium.click("details summary").await;
     chromium.check("credential-delete").await;
     chromium.fill("typed_name", "/a/passwort").await;
-    chromium.click("button.danger").await;
+    chromium.submit("button.danger").await;
     chromium.find_text("nothing was deleted").await;
     chromium.check("not-deleted").await;
     chromium.open("/console/credential?name=/a/password").await;
     chromium.click("details summary").await;
     chromium.fill("typed_name", "/a/password").await;
-    chromium.click("button.danger").await;
+    chromium.submit("button.danger").await;
     chromium
         .find_text("Deleted /a/password with all its versions.")
         .await;

@@ -76,7 +76,7 @@ impl Chromium {
     async fn log_in(&self, (name, password): (&str, &str)) {
         self.fill("username", name).await;
         self.fill("password", password).await;
-        self.click("button").await;
+        self.submit("button").await;
         self.find("nav[aria-label=Console]").await;
     }
 
@@ -148,13 +148,27 @@ impl Chromium {
         self.find(selector).await.click().await.unwrap();
     }
 
-    /// Clicks the link with this text.
+    /// Clicks the link with this text, and waits for the next page.
     async fn follow(&self, text: &str) {
-        self.find_by(By::LinkText(text))
-            .await
-            .click()
-            .await
-            .unwrap();
+        let link = self.find_by(By::LinkText(text)).await;
+        self.leave_by(&link).await;
+    }
+
+    /// Clicks a button that submits a form, and waits for the next page.
+    async fn submit(&self, selector: &str) {
+        let button = self.find(selector).await;
+        self.leave_by(&button).await;
+    }
+
+    async fn leave_by(&self, element: &WebElement) {
+        self.run("window.isLeft = true", json!([])).await;
+        element.click().await.unwrap();
+        let is_loaded = "return !window.isLeft && document.readyState === 'complete'";
+        self.wait_for("next page", async || {
+            let loaded = self.driver.execute(is_loaded, []).await;
+            loaded.is_ok_and(|loaded| *loaded.json() == json!(true))
+        })
+        .await;
     }
 
     /// Fills in the field of a form: enters a text, chooses an option, or checks the box with this value.

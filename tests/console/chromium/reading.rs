@@ -22,7 +22,7 @@ async fn pages_to_read_are_accessible_from_login_to_logout() {
         "/console/credential?name=/shop/database/user"
     );
     chromium.check("credential").await;
-    chromium.click("[aria-label='Reveal password']").await;
+    chromium.submit("[aria-label='Reveal password']").await;
     chromium.find_text("correct horse battery staple").await;
     chromium.check("revealed").await;
     chromium.follow("Hide").await;
@@ -43,18 +43,18 @@ async fn pages_to_read_are_accessible_from_login_to_logout() {
 
     chromium.open("/console").await;
     chromium.fill("name-like", "password").await;
-    chromium.click(".search button").await;
+    chromium.submit(".search button").await;
     chromium.find_text("/shop/database/root-password").await;
     chromium.check("search").await;
     chromium.click("summary").await;
     chromium.fill("type", "certificate").await;
     chromium.fill("expires-within-days", "365").await;
-    chromium.click(".search button").await;
+    chromium.submit(".search button").await;
     chromium
         .find_text("No credential below / that you may read matches.")
         .await;
     chromium.fill("name-like", "").await;
-    chromium.click(".search button").await;
+    chromium.submit(".search button").await;
     chromium.find_text("/pki/root").await;
     chromium.check("filters").await;
 
@@ -62,7 +62,7 @@ async fn pages_to_read_are_accessible_from_login_to_logout() {
     chromium.find_text("Back to the credentials").await;
     chromium.check("absent").await;
     chromium.open("/console").await;
-    chromium.click(".session button").await;
+    chromium.submit(".session button").await;
     chromium
         .find_text("You are logged out of the console.")
         .await;

@@ -42,7 +42,7 @@ async fn a_secret_is_copied_exactly_and_not_shown() {
     chromium
         .wait_for("copied name", async || chromium.clipboard().await == "ada")
         .await;
-    chromium.click("[aria-label='Reveal password']").await;
+    chromium.submit("[aria-label='Reveal password']").await;
     chromium.click("[aria-label='Copy password']").await;
     chromium
         .wait_for("copied secret", async || {
@@ -167,7 +167,7 @@ impl Chromium {
     }
 
     async fn clipboard(&self) -> String {
-        let read = "const [done] = arguments; navigator.clipboard.readText().then(done);";
+        let read = "const [done] = arguments; navigator.clipboard.readText().then(done, (error) => done(String(error)));";
         let text = self.driver.execute_async(read, []).await.unwrap();
         text.json().as_str().unwrap().to_owned()
     }
