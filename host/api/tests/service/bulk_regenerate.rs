@@ -53,7 +53,7 @@ async fn the_total_size_of_a_bulk_regeneration_has_a_limit() {
         service
             .memory
             .bytes_added_to_sizes
-            .store(bytes, Ordering::Relaxed)
+            .store(bytes, Ordering::Relaxed);
     };
     add_bytes(BULK_BYTES_MAX / 2);
     let body = json!({"generated_by": "0".repeat(64), "path": "/", "dry_run": true});
@@ -129,7 +129,7 @@ async fn a_rotation_step_has_the_limit_of_bulk_regeneration() {
         service
             .memory
             .bytes_added_to_sizes
-            .store(bytes, Ordering::Relaxed)
+            .store(bytes, Ordering::Relaxed);
     };
     add_bytes(BULK_BYTES_MAX / count);
     let response = service.send_json("POST", &path, &body).await;

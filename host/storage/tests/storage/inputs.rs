@@ -29,10 +29,10 @@ async fn derived_from(fixture: &Fixture, input: &str, names: FindNames) -> Vec<(
         all.push((found.name.to_string(), found.is_stale.unwrap()));
         ControlFlow::Continue(())
     };
-    let input = LookupName::new(input);
+    let (reader, input) = (reader(), LookupName::new(input));
     let finding = fixture
         .credentials
-        .derived_from(&reader(), &input, &names, &mut receive);
+        .derived_from(&reader, &input, &names, &mut receive);
     finding.await.unwrap();
     all
 }
