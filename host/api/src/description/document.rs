@@ -267,7 +267,7 @@ fn error_response(status: u16, shared: Option<&Shared>, own: &[&str]) -> Value {
         429 | 503 => headers["Retry-After"] = json!({"$ref": "#/components/headers/RetryAfter"}),
         _ => {}
     }
-    let mut content = json!({"schema": {"$ref": "#/components/schemas/UseCaseError"}});
+    let mut content = json!({"schema": {"$ref": "#/components/schemas/Failure"}});
     if let Some(examples) = error_examples().get(status.to_string()) {
         content["examples"] = examples.clone();
     }

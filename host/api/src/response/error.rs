@@ -267,7 +267,7 @@ pub fn error_chain(error: &dyn Error) -> String {
 
 /// The body of an error response. All fields are strings, because clients parse it into a map of strings.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "UseCaseError")]
+#[schemars(rename = "Failure")]
 pub(crate) struct FailureBody<'a> {
     /// The error message; for a rejected token, an error code.
     error: &'a str,
