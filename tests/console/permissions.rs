@@ -1,6 +1,6 @@
 //! The permissions on a path, explanations, and adding, changing and removing permissions.
 
-use keywright_harness::{Caller, Response};
+use keywright_harness::{Caller, Options, Response, Server};
 use serde_json::json;
 
 use crate::{
@@ -369,6 +369,18 @@ async fn an_explanation_is_a_picture_and_a_table_of_the_rules() {
             .expect(status);
         assert!(refused.body.contains("role=\"alert\""), "{query}");
     }
+}
+
+#[tokio::test]
+async fn without_enforcement_every_actor_may_do_everything() {
+    let options = Options::default().without_enforcement().console("");
+    let server = Server::start_with(&options).await;
+    let mut browser = Browser::logged_in(&server, GUEST).await;
+    let page = explained(&mut browser, "/a", "delete").await;
+    let decision = format!("{GUEST_ACTOR} may delete <code>/a</code>");
+    assert!(page.body.contains(&decision), "{page:?}");
+    let note = "This server does not enforce permissions";
+    assert!(page.body.contains(note) && !page.body.contains("Add one"));
 }
 
 /// The id of the user without permissions.

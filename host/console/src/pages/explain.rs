@@ -99,7 +99,7 @@ fn result(explanation: &Explanation) -> Markup {
                 @if stored.is_some() { h3 { code { (name) } } }
                 (rules.picture(index))
                 (rules.table())
-                p { (rules.conclusion()) }
+                @if *is_enforced { p { (rules.conclusion()) } }
             }
         }
     }

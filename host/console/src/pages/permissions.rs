@@ -122,11 +122,13 @@ impl Shown<'_> {
                         "."
                     }
                 }
-                nav.pages aria-label="Pages" {
-                    @if !self.is_first { a.button href=(link_to_permissions(path)) { "First page" } }
-                    @if let Some(next) = next { a.button href=(after(path, next)) { "Next page" } }
-                    a.button href=(link(ADD_PERMISSION, [(PATH, path)])) { "Add a permission" }
+                @if !self.is_first || next.is_some() {
+                    nav.pages aria-label="Pages" {
+                        @if !self.is_first { a.button href=(link_to_permissions(path)) { "First page" } }
+                        @if let Some(next) = next { a.button href=(after(path, next)) { "Next page" } }
+                    }
                 }
+                p { a.button href=(link(ADD_PERMISSION, [(PATH, path)])) { "Add a permission" } }
             }
             (explain::form(path, "", None))
         }

@@ -34,10 +34,13 @@ impl CredentialCounts {
         self.by_type.values().sum()
     }
 
-    fn add(&mut self, counted: Vec<(CredentialType, u64)>) {
+    /// Adds counted credentials. Returns whether all of them fit below a maximum.
+    fn add(&mut self, counted: Vec<(CredentialType, u64)>, count_max: u64) -> bool {
         for (credential_type, count) in counted {
             *self.by_type.entry(credential_type).or_default() += count;
         }
+        self.is_complete &= self.total() <= count_max;
+        self.is_complete
     }
 }
 
@@ -54,23 +57,19 @@ impl ReadCredentials {
             COUNTED_BELOW_PATHS_MAX
         };
         let mut counts = CredentialCounts {
-            is_complete: paths.len() <= COUNTED_PATHS_MAX,
+            is_complete: true,
             ..CredentialCounts::default()
         };
         let repository = &self.store.repository;
         for path in paths.iter().take(COUNTED_PATHS_MAX) {
-            let left = count_max - counts.total();
             // One more than are left shows that not all were counted.
-            counts.add(
-                repository
-                    .count_by_type(caller.actor(), path, left + 1)
-                    .await?,
-            );
-            if counts.total() > count_max {
-                counts.is_complete = false;
-                break;
+            let left = count_max - counts.total() + 1;
+            let counted = repository.count_by_type(caller.actor(), path, left).await?;
+            if !counts.add(counted, count_max) {
+                return Ok(counts);
             }
         }
+        counts.is_complete = paths.len() <= COUNTED_PATHS_MAX;
         Ok(counts)
     }
 
@@ -114,3 +113,25 @@ pub const COUNTED_PATHS_MAX: usize = 256;
 
 /// The maximum number of CAs in a list of rotations.
 pub const ROTATING_AUTHORITIES_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_past_the_maximum_are_not_complete() {
+        let counted = |of: &str, count| vec![(CredentialType::parse(of).unwrap(), count)];
+        let mut counts = CredentialCounts {
+            is_complete: true,
+            ..CredentialCounts::default()
+        };
+        for (of, count, total, is_complete) in [
+            ("value", 2, 2, true),
+            ("json", 1, 3, true),
+            ("value", 1, 4, false),
+        ] {
+            assert_eq!(counts.add(counted(of, count), 3), is_complete);
+            assert_eq!((counts.total(), counts.is_complete), (total, is_complete));
+        }
+    }
+}
