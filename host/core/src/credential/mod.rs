@@ -10,6 +10,7 @@ mod certificates;
 mod child_versions;
 mod content;
 mod draft;
+mod due;
 mod forest;
 mod generate;
 mod guest_constraints;
@@ -45,6 +46,7 @@ pub use certificates::{
 pub use child_versions::BULK_CERTIFICATES_MAX;
 pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub(crate) use content::{SealedFor, StoredCertificate};
+pub use due::{DUE_LISTED_MAX, DueCredential, DueCredentials};
 pub use forest::{
     AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
     SignedCredential,
