@@ -49,7 +49,6 @@ pub(crate) use content::{SealedFor, StoredCertificate};
 pub use due::{DUE_LISTED_MAX, DueCredential, DueCredentials};
 pub use forest::{
     AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
-    SignedCredential,
 };
 pub use generate::{
     Generate, GenerateCredentials, Issuance, WriteMode, Written, canonical_parameters,
@@ -60,7 +59,7 @@ pub use inputs::{INPUTS_BYTES_MAX, INPUTS_MAX, InputVersion, NamedInput};
 pub use inspect::{CHAIN_CERTIFICATES_MAX, PublicParts};
 pub use listing::{
     ChainLink, EffectiveExpiry, Find, FindNames, FoundCredential, GeneratedCredential,
-    IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,
+    IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion, SignedCredential,
 };
 pub use name::{
     CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix,
