@@ -57,18 +57,13 @@ async fn a_deep_chain_is_cut_off_and_its_download_refused() {
     for (name, count) in [("/19", Some(20)), ("/20", None)] {
         let path = format!("/console/certificate/download?name={name}&part=chain");
         let response = browser.get(&path).await;
-        match count {
-            Some(count) => {
-                let found = response.expect(200).body.matches("BEGIN").count();
-                assert_eq!(found, count);
-            }
-            None => {
-                let refused = response.expect(413).body;
-                assert!(
-                    refused.contains("A chain may have at most 20 certificates."),
-                    "{refused}"
-                );
-            }
+        if let Some(count) = count {
+            let found = response.expect(200).body.matches("BEGIN").count();
+            assert_eq!(found, count);
+        } else {
+            let refused = response.expect(413).body;
+            let limit = "A chain may have at most 20 certificates.";
+            assert!(refused.contains(limit), "{refused}");
         }
     }
 }
@@ -128,6 +123,14 @@ async fn long_lists_of_names_are_cut_off() {
         page.contains("/leaf/100</a>") && page.contains("Page 2 of 2"),
         "{page}"
     );
+    // 1,000 in total, and then one more.
+    copies(&server, "/leaf/000", 899).await;
+    let limit = "Only the first 1000 are shown.";
+    let page = browser.get("/console/certificate?name=/root").await.body;
+    assert!(
+        page.contains("Page 1 of 10") && !page.contains(limit),
+        "{page}"
+    );
     for (count, more) in [(100, false), (101, true)] {
         let leaf = root.leaf_with("leaf", |parameters| {
             parameters.subject_alt_names = alternative_names("a.example", count);
@@ -141,6 +144,11 @@ async fn long_lists_of_names_are_cut_off() {
             "{count}: {page}"
         );
     }
+    let page = browser.get("/console/certificate?name=/root").await.body;
+    assert!(
+        page.contains("Page 1 of 10") && page.contains(limit),
+        "{page}"
+    );
     let subject = |length: usize| Ca::root(&"ä".repeat(length - "CN=".len()));
     for (length, is_cut) in [(200, false), (201, true)] {
         subject(length).set(&server, "/long", None).await;

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::{
     browser::{Browser, DEVELOPER},
+    certificate_limits::copies,
     events,
     external::Ca,
     server,
@@ -113,5 +114,21 @@ async fn a_list_of_expiring_credentials_has_pages() {
     assert!(
         page.contains("/old/100</a>") && page.contains("Page 2 of 2"),
         "{page}"
+    );
+    // 1,000 in total, and then one more.
+    copies(&server, "/old/000", 899).await;
+    let page = browser.get("/console/expiring?within-days=0&page=10").await;
+    let page = page.expect(200).body;
+    assert!(
+        page.contains("Page 10 of 10") && !page.contains("not shown"),
+        "{page}"
+    );
+    root.set(&server, "/old/last", None).await;
+    let page = browser.get("/console/expiring?within-days=0").await.body;
+    assert!(page.contains("1 more are not shown."), "{page}");
+    let overview = browser.get("/console/overview").await.expect(200).body;
+    assert!(
+        overview.contains("Expired</a></dt><dd>1001</dd>"),
+        "{overview}"
     );
 }

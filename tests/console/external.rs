@@ -44,11 +44,13 @@ impl Ca {
 
     /// Sets a credential with the certificate and its key.
     pub(crate) async fn set(&self, server: &Server, name: &str, signed_by: Option<&str>) {
-        let mut value = json!({"certificate": self.certificate, "private_key": self.private_key()});
-        match signed_by {
-            Some(signed_by) => value["ca_name"] = json!(signed_by),
-            None => value["ca"] = json!(self.certificate),
-        }
+        let (field, authority) = match signed_by {
+            Some(signed_by) => ("ca_name", signed_by),
+            None => ("ca", self.certificate.as_str()),
+        };
+        let private_key = self.private_key();
+        let value =
+            json!({"certificate": self.certificate, "private_key": private_key, field: authority});
         server.set(name, "certificate", value).await.expect(200);
     }
 

@@ -8,9 +8,8 @@ use keywright_core::{
     certificate::CertificateDetails,
     credential::{
         CertificateSummary, CredentialName, CredentialVersion, HISTORY_VERSIONS_MAX,
-        ListedCredential, ListedVersion, LookupName, PublicParts,
+        ListedCredential, ListedVersion, LookupName, PublicParts, SignedCredential,
     },
-    ports::SignedTypes,
 };
 use maud::{Markup, html};
 
@@ -40,16 +39,15 @@ pub(crate) async fn show(
     let failed = |failure| state.failed(failure);
     let credentials = &state.ports.credentials;
     let certificates = &credentials.certificates;
-    let types = SignedTypes::Certificates;
-    let summary = certificates.one(&visit.caller, &name, types).await;
-    let summary = summary.map_err(failed)?;
+    let summary = certificates.with_first_signed(&visit.caller, &name, SIGNED_MAX);
+    let (summary, signed, has_more) = summary.await.map_err(failed)?;
     let versions = download::versions(&state, &visit, &name, query.text(download::VERSION)).await?;
     let mut read = Vec::new();
     for version in versions {
         let parts = certificates.public_parts(&version).await.map_err(failed)?;
         read.push((version, parts));
     }
-    let signed = Signed::of(&state, &visit, &summary, query.text(PAGE)).await?;
+    let signed = Signed::of(&state, &visit, (signed, has_more), query.text(PAGE)).await?;
     let shown = Shown {
         summary: &summary,
         now: state.ports.clock.now(),
@@ -195,34 +193,30 @@ struct Signed {
     entries: Vec<(CredentialName, Option<ListedCredential>)>,
     number: usize,
     pages: usize,
+    has_more: bool,
 }
 
 impl Signed {
     async fn of(
         state: &State,
         visit: &Visit,
-        summary: &CertificateSummary,
+        (mut signed, has_more): (Vec<SignedCredential>, bool),
         page: &str,
     ) -> Result<Self, PageError> {
-        let failed = |failure| state.failed(failure);
-        let issued = summary.issued.iter().map(|issued| &issued.name);
-        let mut names: Vec<_> = summary.signs.iter().chain(issued).collect();
-        let reserving = visit
-            .caller
-            .reserve(names.len().saturating_mul(ENTRY_BYTES));
-        reserving.map_err(failed)?;
-        names.sort_by_cached_key(|name| name.folded());
-        let pages = names.len().div_ceil(ENTRIES_MAX);
+        signed.sort_by_cached_key(|signed| signed.name.folded());
+        let pages = signed.len().div_ceil(ENTRIES_MAX);
         let number = page.parse().unwrap_or(1).clamp(1, pages.max(1));
-        let names = names.into_iter().skip((number - 1) * ENTRIES_MAX);
-        let names: Vec<_> = names.take(ENTRIES_MAX).cloned().collect();
+        let names = signed.into_iter().map(|signed| signed.name);
+        let names = names.skip((number - 1) * ENTRIES_MAX);
+        let names: Vec<_> = names.take(ENTRIES_MAX).collect();
         let read = &state.ports.credentials.read;
         let listed = read.all_listed(&visit.caller, &names).await;
-        let listed = listed.map_err(failed)?;
+        let listed = listed.map_err(|failure| state.failed(failure))?;
         Ok(Self {
             entries: names.into_iter().zip(listed).collect(),
             number,
             pages,
+            has_more,
         })
     }
 
@@ -240,6 +234,7 @@ impl Signed {
                     (page_links(self.number, self.pages, |page| {
                         link(CERTIFICATE, [(NAME, name), (PAGE, &page.to_string())])
                     }))
+                    @if self.has_more { p { "Only the first " (SIGNED_MAX) " are shown." } }
                 }
             }
         }
@@ -277,5 +272,5 @@ const PAGE: &str = "page";
 /// The maximum number of signed credentials on a page.
 const ENTRIES_MAX: usize = 100;
 
-/// The memory that is reserved for the name of a signed credential, in bytes.
-const ENTRY_BYTES: usize = 320;
+/// The maximum number of signed credentials on all pages.
+const SIGNED_MAX: u32 = 1_000;

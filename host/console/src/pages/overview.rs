@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
-use keywright_core::encryption_key::KeyUsage;
+use keywright_core::{credential::DueCredential, encryption_key::KeyUsage};
 use maud::{Markup, html};
 
 use super::{
-    expiring::{DAYS_MAX, Due, RANGES, all_due, link_to_due},
+    expiring::{DAYS_MAX, RANGES, all_due, link_to_due},
     overview_sections,
 };
 use crate::{
@@ -29,8 +29,8 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageRes
     let usage = state.ports.encryption_keys.usage().await.map_err(failed)?;
     let plugins = state.ports.plugins.states(visit.caller.actor());
     let now = state.ports.clock.now();
-    let sum_up = move |due| Summary::of(due, now);
-    let summary = all_due(&state, &visit, DAYS_MAX, sum_up).await?;
+    let (times, first) = all_due(&state, &visit, DAYS_MAX, |_| true).await?;
+    let summary = Summary::of(&times, first, now);
     Ok(Page::of(&visit, OVERVIEW, "Overview").render(&html! {
         (summary.counts())
         (summary.timeline())
@@ -50,13 +50,13 @@ struct Summary {
     /// The numbers of credentials by month, the current one first.
     months: Vec<(NaiveDate, usize)>,
     /// The first credentials to expire.
-    first: Vec<Due>,
+    first: Vec<DueCredential>,
     total: usize,
 }
 
 impl Summary {
-    fn of(mut due: Vec<Due>, now: DateTime<Utc>) -> Self {
-        let count_until = |time| due.partition_point(|due| due.at <= time);
+    fn of(times: &[DateTime<Utc>], mut first: Vec<DueCredential>, now: DateTime<Utc>) -> Self {
+        let count_until = |time| times.partition_point(|at| *at <= time);
         let expired = count_until(now);
         let within = RANGES.map(|days| {
             let count = count_until(now + TimeDelta::days(days));
@@ -65,25 +65,24 @@ impl Summary {
         let mut months = Vec::new();
         let mut counted = expired;
         for ahead in 0..MONTHS {
-            let first = now.date_naive().with_day(1);
-            let month = first.and_then(|day| day.checked_add_months(Months::new(ahead)));
-            let next = first.and_then(|day| day.checked_add_months(Months::new(ahead + 1)));
+            let day = now.date_naive().with_day(1);
+            let month = day.and_then(|day| day.checked_add_months(Months::new(ahead)));
+            let next = day.and_then(|day| day.checked_add_months(Months::new(ahead + 1)));
             let Some((month, next)) = month.zip(next) else {
                 continue;
             };
             let start = next.and_time(NaiveTime::MIN).and_utc();
-            let until = due.partition_point(|due| due.at < start).max(counted);
+            let until = times.partition_point(|at| *at < start).max(counted);
             months.push((month, until - counted));
             counted = until;
         }
-        let total = due.len();
-        due.truncate(SHOWN_MAX);
+        first.truncate(SHOWN_MAX);
         Self {
             expired,
             within,
             months,
-            first: due,
-            total,
+            first,
+            total: times.len(),
         }
     }
 
@@ -178,18 +177,11 @@ const SHOWN_MAX: usize = 20;
 
 #[cfg(test)]
 mod tests {
-    use keywright_core::credential::CredentialName;
-
     use super::*;
 
     #[test]
     fn each_expiry_counts_in_its_range_and_its_month() {
         let now: DateTime<Utc> = "2026-11-26T12:00:00Z".parse().unwrap();
-        let due = |time: &str| Due {
-            name: CredentialName::parse("/a").unwrap(),
-            at: time.parse().unwrap(),
-            is_by_authority: false,
-        };
         let times = [
             "2026-11-26T12:00:00Z",
             "2026-11-26T12:00:01Z",
@@ -200,11 +192,12 @@ mod tests {
             "2027-10-31T23:59:59Z",
             "2027-11-01T00:00:00Z",
         ];
-        let summary = Summary::of(times.into_iter().map(due).collect(), now);
+        let times = times.map(|time| time.parse().unwrap());
+        let summary = Summary::of(&times, Vec::new(), now);
         assert_eq!(summary.expired, 1);
         assert_eq!(summary.within, [(7, 2), (30, 3), (90, 5)]);
         let counts: Vec<_> = summary.months.iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [1, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-        assert_eq!((summary.first.len(), summary.total), (8, 8));
+        assert_eq!(summary.total, 8);
     }
 }

@@ -11,10 +11,11 @@ use uuid::Uuid;
 
 use crate::{
     UseCaseError,
-    authorization::{Authorization, Caller, Permit},
+    authorization::{Authorization, Caller, EffectivePermissions, Permit},
     credential::{
         CredentialName, CredentialType, CredentialVersion, EffectiveExpiry, FindNames,
-        IssuedCredential, ListedCertificate, LookupName, StoredVersion, VersionStore,
+        IssuedCredential, ListedCertificate, LookupName, SignedCredential, StoredVersion,
+        VersionStore,
         read::{for_response, in_days},
         readable_list::ReadableList,
     },
@@ -157,6 +158,52 @@ impl CertificateCredentials {
             }
         }
         Ok(summary(certificate, signs, issued))
+    }
+
+    /// Like [`CertificateCredentials::one`] for certificates, but without what it signed, however much that is. Returns the
+    /// first signed credentials apart, at most `count_max`, in the order in which they were created, and whether there are more.
+    pub async fn with_first_signed(
+        &self,
+        caller: &Caller,
+        name: &LookupName,
+        count_max: u32,
+    ) -> Result<(CertificateSummary, Vec<SignedCredential>, bool), UseCaseError> {
+        let permitting = self.authorization.permit(caller, Operation::Read, name);
+        let permit = permitting.await?;
+        let repository = &self.store.repository;
+        let certificate = repository.certificate(name, SignedTypes::Certificates);
+        let certificate = certificate.await?.ok_or(UseCaseError::NotFound)?;
+        permit.record_resource(certificate.id);
+        let permissions = self.authorization.permissions_of(caller).await?;
+        let (signed, has_more) = self.first_signed(&permissions, name, count_max).await?;
+        let summary = summary(certificate, Vec::new(), Vec::new());
+        Ok((summary, signed, has_more))
+    }
+
+    /// Returns the first credentials that a certificate signed, except itself, at most `count_max`, and whether there are more.
+    pub(super) async fn first_signed(
+        &self,
+        permissions: &EffectivePermissions,
+        name: &LookupName,
+        count_max: u32,
+    ) -> Result<(Vec<SignedCredential>, bool), UseCaseError> {
+        let (signers, types) = ([name.clone()], SignedTypes::All);
+        let repository = &self.store.repository;
+        // The certificate itself, and one more.
+        let rows_max = count_max.saturating_add(2);
+        let signed = repository
+            .names_signed_by(&signers, types, rows_max)
+            .await?;
+        let others = signed.into_iter().filter(|one| one.name.lookup() != *name);
+        let mut signed: Vec<_> = others
+            .map(|signed| SignedCredential {
+                is_readable: permissions.allow(Operation::Read, signed.name.as_str()),
+                name: signed.name,
+            })
+            .collect();
+        let has_more = signed.len() > count_max as usize;
+        signed.truncate(count_max as usize);
+        Ok((signed, has_more))
     }
 
     /// Returns versions of a certificate, in the order of the selection.

@@ -12,11 +12,10 @@ use crate::{
     authorization::{Caller, EffectivePermissions},
     certificate::CertificateDetails,
     credential::{
-        CertificateCredentials, CredentialName, ListedCertificate, inspect::ChainExpiries,
-        readable_list::ReadableList,
+        CertificateCredentials, CredentialName, ListedCertificate, SignedCredential,
+        inspect::ChainExpiries, readable_list::ReadableList,
     },
     permission::Operation,
-    ports::SignedTypes,
 };
 
 /// A page of the forest.
@@ -49,15 +48,6 @@ pub struct AuthorityTree {
     pub below: Vec<AuthorityTree>,
     /// The number of CAs directly below it that are not on the page.
     pub more_below: usize,
-}
-
-/// A credential that a CA signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedCredential {
-    /// Its name, in the casing of its first writer.
-    pub name: CredentialName,
-    /// Whether the caller may read it.
-    pub is_readable: bool,
 }
 
 impl CertificateCredentials {
@@ -134,23 +124,15 @@ impl CertificateCredentials {
                 Err(failure) => return Err(failure),
             };
         }
-        let signers = [name.lookup()];
-        let signed = repository.names_signed_by(&signers, SignedTypes::All, SIGNED_NAMES_MAX);
-        let signed = signed.await?;
-        let has_more_signed = signed.len() >= SIGNED_NAMES_MAX as usize;
-        let signed = signed
-            .into_iter()
-            .filter(|signed| signed.name.lookup() != name.lookup());
-        let signed = signed.map(|signed| SignedCredential {
-            is_readable: permissions.allow(Operation::Read, signed.name.as_str()),
-            name: signed.name,
-        });
+        let lookup = name.lookup();
+        let signed = self.first_signed(permissions, &lookup, SIGNED_READ_MAX);
+        let (signed, has_more_signed) = signed.await?;
         Ok(AuthorityTree {
             name: name.clone(),
             details,
             effective_expires_at,
             is_in_rotation: authority.transitional().is_some(),
-            signed: signed.collect(),
+            signed,
             has_more_signed,
             below: Vec::new(),
             more_below: 0,
@@ -290,5 +272,5 @@ pub const FOREST_AUTHORITIES_MAX: usize = 50;
 /// The maximum number of other credentials that are listed below a CA.
 pub const FOREST_SIGNED_MAX: usize = 10;
 
-/// The number of signed names that are read for a CA: also the CA itself, and CAs below it, which are listed as CAs.
-const SIGNED_NAMES_MAX: u32 = 64;
+/// The number of signed names that are read for a CA: also CAs below it, which are listed as CAs.
+const SIGNED_READ_MAX: u32 = 64;

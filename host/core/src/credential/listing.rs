@@ -112,6 +112,15 @@ pub struct ListedVersion {
     pub signed_by: Option<CredentialName>,
 }
 
+/// A credential that a CA signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedCredential {
+    /// Its name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// Whether the caller may read it.
+    pub is_readable: bool,
+}
+
 /// A credential of a type other than certificate whose newest version was generated with an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedCredential {

@@ -11,6 +11,7 @@ mod certificates;
 mod child_versions;
 mod content;
 mod draft;
+mod due;
 mod filter;
 mod forest;
 mod generate;
@@ -47,10 +48,10 @@ pub use certificates::{
 pub use child_versions::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX};
 pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub(crate) use content::{SealedFor, StoredCertificate};
+pub use due::{DUE_LISTED_MAX, DueCredential, DueCredentials};
 pub use filter::Filter;
 pub use forest::{
     AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
-    SignedCredential,
 };
 pub use generate::{
     Generate, GenerateCredentials, Issuance, WriteMode, Written, canonical_parameters,
@@ -61,7 +62,7 @@ pub use inputs::{INPUTS_BYTES_MAX, INPUTS_MAX, InputVersion, NamedInput};
 pub use inspect::{CHAIN_CERTIFICATES_MAX, PublicParts};
 pub use listing::{
     ChainLink, EffectiveExpiry, Find, FindNames, FoundCredential, GeneratedCredential,
-    IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,
+    IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion, SignedCredential,
 };
 pub use name::{
     CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix,

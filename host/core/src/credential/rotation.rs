@@ -193,8 +193,8 @@ impl CertificateCredentials {
         caller: &Caller,
         name: &LookupName,
     ) -> Result<Rotation, RotationError> {
-        let types = SignedTypes::Certificates;
-        let certificate = self.one(caller, name, types).await?.certificate;
+        let (summary, ..) = self.with_first_signed(caller, name, 0).await?;
+        let certificate = summary.certificate;
         let name = certificate.name.clone();
         let signing = certificate.active();
         let signing = signing.ok_or_else(|| RotationError::NothingSigns(name.clone()))?;
