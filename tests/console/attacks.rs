@@ -37,7 +37,7 @@ const PAGES: &[&str] = &[
 ];
 
 /// The pages without a session.
-const OPEN: [&str; 6] = [
+const OPEN: &[&str] = &[
     "/console/login",
     "/console/callback",
     "/console/logged-out",

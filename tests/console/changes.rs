@@ -7,7 +7,7 @@ use crate::{
     browser::{Browser, DEVELOPER},
     events,
     given::{listed_types, required_fields},
-    server, session,
+    session,
 };
 
 const GENERATE: &str = "/console/generate";

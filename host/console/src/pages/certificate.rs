@@ -225,7 +225,7 @@ impl Signed {
             @if !self.entries.is_empty() {
                 section aria-labelledby="signed" {
                     h2 id="signed" { "Signed credentials" }
-                    div.scrolled tabindex="0" role="region" aria-labelledby="signed" {
+                    div.scrolled tabindex="0" role="region" aria-label="Table of the credentials" {
                         table {
                             thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "Expires" } } }
                             tbody { @for (name, listed) in &self.entries { (row(name.as_str(), listed.as_ref(), now)) } }

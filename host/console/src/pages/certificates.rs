@@ -46,7 +46,7 @@ pub(crate) async fn show(
             }
             section aria-labelledby="graph" {
                 h2 id="graph" { "The same CAs as a graph" }
-                div.scrolled tabindex="0" role="region" aria-labelledby="graph" { (graph(&forest.trees, now)) }
+                div.scrolled tabindex="0" role="region" aria-label="Graph of the CAs" { (graph(&forest.trees, now)) }
             }
         }
         (pages(&forest, from))

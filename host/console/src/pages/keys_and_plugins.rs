@@ -84,7 +84,7 @@ fn keys(used: &[UsedKey]) -> Markup {
         section id="encryption-keys" aria-labelledby="keys" data-live[usage.inactive_keys > 0] {
             h2 id="keys" { "Encryption keys" }
             p { "All stored versions, by the key that encrypts them. The ids are those of " code { "keywright keys status" } "." }
-            div.scrolled tabindex="0" role="region" aria-labelledby="keys" {
+            div.scrolled tabindex="0" role="region" aria-label="Table of the keys" {
                 table {
                     thead { tr { th scope="col" { "Key" } th scope="col" { "State" } th scope="col" { "Versions" } } }
                     tbody {
@@ -124,7 +124,7 @@ fn table_of_plugins(types: &[KnownType], plugins: &[PluginState]) -> Markup {
         section aria-labelledby="plugins" {
             h2 id="plugins" { "Types and plugins" }
             p { "Calls and faults are those on this server since the plugin was loaded." }
-            div.scrolled tabindex="0" role="region" aria-labelledby="plugins" {
+            div.scrolled tabindex="0" role="region" aria-label="Table of the types" {
                 table {
                     thead {
                         tr {

@@ -136,7 +136,7 @@ impl Shown<'_> {
 
     fn table(&self) -> Markup {
         html! {
-            div.scrolled tabindex="0" role="region" aria-labelledby="who" {
+            div.scrolled tabindex="0" role="region" aria-label="Table of the permissions" {
                 table {
                     thead { tr { th scope="col" { "Actor" } th scope="col" { "Operations" } th scope="col" { "Granted on" } th scope="col" { "Action" } } }
                     tbody { @for permission in &self.covering.permissions { (self.row(permission)) } }

@@ -68,7 +68,7 @@ impl Credentials {
             due.add(&expiry.name, at, expiry.link.depth > 0, &selects)
         };
         let repository = &self.store.repository;
-        let reading = repository.effective_expiries(&names, until, &mut receive);
+        let reading = repository.effective_expiries(caller.actor(), &names, until, &mut receive);
         reading.await?;
         let mut receive = |found: FoundCredential| match found.rotate_at.or(found.expires_at) {
             Some(at) if may_read(&found.name) => due.add(&found.name, at, false, &selects),
@@ -78,7 +78,7 @@ impl Credentials {
             names,
             expires_until: Some(until),
         };
-        repository.find(&find, &mut receive).await?;
+        repository.find(caller.actor(), &find, &mut receive).await?;
         match due.refused.take() {
             Some(refused) => Err(refused),
             None => Ok(due),

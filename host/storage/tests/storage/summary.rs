@@ -80,9 +80,10 @@ async fn only_cas_with_a_transitional_version_are_transitional_authorities() {
         names.push(name.to_string());
         ControlFlow::Continue(())
     };
+    let actor = reader();
     let finding = fixture
         .credentials
-        .transitional_authorities(&reader(), &mut receive);
+        .transitional_authorities(&actor, &mut receive);
     finding.await.unwrap();
     assert_eq!(names, ["/b", "/a"]);
 }
