@@ -292,6 +292,12 @@ impl SqliteConnection {
         fetched.map(|_| self.connection.changes())
     }
 
+    /// Inserts a row and returns its integer key. SQLite would copy rows that a statement returns into a temporary table first.
+    pub(crate) fn insert(&self, statement: &Statement) -> sqlx::Result<i64> {
+        self.execute(statement)?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
     pub(crate) fn decode_all<T: Decoded>(
         &self,
         statement: &Statement,

@@ -469,7 +469,7 @@ pub(super) fn sqlite_add_version(credential_sequence: i64, version: &NewVersion)
 
 pub(crate) static SQLITE_ADD_VERSION: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "insert into credential_version ({}) values ({}) returning sequence",
+        "insert into credential_version ({}) values ({})",
         names(true),
         placeholders(1, new_columns(true).count() + 1)
     )
