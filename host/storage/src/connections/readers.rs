@@ -90,7 +90,7 @@ impl SqliteReaders {
     /// # Errors
     /// [`RepositoryError::Unavailable`] if no connection becomes free in time, if none can be opened, or after
     /// [`Self::close`].
-    pub(super) async fn in_place<T>(
+    pub(crate) async fn in_place<T>(
         &self,
         mut read: impl FnMut(&SqliteConnection) -> sqlx::Result<T>,
     ) -> Result<T, RepositoryError> {
@@ -119,15 +119,6 @@ impl SqliteReaders {
                 .await;
         }
         self.on_own_thread(move |connection| read(connection, &statement))
-            .await
-    }
-
-    /// Runs several short reads in place, on one snapshot of the database.
-    pub(crate) async fn snapshot<T>(
-        &self,
-        mut read: impl FnMut(&SqliteConnection) -> sqlx::Result<T>,
-    ) -> Result<T, RepositoryError> {
-        self.in_place(|connection| connection.snapshot(|| read(connection)))
             .await
     }
 
