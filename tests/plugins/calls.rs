@@ -203,6 +203,25 @@ async fn every_outcome_of_a_call_is_counted() {
 }
 
 #[tokio::test]
+async fn defaults_are_normalized_once_unless_they_are_random() {
+    for (function, behaviour, parameters, normalized) in [
+        ("none", "none", json!({}), 1.0),
+        ("none", "none", json!({"note": "a"}), 3.0),
+        ("normalize", "most-random", json!({}), 3.0),
+    ] {
+        let server = server_with_metrics(function, behaviour, "").await;
+        for name in ["/a", "/b", "/c"] {
+            let response = server.generate(name, "hostile", parameters.clone());
+            response.await.expect(200);
+        }
+        let scrape = server.scrape().await;
+        let count = calls(&scrape, "normalize", "ok");
+        assert_eq!(count, Some(normalized), "{behaviour} {parameters}");
+        assert_eq!(calls(&scrape, "generate", "ok"), Some(3.0));
+    }
+}
+
+#[tokio::test]
 async fn every_function_is_counted() {
     let server = server_with_metrics("none", "none", &format!("deadline_ms = {LONG_MS}")).await;
     let set = json!({"secret": "s"});

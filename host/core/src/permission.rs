@@ -317,7 +317,7 @@ impl PermissionPath {
     #[must_use]
     pub fn covering(name: &str) -> Vec<Self> {
         let enclosing = Self::enclosing_each(name)
-            .map(|path| format!("{path}{BELOW}"))
+            .map(|path| [path, BELOW].concat())
             .filter(|path| path != name);
         let itself = (name.len() <= PERMISSION_PATH_CHARACTERS_MAX).then(|| name.to_owned());
         itself.into_iter().chain(enclosing).map(Self).collect()
@@ -343,8 +343,11 @@ impl PermissionPath {
     /// Returns the enclosing paths of a name without their slash and asterisk, as [`PermissionPath::enclosing`] does, nearest
     /// first. Paths longer than [`PERMISSION_PATH_CHARACTERS_MAX`] are omitted.
     pub(crate) fn enclosing_each(name: &str) -> impl Iterator<Item = &str> {
-        name.rmatch_indices('/')
-            .filter(|(slash, _)| slash + BELOW.len() <= PERMISSION_PATH_CHARACTERS_MAX)
+        let bytes = name.bytes().enumerate().rev();
+        bytes
+            .filter(|(at, byte)| {
+                *byte == b'/' && at + BELOW.len() <= PERMISSION_PATH_CHARACTERS_MAX
+            })
             .filter_map(|(slash, _)| name.get(..slash))
     }
 }

@@ -12,6 +12,17 @@ use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, RESPONSE_DEPTH_MAX, utf8}
 #[derive(Clone, Copy)]
 pub struct Checked<'a>(&'a str);
 
+/// A [`Checked`] text that owns its memory.
+pub struct CheckedText(String);
+
+impl CheckedText {
+    /// Borrows the text.
+    #[must_use]
+    pub fn as_checked(&self) -> Checked<'_> {
+        Checked(&self.0)
+    }
+}
+
 /// Checks a document in one pass over its text.
 ///
 /// # Errors
@@ -66,6 +77,12 @@ impl<'a> Checked<'a> {
         let mut deserializer = serde_json::Deserializer::from_str(self.0);
         deserializer.disable_recursion_limit();
         Ok(seed.deserialize(&mut deserializer)?)
+    }
+
+    /// Returns the text without whitespace between its tokens.
+    #[must_use]
+    pub fn compact(self) -> CheckedText {
+        CheckedText(crate::compact(self.0))
     }
 
     /// Returns the original text.

@@ -18,7 +18,7 @@
 mod check;
 mod object;
 
-pub use check::{Checked, check, check_response, read, read_bytes};
+pub use check::{Checked, CheckedText, check, check_response, read, read_bytes};
 pub use object::deserialize_object;
 
 use std::fmt;
@@ -123,6 +123,26 @@ pub fn text(json: &str) -> Result<String, JsonError> {
     Ok(serde_json::from_str(json)?)
 }
 
+/// Removes whitespace between the tokens of a JSON text. Numbers and strings are unchanged.
+#[must_use]
+pub fn compact(json: &str) -> String {
+    let mut compacted = String::with_capacity(json.len());
+    let mut is_in_string = false;
+    for part in json.split_inclusive('"') {
+        if is_in_string {
+            compacted.push_str(part);
+            let content = part.strip_suffix('"').unwrap_or(part);
+            let backslashes = content.bytes().rev().take_while(|byte| *byte == b'\\');
+            // An odd number of backslashes escapes the quotation mark.
+            is_in_string = backslashes.count() % 2 == 1;
+        } else {
+            compacted.extend(part.split([' ', '\t', '\n', '\r']));
+            is_in_string = true;
+        }
+    }
+    compacted
+}
+
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {
@@ -164,5 +184,18 @@ mod tests {
         assert_eq!(raw(&format!(" {deep}\n")).unwrap().get(), deep);
         assert!(text(&deep).is_err() && text("null").is_err());
         assert_eq!(text(r#""\u0061""#).unwrap(), "a");
+    }
+
+    #[test]
+    fn compact_json_keeps_the_whitespace_in_strings() {
+        for (json, compacted) in [
+            (" { \"a b\" :\t[ 1 ,\r\n2 ] } ", r#"{"a b":[1,2]}"#),
+            (r#"{ "a" : " \" \\" }"#, r#"{"a":" \" \\"}"#),
+            (r#"[ "\\" , " ä " ]"#, r#"["\\"," ä "]"#),
+            (r#"[ "\"\"" , "\\\" \"" ]"#, r#"["\"\"","\\\" \""]"#),
+            (" 1 ", "1"),
+        ] {
+            assert_eq!(compact(json), compacted);
+        }
     }
 }

@@ -212,6 +212,7 @@ impl Plugin {
         let reader = self.notes.as_ref().map(Arc::clone);
         let state = CallState {
             random: Arc::clone(&self.random),
+            has_drawn: false,
             issuer: issuer.map(PassedIssuer::new),
             notes: reader.map(|reader| Notes::new(reader, function)),
             limiter: MemoryLimiter::new(self.limits.memory_bytes_max),

@@ -29,6 +29,8 @@ const NOTES_MAX: u32 = 32;
 pub(crate) struct CallState {
     /// The source of random bytes.
     pub(crate) random: Arc<dyn RandomSource>,
+    /// Whether the guest has requested random bytes.
+    pub(crate) has_drawn: bool,
     /// The issuer passed to the guest for this call.
     pub(crate) issuer: Option<PassedIssuer>,
     /// The notes of this call, if there is a reader.
@@ -80,13 +82,13 @@ impl Host for CallState {
             .filter(|_| len <= RANDOM_BYTES_MAX)
             .ok_or(HostError::RandomBytesExceeded(len))?;
         let mut bytes = vec![0; length];
-        self.random.fill(&mut bytes).map_err(HostError::from)?;
+        self.draw(&mut bytes)?;
         Ok(bytes)
     }
 
     fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
         let mut bytes = [0; 8];
-        self.random.fill(&mut bytes).map_err(HostError::from)?;
+        self.draw(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 }
@@ -154,6 +156,11 @@ type Call<'a> = StoreContextMut<'a, CallState>;
 type Handle = Resource<PassedIssuer>;
 
 impl CallState {
+    fn draw(&mut self, bytes: &mut [u8]) -> Result<(), HostError> {
+        self.has_drawn = true;
+        Ok(self.random.fill(bytes)?)
+    }
+
     fn sign_certificate(
         &mut self,
         handle: &Handle,

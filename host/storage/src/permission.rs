@@ -71,25 +71,25 @@ impl PermissionRepository for SqlPermissionRepository {
                     Some(row) => column!(row, "credential", "stored_name")?,
                     None => None,
                 };
-                let found = rows.iter().map(Permission::decode).collect();
-                (found, stored)
+                let found = rows.iter().map(Permission::decode);
+                (found.collect::<Result<_, _>>()?, stored)
             }
             Connections::Sqlite(readers) => {
-                let query = of_actor_on(Engine::Sqlite, actor, paths);
+                let query = of_actor_on_and_end(actor, paths);
                 let stored_name = statement(STORED_NAME).bind(name.folded());
                 let read = |connection: &SqliteConnection| {
-                    let found: Result<Vec<Permission>, _> = connection.decode_all(&query)?;
-                    if matches!(&found, Ok(none) if none.is_empty()) {
-                        return Ok((found, None));
-                    }
-                    let stored = connection.fetch_optional(&stored_name)?;
-                    let stored = stored.map(|row| row.at(0)).transpose()?;
-                    Ok((found, stored))
+                    connection.decode_and_read(&query, |found: Vec<Permission>| {
+                        if found.is_empty() {
+                            return Ok((found, None));
+                        }
+                        let stored = connection.fetch_optional(&stored_name)?;
+                        Ok((found, stored.map(|row| row.at(0)).transpose()?))
+                    })
                 };
-                readers.snapshot(read).await?
+                readers.in_place(read).await??
             }
         };
-        Ok((found?, stored.map(CredentialName::from_stored)))
+        Ok((found, stored.map(CredentialName::from_stored)))
     }
 
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryError> {
@@ -253,8 +253,16 @@ pub(crate) fn of_actor_on(engine: Engine, actor: &Actor, paths: &[PermissionPath
     texts.bind([actor.as_str().into()], paths)
 }
 
+/// SQLite: like [`of_actor_on`], followed by a row of nulls.
+pub(crate) fn of_actor_on_and_end(actor: &Actor, paths: &[PermissionPath]) -> Statement {
+    let paths = paths.iter().map(PermissionPath::as_str);
+    SQLITE_OF_ACTOR_ON_AND_END.bind([actor.as_str().into()], paths)
+}
+
 static POSTGRES_OF_ACTOR_ON: StatementOfMany = StatementOfMany::new(statements::of_actor_on);
 static SQLITE_OF_ACTOR_ON: StatementOfMany = StatementOfMany::new(statements::sqlite_of_actor_on);
+static SQLITE_OF_ACTOR_ON_AND_END: StatementOfMany =
+    StatementOfMany::new(statements::sqlite_of_actor_on_and_end);
 static POSTGRES_OF_ACTOR_ON_NAME: StatementOfMany =
     StatementOfMany::new(statements::postgres_of_actor_on_name);
 
@@ -327,6 +335,12 @@ pub(crate) mod statements {
             })
             .collect();
         on_each.join(" union all ")
+    }
+
+    /// SQLite: as [`of_actor_on`], followed by a row of nulls.
+    pub(crate) fn sqlite_of_actor_on_and_end(count: usize) -> String {
+        let on_each = sqlite_of_actor_on(count);
+        format!("{on_each} union all select null, null, null, null")
     }
 
     /// PostgreSQL: as [`of_actor_on`], but each row also contains the stored name of the credential whose folded name is the

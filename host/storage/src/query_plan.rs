@@ -55,10 +55,10 @@ async fn sqlite_prepares_point_reads_once() {
         let query = (0..parameters(sql)).fold(statement(sql), |query, _| query.bind(1));
         for _ in 0..2 {
             let read = |connection: &SqliteConnection| connection.fetch_all(&query);
-            readers.snapshot(read).await.unwrap();
+            readers.in_place(read).await.unwrap();
         }
         let again = |connection: &SqliteConnection| connection.repreparations(sql);
-        assert_eq!(readers.snapshot(again).await.unwrap(), 0, "{sql}");
+        assert_eq!(readers.in_place(again).await.unwrap(), 0, "{sql}");
     }
 }
 
@@ -373,7 +373,6 @@ const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
     credential::NAME_FROM_CREDENTIAL_ID,
     credential::STORED_NAME,
     credential::VERSIONS_NEWEST_FIRST,
-    credential::VERSIONS_CURRENT,
     credential::VERSION_IDS_NEWEST_FIRST,
     credential::VERSION_IDS_CURRENT,
     credential::SIZE_OF_VERSIONS,
@@ -463,6 +462,7 @@ fn texts_of(engine: Engine) -> Vec<String> {
             credential::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST.text(4),
         ],
         Engine::Sqlite => vec![
+            permission::sqlite_of_actor_on_and_end(4),
             permission::sqlite_of_actor_on(4),
             credential::SQLITE_ADD_VERSION.clone(),
         ],
@@ -473,6 +473,7 @@ fn texts_of(engine: Engine) -> Vec<String> {
 fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Postgres => &[
+            credential::POSTGRES_VERSIONS_CURRENT,
             check::POSTGRES_CREDENTIALS,
             check::POSTGRES_VERSIONS,
             check::POSTGRES_VERSION_BY_ID,
@@ -494,8 +495,10 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             retention::SQLITE_DELETABLE_VERSIONS,
             credential::SQLITE_POINT_AT_NEW_VERSION,
             credential::SQLITE_NAMED_VERSION_BY_ID,
-            credential::SQLITE_NAMED_VERSIONS_CURRENT,
+            credential::SQLITE_NAMED_VERSION_CURRENT,
+            credential::SQLITE_NAMED_VERSION_TRANSITIONAL,
             credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
+            credential::SQLITE_VERSIONS_CURRENT,
             find::SQLITE_FIND_CONTAINING,
             find::SQLITE_FIND_EXPIRING_CONTAINING,
             find::SQLITE_FIND_CONTAINING_SHORT,
@@ -508,10 +511,12 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
     }
 }
 
-/// Statements that read current versions. They must not scan all versions of a credential.
-const READING_CURRENT_VERSIONS: [&str; 7] = [
+/// SQLite: statements that read current versions. They must not scan all versions of a credential.
+const READING_CURRENT_VERSIONS: [&str; 9] = [
     credential::VERSION_BY_ID,
-    credential::VERSIONS_CURRENT,
+    credential::SQLITE_NAMED_VERSION_CURRENT,
+    credential::SQLITE_NAMED_VERSION_TRANSITIONAL,
+    credential::SQLITE_VERSIONS_CURRENT,
     credential::VERSION_IDS_CURRENT,
     credential::VERSIONS_OF_CREDENTIAL_CURRENT,
     credential::CREDENTIAL_AND_NEWEST_VERSION,
@@ -520,15 +525,16 @@ const READING_CURRENT_VERSIONS: [&str; 7] = [
 ];
 
 /// SQLite: point reads of requests.
-const POINT_READS: [&str; 9] = [
+const POINT_READS: [&str; 10] = [
     permission::SOME_OF_ACTOR,
     credential::STORED_NAME,
     credential::VERSION_BY_ID,
-    credential::VERSIONS_CURRENT,
+    credential::SQLITE_VERSIONS_CURRENT,
     credential::VERSIONS_NEWEST_FIRST,
     credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
     credential::SQLITE_NAMED_VERSION_BY_ID,
-    credential::SQLITE_NAMED_VERSIONS_CURRENT,
+    credential::SQLITE_NAMED_VERSION_CURRENT,
+    credential::SQLITE_NAMED_VERSION_TRANSITIONAL,
     credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
 ];
 

@@ -20,7 +20,6 @@ pub enum AuditFormat {
 
 /// An access to one resource by a request or by the server itself, or a request that accessed no resource. In JSON, every
 /// event has all fields, with null for unknown values.
-#[derive(Serialize)]
 pub(super) struct Event<'a> {
     /// When the request arrived, in milliseconds since 1970.
     pub(super) time: i64,
@@ -44,8 +43,7 @@ pub(super) struct Event<'a> {
     pub(super) resource_name: Option<&'a str>,
     pub(super) resource_id: Option<Uuid>,
     pub(super) version_id: Option<Uuid>,
-    #[serde(rename = "request_details")]
-    pub(super) details: Option<&'a Value>,
+    pub(super) request_details: Option<&'a Value>,
 }
 
 pub(super) fn push_line(lines: &mut Vec<u8>, event: &Event<'_>, format: AuditFormat) {
@@ -59,9 +57,42 @@ pub(super) fn push_line(lines: &mut Vec<u8>, event: &Event<'_>, format: AuditFor
 /// Adds an event as JSON, without a line break.
 fn push_json(lines: &mut Vec<u8>, event: &Event<'_>) {
     let start = lines.len();
-    // Strings, numbers and JSON values can always be serialized.
-    let _ = serde_json::to_writer(&mut *lines, event);
+    // Serializing the whole event would search each key for characters to escape.
+    macro_rules! push_fields {
+        ($($field:ident),+) => {$(
+            lines.extend_from_slice(concat!(",\"", stringify!($field), "\":").as_bytes());
+            push_json_value(lines, &event.$field);
+        )+};
+    }
+    push_fields!(
+        time,
+        request_id,
+        actor,
+        subject,
+        authentication,
+        method,
+        request,
+        status,
+        source,
+        peer,
+        destination,
+        action,
+        operation,
+        resource_name,
+        resource_id,
+        version_id,
+        request_details
+    );
+    if let Some(first_comma) = lines.get_mut(start) {
+        *first_comma = b'{';
+    }
+    lines.push(b'}');
     escape_from(start, lines);
+}
+
+fn push_json_value(lines: &mut Vec<u8>, value: &impl Serialize) {
+    // Strings, numbers and JSON values can always be serialized.
+    let _ = serde_json::to_writer(lines, value);
 }
 
 /// Escapes characters that are allowed in JSON strings, but that other readers interpret as line breaks.
@@ -122,7 +153,7 @@ fn cef_line(event: &Event<'_>) -> String {
     pairs.push_labelled("cs2", "resourceName", event.resource_name);
     pairs.push_labelled("cs5", "resourceUuid", event.resource_id);
     pairs.push("deviceAction", Some(event.action));
-    pairs.push_labelled("cs6", "requestDetails", event.details);
+    pairs.push_labelled("cs6", "requestDetails", event.request_details);
     pairs.push("externalId", event.request_id);
     pairs.push_labelled("flexString1", "operation", event.operation);
     pairs.push_labelled("flexString2", "peer", event.peer);
@@ -236,7 +267,7 @@ mod tests {
             resource_name: Some("/a"),
             resource_id: Some(Uuid::from_u128(2)),
             version_id: Some(Uuid::from_u128(3)),
-            details: Some(&DETAILS),
+            request_details: Some(&DETAILS),
         }
     }
 
@@ -306,7 +337,7 @@ mod tests {
             resource_name: None,
             resource_id: None,
             version_id: None,
-            details: None,
+            request_details: None,
             ..example()
         };
         let line = cef_line(&event);

@@ -70,7 +70,7 @@ pub(super) fn lines(
             resource_name: name.as_deref(),
             resource_id: accessed.and_then(|accessed| accessed.resource_id),
             version_id: accessed.and_then(|accessed| accessed.version_id),
-            details: of_resource.as_ref().or(details.as_ref()),
+            request_details: of_resource.as_ref().or(details.as_ref()),
         };
         push_line(&mut lines, &event, settings.format);
     };

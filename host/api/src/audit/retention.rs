@@ -68,7 +68,7 @@ impl AuditTrail {
             resource_name: Some(deletion.credential.name.as_str()),
             resource_id: Some(deletion.credential.id),
             version_id: Some(*version_id),
-            details: Some(&details),
+            request_details: Some(&details),
         };
         let mut lines = Vec::new();
         for version_id in deletion.version_ids {

@@ -12,6 +12,5 @@ pub(crate) use body::{has_media_type, read_body, read_json_body};
 pub(crate) use path::{OriginalTarget, with_normal_path};
 pub(crate) use query::{QueryError, QueryParameters};
 pub(crate) use strict_json::{
-    BodyError, JsonText, Metadata, RequestObject, StrictJson, compact, parse_document,
-    truncated_name,
+    BodyError, JsonText, Metadata, RequestObject, StrictJson, parse_document, truncated_name,
 };

@@ -11,7 +11,7 @@ use keywright_core::{
     Secret, UseCaseError,
     credential::{self, METADATA_CHARACTERS_MAX, MetadataError},
 };
-use keywright_json::{Checked, DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX};
+use keywright_json::{Checked, CheckedText, DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, compact};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer,
@@ -382,10 +382,10 @@ impl JsonSchema for Metadata {
 }
 
 /// Parses a JSON object with any fields. Returns its text without whitespace, otherwise unchanged.
-pub(crate) fn parse_document(body: &[u8]) -> Result<String, BodyError> {
+pub(crate) fn parse_document(body: &[u8]) -> Result<CheckedText, BodyError> {
     let document = checked(body)?;
     if document.is_object() {
-        Ok(compact(document.text()))
+        Ok(document.compact())
     } else {
         Err(BodyError::Malformed)
     }
@@ -397,29 +397,6 @@ fn checked(body: &[u8]) -> Result<Checked<'_>, BodyError> {
 
 pub(crate) fn truncated_name(name: &str) -> String {
     name.chars().take(FIELD_CHARACTERS_MAX).collect()
-}
-
-/// Removes whitespace between tokens; numbers and strings are unchanged.
-pub(crate) fn compact(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    let mut is_in_string = false;
-    let mut is_escaped = false;
-    for character in json.chars() {
-        if is_in_string {
-            match character {
-                _ if is_escaped => is_escaped = false,
-                '\\' => is_escaped = true,
-                '"' => is_in_string = false,
-                _ => {}
-            }
-        } else if character == '"' {
-            is_in_string = true;
-        } else if matches!(character, ' ' | '\t' | '\n' | '\r') {
-            continue;
-        }
-        text.push(character);
-    }
-    text
 }
 
 /// Maximum length of an unknown field's name in an error message, in characters.
@@ -492,7 +469,7 @@ mod tests {
         ] {
             let refused = RequestObject::parse(body.as_bytes()).err();
             assert_eq!(refused.as_ref(), Some(&expected));
-            assert_eq!(parse_document(body.as_bytes()), Err(expected));
+            assert_eq!(parse_document(body.as_bytes()).err(), Some(expected));
         }
     }
 
@@ -578,16 +555,10 @@ mod tests {
     fn json_keeps_its_numbers_and_order_but_not_its_whitespace() {
         let json = "{\"b\": {\"n\": 12345678901234567890123, \"f\": 1.10}, \"a\": [ 1e3 ]}";
         let compacted = r#"{"b":{"n":12345678901234567890123,"f":1.10},"a":[1e3]}"#;
-        assert_eq!(parse_document(json.as_bytes()).unwrap(), compacted);
+        let document = parse_document(json.as_bytes()).unwrap();
+        assert_eq!(document.as_checked().text(), compacted);
         let body = format!(r#"{{"value":{json}}}"#);
         let JsonText(value) = object(&body).take("value").unwrap().unwrap();
         assert_eq!(value.expose(), compacted);
-        for (json, compacted) in [
-            (" { \"a b\" :\t[ 1 ,\r\n2 ] } ", r#"{"a b":[1,2]}"#),
-            (r#"{ "a" : " \" \\" }"#, r#"{"a":" \" \\"}"#),
-            (r#"[ "\\" , " ä " ]"#, r#"["\\"," ä "]"#),
-        ] {
-            assert_eq!(compact(json), compacted);
-        }
     }
 }

@@ -35,6 +35,9 @@ pub(crate) fn route() -> Route {
 async fn handler(Call { api, caller }: Call, request: Request) -> Result<Response, ApiError> {
     let body = read_json_body(request, &api.limits).await?;
     let document = parse_document(&body)?;
-    let interpolated = api.interpolation.interpolate(&caller, &document).await?;
+    let interpolated = api
+        .interpolation
+        .interpolate(&caller, document.as_checked())
+        .await?;
     Ok(json(StatusCode::OK, interpolated))
 }

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     Api,
-    request::compact,
     response::{ApiError, rendered},
     route::{Access::Identity, NOT_AUDITED, Route, route},
 };
@@ -88,7 +87,8 @@ struct PluginBody<'a> {
 impl<'a> TypeBody<'a> {
     fn of(known: &'a KnownType) -> Result<Self, ApiError> {
         let schema = |text: &String| {
-            RawValue::from_string(compact(text)).map_err(|cause| ApiError::unrendered(Some(cause)))
+            RawValue::from_string(keywright_json::compact(text))
+                .map_err(|cause| ApiError::unrendered(Some(cause)))
         };
         Ok(Self {
             name: &known.name,

@@ -1,6 +1,6 @@
 //! Proof of authorization, and evaluating the permissions that it requires.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use uuid::Uuid;
 
@@ -177,13 +177,14 @@ pub(crate) struct EffectivePermissions {
     granted: Option<Arc<Granted>>,
 }
 
-/// Permissions, indexed for lookup by a name and its parent paths.
+/// Permissions, indexed for lookup by a name and its parent paths. Most requests have a few, for which hashing costs more than
+/// comparing.
 #[derive(Debug, Default)]
 struct Granted {
     /// Permissions on a single name, by the name.
-    on_name: HashMap<String, Permission>,
+    on_name: BTreeMap<String, Permission>,
     /// Permissions on all names below a path, by the path without its slash and asterisk.
-    below: HashMap<String, Permission>,
+    below: BTreeMap<String, Permission>,
 }
 
 impl EffectivePermissions {

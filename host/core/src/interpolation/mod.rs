@@ -7,6 +7,8 @@ mod substitute;
 
 use std::{collections::HashMap, sync::Arc};
 
+use keywright_json::Checked;
+
 use crate::{
     Secret, UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions},
@@ -33,7 +35,7 @@ pub struct Interpolation {
 }
 
 impl Interpolation {
-    /// Replaces every reference in a document, a JSON text, with the newest value of the named credential, or a part of it. The
+    /// Replaces every reference in a document with the newest value of the named credential, or a part of it. The
     /// rest of the document stays as written.
     ///
     /// # Errors
@@ -45,12 +47,14 @@ impl Interpolation {
     pub async fn interpolate(
         &self,
         caller: &Caller,
-        document: &str,
+        document: Checked<'_>,
     ) -> Result<String, UseCaseError> {
         let resolver = self.resolvers.resolver().ok_or(UseCaseError::NoResolver)?;
-        let references = resolver.find_references(caller.actor(), document).await?;
+        let references = resolver
+            .find_references(caller.actor(), document.text())
+            .await?;
         if references.is_empty() {
-            return Ok(document.to_owned());
+            return Ok(document.text().to_owned());
         }
         let values = self.fetch(caller, &references).await?;
         let mut substitutions = Substitutions::default();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
-use keywright_json::DEPTH_MAX;
+use keywright_json::{Checked, DEPTH_MAX};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -55,7 +55,11 @@ impl<'a> Substitutions<'a> {
             if node.substitute.is_some() || depth == DEPTH_MAX {
                 return Err(PointerError);
             }
-            let token = token.replace("~1", "/").replace("~0", "~");
+            let token = if token.contains('~') {
+                token.replace("~1", "/").replace("~0", "~")
+            } else {
+                token.to_owned()
+            };
             node = node.children.entry(token).or_default();
         }
         if !node.children.is_empty() {
@@ -73,12 +77,11 @@ impl<'a> Substitutions<'a> {
     /// Returns the document with all substitutions, in one pass over the document.
     ///
     /// # Errors
-    /// If a pointer points to a missing part, a range is not a part of a string or overlaps the one before, or the document
-    /// breaks the rules of [`keywright_json::check`].
-    pub(super) fn apply(&self, document: &str) -> Result<String, PointerError> {
-        let mut output = String::with_capacity(document.len());
-        keywright_json::check(document)
-            .and_then(|document| document.read_seed(Substituter::new(&self.root, &mut output)))
+    /// If a pointer points to a missing part, or a range is not a part of a string or overlaps the one before.
+    pub(super) fn apply(&self, document: Checked<'_>) -> Result<String, PointerError> {
+        let mut output = String::with_capacity(document.text().len());
+        document
+            .read_seed(Substituter::new(&self.root, &mut output))
             .map_err(|_| PointerError)?;
         Ok(output)
     }
@@ -150,9 +153,8 @@ impl<'de> Visitor<'de> for Substituter<'_, '_> {
         while let Some(key) = fields.next_key::<String>()? {
             self.output.push_str(prefix);
             prefix = ",";
-            self.output.push('"');
-            self.output.push_str(&escaped(&key));
-            self.output.push_str("\":");
+            self.output.push_str(&quoted(&key));
+            self.output.push(':');
             let node = self.node.children.get(&key);
             found += usize::from(node.is_some());
             let node = node.unwrap_or(&untouched);
@@ -203,9 +205,14 @@ fn push_substituted(
     Some(())
 }
 
+/// Returns a text as a JSON string.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 /// Returns a text as it is written inside a JSON string.
 fn escaped(text: &str) -> String {
-    let mut escaped = serde_json::Value::from(text).to_string();
+    let mut escaped = quoted(text);
     escaped.pop();
     escaped.remove(0);
     escaped
@@ -213,6 +220,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use keywright_json::check;
+
     use super::*;
 
     fn substituted(document: &str, pointers: &[(&str, &str)]) -> Result<String, PointerError> {
@@ -220,7 +229,7 @@ mod tests {
         for (pointer, text) in pointers {
             substitutions.add(pointer, None, text)?;
         }
-        substitutions.apply(document)
+        substitutions.apply(check(document).unwrap())
     }
 
     fn inserted(string: &str, ranges: &[(Range<usize>, &str)]) -> Result<String, PointerError> {
@@ -228,7 +237,7 @@ mod tests {
         for (range, text) in ranges {
             substitutions.add("/a", Some(range.clone()), text)?;
         }
-        substitutions.apply(&format!(r#"{{"a":{string}}}"#))
+        substitutions.apply(check(&format!(r#"{{"a":{string}}}"#)).unwrap())
     }
 
     #[test]

@@ -46,6 +46,13 @@ pub(crate) struct GeneratorGuest {
     pub(crate) settings_schema: Option<SettingsSchema>,
 }
 
+/// The result of a guest's normalizer.
+pub(super) struct Normalized {
+    pub(super) parameters: Parameters,
+    /// Whether the guest drew no random numbers, so that the result depends only on its arguments.
+    pub(super) is_repeatable: bool,
+}
+
 impl GeneratorGuest {
     /// Calls a linked component's `describe`. Its type must match the configured one, if any.
     ///
@@ -120,7 +127,7 @@ impl GeneratorGuest {
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginCallError> {
         let json = given.to_json();
         if self.exports.has_normalizer() {
-            self.normalize(given, &json)
+            Ok(self.normalize(given, &json)?.parameters)
         } else {
             self.complete(&json)
         }
@@ -142,20 +149,26 @@ impl GeneratorGuest {
         &self,
         read_only: &Parameters,
         json: &str,
-    ) -> Result<Parameters, PluginCallError> {
+    ) -> Result<Normalized, PluginCallError> {
         let Some(normalizer) = &self.exports.normalizer else {
             return Err(self.plugin.malformed(NORMALIZE, NOT_EXPORTED));
         };
+        let mut is_repeatable = false;
         let outcome = self
             .plugin
             .call(NORMALIZE, json.len(), None, |store, instance| {
-                normalizer.call(store, instance, (json, &self.plugin.settings))
+                let returned = normalizer.call(store, instance, (json, &self.plugin.settings));
+                is_repeatable = !store.data().has_drawn;
+                returned
             });
         let canonical = self.returned(NORMALIZE, outcome)?;
-        let canonical = self.parameters(NORMALIZE, &canonical)?;
+        let parameters = self.parameters(NORMALIZE, &canonical)?;
         let schema = &self.description.parameters_schema;
-        if schema.adds_no_read_only(read_only, &canonical) {
-            Ok(canonical)
+        if schema.adds_no_read_only(read_only, &parameters) {
+            Ok(Normalized {
+                parameters,
+                is_repeatable,
+            })
         } else {
             let reason = "has a readOnly parameter, which only recover may set";
             Err(self.plugin.malformed(NORMALIZE, reason))

@@ -7,7 +7,10 @@ mod guest;
 mod inputs;
 mod lifetime;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -38,6 +41,9 @@ use crate::{
 /// The name of the host's own work in metrics.
 const HOST_WORK: &str = "host-work";
 
+/// The JSON of no parameters.
+const NO_PARAMETERS: &str = "{}";
+
 /// The configured generators.
 pub(crate) struct GeneratorSet(BTreeMap<CredentialType, Arc<dyn Generator>>);
 
@@ -63,6 +69,8 @@ pub(crate) struct WasmGenerator {
     guest: Arc<GeneratorGuest>,
     lanes: Arc<Lanes>,
     breaker: Arc<Breaker>,
+    /// The canonical form of no parameters, once the guest has returned it.
+    defaults: Arc<OnceLock<Parameters>>,
     /// The calling actor; `None` for the server itself.
     actor: Option<Actor>,
     is_bulk: bool,
@@ -74,6 +82,7 @@ impl WasmGenerator {
             guest: Arc::new(guest),
             lanes,
             breaker,
+            defaults: Arc::default(),
             actor: None,
             is_bulk: false,
         }
@@ -180,14 +189,24 @@ impl Generator for WasmGenerator {
 
     async fn normalize(&self, parameters: Parameters) -> Result<Parameters, PluginCallError> {
         let json = parameters.to_json();
+        let has_parameters = json != NO_PARAMETERS;
+        if !has_parameters && let Some(defaults) = self.defaults.get() {
+            return Ok(defaults.clone());
+        }
         self.guest.check_input(NORMALIZE, &json)?;
         if self.guest.exports.has_normalizer() {
             let attempt = self.attempt(NORMALIZE, &[&json])?;
             let read_only = self.guest.read_only(parameters);
-            self.call(&self.lanes.short, attempt, move |guest| {
-                guest.normalize(&read_only, &json)
-            })
-            .await
+            let normalized = self
+                .call(&self.lanes.short, attempt, move |guest| {
+                    guest.normalize(&read_only, &json)
+                })
+                .await?;
+            if !has_parameters && normalized.is_repeatable {
+                // A concurrent call may have set it to the same parameters.
+                let _ = self.defaults.set(normalized.parameters.clone());
+            }
+            Ok(normalized.parameters)
         } else {
             drop(parameters);
             self.run(&self.lanes.short, NORMALIZE, move |guest| {

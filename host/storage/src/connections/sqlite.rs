@@ -10,7 +10,7 @@ use std::{
     cell::RefCell,
     collections::HashMap,
     error::Error,
-    fmt, fs, io,
+    fmt, fs, io, mem,
     ops::ControlFlow,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -22,7 +22,7 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryError;
-use rusqlite::OpenFlags;
+use rusqlite::{OpenFlags, types::ValueRef};
 use sqlx::error::{DatabaseError, ErrorKind};
 use tokio::task::spawn_blocking;
 
@@ -292,6 +292,12 @@ impl SqliteConnection {
         fetched.map(|_| self.connection.changes())
     }
 
+    /// Inserts a row and returns its integer key. SQLite would copy rows that a statement returns into a temporary table first.
+    pub(crate) fn insert(&self, statement: &Statement) -> sqlx::Result<i64> {
+        self.execute(statement)?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
     pub(crate) fn decode_all<T: Decoded>(
         &self,
         statement: &Statement,
@@ -362,16 +368,29 @@ impl SqliteConnection {
         prepared.map(again).map_err(into_sqlx)
     }
 
-    /// Runs several reads on one snapshot of the database. The snapshot lasts as long as the statement that begins it is not reset,
-    /// so it needs no transaction of its own.
-    pub(crate) fn snapshot<T>(&self, read: impl FnOnce() -> sqlx::Result<T>) -> sqlx::Result<T> {
-        let prepared = self.connection.prepare_cached(BEGIN_SNAPSHOT);
-        let mut beginning = prepared.map_err(into_sqlx)?;
-        let mut rows = beginning.raw_query();
-        rows.next().map_err(into_sqlx)?;
-        let outcome = read();
-        drop(rows);
-        outcome
+    /// Decodes the rows of a statement that reads a table and ends with a row of nulls, and passes them to further reads on the same
+    /// snapshot of the database. The snapshot lasts until the statement ends, so the reads need no transaction.
+    pub(crate) fn decode_and_read<T: Decoded, R>(
+        &self,
+        statement: &Statement,
+        read: impl FnOnce(Vec<T>) -> sqlx::Result<R>,
+    ) -> sqlx::Result<Result<R, RepositoryError>> {
+        let mut decoded = Vec::new();
+        let mut read = Some(read);
+        let mut outcome = Err(sqlx::Error::RowNotFound);
+        let mut receive = |row: &rusqlite::Row<'_>| {
+            if row.get_ref(0)? != ValueRef::Null {
+                match T::decode(row) {
+                    Ok(one) => decoded.push(one),
+                    Err(failure) => outcome = Ok(Err(failure)),
+                }
+            } else if let Some(read) = read.take() {
+                outcome = read(mem::take(&mut decoded)).map(Ok);
+            }
+            Ok(flow_while(outcome.is_err() && read.is_some()))
+        };
+        let read = self.each_row(statement, &mut receive);
+        read.and(outcome)
     }
 
     /// Reads until `is_interrupted` is set. Waits for at most `wait_max` for locks of other connections.
@@ -484,9 +503,6 @@ impl DatabaseError for SqliteError {
 
 /// The interval between checks while nothing is written.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
-
-/// Reads a number from the header of the file, whatever tables there are.
-const BEGIN_SNAPSHOT: &str = "pragma schema_version";
 
 /// The number of virtual-machine steps between two checks for an interruption.
 const STEPS_BETWEEN_CHECKS: i32 = 4_096;

@@ -154,6 +154,18 @@ impl Transaction {
         self.recorded(done)
     }
 
+    /// SQLite: inserts a row and returns its integer key.
+    pub(crate) fn insert_on_sqlite(
+        &mut self,
+        statement: &Statement,
+    ) -> Result<i64, RepositoryError> {
+        let inserted = match self.usable()? {
+            Inner::Postgres(_) => Err(sqlx::Error::InvalidArgument("not on SQLite".to_owned())),
+            Inner::Sqlite(connection) => locked(connection).insert(statement),
+        };
+        self.recorded(inserted)
+    }
+
     /// Commits, and returns this outcome.
     ///
     /// # Errors

@@ -199,21 +199,27 @@ async fn insert_version(
     version: &NewVersion,
 ) -> Result<Option<i64>, RepositoryError> {
     let is_transitional = version.attributes.is_transitional;
-    let query = match transaction.engine() {
+    let inserted = match transaction.engine() {
         Engine::Postgres => {
-            statements::postgres_add_versions(&[(credential_sequence, version)], true)
+            let versions = [(credential_sequence, version)];
+            let query = statements::postgres_add_versions(&versions, true);
+            // Fetches all rows, so that the statement runs to its end.
+            transaction.fetch_all(query).await.and_then(|rows| {
+                let added = rows.first().ok_or_else(sequence_behind)?;
+                column!(added, "credential_version", "sequence")
+            })
         }
-        Engine::Sqlite => statements::sqlite_add_version(credential_sequence, version),
+        Engine::Sqlite => {
+            let query = statements::sqlite_add_version(credential_sequence, version);
+            transaction.insert_on_sqlite(&query)
+        }
     };
-    // Fetches all rows, so that the statement runs to its end.
-    let inserted = match transaction.fetch_all(query).await {
+    let sequence: i64 = match inserted {
         Err(failure) if is_transitional && is_refused(&failure, &TRANSITIONAL_VERSION) => {
             return Ok(None);
         }
         inserted => inserted?,
     };
-    let added = inserted.first().ok_or_else(sequence_behind)?;
-    let sequence: i64 = column!(added, "credential_version", "sequence")?;
     if transaction.engine() == Engine::Sqlite {
         let query = statement(statements::SQLITE_POINT_AT_NEW_VERSION)
             .bind(credential_sequence)

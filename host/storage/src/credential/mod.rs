@@ -32,7 +32,7 @@ use keywright_core::{
 use uuid::Uuid;
 
 use crate::{
-    connections::Pools,
+    connections::{Engine, Pools},
     row::{Decoded, column},
     statement::{Statement, StatementOfMany, built_statement, statement},
 };
@@ -176,7 +176,11 @@ impl CredentialRepository for SqlCredentialRepository {
             Some(count_max) => statement(statements::VERSIONS_NEWEST_FIRST)
                 .bind(name.folded())
                 .bind(count_max),
-            None => statement(statements::VERSIONS_CURRENT).bind(name.folded()),
+            None => statement(match self.pools.reader.engine() {
+                Engine::Postgres => statements::POSTGRES_VERSIONS_CURRENT,
+                Engine::Sqlite => statements::SQLITE_VERSIONS_CURRENT,
+            })
+            .bind(name.folded()),
         };
         self.selected(query, selection).await
     }

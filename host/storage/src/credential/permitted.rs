@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{row, statements};
 use crate::{
-    connections::{Connections, Engine, PostgresConnections, SqliteReaders},
+    connections::{Connections, PostgresConnections, SqliteReaders},
     permission,
     row::{Decoded, column_at},
     statement::{Parameter, Statement, statement},
@@ -32,42 +32,54 @@ pub(super) async fn read(
     }
 }
 
-/// Reads in one transaction, in place.
+/// Reads on one snapshot of the database, in place.
 async fn from_sqlite(
     readers: &SqliteReaders,
     read: PermittedRead<'_>,
     permits: Permits<'_>,
 ) -> Result<PermittedVersions, RepositoryError> {
-    let on_paths = permission::of_actor_on(Engine::Sqlite, read.actor, read.paths);
+    let on_paths = permission::of_actor_on_and_end(read.actor, read.paths);
     let named = |sql: &'static str| {
         let query = statement(sql).bind(read.name.folded());
         query.bind(read.name.requested())
     };
-    let chosen = match read.versions {
-        VersionKey::Current => named(statements::SQLITE_NAMED_VERSIONS_CURRENT),
-        VersionKey::Id(id) => named(statements::SQLITE_NAMED_VERSION_BY_ID).bind(id),
+    let (chosen, transitional) = match read.versions {
+        VersionKey::Current => (
+            named(statements::SQLITE_NAMED_VERSION_CURRENT),
+            Some(named(statements::SQLITE_NAMED_VERSION_TRANSITIONAL)),
+        ),
+        VersionKey::Id(id) => (named(statements::SQLITE_NAMED_VERSION_BY_ID).bind(id), None),
         VersionKey::Newest(count) => {
-            named(statements::SQLITE_NAMED_VERSIONS_NEWEST_FIRST).bind(i64::from(count))
+            let query = named(statements::SQLITE_NAMED_VERSIONS_NEWEST_FIRST);
+            (query.bind(i64::from(count)), None)
         }
     };
     let stored_name = statement(statements::STORED_NAME).bind(read.name.folded());
-    let reading = readers.snapshot(|connection| {
-        let granted = match connection.decode_all(&on_paths)? {
-            Ok(granted) => granted,
-            Err(failure) => return Ok(Err(failure)),
-        };
-        if !permits(granted) {
-            return Ok(Ok(PermittedVersions::default()));
-        }
-        let found: Result<Vec<StoredVersion>, _> = connection.decode_all(&chosen)?;
-        let stored = if matches!(&found, Ok(none) if none.is_empty()) {
-            connection.fetch_optional(&stored_name)?
-        } else {
-            None
-        };
-        Ok(permitted(found, stored.as_ref().map(row::name)))
+    let reading = readers.in_place(|connection| {
+        connection.decode_and_read(&on_paths, |granted| {
+            if !permits(granted) {
+                return Ok(Ok(PermittedVersions::default()));
+            }
+            let mut found: Result<Vec<StoredVersion>, _> = connection.decode_all(&chosen)?;
+            if let (Some(transitional), Ok(versions)) = (&transitional, &mut found)
+                && versions
+                    .iter()
+                    .all(|version| version.credential_type.is_certificate())
+            {
+                match connection.decode_all(transitional)? {
+                    Ok(transitional) => versions.extend::<Vec<_>>(transitional),
+                    Err(failure) => found = Err(failure),
+                }
+            }
+            let stored = if matches!(&found, Ok(none) if none.is_empty()) {
+                connection.fetch_optional(&stored_name)?
+            } else {
+                None
+            };
+            Ok(permitted(found, stored.as_ref().map(row::name)))
+        })
     });
-    reading.await?
+    reading.await??
 }
 
 /// Reads in one round trip: the database also checks the operation, before it reads anything of the credential.

@@ -71,12 +71,39 @@ macro_rules! current {
     };
 }
 
-pub(crate) const VERSIONS_CURRENT: &str = current!(select_version!(""), "name_folded");
+pub(crate) const POSTGRES_VERSIONS_CURRENT: &str = current!(select_version!(""), "name_folded");
+
+/// SQLite: the current version of a credential.
+macro_rules! sqlite_current {
+    ($condition:literal) => {
+        select_version!(
+            "from credential c join credential_version v on v.sequence = c.current_sequence where ",
+            $condition
+        )
+    };
+}
+
+/// SQLite: the transitional version of a credential.
+macro_rules! sqlite_transitional {
+    ($condition:literal) => {
+        select_version!(
+            "from credential c join credential_version v on v.credential_sequence = c.sequence and v.is_transitional where ",
+            $condition
+        )
+    };
+}
+
+/// SQLite: as [`POSTGRES_VERSIONS_CURRENT`]. With `in` and `order by`, SQLite would copy the rows into temporary tables first.
+pub(crate) const SQLITE_VERSIONS_CURRENT: &str = concat!(
+    sqlite_current!("c.name_folded = $1"),
+    " union all ",
+    sqlite_transitional!("c.name_folded = $1")
+);
 
 /// Like [`VERSIONS_NEWEST_FIRST`], but only the ids.
 pub(crate) const VERSION_IDS_NEWEST_FIRST: &str = newest_first!("select v.id", "name_folded");
 
-/// Like [`VERSIONS_CURRENT`], but only the ids.
+/// Like [`POSTGRES_VERSIONS_CURRENT`], but only the ids.
 pub(crate) const VERSION_IDS_CURRENT: &str = current!("select v.id", "name_folded");
 
 /// The number and the size of the versions that [`VERSIONS_NEWEST_FIRST`] reads.
@@ -200,17 +227,13 @@ pub(crate) const SQLITE_NAMED_VERSIONS_NEWEST_FIRST: &str = select_version!(
      where c.name_folded = $1 and c.name = $2 order by v.sequence desc limit cast($3 as bigint)"
 );
 
-/// SQLite: as [`VERSIONS_CURRENT`], if the credential has the exact name `$2`.
-pub(crate) const SQLITE_NAMED_VERSIONS_CURRENT: &str = concat!(
-    select_version!(
-        "from credential c join credential_version v on v.sequence = c.current_sequence
-         where c.name_folded = $1 and c.name = $2 union all "
-    ),
-    select_version!(
-        "from credential c join credential_version v on v.credential_sequence = c.sequence
-         where c.name_folded = $1 and c.name = $2 and v.is_transitional"
-    )
-);
+/// SQLite: the current version, if the credential has the exact name `$2`.
+pub(crate) const SQLITE_NAMED_VERSION_CURRENT: &str =
+    sqlite_current!("c.name_folded = $1 and c.name = $2");
+
+/// SQLite: the transitional version, if the credential has the exact name `$2`. Only certificates have one.
+pub(crate) const SQLITE_NAMED_VERSION_TRANSITIONAL: &str =
+    sqlite_transitional!("c.name_folded = $1 and c.name = $2");
 
 /// PostgreSQL: the permissions of the actor `$1` on any of `count` paths, the last parameters. If one of them includes the
 /// operation `$2`, also the stored name of the credential with the folded name `$3` and, if that name is `$4`, versions of it.
@@ -477,7 +500,7 @@ pub(super) fn sqlite_add_version(credential_sequence: i64, version: &NewVersion)
 
 pub(crate) static SQLITE_ADD_VERSION: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "insert into credential_version ({}) values ({}) returning sequence",
+        "insert into credential_version ({}) values ({})",
         names(true),
         placeholders(1, new_columns(true).count() + 1)
     )
