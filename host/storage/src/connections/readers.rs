@@ -9,22 +9,22 @@ use std::{
     ops::ControlFlow,
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use deadpool::{
+    Runtime,
+    managed::{Manager, Metrics, Object, Pool, QueueMode, RecycleResult},
+};
 use futures_util::future::{Either, select};
 use keywright_core::{permission::Actor, ports::RepositoryError};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc},
-    task::spawn_blocking,
-    time::timeout,
-};
+use tokio::{sync::mpsc, task::spawn_blocking, time::timeout};
 
 use super::{
-    pool::{LongReads, PoolOccupancy, WaitCounter},
+    pool::{LongReads, PoolOccupancy, into_sqlx},
     sqlite::{SqliteConnection, SqliteFile},
 };
 use crate::{
@@ -36,50 +36,27 @@ use crate::{
 /// Connections that read a SQLite file: opened on demand, up to a maximum number.
 #[derive(Clone)]
 pub(crate) struct SqliteReaders {
-    pool: Arc<Pool>,
+    pool: Pool<Opener>,
     wait_max: Duration,
     long_reads: LongReads,
 }
 
-struct Pool {
-    file: SqliteFile,
-    connections_max: usize,
-    /// A permit per connection.
-    permits: Arc<Semaphore>,
-    waiting: WaitCounter,
-    /// Connections that are not checked out. The last one was used last, so it has the most useful cache.
-    idle: Mutex<Vec<SqliteConnection>>,
-}
+struct Opener(SqliteFile);
 
-impl Pool {
-    /// Waits for a permit, for at most `wait_max`.
-    async fn permit(&self, wait_max: Duration) -> sqlx::Result<OwnedSemaphorePermit> {
-        let permits = || Arc::clone(&self.permits);
-        match permits().try_acquire_owned() {
-            Err(TryAcquireError::NoPermits) => {
-                let _waiting = self.waiting.enter();
-                let acquired = timeout(wait_max, permits().acquire_owned()).await;
-                let acquired = acquired.map_err(|_| sqlx::Error::PoolTimedOut)?;
-                acquired.map_err(|_| sqlx::Error::PoolClosed)
-            }
-            acquired => acquired.map_err(|_| sqlx::Error::PoolClosed),
-        }
-    }
+impl Manager for Opener {
+    type Type = SqliteConnection;
+    type Error = sqlx::Error;
 
-    async fn open(&self) -> sqlx::Result<SqliteConnection> {
-        let file = self.file.clone();
+    async fn create(&self) -> sqlx::Result<SqliteConnection> {
+        let file = self.0.clone();
         let opening = spawn_blocking(move || file.connect());
         let opened = opening.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
         opened.set_wait_max(Duration::ZERO)?;
         Ok(opened)
     }
 
-    fn in_use(&self) -> usize {
-        self.connections_max - self.permits.available_permits()
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn recycle(&self, _: &mut SqliteConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
+        Ok(())
     }
 }
 
@@ -92,20 +69,20 @@ impl SqliteReaders {
         connections_max: u32,
         wait_max: Duration,
     ) -> sqlx::Result<Self> {
-        let connections_max = connections_max as usize;
-        let readers = Self {
-            pool: Arc::new(Pool {
-                file,
-                connections_max,
-                permits: Arc::new(Semaphore::new(connections_max)),
-                waiting: WaitCounter::default(),
-                idle: Mutex::default(),
-            }),
+        let pool = Pool::builder(Opener(file))
+            .max_size(connections_max as usize)
+            .wait_timeout(Some(wait_max))
+            // The connection that was used last has the most useful cache.
+            .queue_mode(QueueMode::Lifo)
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| sqlx::Error::Configuration(error.into()))?;
+        drop(pool.get().await.map_err(into_sqlx)?);
+        Ok(Self {
+            pool,
             wait_max,
-            long_reads: LongReads::for_pool(connections_max),
-        };
-        drop(readers.check_out().await?);
-        Ok(readers)
+            long_reads: LongReads::for_pool(connections_max as usize),
+        })
     }
 
     /// Returns the same connections for reads of an actor.
@@ -209,60 +186,28 @@ impl SqliteReaders {
     }
 
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
-        PoolOccupancy {
-            connections_max: self.pool.connections_max,
-            in_use: self.pool.in_use(),
-            idle: self.pool.idle().len(),
-            waiting: self.pool.waiting.count() + self.long_reads.waiting(),
-        }
+        PoolOccupancy::of(self.pool.status(), Some(&self.long_reads))
     }
 
     /// Refuses new check-outs, waits for connections in use (at most as long as a read waits), and closes all connections.
     pub(crate) async fn close(&self) {
         let begun = Instant::now();
-        self.pool.permits.close();
+        self.pool.close();
         self.long_reads.close();
-        self.pool.idle().clear();
-        while self.pool.in_use() > 0 && begun.elapsed() < self.wait_max {
+        while self.pool.status().size > 0 && begun.elapsed() < self.wait_max {
             tokio::time::sleep(CLOSING_PAUSE).await;
         }
     }
 
     pub(super) async fn check_out(&self) -> sqlx::Result<Reader> {
-        self.pool.file.require_in_place()?;
-        let permit = self.pool.permit(self.wait_max).await?;
-        let idle = self.pool.idle().pop();
-        let connection = match idle {
-            Some(idle) => idle,
-            None => self.pool.open().await?,
-        };
-        Ok(Reader {
-            connection: Some(connection),
-            pool: Arc::clone(&self.pool),
-            _permit: permit,
-        })
+        self.pool.manager().0.require_in_place()?;
+        let connection = self.pool.get().await.map_err(into_sqlx)?;
+        Ok(Reader(Some(connection)))
     }
 }
 
-/// A checked-out connection, which is returned to the pool when dropped.
-pub(super) struct Reader {
-    /// `None` once it has failed, so that it is not used again.
-    connection: Option<SqliteConnection>,
-    pool: Arc<Pool>,
-    /// Dropped after the connection is returned.
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            let mut idle = self.pool.idle();
-            if !self.pool.permits.is_closed() {
-                idle.push(connection);
-            }
-        }
-    }
-}
+/// A checked-out connection, which is returned to the pool when dropped. `None` after a failure, so that it is not used again.
+pub(super) struct Reader(Option<Object<Opener>>);
 
 impl Reader {
     /// Reads with the connection. Closes it after a failure that it may have caused.
@@ -270,13 +215,12 @@ impl Reader {
         &mut self,
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T>,
     ) -> sqlx::Result<T> {
-        let connection = self.connection.as_ref();
-        let outcome = read(connection.ok_or(sqlx::Error::WorkerCrashed)?);
+        let outcome = read(self.0.as_ref().ok_or(sqlx::Error::WorkerCrashed)?);
         if let Err(error) = &outcome
             && is_unavailable(error)
             && !is_busy(error)
         {
-            self.connection = None;
+            drop(self.0.take().map(Object::take));
         }
         outcome
     }
