@@ -20,9 +20,13 @@ use crate::{
     state::State,
 };
 
-/// Shows an explanation below its form, or the form with an error.
+/// Shows the form, with an explanation or an error above it once it is filled in.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
+    if request.uri().query().is_none() {
+        let page = Page::of(&visit, PERMISSIONS, "Explain a permission");
+        return Ok(page.render(&form("", "", None)));
+    }
     let explained = explained(&state, &visit, &query).await;
     let status = explained
         .as_ref()
