@@ -174,7 +174,7 @@ async fn a_certificate_is_shown_with_everything_that_it_says() {
         .body;
     for expected in [
         "RSA, 2048 bits",
-        "a CA, any number of CAs below it",
+        "a CA without a path length constraint",
         "key_cert_sign, crl_sign",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");

@@ -102,7 +102,7 @@ async fn an_open_circuit_is_shown_to_the_callers_for_whom_it_is_open() {
         assert_eq!(fail(&mut developer, &name).await, 500);
     }
     assert_eq!(fail(&mut developer, "/a/4").await, 503);
-    let open = "<span class=\"mark late\">open</span> for you, called again in 3";
+    let open = "<span class=\"mark late\">open</span> for you, next attempt in 3";
     let page = developer.get(PAGE).await.expect(200);
     assert!(row(&page, "hostile").contains(open), "{page:?}");
     let page = developer.get(OVERVIEW).await.expect(200);
@@ -235,7 +235,7 @@ async fn the_overview_counts_readable_credentials_by_type() {
     assert_eq!(counts(&page), ["json 1", "value 6"]);
     let page = guest.get(OVERVIEW).await.expect(200);
     assert_eq!(counts(&page), ["json 1", "value 3"]);
-    let partial = "You may read more credentials.";
+    let partial = "You may read more than the ";
     assert!(!page.body.contains(partial), "{page:?}");
 
     // One path more than are counted; the outermost paths are /a/*, /absent and /other.

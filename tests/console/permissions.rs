@@ -335,7 +335,7 @@ async fn an_explanation_is_a_picture_and_a_table_of_the_rules() {
     );
     assert!(
         page.body
-            .contains("The permission on <code>/a/*</code> allows it.")
+            .contains("The permission on <code>/a/*</code> allows this operation.")
     );
     let events = events(&server, "EXPLAIN_PERMISSIONS");
     assert_eq!(events.len(), 1);

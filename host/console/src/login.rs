@@ -174,7 +174,7 @@ impl Login {
             .get_or_insert_with(|| refresh_token.clone());
         if self.provider.actor(&tokens.access_token).await? != session.actor {
             return Err(ProviderError(
-                "the refreshed token is another user's".to_owned(),
+                "the refreshed token belongs to another user".to_owned(),
             ));
         }
         Ok(tokens)
@@ -277,7 +277,7 @@ impl Login {
             .map_err(|error| request_failed(&error))?;
         let id_token = tokens.extra_fields().id_token.as_ref();
         let id_token = id_token.ok_or_else(|| {
-            let message = "the provider returned no ID token; console.scopes must include openid";
+            let message = "the provider returned no ID token; allow the client the scope openid";
             ProviderError(message.to_owned())
         })?;
         let id_token = Secret::new(id_token.secret().clone());

@@ -20,7 +20,7 @@ function addCopyButtons(root) {
         await copy(element.matches('form') ? revealed(element) : shown(element));
         status.textContent = 'Copied.';
       } catch {
-        status.textContent = 'Not copied. Open the page again.';
+        status.textContent = 'Copying failed. Open the page again.';
       }
     });
     element.append(button, status);

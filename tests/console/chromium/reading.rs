@@ -51,7 +51,7 @@ async fn pages_to_read_are_accessible_from_login_to_logout() {
     chromium.fill("expires-within-days", "365").await;
     chromium.submit(".search button").await;
     chromium
-        .find_text("No credential below / that you may read matches.")
+        .find_text("There is no matching credential below / that you may read.")
         .await;
     chromium.fill("name-like", "").await;
     chromium.submit(".search button").await;

@@ -54,7 +54,9 @@ async fn a_secret_is_copied_exactly_and_not_shown() {
     chromium.open("/console/credential?name=/a").await;
     server.delete("/api/v1/data?name=/a").await.expect(204);
     chromium.click("[aria-label='Copy password_hash']").await;
-    chromium.find_text("Not copied. Open the page again.").await;
+    chromium
+        .find_text("Copying failed. Open the page again.")
+        .await;
     assert_eq!(chromium.clipboard().await, SECRET);
 }
 

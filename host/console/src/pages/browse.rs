@@ -107,7 +107,7 @@ impl Search {
             .ok()
             .filter(|days| (0..=DAYS_MAX).contains(days));
         days.map(|days| Some(TimeDelta::days(days))).ok_or_else(|| {
-            let message = format!("{name} must be a whole number of at most {DAYS_MAX}");
+            let message = format!("{name} must be a whole number between 0 and {DAYS_MAX}");
             PageError::new(StatusCode::BAD_REQUEST, &message)
         })
     }
@@ -148,7 +148,7 @@ impl Search {
         let nothing = || {
             html! {
                 p.empty {
-                    "No credential below " code { (self.below().as_str()) } " that you may read matches. "
+                    "There is no matching credential below " code { (self.below().as_str()) } " that you may read. "
                     "Remove a filter, or " a href=(BROWSE) { "browse all paths" } "."
                 }
             }
@@ -228,7 +228,7 @@ impl Search {
                     div.choices {
                         (self.choice(TYPE, "Type", "Any", &types.collect::<Vec<_>>()))
                         (self.choice(OLDER_THAN_DAYS, "Age", "Any", &days(|days| format!("Older than {days} days"))))
-                        (self.choice(EXPIRES_WITHIN_DAYS, "Expiry", "Any or none", &days(within)))
+                        (self.choice(EXPIRES_WITHIN_DAYS, "Expiry", "With or without expiry", &days(within)))
                     }
                 }
             }

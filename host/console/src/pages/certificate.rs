@@ -104,7 +104,7 @@ impl Shown<'_> {
                 h2 id=(id) { (title) }
                 @match &parts.details {
                     Some(details) => (self.details(details, parts.effective_expires_at)),
-                    None => p.empty { "The version has no certificate that can be read." },
+                    None => p.empty { "The certificate of this version is missing or malformed." },
                 }
                 div.actions {
                     @if !parts.certificates.is_empty() {
@@ -127,7 +127,7 @@ impl Shown<'_> {
                 dt { "Valid from" } dd { (exact(details.valid_from)) }
                 dt { "Valid until" } dd { (exact(details.expires_at)) " (" (due(details.expires_at, self.now)) ")" }
                 @if let Some(effective) = by_authority {
-                    dt { "Effective expiry" } dd { (exact(effective)) " (" (due(effective, self.now)) "), when a CA above it expires" }
+                    dt { "Effective expiry" } dd { (exact(effective)) " (" (due(effective, self.now)) "), because a CA above it expires then" }
                 }
                 dt { "Key" } dd { (details.key_algorithm) @if details.key_length_bits > 0 { ", " (details.key_length_bits) " bits" } }
                 dt { "Signature algorithm" } dd { (details.signature_algorithm) }
@@ -144,8 +144,8 @@ impl Shown<'_> {
                     @match details.basic_constraints {
                         None => "none",
                         Some((false, _)) => "not a CA",
-                        Some((true, None)) => "a CA, any number of CAs below it",
-                        Some((true, Some(length))) => { "a CA, at most " (length) " CAs below it" }
+                        Some((true, None)) => "a CA without a path length constraint",
+                        Some((true, Some(length))) => { "a CA with the path length constraint " (length) }
                     }
                 }
                 @if let Some(id) = &details.subject_key_id { dt { "Subject key id" } dd { code { (id) } } }
@@ -183,7 +183,7 @@ impl Shown<'_> {
             a href=(path) { (id) }
             @if active == Some(version.id) { " " span.mark.active { "active" } }
             @if version.is_transitional { " " span.mark.soon { "transitional" } }
-            @if let Some(facts) = &version.facts { ", expires " (moment(facts.expires_at, self.now)) }
+            @if let Some(facts) = &version.facts { ", expiry: " (moment(facts.expires_at, self.now)) }
         }
     }
 }
@@ -250,7 +250,7 @@ fn row(name: &str, listed: Option<&ListedCredential>, now: DateTime<Utc>) -> Mar
                     td { (listed.credential_type.as_str()) }
                     td { @if let Some(due_at) = listed.due_at { (due(due_at, now)) } }
                 }
-                None => { th scope="row" { (name) } td colspan="2" { "You may not read it, or no version of it is active." } }
+                None => { th scope="row" { (name) } td colspan="2" { "You may not read this credential, or it has no active version." } }
             }
         }
     }

@@ -86,7 +86,7 @@ fn node(tree: &AuthorityTree, now: DateTime<Utc>) -> Markup {
                     Some(details) => (subject(&details.subject)),
                     None => "its certificate can't be read",
                 }
-                @if let Some(expires_at) = tree.effective_expires_at { ", expires " (due(expires_at, now)) }
+                @if let Some(expires_at) = tree.effective_expires_at { ", expiry: " (due(expires_at, now)) }
             }
             @if has_signed || tree.more_below > 0 {
                 details open {

@@ -149,7 +149,7 @@ pub(crate) async fn delete(state: Arc<State>, visit: Visit, request: Request) ->
     let form = Fields::of_form(request, &visit).await?;
     let name = form.text(NAME);
     if form.text(TYPED_NAME) != name {
-        let message = "the typed name is not the name of the credential; nothing was deleted";
+        let message = "the typed name differs from the name of the credential; nothing was deleted";
         return Err(PageError::new(StatusCode::BAD_REQUEST, message));
     }
     let read = &state.ports.credentials.read;
@@ -254,7 +254,7 @@ impl Shown<'_> {
                     @if let Some(signer) = signer.filter(|signer| **signer != version.name) {
                         ", signed by " a href=(link_to_credential(signer.as_str())) { (signer.as_str()) }
                     }
-                    @if let Some(due_at) = attributes.due_at() { ", expires " (moment(due_at, self.now)) }
+                    @if let Some(due_at) = attributes.due_at() { ", expiry: " (moment(due_at, self.now)) }
                 }
                 @if let Some(plugin) = &attributes.provenance { p.detail { "sha256:" (plugin.digest) } }
                 p.detail { (version.id) }
@@ -306,7 +306,7 @@ fn origin(version: &StoredVersion) -> &'static str {
     let attributes = &version.attributes;
     match (attributes.is_generated, &attributes.provenance) {
         (Some(true), _) => "Generated",
-        (_, Some(_)) => "Imported, according to its writer generated",
+        (_, Some(_)) => "Imported with the claim that it was generated",
         (Some(false), None) => "Set",
         (None, None) => "Added",
     }

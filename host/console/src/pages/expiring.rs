@@ -31,7 +31,7 @@ pub(super) async fn all_due(
     // There can be hundreds of thousands of times.
     let sorting = tokio::task::spawn_blocking(|| due.in_order());
     sorting.await.map_err(|_| {
-        let message = "the server failed to sum up the credentials";
+        let message = "the server failed to sort the credentials";
         PageError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     })
 }
@@ -103,13 +103,13 @@ fn table(entries: &[DueCredential], now: DateTime<Utc>) -> Markup {
     html! {
         div.scrolled tabindex="0" role="region" aria-label="Credentials" {
             table {
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Due" } th scope="col" { "First to expire" } } }
+                thead { tr { th scope="col" { "Name" } th scope="col" { "Expires" } th scope="col" { "Expires first" } } }
                 tbody {
                     @for entry in entries {
                         tr {
                             th scope="row" { a href=(link_to_credential(entry.name.as_str())) { (entry.name.as_str()) } }
                             td { (due(entry.at, now)) }
-                            td { @if entry.is_by_authority { "a CA above it" } @else { "itself" } }
+                            td { @if entry.is_by_authority { "a CA above it" } @else { "the credential itself" } }
                         }
                     }
                 }

@@ -96,7 +96,7 @@ fn result(explanation: &Explanation) -> Markup {
             }
             @if !is_enforced { p { "This server does not enforce permissions: every authenticated caller may do everything." } }
             @if let Some(stored) = stored {
-                p { "The credential is stored as " code { (stored.as_str()) } ". Permissions distinguish case, so the actor needs the operation on both names." }
+                p { "The credential is stored as " code { (stored.as_str()) } ". Permissions are case-sensitive, so the actor needs a permission for this operation on both names." }
             }
             @for (index, name) in names.enumerate() {
                 @let rules = Rules::on(explanation, name);
@@ -142,7 +142,7 @@ impl<'a> Rules<'a> {
         let height = LEVEL_HEIGHT * self.levels.len();
         let title = format!("picture-{index}");
         html! {
-            div.scrolled tabindex="0" role="region" aria-label="Picture of the rules" {
+            div.scrolled tabindex="0" role="region" aria-label="Diagram of the rules" {
                 svg.rules viewBox={ "0 0 " (PICTURE_WIDTH) " " (height) } role="img" aria-labelledby=(title) {
                     title id=(title) { (self.described()) }
                     @for (level, (path, permission)) in self.levels.iter().enumerate() {
@@ -211,9 +211,9 @@ impl<'a> Rules<'a> {
         let allowing = self.allowing.and_then(|level| self.levels.get(level));
         html! {
             @if let Some((path, _)) = allowing {
-                "The permission on " code { (path.as_str()) } " allows it."
+                "The permission on " code { (path.as_str()) } " allows this operation."
             } @else {
-                "No permission on this path or on a path above it grants " code { (self.operation.as_str()) } ". Add one to allow it."
+                "No permission on this path or on a path above it grants " code { (self.operation.as_str()) } ". Add one to allow this operation."
             }
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn rotation(usage: &KeyUsage) -> Option<Markup> {
                 label for="rotation" { "Rotation of the encryption key" } " "
                 progress id="rotation" max=(total) value=(active_key) {}
             }
-            p { (active_key) " of " (total) " versions are encrypted with the active key. The servers re-encrypt the others in the background, unless " code { "encryption.rotation" } " is off." }
+            p { (active_key) " of " (total) " versions are encrypted with the active key. The server re-encrypts the others in the background, unless " code { "encryption.rotation" } " is off." }
         }
     })
 }
@@ -59,7 +59,7 @@ pub(super) fn circuit(open: &OpenCircuit) -> Markup {
     } else {
         "for you"
     };
-    html! { span.mark.late { "open" } " " (scope) ", called again in " (seconds(open.closes_after)) }
+    html! { span.mark.late { "open" } " " (scope) ", next attempt in " (seconds(open.closes_after)) }
 }
 
 fn order(status: KeyStatus) -> u8 {
@@ -83,7 +83,7 @@ fn keys(used: &[UsedKey]) -> Markup {
     html! {
         section id="encryption-keys" aria-labelledby="keys" data-live[usage.inactive_keys > 0] {
             h2 id="keys" { "Encryption keys" }
-            p { "All stored versions, by the key that encrypts them. The ids are those of " code { "keywright keys status" } "." }
+            p { "The number of stored versions that each key encrypts. " code { "keywright keys status" } " prints the same ids." }
             div.scrolled tabindex="0" role="region" aria-label="Table of the keys" {
                 table {
                     thead { tr { th scope="col" { "Key" } th scope="col" { "State" } th scope="col" { "Versions" } } }
@@ -123,7 +123,7 @@ fn table_of_plugins(types: &[KnownType], plugins: &[PluginState]) -> Markup {
     html! {
         section aria-labelledby="plugins" {
             h2 id="plugins" { "Types and plugins" }
-            p { "Calls and faults are those on this server since the plugin was loaded." }
+            p { "Calls and faults are counted on this server, from the time when the plugin was loaded." }
             div.scrolled tabindex="0" role="region" aria-label="Table of the types" {
                 table {
                     thead {

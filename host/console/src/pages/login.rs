@@ -170,7 +170,7 @@ fn local_path(path: &str) -> &str {
 }
 
 fn unavailable(error: &ProviderError) -> PageError {
-    tracing::warn!(%error, "the identity provider can't be used for a login to the console");
+    tracing::warn!(%error, "could not start a login to the console");
     let message = "the identity provider does not respond; try again later";
     PageError::new(StatusCode::SERVICE_UNAVAILABLE, message)
 }

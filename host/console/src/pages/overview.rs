@@ -90,7 +90,7 @@ impl Summary {
         html! {
             section aria-labelledby="expiry" {
                 h2 id="expiry" { "Expiry" }
-                p { "Certificates, and other credentials with an expiry, that you may read. A certificate expires with the first CA above it, if that expires earlier. A credential that should be rotated earlier counts by that time." }
+                p { "The certificates and other credentials with an expiry that you may read. A certificate counts as expired as soon as a CA above it has expired. If a plugin sets a time for rotation, that time counts instead of the expiry." }
                 dl.counts {
                     div { dt { a href=(link_to_due(0)) { "Expired" } } dd { (self.expired) } }
                     @for (days, count) in self.within {
@@ -157,11 +157,11 @@ fn keys(usage: KeyUsage) -> Markup {
     html! {
         section aria-labelledby="keys" {
             h2 id="keys" { "Encryption keys" }
-            p { "All stored versions on this server, by the key that encrypts them." }
+            p { "The number of stored versions that each kind of key encrypts." }
             dl.counts {
                 div { dt { "Active key" } dd { (usage.active_key) } }
                 div { dt { "Inactive keys" } dd { (usage.inactive_keys) } }
-                div { dt { "Unknown keys" } dd { (usage.unknown_keys) } }
+                div { dt { "Keys not configured" } dd { (usage.unknown_keys) } }
             }
             p { a href=(KEYS_AND_PLUGINS) { "Show each key" } }
         }

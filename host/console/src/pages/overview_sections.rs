@@ -27,7 +27,7 @@ pub(super) fn types(counts: &CredentialCounts) -> Markup {
                     }
                 }
             }
-            @if !counts.is_complete { p { "You may read more credentials. Only " (counts.total()) " of them were counted." } }
+            @if !counts.is_complete { p { "You may read more than the " (counts.total()) " credentials that were counted." } }
         }
     }
 }
@@ -39,7 +39,7 @@ pub(super) fn rotations(authorities: &RotatingAuthorities, usage: &KeyUsage) -> 
         section aria-labelledby="rotations" {
             h2 id="rotations" { "Rotations in progress" }
             @if authorities.names.is_empty() && key_rotation.is_none() {
-                p.empty { "No CA that you may read has a transitional version, and all versions are encrypted with the active key. To rotate a CA, regenerate it as transitional." }
+                p.empty { "No CA that you may read has a transitional version, and all versions are encrypted with the active key. To rotate a CA, open its certificate and select " strong { "Rotate this CA" } "." }
             }
             @if !authorities.names.is_empty() {
                 p { "CAs with a transitional version:" }
@@ -68,7 +68,7 @@ pub(super) fn plugins(states: &[PluginState]) -> Markup {
                 ul.plain {
                     @for (plugin, open) in open { li { a href=(KEYS_AND_PLUGINS) { (plugin.identity.name) } ": " (circuit(open)) } }
                 }
-                p { "The log of the server has the reasons." }
+                p { "The reasons are in the server's log." }
             }
         }
     }

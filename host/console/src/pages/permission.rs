@@ -135,8 +135,8 @@ fn operations_field(is_chosen: impl Fn(Operation) -> bool) -> Markup {
                 }
             }
             p.help {
-                code { "read_acl" } " and " code { "write_acl" } " read and change the permissions of others on the path. "
-                code { "write" } " also discloses existing values."
+                "With " code { "read_acl" } ", the actor can read the permissions on the path; with " code { "write_acl" } ", change those of other actors. "
+                "Some requests that need " code { "write" } " also return existing values."
             }
         }
     }

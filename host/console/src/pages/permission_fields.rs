@@ -50,8 +50,8 @@ pub(super) fn actor_field(actor: &str) -> Markup {
             label for=(ACTOR) { "Actor (required)" }
             input id=(ACTOR) name=(ACTOR) value=(actor) required maxlength="255" placeholder="uaa-client:app" autocomplete="off" spellcheck="false" aria-describedby="actor-help";
             p.help id="actor-help" {
-                code { "uaa-client:" } " and the id of a client, " code { "uaa-user:" } " and the id of a user, or "
-                code { "mtls-app:" } " and the UUID of an application."
+                code { "uaa-client:" } " followed by the id of a client, " code { "uaa-user:" } " followed by the id of a user, or "
+                code { "mtls-app:" } " followed by the UUID of an application."
             }
         }
     }

@@ -81,7 +81,7 @@ fn without_path() -> Markup {
                 "Enter the name of a credential, such as " code { "/team/database" } ", or a path that ends in an asterisk, such as "
                 code { "/team/*" } ". You see the permissions on it if you may read them (" code { "read_acl" } ")."
             }
-            p { a.button href=(link_to_permissions("/*")) { "Show the permissions on all names" } }
+            p { a.button href=(link_to_permissions("/*")) { "Show the permissions on all credentials" } }
         }
     }
 }
@@ -108,13 +108,13 @@ impl Shown<'_> {
                 @if !permissions.is_empty() {
                     (self.table())
                 } @else if self.is_first {
-                    p.empty { "No permission on this path or on a path above it that you may see. Add one, so that an actor may use the credentials." }
+                    p.empty { "There is no permission that you may read on this path or on a path above it. Add one to allow an actor to use the credentials." }
                 } @else {
                     p.empty { "This page has no permissions. Open the first page." }
                 }
                 @if !hidden.is_empty() {
                     p {
-                        "Not shown, because you may not read them: the permissions on "
+                        "You may not read the permissions on "
                         @for (index, path) in hidden.iter().enumerate() {
                             @if index > 0 { ", " }
                             code { (path.as_str()) }

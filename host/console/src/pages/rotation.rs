@@ -57,7 +57,7 @@ pub(crate) async fn advance(
     let form = Fields::of_form(request, &visit).await?;
     let name = form.text(NAME);
     let observed = observation(&form).ok_or_else(|| {
-        let message = "the form has no valid state of a rotation; open the page again";
+        let message = "the form contains no valid state of the rotation; open the page again";
         let refusal = PageError::new(StatusCode::BAD_REQUEST, message);
         refusal.with_link(&link_to_rotation(name), SHOW_STATE)
     })?;
@@ -111,7 +111,7 @@ fn rendered(visit: &Visit, rotation: &Rotation, done: &Markup) -> Response {
     page.render(&html! {
         (done)
         p {
-            "A rotation replaces the CA without downtime, in four steps. Its state is only in the versions of the certificates, so "
+            "A rotation replaces the CA without downtime, in four steps. Its state follows from the stored versions, so "
             "you can stop after each step and continue later, here or with " code { "keywright certificates rotate" } "."
         }
         section aria-labelledby="trust" {
@@ -167,7 +167,7 @@ fn outstanding(rotation: &Rotation) -> Markup {
                 }
             }
             @if more > 0 { p { (more) " more are not shown." } }
-            p.detail { "Credentials below an outstanding CA are not listed." }
+            p.detail { "Credentials below an outstanding CA are not listed, because they are regenerated together with it." }
         }
     }
 }
@@ -190,7 +190,7 @@ fn before(stage: RotationStage) -> &'static str {
         }
         RotationStage::Introduced => {
             "Before this step, distribute the trust bundle to all clients that trust the CA. Continue when all of them trust both \
-             versions. From this step on, the new version signs, and clients that trust only the old one refuse its \
+             versions. After this step, the new version signs, and clients that trust only the old version refuse its \
              certificates."
         }
         RotationStage::Switched => {

@@ -148,7 +148,7 @@ fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&PageErr
             div.field {
                 label for=(VALUE) { "Value (required)" }
                 textarea id=(VALUE) name=(VALUE) rows="6" required autocomplete="off" spellcheck="false" aria-describedby="value-help" {}
-                p.help id="value-help" { "The text, for the types value and password. For all other types, a JSON object." }
+                p.help id="value-help" { "Text for the types value and password; a JSON object for all other types." }
             }
             (metadata_field(entered.text(METADATA)))
             button { "Set" }
