@@ -94,7 +94,7 @@ async fn only_readable_cas_are_in_the_forest() {
         page.contains("/team/inner</a>") && !page.contains("/hidden/root"),
         "{page}"
     );
-    // A user who may read a CA gets the names of the credentials that it signed, but no details.
+    // A user who may read a CA sees the names of the credentials that it signed, but no details.
     assert!(
         page.contains("/hidden/web <span class=\"detail\">(you may not read it)"),
         "{page}"
@@ -111,7 +111,7 @@ async fn only_readable_cas_are_in_the_forest() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_shown_with_everything_that_it_says() {
+async fn the_page_of_a_certificate_shows_all_of_its_contents() {
     let server = server().await;
     let root = json!({"common_name": "root", "is_ca": true, "duration": 10, "key_usage": ["key_cert_sign", "crl_sign"]});
     server
@@ -220,7 +220,7 @@ async fn each_version_of_a_certificate_has_a_page() {
     ] {
         assert!(current.contains(expected), "{expected}: {current}");
     }
-    // A version of another certificate, and an id that is none.
+    // A version of another certificate, and a malformed id.
     server.generate_authority("/other", None).await;
     for version in [id, "none"] {
         let path = format!("/console/certificate?name=/other&version={version}");

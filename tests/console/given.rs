@@ -3,7 +3,7 @@
 use keywright_harness::Server;
 use serde_json::json;
 
-/// Adds credentials as an operator would have them, and a CA in rotation.
+/// Adds credentials that are typical for operators, and a CA in rotation.
 pub(crate) async fn credentials(server: &Server) {
     let password = "correct horse battery staple";
     let user = json!({"username": "shop", "password": password});

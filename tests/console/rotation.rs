@@ -1,4 +1,4 @@
-//! Whole rotations of a CA in the console, also in turn with the command line.
+//! Complete rotations of a CA in the console, also alternating with the command line.
 
 use std::collections::BTreeSet;
 
@@ -151,7 +151,7 @@ async fn the_console_and_the_command_line_list_the_same_outstanding_credentials(
                 let moved = server.generate("/moved", "certificate", parameters);
                 moved.await.expect(200);
             }
-            // The same certificate in another version.
+            // Another version with the same certificate.
             "/root" => {
                 let active = server.current_versions("/root").await.remove(0);
                 let value = active["value"].clone();

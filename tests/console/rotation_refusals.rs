@@ -67,7 +67,7 @@ async fn a_form_of_an_earlier_stage_is_refused() {
 }
 
 #[tokio::test]
-async fn of_two_simultaneous_steps_only_one_is_taken() {
+async fn only_one_of_two_simultaneous_steps_is_taken() {
     let server = with_leaf().await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for step in [2, 4] {

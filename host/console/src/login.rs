@@ -1,9 +1,9 @@
 //! Login by OIDC: the authorization code flow with PKCE (OIDC Core 1.0, section 3.1; RFC 7636), and the refresh of
 //! tokens.
 //!
-//! The state, the nonce and the PKCE verifier of a login are in a cookie of its own, so that a login uses no memory of the
+//! A separate cookie contains the state, the nonce and the PKCE verifier of a login, so that a login uses no memory of the
 //! server before it succeeds. The session's cookie is `SameSite=Strict`, so browsers don't send it with a request to which the
-//! identity provider redirected. Therefore the login ends with a page of the console, which leads to the requested page.
+//! identity provider redirected. Therefore the login ends with a page of the console that opens the requested page.
 
 use std::{
     pin::Pin,
@@ -326,7 +326,7 @@ const ENDPOINTS_AGE_MAX: Duration = Duration::from_mins(5);
 /// The time for which a failed look-up of the endpoints is not repeated.
 const FAILURE_AGE_MAX: Duration = Duration::from_secs(5);
 
-/// The remaining lifetime of an access token at which it is refreshed.
+/// The remaining lifetime below which an access token is refreshed.
 const REFRESHED_BEFORE_EXPIRY: TimeDelta = TimeDelta::seconds(30);
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ pub(crate) fn moment(time: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     html! { time datetime=(exact) title=(exact) { (distance(time, now)) } }
 }
 
-/// Renders the time at which a version is due, with a mark if that is soon.
+/// Renders the time at which a version is due, with a mark if the time has passed or is soon.
 pub(crate) fn due(due_at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     html! {
         (moment(due_at, now))
@@ -129,7 +129,7 @@ pub(crate) fn due(due_at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     }
 }
 
-/// Returns whether a time is so near that it is marked.
+/// Returns whether a time is less than [`SOON_DAYS`] days away.
 pub(crate) fn is_soon(due_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     due_at.signed_duration_since(now).num_days() < SOON_DAYS
 }
@@ -220,8 +220,8 @@ impl PageError {
     }
 }
 
-/// Renders a text such that browsers show and copy exactly this text: they would drop a line break at its start, and change
-/// carriage returns.
+/// Renders a text such that browsers show and copy exactly this text. Otherwise they would omit a line break at its start, and
+/// change carriage returns.
 pub(crate) fn exact(text: &str) -> Markup {
     let markup = html! { pre tabindex="0" { "\n" (text) } };
     PreEscaped(markup.into_string().replace('\r', "&#13;"))
@@ -288,7 +288,7 @@ const SECTIONS: [(&str, &str); 7] = [
     (paths::SET, "Set"),
 ];
 
-/// The remaining days from which an expiry is marked.
+/// The number of remaining days below which an expiry is marked.
 const SOON_DAYS: i64 = 30;
 
 /// The units of distances in time, in seconds.

@@ -33,8 +33,8 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 
 /// Refuses requests from other sites, except safe ones, which reveal nothing to these sites.
 ///
-/// Browsers send `Sec-Fetch-Site` with every request. Browsers that don't must send the origin. Because of the pages' referrer
-/// policy, others send the origin `null` with their forms, which is accepted only with `Sec-Fetch-Site`.
+/// Current browsers send `Sec-Fetch-Site` with every request. Older browsers must send the origin. Because of the pages'
+/// referrer policy, browsers can send the origin `null` with forms, which is accepted only with `Sec-Fetch-Site`.
 pub(crate) fn check_site(request: &Parts, origin: &str) -> Result<(), PageError> {
     if request.method.is_safe() {
         return Ok(());
@@ -110,7 +110,7 @@ impl Fields {
             PageError::new(StatusCode::PAYLOAD_TOO_LARGE, &message)
         })?;
         let body = Zeroizing::new(Vec::from(body));
-        // Counted first: parsed, a field of two bytes takes thirty times the memory.
+        // Fields are counted before they are parsed, because a parsed field of two bytes takes thirty times the memory.
         if body
             .split(|byte| *byte == b'&')
             .nth(FORM_FIELDS_MAX)

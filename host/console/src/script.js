@@ -27,7 +27,7 @@ function addCopyButtons(root) {
   }
 }
 
-// Copies a text that is still to be received: browsers only allow this if the copying starts with the click.
+// Copies a text that has not been received yet. Browsers only allow this if copying starts with the click.
 function copy(text) {
   return navigator.clipboard.write([new ClipboardItem({ 'text/plain': text })]);
 }
@@ -50,7 +50,7 @@ async function shown(element) {
   return new Blob([element.querySelector('pre').textContent], { type: 'text/plain' });
 }
 
-// Replaces each section that shows work in progress by its current state, until none is left.
+// Replaces each section that shows work in progress with its current state.
 async function refresh() {
   const response = await fetch(location.href, { mode: 'same-origin', cache: 'no-store', redirect: 'manual' });
   // The session has ended: the server redirects to the login.

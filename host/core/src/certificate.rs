@@ -23,7 +23,7 @@ pub struct CertificateFacts {
     pub serial_number: Option<SerialNumber>,
 }
 
-/// What a certificate says, for people.
+/// The contents of a certificate, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateDetails {
     /// Its subject (RFC 4514, in the order of the certificate). Empty if the certificate has none.
@@ -42,7 +42,7 @@ pub struct CertificateDetails {
     pub key_length_bits: u32,
     /// The algorithm of its signature.
     pub signature_algorithm: String,
-    /// Its first subject alternative names, each after its kind, at most [`ALTERNATIVE_NAMES_MAX`].
+    /// Its first subject alternative names, at most [`ALTERNATIVE_NAMES_MAX`], each prefixed with its kind.
     pub alternative_names: Vec<String>,
     /// The number of further alternative names.
     pub more_alternative_names: usize,

@@ -47,7 +47,7 @@ pub struct Explanation {
     pub considered: Vec<ConsideredRule>,
     /// The nearest permission that allows the operation.
     pub allowed_by: Option<Permission>,
-    /// The name of the credential, if it is stored in another casing than the path. The actor needs the operation on both.
+    /// The name of the credential, if its stored casing differs from the path. The actor needs permission for both names.
     pub stored: Option<CredentialName>,
 }
 

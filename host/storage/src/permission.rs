@@ -152,7 +152,7 @@ impl PermissionRepository for SqlPermissionRepository {
         count_max: usize,
     ) -> Result<Vec<Permission>, RepositoryError> {
         let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
-        // No actor is empty.
+        // The empty text precedes every actor.
         let query = statement(statements::ON_PATH_AFTER)
             .bind(path.as_str())
             .bind(after.map_or("", Actor::as_str))

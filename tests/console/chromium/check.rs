@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Chromium, HEIGHT, Look};
 
 impl Chromium {
-    /// Checks the page, whose pictures get this name.
+    /// Checks the page, and saves its pictures under this name.
     pub(super) async fn check(&self, name: &str) {
         self.check_log(name).await;
         self.driver.execute(self.axe.as_str(), []).await.unwrap();
@@ -67,7 +67,7 @@ impl Chromium {
         fs::write(folder.join(format!("{name}.png")), picture).unwrap();
     }
 
-    /// Returns a picture of a part of the page, as PNG. A small one takes longer.
+    /// Returns a picture of a part of the page, as PNG. A smaller file takes longer.
     pub(super) async fn picture(&self, clip: Value, is_small: bool) -> Vec<u8> {
         let parameters = json!({
             "format": "png", "captureBeyondViewport": true, "optimizeForSpeed": !is_small, "clip": clip,

@@ -1,4 +1,4 @@
-//! A flow with the keyboard alone.
+//! Uses the console with only the keyboard.
 
 use serde_json::json;
 use thirtyfour::{Key, TypingData};
@@ -49,7 +49,7 @@ async fn a_credential_is_generated_and_revealed_with_the_keyboard() {
 }
 
 impl Chromium {
-    /// Presses the tabulator key until the element with this label has the focus, whose outline must be visible.
+    /// Presses the Tab key until the element with this label has the focus, whose outline must be visible.
     async fn tab_to(&self, label: &str) {
         let mut passed = Vec::new();
         for _ in 0..TABS_MAX {

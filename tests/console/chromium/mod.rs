@@ -39,7 +39,7 @@ pub(crate) struct Chromium {
 }
 
 impl Chromium {
-    /// Starts a browser. If it is not installed, this is printed, and is an error in CI.
+    /// Starts a browser. If no browser is installed, prints a message, or fails in CI.
     async fn start(server: &Server) -> Option<Self> {
         if !is_available("chromium") || !is_available("chromedriver") {
             return None;
@@ -298,7 +298,7 @@ const ARGUMENTS: [&str; 6] = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ];
 
-/// The time after which a condition is not expected any more, on a slow and busy machine.
+/// Maximum time to wait for a condition, sufficient for a slow and busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 const POLL: Duration = Duration::from_millis(20);

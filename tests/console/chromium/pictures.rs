@@ -1,4 +1,4 @@
-//! The pictures in the guide. `cargo xtask golden` takes them again.
+//! The pictures in the guide. `cargo xtask golden` recreates them.
 
 use std::{collections::BTreeSet, env, fs};
 

@@ -6,7 +6,7 @@ use super::Chromium;
 use crate::{browser::GUEST, given, server};
 
 #[tokio::test]
-async fn pages_to_read_are_accessible_from_login_to_logout() {
+async fn pages_that_only_read_are_accessible() {
     let server = server().await;
     given::credentials(&server).await;
     let Some(chromium) = Chromium::start(&server).await else {

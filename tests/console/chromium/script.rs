@@ -61,7 +61,7 @@ async fn a_secret_is_copied_exactly_and_not_shown() {
 }
 
 #[tokio::test]
-async fn without_scripts_there_are_no_buttons_to_copy() {
+async fn without_scripts_there_are_no_copy_buttons() {
     let server = server().await;
     server.set("/a", "password", json!("v")).await.expect(200);
     let Some(chromium) = Chromium::logged_in(&server).await else {

@@ -18,7 +18,7 @@ use crate::{
     state::State,
 };
 
-/// Shows a page of the entries below a path, or else of the credentials that the user searches for.
+/// Shows a page of the entries below a path, or a page of the results of a search.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let search = Search::of(&query);
@@ -42,7 +42,7 @@ enum Kind {
     Tree,
     /// All credentials whose names contain a text, for which the database has an index.
     Indexed,
-    /// The credentials below a path that fulfil conditions.
+    /// The credentials below a path that meet conditions.
     Filtered,
 }
 

@@ -1,4 +1,4 @@
-//! A certificate: what its versions say, its public parts as files, and the credentials that it signed.
+//! A certificate: the contents of its versions, its public parts as files, and the credentials that it signed.
 
 use std::sync::Arc;
 

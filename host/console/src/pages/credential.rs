@@ -301,7 +301,7 @@ impl Shown<'_> {
     }
 }
 
-/// Returns how a version came about.
+/// Returns how a version was created.
 fn origin(version: &StoredVersion) -> &'static str {
     let attributes = &version.attributes;
     match (attributes.is_generated, &attributes.provenance) {

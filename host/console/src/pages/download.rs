@@ -1,5 +1,5 @@
-//! The public parts of a certificate as PEM files. They contain only certificates: any other text or key that a field of the
-//! value contains is left out.
+//! The public parts of a certificate as PEM files. They contain only certificates: any other text or key in a field of the
+//! value is omitted.
 
 use std::sync::Arc;
 
@@ -138,8 +138,8 @@ pub(super) async fn versions(
     }
 }
 
-/// Returns a file name that no system interprets: the last part of the credential's name, with other characters than letters,
-/// digits and hyphens replaced.
+/// Returns a file name that no system interprets: the last part of the credential's name, in which a hyphen replaces each
+/// character that is not a letter or a digit.
 fn file_name(name: &str, part: Part) -> String {
     let last = name.rsplit('/').next().unwrap_or_default();
     let safe = last.chars().map(|character| {
@@ -153,7 +153,7 @@ fn file_name(name: &str, part: Part) -> String {
     format!("keywright-{safe}-{}.pem", part.label())
 }
 
-/// The maximum length of the part of a file name that is from the credential's name, in characters.
+/// The maximum number of characters of the credential's name in a file name.
 const FILE_NAME_CHARACTERS_MAX: usize = 64;
 
 /// The query parameter with the id of a version.

@@ -1,4 +1,4 @@
-//! The credentials that expire within a number of days, by the expiry of their chain.
+//! The credentials that expire within a number of days. For certificates, the first expiry in the chain counts.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) async fn all_due(
     })
 }
 
-/// Shows the credentials that are due within a number of days, or those that are past due.
+/// Shows the credentials that expire within a number of days, or the expired credentials.
 pub(crate) async fn show(
     state: Arc<State>,
     visit: Visit,
@@ -77,7 +77,7 @@ pub(crate) async fn show(
     }))
 }
 
-/// Returns whether a time counts as within this many days: it has not passed, unless there are no days.
+/// Returns whether a time is in the list for this number of days. The list for 0 days contains the times that have passed.
 pub(super) fn is_within(at: DateTime<Utc>, now: DateTime<Utc>, days: i64) -> bool {
     (days == 0) == (at <= now) && at <= now + TimeDelta::days(days)
 }

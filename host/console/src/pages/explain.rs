@@ -1,4 +1,4 @@
-//! The explanation why an actor may, or may not, perform an operation on a path, as a picture and as a table.
+//! Explains why an actor may or may not perform an operation on a path, with a diagram and a table of the rules.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     }))
 }
 
-/// Renders the form that asks for an explanation.
+/// Renders the form to request an explanation.
 pub(super) fn form(path: &str, actor: &str, operation: Option<Operation>) -> Markup {
     html! {
         section aria-labelledby="explain" {

@@ -1,5 +1,5 @@
-//! The CAs of a page as a graph: an SVG in which a line leads from each CA to the CAs that it signed. It contains nothing that the
-//! tree of the same page does not contain.
+//! The CAs of a page as a graph: an SVG in which a line leads from each CA to the CAs that it signed. All of its contents are
+//! also in the tree of the same page.
 
 use chrono::{DateTime, Utc};
 use keywright_core::credential::{AuthorityTree, FOREST_SIGNED_MAX};

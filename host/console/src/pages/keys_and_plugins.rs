@@ -21,7 +21,7 @@ use crate::{
 pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageResult {
     let used = state.ports.encryption_keys.used().await;
     let mut used = used.map_err(|failure| state.failed(failure))?;
-    // Keys that were removed after a rotation keep their records.
+    // The records of keys remain after the keys are removed from the configuration.
     used.retain(|key| key.status != KeyStatus::Unknown || key.versions > 0);
     used.sort_by_key(|key| (order(key.status), key.id));
     let types = state.ports.credentials.types.all();

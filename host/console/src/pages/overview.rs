@@ -45,9 +45,9 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageRes
 /// The credentials that expire within a year.
 struct Summary {
     expired: usize,
-    /// The numbers of credentials by maximum days left, without expired ones.
+    /// For each range of days, the number of credentials that expire in it. Expired credentials are omitted.
     within: [(i64, usize); 3],
-    /// The numbers of credentials by month, the current one first.
+    /// The numbers of credentials by month, starting with the current month.
     months: Vec<(NaiveDate, usize)>,
     /// The first credentials to expire.
     first: Vec<DueCredential>,

@@ -1,4 +1,4 @@
-//! The fields of forms and queries about permissions, parsed as the API parses them.
+//! The fields of forms and queries about permissions, parsed by the rules of the API.
 
 use keywright_core::{
     UseCaseError,
@@ -27,7 +27,7 @@ pub(super) fn parsed_actor(state: &State, text: &str) -> Result<Actor, PageError
     parsed.map_err(|failure| state.failed(failure))
 }
 
-/// Returns the names of operations as a list in prose.
+/// Returns the names of operations, separated by commas.
 pub(super) fn listed(operations: Operations) -> String {
     let names: Vec<_> = operations.iter().map(Operation::as_str).collect();
     names.join(", ")

@@ -21,7 +21,7 @@ use crate::{
     state::State,
 };
 
-/// Shows a page of the permissions that apply to a path, or an error, below the form for a path.
+/// Shows the form for a path, and below it, a page of the permissions that apply to this path, or an error.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let content = match query.text(PATH) {

@@ -1,7 +1,7 @@
 //! The rotation of a CA, as a wizard with four steps.
 //!
-//! The page shows the stage that follows from the stored versions, so a rotation can be continued here and with the command
-//! line in turn. A form contains the observed stage and versions, and is refused if the state has changed since then.
+//! The page shows the stage that follows from the stored versions, so users can continue a rotation alternately here and with
+//! the command line. A form contains the observed stage and versions, and is refused if the state has changed since then.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(crate) async fn show(
     Ok(rendered(&visit, &rotation, &done))
 }
 
-/// Takes the next step, if the state of the rotation is the one that the form contains.
+/// Takes the next step, if the state of the rotation still equals the state in the form.
 pub(crate) async fn advance(
     state: Arc<State>,
     visit: Visit,
@@ -95,7 +95,7 @@ fn observation(form: &Fields) -> Option<(RotationStage, ObservedVersions)> {
     Some((stage, versions))
 }
 
-/// Returns the action of the API that takes the next step.
+/// Returns the audit action of the next step, as in the API.
 fn action(stage: RotationStage) -> &'static str {
     match stage {
         RotationStage::NotBegun => "REGENERATE_CERTIFICATE",
@@ -181,7 +181,7 @@ fn title(stage: RotationStage) -> &'static str {
     }
 }
 
-/// Describes what a step does, and what must be done before it.
+/// Describes a step, and what the user must do before it.
 fn before(stage: RotationStage) -> &'static str {
     match stage {
         RotationStage::NotBegun => {

@@ -17,8 +17,8 @@ pub(super) struct ValueSchema(Value);
 pub(super) struct Field {
     /// Its name; `value` for a value without fields.
     pub(super) name: String,
-    /// Whether the schema declares the field and does not mark it as secret, and its text contains no private key. Users can set
-    /// a certificate with a key before it.
+    /// Whether the schema declares the field and does not mark it as secret, and its text contains no private key: users can set
+    /// a certificate whose text also contains a key.
     pub(super) is_public: bool,
     /// Its text; for other JSON, the JSON.
     pub(super) text: Zeroizing<String>,
@@ -295,7 +295,7 @@ impl Parameter {
     }
 }
 
-/// Returns whether a value means that a parameter is not set. An input without text means the same.
+/// Returns whether a value means that a parameter is not set. An empty input also means that.
 fn is_unset(value: &Value) -> bool {
     value.is_null() || value == ""
 }

@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{UseCaseError, permission::Actor};
 
-/// The maximum number of concurrent requests that change many credentials, each of another actor: bulk regenerations, including
-/// dry runs, and steps of a CA's rotation.
+/// The maximum number of concurrent requests that change many credentials, each of a different actor: bulk regenerations,
+/// including dry runs, and steps of a CA's rotation.
 pub(super) const BULK_CHANGES_MAX: usize = 2;
 
 /// The slots of requests that change many credentials: the actors that hold one.
 #[derive(Clone, Default)]
 pub(super) struct BulkSlots(Arc<Mutex<Vec<Actor>>>);
 
-/// The slot of one request, held until it is dropped, once it is taken.
+/// The slot of one request. Once it is taken, it is held until it is dropped.
 pub(super) struct BulkSlot {
     slots: BulkSlots,
     actor: Actor,
@@ -20,7 +20,7 @@ pub(super) struct BulkSlot {
 }
 
 impl BulkSlots {
-    /// Returns the slot of a request of this actor, which is not taken yet.
+    /// Returns a slot for a request of this actor, without taking it.
     pub(super) fn of(&self, actor: &Actor) -> BulkSlot {
         BulkSlot {
             slots: self.clone(),
@@ -35,7 +35,7 @@ impl BulkSlots {
 }
 
 impl BulkSlot {
-    /// Takes the slot, unless it is held.
+    /// Takes the slot, unless it is already held.
     ///
     /// # Errors
     /// If another request of this actor holds a slot, or all slots are held.

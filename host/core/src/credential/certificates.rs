@@ -160,8 +160,8 @@ impl CertificateCredentials {
         Ok(summary(certificate, signs, issued))
     }
 
-    /// Like [`CertificateCredentials::one`] for certificates, but without what it signed, however much that is. Returns the
-    /// first signed credentials apart, at most `count_max`, in the order in which they were created, and whether there are more.
+    /// Returns a certificate like [`CertificateCredentials::one`], but without the credentials that it signed, which can be many.
+    /// Separately returns the first `count_max` of them, in the order in which they were created, and whether there are more.
     pub async fn with_first_signed(
         &self,
         caller: &Caller,

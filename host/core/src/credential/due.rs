@@ -1,5 +1,5 @@
-//! The credentials that expire, or should be rotated, with the expiry of their chains. Of all but the first, only the times are
-//! kept, so that there can be many.
+//! The credentials that expire or should be rotated, and the expiry of their chains. Names are kept only for the first
+//! credentials, and times for all, so that hundreds of thousands of credentials fit into the reserved memory.
 
 use std::{
     collections::{BinaryHeap, HashMap, hash_map::RandomState},
@@ -23,9 +23,9 @@ use crate::{
 /// A credential that expires, or should be rotated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCredential {
-    /// Its name, in the casing of its first writer.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
-    /// When it should be rotated, or else, when the first certificate of its chain expires.
+    /// The time at which it should be rotated, or otherwise the first expiry in its chain.
     pub at: DateTime<Utc>,
     /// Whether a CA above it expires first.
     pub is_by_authority: bool,
@@ -37,13 +37,13 @@ pub struct DueCredentials {
     hasher: RandomState,
     /// The times by the hash of the name.
     times: HashMap<u64, DateTime<Utc>>,
-    /// The first selected credentials, the last of them on top: their times, their names, and whether a CA expires first.
+    /// The first selected credentials, the latest on top: their times, their names, and whether a CA expires first.
     first: BinaryHeap<(DateTime<Utc>, String, bool)>,
     refused: Option<UseCaseError>,
 }
 
 impl Credentials {
-    /// Returns the credentials that the caller may read and that are due within this many times 24 hours, or earlier. A
+    /// Returns the credentials that the caller may read and that are due within this many periods of 24 hours, or earlier. A
     /// certificate is due when the first certificate of its chain expires: of its active version, or if that is earlier, its
     /// newest version. Keeps the names of the first [`DUE_LISTED_MAX`] credentials with a selected time.
     pub async fn due(
@@ -155,7 +155,7 @@ pub const DUE_LISTED_MAX: usize = 1_000;
 /// The memory for the time of a credential, in bytes. A table is copied when it grows.
 const TIME_BYTES: usize = 64;
 
-/// The number of times for which memory is reserved first.
+/// The number of times for which memory is reserved initially.
 const TIMES_RESERVED_FIRST: usize = 1_024;
 
 #[cfg(test)]

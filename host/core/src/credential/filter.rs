@@ -1,7 +1,7 @@
 //! Filtering the credentials below a path, page by page.
 //!
-//! No index covers all conditions, so a page reads the names in order and stops after a fixed number of queries. Then it can have
-//! few entries or none, although another page follows.
+//! No index covers all conditions, so a page reads the names in order and stops after a fixed number of queries. So a page can
+//! have few entries or none, although another page follows.
 
 use chrono::{DateTime, Utc};
 
@@ -13,7 +13,7 @@ use crate::{
     permission::Operation,
 };
 
-/// Conditions on credentials. A credential must fulfil all of them.
+/// Conditions on credentials. A credential must meet all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// A part of the name, in any casing. Empty for every name.
@@ -22,7 +22,7 @@ pub struct Filter {
     pub credential_type: String,
     /// The time before which the active version was created.
     pub created_before: Option<DateTime<Utc>>,
-    /// The time until which the newest version is due. Excludes credentials that are never due.
+    /// The latest time at which the newest version may be due. Excludes credentials that are never due.
     pub due_until: Option<DateTime<Utc>>,
 }
 

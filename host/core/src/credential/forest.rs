@@ -1,4 +1,4 @@
-//! The CAs as a forest: below each CA, the CAs that it signed. A page shows few of them, however many there are.
+//! The CAs as a forest: below each CA, the CAs that it signed. The size of a page does not depend on the number of CAs.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -25,16 +25,16 @@ pub struct ForestPage {
     pub trees: Vec<AuthorityTree>,
     /// The name of the first CA of the next page; `None` for the last page.
     pub next: Option<CredentialName>,
-    /// Whether there are more than [`AUTHORITIES_MAX`] CAs. Then only the newest of them are in the forest.
+    /// Whether there are more than [`AUTHORITIES_MAX`] CAs. If so, only the newest CAs are in the forest.
     pub has_more: bool,
 }
 
 /// A CA and the CAs below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorityTree {
-    /// The name of its credential, in the casing of its first writer.
+    /// The name of its credential, with the case of its first version.
     pub name: CredentialName,
-    /// What the certificate of its active version says; `None` if it is missing, malformed, or can't be decrypted.
+    /// The contents of the certificate of its active version; `None` if it is missing, malformed, or can't be decrypted.
     pub details: Option<CertificateDetails>,
     /// The earliest expiry in the chain of that version.
     pub effective_expires_at: Option<DateTime<Utc>>,
@@ -54,7 +54,7 @@ impl CertificateCredentials {
     /// Returns a page of the CAs that the caller may read. `from` is the name of the page's first CA, from the previous page, or
     /// empty for the first page.
     ///
-    /// A CA is below the signer of its newest version, if the caller may read that. CAs that signed each other are below the
+    /// A CA is below the signer of its newest version, if the caller may read the signer. CAs that signed each other are below the
     /// first of them. The names of signed credentials are returned even if the caller may not read them, as by
     /// [`CertificateCredentials::one`].
     pub async fn forest(&self, caller: &Caller, from: &str) -> Result<ForestPage, UseCaseError> {
@@ -195,7 +195,7 @@ impl Forest {
         forest
     }
 
-    /// Returns a CA and the CAs below it that are not reached yet, level by level, at most this many.
+    /// Returns a CA and the CAs below it, level by level, at most `count_max`. Omits CAs that were reached before.
     fn walk(&self, root: usize, count_max: usize, reached: &mut HashSet<usize>) -> Vec<usize> {
         let mut found = Vec::new();
         let mut waiting = VecDeque::from([root]);
@@ -236,7 +236,7 @@ impl Forest {
         shown: &Shown,
         trees: &mut HashMap<usize, AuthorityTree>,
     ) -> Vec<AuthorityTree> {
-        // From the last to the first: the trees below a CA are complete before the CA is.
+        // In reverse order, so that the trees below a CA are complete before its own tree.
         for index in shown.order.iter().rev() {
             let Some(mut tree) = trees.remove(index) else {
                 continue;
@@ -272,5 +272,5 @@ pub const FOREST_AUTHORITIES_MAX: usize = 50;
 /// The maximum number of other credentials that are listed below a CA.
 pub const FOREST_SIGNED_MAX: usize = 10;
 
-/// The number of signed names that are read for a CA: also CAs below it, which are listed as CAs.
+/// The number of signed names that are read for a CA. They include the CAs below it, which are listed separately.
 const SIGNED_READ_MAX: u32 = 64;

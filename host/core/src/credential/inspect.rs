@@ -1,4 +1,4 @@
-//! Reading the public parts of a certificate's version: what it says, its effective expiry, and its chain.
+//! Reading the public parts of a certificate's version: its contents, its effective expiry, and its chain.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub struct PublicParts {
     pub certificates: Vec<String>,
     /// The certificates in the field `ca`: the issuing CA first.
     pub authorities: Vec<String>,
-    /// What the certificate says; `None` if it is missing or malformed.
+    /// The contents of the certificate; `None` if it is missing or malformed.
     pub details: Option<CertificateDetails>,
     /// The earliest expiry in its chain.
     pub effective_expires_at: Option<DateTime<Utc>>,
@@ -157,5 +157,5 @@ impl<'r> ChainExpiries<'r> {
     }
 }
 
-/// The maximum number of certificates in a chain that is read as a whole.
+/// The maximum number of certificates in a returned chain.
 pub const CHAIN_CERTIFICATES_MAX: usize = 20;

@@ -115,7 +115,7 @@ pub struct ListedVersion {
 /// A credential that a CA signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedCredential {
-    /// Its name, in the casing of its first writer.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
     /// Whether the caller may read it.
     pub is_readable: bool,

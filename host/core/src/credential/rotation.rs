@@ -1,8 +1,8 @@
 //! Rotation of a CA without downtime, in four steps.
 //!
 //! No state is stored between steps. The stage follows from the CA's versions, the transitional flag, and the signers of the
-//! certificates below. So a rotation can be continued with any client of the API, and the other way round. The client's library
-//! determines the same stages from responses of the API (`client/src/api/rotation.rs`).
+//! certificates below. So a rotation that was started here can be continued with any client of the API, and vice versa. The
+//! client's library determines the same stages from responses of the API (`client/src/api/rotation.rs`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -84,7 +84,7 @@ pub struct ObservedVersions {
 pub struct Rotation {
     /// The id of the CA's credential.
     pub certificate_id: Uuid,
-    /// Its name, in the casing of its first writer.
+    /// Its name, with the case of its first version.
     pub name: CredentialName,
     /// The stage.
     pub stage: RotationStage,
@@ -99,7 +99,7 @@ pub struct Rotation {
 /// The reason why a rotation can't be observed or continued.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
-    /// The rotation is in another state than the caller observed. Nothing was changed.
+    /// The state of the rotation differs from the state that the caller observed. Nothing was changed.
     #[error("the rotation has been continued elsewhere; nothing was changed")]
     Changed,
     /// The certificate is not a CA certificate.
@@ -128,7 +128,7 @@ impl Credentials {
     /// regenerating everything again keeps the stage.
     ///
     /// # Errors
-    /// [`RotationError::Changed`] if the state is another one.
+    /// [`RotationError::Changed`] if the state differs.
     pub async fn advance_rotation(
         &self,
         caller: &Caller,
@@ -295,7 +295,7 @@ impl Walk<'_> {
         let store = &self.of.store;
         let newest = store.repository.newest_by_names(&names).await;
         for newest in newest.map_err(UseCaseError::from)? {
-            // It may have been signed by the CA in an older version only.
+            // The CA may have signed only an older version.
             let signer = newest.attributes.signed_by.as_ref();
             if signer.map(CredentialName::lookup) != Some(authority.lookup()) {
                 continue;

@@ -12,7 +12,7 @@ use crate::{
 /// The numbers of credentials by type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialCounts {
-    /// The number of credentials of each type that has some.
+    /// The number of credentials of each type. Types without credentials are absent.
     pub by_type: BTreeMap<CredentialType, u64>,
     /// Whether all credentials were counted.
     pub is_complete: bool,
@@ -34,7 +34,7 @@ impl CredentialCounts {
         self.by_type.values().sum()
     }
 
-    /// Adds counted credentials. Returns whether all of them fit below a maximum.
+    /// Adds counted credentials. Returns whether the total does not exceed a maximum.
     fn add(&mut self, counted: Vec<(CredentialType, u64)>, count_max: u64) -> bool {
         for (credential_type, count) in counted {
             *self.by_type.entry(credential_type).or_default() += count;
@@ -62,7 +62,7 @@ impl ReadCredentials {
         };
         let repository = &self.store.repository;
         for path in paths.iter().take(COUNTED_PATHS_MAX) {
-            // One more than are left shows that not all were counted.
+            // One more than the remaining number, to detect that there are more.
             let left = count_max - counts.total() + 1;
             let counted = repository.count_by_type(caller.actor(), path, left).await?;
             if !counts.add(counted, count_max) {
@@ -73,7 +73,7 @@ impl ReadCredentials {
         Ok(counts)
     }
 
-    /// Returns the CAs that the caller may read and that have a transitional version.
+    /// Returns the CAs with a transitional version that the caller may read.
     pub async fn rotating_authorities(
         &self,
         caller: &Caller,

@@ -57,10 +57,10 @@ pub trait Certificates: Send + Sync {
         rules: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateError>;
 
-    /// Returns what the first certificate of a PEM text says; `None` if it contains no well-formed certificate.
+    /// Returns the contents of the first certificate of a PEM text, or `None` if the text contains no well-formed certificate.
     fn details(&self, pem: &str) -> Option<CertificateDetails>;
 
-    /// Returns each certificate of a PEM text as a PEM text of its own, without any other text or key around it.
+    /// Returns each certificate of a PEM text as a separate PEM text, without any other text or key.
     fn certificates_in(&self, pem: &str) -> Vec<String>;
 
     /// Returns the first certificate of a PEM text, DER; `None` if it contains no certificate.

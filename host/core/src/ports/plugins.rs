@@ -26,8 +26,8 @@ pub trait Generators: Send + Sync {
 
 /// The loaded plugins of this server, with their states.
 pub trait PluginStates: Send + Sync {
-    /// Returns the state of each plugin: the generators in alphabetical order, then the resolver. The circuits are as they are for
-    /// calls on behalf of this actor. The numbers reveal no credential and no actor, so every authenticated caller may read them.
+    /// Returns the state of each plugin: the generators in alphabetical order, then the resolver. The circuits apply
+    /// to calls on behalf of this actor. The numbers reveal no credential and no actor, so every authenticated caller may read them.
     fn states(&self, actor: &Actor) -> Vec<PluginState>;
 }
 
@@ -52,7 +52,7 @@ pub struct PluginState {
 /// A plugin is temporarily disabled, because it kept failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenCircuit {
-    /// Whether it is disabled for all actors whose calls have not succeeded, not only for one.
+    /// Whether it is disabled for all actors whose last call did not succeed, or only for this actor.
     pub is_for_all: bool,
     /// The time until it is called again.
     pub closes_after: Duration,

@@ -91,8 +91,8 @@ pub trait CredentialRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryError>;
 
-    /// Finds the credentials of a search, newest first, until the receiver stops. In this and in the other methods that read many
-    /// credentials, the searches of one actor don't delay those of others.
+    /// Finds the credentials of a search, newest first, until the receiver stops. In all methods that read many credentials, the
+    /// searches of one actor don't delay the searches of other actors.
     async fn find(
         &self,
         actor: &Actor,

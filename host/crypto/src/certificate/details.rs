@@ -1,4 +1,4 @@
-//! Reads everything that a certificate says, for people.
+//! Reads the contents of a certificate for display.
 
 use std::net::IpAddr;
 

@@ -64,8 +64,8 @@ pub(super) fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
 
 /// The connections that long reads may use at a time. The others remain available to point reads.
 ///
-/// The long reads of one actor wait for each other before they wait for those of others. Otherwise one actor's searches, which
-/// read many names even if the actor may read none of them, could delay the searches of all others.
+/// The long reads of one actor wait for each other before they wait for the long reads of other actors. Otherwise one actor's
+/// searches, which read many names even if the actor may read none of them, could delay the searches of all other actors.
 #[derive(Clone)]
 pub(super) struct LongReads {
     slots: Arc<Semaphore>,

@@ -22,7 +22,7 @@ pub(super) async fn count_by_type(
     let query = if path.covers_everything() {
         statement(statements::COUNT_ALL).bind(count_max)
     } else {
-        // A name with the prefix in this casing. The range of folded names only excludes most other names.
+        // The condition on the prefix compares the casing. The range of folded names lets the database use the index.
         let (prefix, end) = match path.enclosing() {
             Some(path) => (format!("{path}/"), format!("{path}{AFTER_SLASH}")),
             None => (path.to_string(), format!("{path}{BEFORE_NAME_CHARACTERS}")),
