@@ -177,7 +177,7 @@ async fn no_action_is_possible_from_another_site() {
             (given.clone(), own.as_str(), "same-origin"),
             (with(&empty), own.as_str(), "same-origin"),
             (with(&other_token), own.as_str(), "same-origin"),
-            // With the token, but from elsewhere.
+            // With the token, but from another site.
             (with(&token), "https://other.example", "cross-site"),
             (with(&token), "https://other.example", ""),
             (with(&token), "null", ""),

@@ -238,7 +238,7 @@ async fn the_overview_counts_readable_credentials_by_type() {
     let partial = "You may read more than the ";
     assert!(!page.body.contains(partial), "{page:?}");
 
-    // One path more than are counted; the outermost paths are /a/*, /absent and /other.
+    // One path more than the maximum. The other outermost paths are /a/*, /absent and /other.
     for number in 0..253 {
         let path = format!("/many/{number}");
         server.grant(&path, GUEST_ACTOR, &["read"]).await;

@@ -218,7 +218,7 @@ async fn a_session_without_a_valid_token_ends() {
 }
 
 #[tokio::test]
-async fn the_development_provider_accepts_only_registered_addresses_and_pkce() {
+async fn the_development_provider_requires_registered_uris_and_pkce() {
     let server = server().await;
     let mut browser = Browser::new(&server);
     let login = browser.get("/console/login").await.expect(303);

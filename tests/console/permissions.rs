@@ -74,7 +74,7 @@ async fn permissions_past_the_maximum_of_a_page_are_on_the_next() {
     assert_eq!(rows(&second).len(), 1);
     assert!(second.body.contains("First page") && !second.body.contains("Next page"));
 
-    // The position need not have a permission, and it is only in the path's own list.
+    // No permission needs to exist at a position. A position on a path that does not cover the path is ignored.
     let query = "path=/a&after-path=/a&after-actor=uaa-user:097x";
     let page = browser.get(&format!("{PERMISSIONS}?{query}")).await;
     assert_eq!(rows(&page)[0][0], actor(98));
@@ -123,7 +123,7 @@ async fn permissions_that_the_user_may_not_read_are_hidden() {
     guest.get(explain).await.expect(200);
     let hidden = guest.get(&one(&on_all)).await.expect(404);
     assert_eq!(hidden.body, unknown.body);
-    // Reading does not suffice to change, with the same response as for an unknown permission.
+    // The permission to read does not suffice to change. The response is the same as for an unknown permission.
     let page = guest.get(&one(&on_path)).await;
     let refused = guest.submit(&page, REMOVE, &[]).await.expect(404);
     assert_eq!(refused.body, unknown.body);
@@ -353,7 +353,7 @@ async fn an_explanation_is_a_picture_and_a_table_of_the_rules() {
         2,
         "{page:?}"
     );
-    // A path with the most levels.
+    // The path with the maximum number of levels.
     let deepest = "/a".repeat(127);
     let page = explained(&mut browser, &deepest, "read").await.expect(200);
     assert_eq!(rows(&page).len(), 128);

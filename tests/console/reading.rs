@@ -185,7 +185,7 @@ async fn a_user_sees_only_what_the_permissions_allow() {
         .expect(404);
     assert_eq!(hidden.body, absent.body);
 
-    // Permissions distinguish case.
+    // Permissions are case-sensitive.
     server.grant("/a/two/*", GUEST_ACTOR, &["read"]).await;
     server.grant("/b/one", GUEST_ACTOR, &["read"]).await;
     server.grant("/c/mixed/*", GUEST_ACTOR, &["read"]).await;

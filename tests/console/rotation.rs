@@ -118,7 +118,7 @@ async fn a_rotation_is_continued_with_the_command_line_and_back() {
 }
 
 #[tokio::test]
-async fn the_console_and_the_command_line_list_the_same_outstanding_credentials() {
+async fn console_and_cli_list_the_same_outstanding_credentials() {
     let server = with_leaf().await;
     server.generate_authority("/inner", Some("/root")).await;
     server.generate_leaf("/below", "/inner").await;

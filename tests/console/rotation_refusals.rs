@@ -188,7 +188,7 @@ async fn only_a_ca_with_a_signing_version_is_rotated() {
 }
 
 #[tokio::test]
-async fn long_lists_of_outstanding_credentials_are_cut_off_and_limited() {
+async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
     let server = server().await;
     let root = Ca::root("root");
     root.set(&server, "/root", None).await;
@@ -202,7 +202,7 @@ async fn long_lists_of_outstanding_credentials_are_cut_off_and_limited() {
     }
     let old = server.versions("/root").await.pop().unwrap();
     let leaf = root.leaf_with("leaf", |_| {});
-    // Set with the old version: the flag is moved away and back.
+    // Sets certificates that the old version signed. Meanwhile, the flag is on the new version.
     let found = server.get("/api/v1/certificates?name=/root").await.json();
     let path = format!(
         "/api/v1/certificates/{}/update_transitional_version",

@@ -93,7 +93,7 @@ fn tokens_are_not_sent_to_another_identity_provider() {
     assert_eq!(kept.as_ref().unwrap()["refresh_token"], "r");
 
     let expected = format!(
-        "another identity provider than at the login: {}/other",
+        "identity provider has changed since the login: {}/other",
         stub.url()
     );
     let run = shell.run(&["get", "/a"]).expect(5);

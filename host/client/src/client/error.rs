@@ -62,8 +62,8 @@ pub enum Error {
     /// The server has no identity provider.
     #[error("the server has no identity provider; use a client certificate")]
     NoIdentityProvider,
-    /// The server names another identity provider, at this address, than the one that issued the tokens.
-    #[error("the server names another identity provider than at the login: {0}; log in again")]
+    /// The server's identity provider, at this address, is not the provider that issued the tokens.
+    #[error("the server's identity provider has changed since the login: {0}; log in again")]
     ProviderChanged(String),
     /// A document or response of the identity provider can't be used.
     #[error("the identity provider's response can't be used: {url}: {reason}")]

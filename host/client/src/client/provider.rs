@@ -30,7 +30,7 @@ impl IdentityProvider<'_> {
     /// responds to both requests with 404 is treated as a UAA. `issued_by` is the provider that issued the tokens to send.
     ///
     /// # Errors
-    /// [`Error::ProviderChanged`] if the server names another provider than `issued_by`.
+    /// [`Error::ProviderChanged`] if the server's provider is not `issued_by`.
     pub(super) async fn endpoints(&self, issued_by: Option<&str>) -> Result<Endpoints, Error> {
         let url = self.url().await?;
         if issued_by.is_some_and(|issuer| issuer != url) {

@@ -12,7 +12,7 @@ use keywright_core::{
 use crate::support::{Fixture, facts, reader, version};
 
 #[tokio::test]
-async fn counts_by_type_include_exactly_the_covered_names_up_to_the_maximum() {
+async fn counts_by_type_include_covered_names_up_to_the_maximum() {
     let fixture = Fixture::new().await;
     for (name, credential_type) in [
         ("/a", "value"),
@@ -58,7 +58,7 @@ async fn counts_by_type_include_exactly_the_covered_names_up_to_the_maximum() {
 }
 
 #[tokio::test]
-async fn only_cas_with_a_transitional_version_are_transitional_authorities() {
+async fn only_cas_with_a_transitional_version_are_listed() {
     let fixture = Fixture::new().await;
     for (name, is_transitional) in [("/b", true), ("/a", true), ("/active", false)] {
         fixture
