@@ -120,12 +120,12 @@ async fn a_list_of_expiring_credentials_has_pages() {
     let page = browser.get("/console/expiring?within-days=0&page=10").await;
     let page = page.expect(200).body;
     assert!(
-        page.contains("Page 10 of 10") && !page.contains("not shown"),
+        page.contains("Page 10 of 10") && !page.contains("Not shown"),
         "{page}"
     );
     root.set(&server, "/old/last", None).await;
     let page = browser.get("/console/expiring?within-days=0").await.body;
-    assert!(page.contains("1 more are not shown."), "{page}");
+    assert!(page.contains("Not shown: 1 more."), "{page}");
     let overview = browser.get("/console/overview").await.expect(200).body;
     assert!(
         overview.contains("Expired</a></dt><dd>1001</dd>"),

@@ -216,7 +216,7 @@ async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
             flag(&old).await.expect(200);
             let page = opened(&mut browser).await.body;
             assert!(
-                page.contains("Outstanding: 100 credentials") && !page.contains("not shown"),
+                page.contains("Outstanding: 100 credentials") && !page.contains("Not shown"),
                 "{page}"
             );
             flag(&versions[0]).await.expect(200);
@@ -228,7 +228,7 @@ async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
     let page = opened(&mut browser).await.body;
     assert!(page.contains("Outstanding: 101 credentials"), "{page}");
     assert!(
-        page.contains("1 more are not shown.") && !page.contains("/leaf/100"),
+        page.contains("Not shown: 1 more.") && !page.contains("/leaf/100"),
         "{page}"
     );
     copies(&server, "/leaf/000", 9_900).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, response::Response};
+use axum::extract::Request;
 use chrono::{DateTime, SecondsFormat, Utc};
 use keywright_core::{
     certificate::CertificateDetails,
@@ -18,7 +18,7 @@ use super::{
     download::{self, Part},
 };
 use crate::{
-    page::{Page, PageError, due, moment, page_links},
+    page::{Page, PageError, PageResult, due, moment, page_links},
     paths::{
         CERTIFICATE, CERTIFICATES, NAME, link, link_to_certificate, link_to_credential,
         link_to_rotation,
@@ -29,11 +29,7 @@ use crate::{
 };
 
 /// Shows the current versions of a certificate, or one version.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = LookupName::new(query.text(NAME));
     let failed = |failure| state.failed(failure);
@@ -124,10 +120,10 @@ impl Shown<'_> {
                 dt { "Subject" } dd { (subject(&details.subject)) }
                 dt { "Issuer" } dd { (subject(&details.issuer)) }
                 dt { "Serial number" } dd { code { (details.serial_number) } }
-                dt { "Valid from" } dd { (exact(details.valid_from)) }
-                dt { "Valid until" } dd { (exact(details.expires_at)) " (" (due(details.expires_at, self.now)) ")" }
+                dt { "Valid from" } dd { (rfc3339(details.valid_from)) }
+                dt { "Valid until" } dd { (rfc3339(details.expires_at)) " (" (due(details.expires_at, self.now)) ")" }
                 @if let Some(effective) = by_authority {
-                    dt { "Effective expiry" } dd { (exact(effective)) " (" (due(effective, self.now)) "), because a CA above it expires then" }
+                    dt { "Effective expiry" } dd { (rfc3339(effective)) " (" (due(effective, self.now)) "), because a CA above it expires then" }
                 }
                 dt { "Key" } dd { (details.key_algorithm) @if details.key_length_bits > 0 { ", " (details.key_length_bits) " bits" } }
                 dt { "Signature algorithm" } dd { (details.signature_algorithm) }
@@ -135,7 +131,7 @@ impl Shown<'_> {
                     dt { "Alternative names" }
                     dd {
                         ul.plain { @for name in &details.alternative_names { li { (subject(name)) } } }
-                        @if details.more_alternative_names > 0 { p { (details.more_alternative_names) " more are not shown." } }
+                        @if details.more_alternative_names > 0 { p { "Not shown: " (details.more_alternative_names) " more." } }
                     }
                 }
                 dt { "Key usages" } dd { @if details.usages.is_empty() { "not restricted" } @else { (details.usages.join(", ")) } }
@@ -263,7 +259,7 @@ fn is_authority(summary: &CertificateSummary) -> bool {
     facts.is_some_and(|facts| facts.is_certificate_authority)
 }
 
-fn exact(time: DateTime<Utc>) -> String {
+fn rfc3339(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 

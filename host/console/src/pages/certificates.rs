@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, response::Response};
+use axum::extract::Request;
 use chrono::{DateTime, Utc};
 use keywright_core::credential::{AUTHORITIES_MAX, AuthorityTree, ForestPage, SignedCredential};
 use maud::{Markup, html};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::graph::graph;
 use crate::{
-    page::{Page, PageError, due},
+    page::{Page, PageResult, due},
     paths::{
         CERTIFICATES, GENERATE, link, link_to_certificate, link_to_credential, link_to_rotation,
     },
@@ -22,11 +22,7 @@ use crate::{
 const FROM: &str = "from";
 
 /// Shows a page of the CAs.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let from = query.text(FROM);
     visit.caller.trail().set_details(json!({FROM: from}));

@@ -25,7 +25,7 @@ use super::schema::ValueSchema;
 use crate::{
     page::{Page, PageError, PageResult, copyable, csrf_field, due, moment, see_other},
     paths::{
-        BROWSE, CREDENTIAL, DELETE, REGENERATE, REVEAL, link, link_to_certificate,
+        BROWSE, CREDENTIAL, DELETE, NAME, REGENERATE, REVEAL, link, link_to_certificate,
         link_to_credential, link_to_permissions, link_to_set,
     },
     request::{Fields, accepts_text},
@@ -319,7 +319,6 @@ fn indented(json: &str) -> Zeroizing<String> {
     Zeroizing::new(text.unwrap_or_else(|| json.to_owned()))
 }
 
-const NAME: &str = "name";
 const TYPED_NAME: &str = "typed_name";
 const VERSION: &str = "version";
 const FIELD: &str = "field";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::{
     extract::Request,
     http::header::{CONTENT_DISPOSITION, CONTENT_TYPE},
-    response::{IntoResponse, Response},
+    response::IntoResponse,
 };
 use keywright_core::{
     UseCaseError,
@@ -17,7 +17,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    page::PageError,
+    page::{PageError, PageResult},
     paths::{DOWNLOAD, NAME, link},
     request::Fields,
     session::Visit,
@@ -64,11 +64,7 @@ pub(super) fn link_to(name: &str, version: Option<Uuid>, part: Part) -> String {
 }
 
 /// Sends a file.
-pub(crate) async fn send(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn send(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let failed = |failure| state.failed(failure);
     let mut parts = Part::ALL.into_iter();

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, http::StatusCode, response::Response};
+use axum::{extract::Request, http::StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::credential::DueCredential;
 use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Page, PageError, due, page_links},
+    page::{Page, PageError, PageResult, due, page_links},
     paths::{EXPIRING, OVERVIEW, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -37,11 +37,7 @@ pub(super) async fn all_due(
 }
 
 /// Shows the credentials that expire within a number of days, or the expired credentials.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let days = query.text(WITHIN_DAYS).parse().unwrap_or(RANGES[1]);
     if !(0..=DAYS_MAX).contains(&days) {
@@ -73,7 +69,7 @@ pub(crate) async fn show(
         (page_links(number, count, |page| {
             link(EXPIRING, [(WITHIN_DAYS, &*days.to_string()), (PAGE, &page.to_string())])
         }))
-        @if more > 0 { p { (more) " more are not shown." } }
+        @if more > 0 { p { "Not shown: " (more) " more." } }
     }))
 }
 

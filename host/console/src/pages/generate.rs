@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     page::{Page, PageError, PageResult, csrf_field},
-    paths::{GENERATE, SET, link},
+    paths::{GENERATE, NAME, SET, link},
     request::Fields,
     session::Visit,
     state::State,
@@ -164,7 +164,6 @@ impl Form<'_> {
 }
 
 const TYPE: &str = "type";
-const NAME: &str = "name";
 const MODE: &str = "mode";
 
 const MODES: [(&str, &str); 3] = [

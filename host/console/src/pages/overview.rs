@@ -136,7 +136,7 @@ impl Summary {
                             li { a href=(link_to_credential(name)) { (name) } " " (due_at(due.at, now)) }
                         }
                     }
-                    @if self.total > self.first.len() { p { (self.total - self.first.len()) " more expire within a year." } }
+                    @if self.total > self.first.len() { p { "Not shown: " (self.total - self.first.len()) " more." } }
                 }
             }
         }

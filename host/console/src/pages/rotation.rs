@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::download::{self, Part};
 use crate::{
-    page::{Page, PageError, csrf_field, see_other},
+    page::{Page, PageError, PageResult, csrf_field, see_other},
     paths::{
         CERTIFICATES, NAME, ROTATION, link, link_to_certificate, link_to_credential,
         link_to_rotation,
@@ -25,11 +25,7 @@ use crate::{
 };
 
 /// Shows the state of a rotation and its next step.
-pub(crate) async fn show(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = query.text(NAME);
     let taken = RotationStage::ALL
@@ -49,11 +45,7 @@ pub(crate) async fn show(
 }
 
 /// Takes the next step, if the state of the rotation still equals the state in the form.
-pub(crate) async fn advance(
-    state: Arc<State>,
-    visit: Visit,
-    request: Request,
-) -> Result<Response, PageError> {
+pub(crate) async fn advance(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
     let name = form.text(NAME);
     let observed = observation(&form).ok_or_else(|| {
@@ -166,7 +158,7 @@ fn outstanding(rotation: &Rotation) -> Markup {
                     li { a href=(link_to_credential(name.as_str())) { (name.as_str()) } }
                 }
             }
-            @if more > 0 { p { (more) " more are not shown." } }
+            @if more > 0 { p { "Not shown: " (more) " more." } }
             p.detail { "Credentials below an outstanding CA are not listed, because they are regenerated together with it." }
         }
     }

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use super::credential::{Change, see_changed};
 use crate::{
     page::{Page, PageError, PageResult, csrf_field},
-    paths::SET,
+    paths::{NAME, SET},
     request::Fields,
     session::Visit,
     state::State,
@@ -156,7 +156,6 @@ fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&PageErr
     })
 }
 
-const NAME: &str = "name";
 const TYPE: &str = "type";
 const VALUE: &str = "value";
 
