@@ -116,7 +116,7 @@ async fn permissions_that_the_user_may_not_read_are_hidden() {
         .expect(200);
     let actors: Vec<_> = rows(&page).into_iter().map(|[actor, ..]| actor).collect();
     assert_eq!(actors, [GUEST_ACTOR, "uaa-user:shown"]);
-    let note = "you may not read them: the permissions on <code>/*</code>.";
+    let note = "You may not read the permissions on <code>/*</code>.";
     assert!(page.body.contains(note), "{page:?}");
     assert!(!page.body.contains("uaa-user:secret"), "{page:?}");
     guest.get(&one(&on_path)).await.expect(200);
