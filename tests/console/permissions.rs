@@ -309,21 +309,21 @@ async fn is_allowed(caller: &Caller, name: &str, operation: &str) -> bool {
 }
 
 #[tokio::test]
-async fn an_explanation_is_a_picture_and_a_table_of_the_rules() {
+async fn an_explanation_is_a_diagram_and_a_table_of_the_rules() {
     let (server, mut browser) = session().await;
     server.grant("/a/*", GUEST_ACTOR, &["read", "delete"]).await;
     server.grant("/a/b/c", GUEST_ACTOR, &["write"]).await;
     let page = explained(&mut browser, "/a/b/c", "read").await;
-    let picture = between(&page.body, "<svg class=\"rules\"", "</svg>").unwrap();
+    let diagram = between(&page.body, "<svg class=\"rules\"", "</svg>").unwrap();
     let title =
         "/*: no permission; /a/*: read, delete; /a/b/*: no permission; /a/b/c: write</title>";
     assert!(
-        picture.contains("role=\"img\" aria-labelledby=\"picture-0\""),
-        "{picture}"
+        diagram.contains("role=\"img\" aria-labelledby=\"diagram-0\""),
+        "{diagram}"
     );
-    assert!(picture.contains(title), "{picture}");
-    let allowing = between(picture, "<text class=\"allows\"", "</text>").unwrap();
-    assert!(allowing.ends_with(">✓ read, delete"), "{picture}");
+    assert!(diagram.contains(title), "{diagram}");
+    let allowing = between(diagram, "<text class=\"allows\"", "</text>").unwrap();
+    assert!(allowing.ends_with(">✓ read, delete"), "{diagram}");
     assert_eq!(
         rows(&page),
         [

@@ -101,7 +101,7 @@ fn result(explanation: &Explanation) -> Markup {
             @for (index, name) in names.enumerate() {
                 @let rules = Rules::on(explanation, name);
                 @if stored.is_some() { h3 { code { (name) } } }
-                (rules.picture(index))
+                (rules.diagram(index))
                 (rules.table())
                 @if *is_enforced { p { (rules.conclusion()) } }
             }
@@ -138,12 +138,12 @@ impl<'a> Rules<'a> {
     }
 
     /// Draws each path with the permission on it, connected from the widest to the nearest.
-    fn picture(&self, index: usize) -> Markup {
+    fn diagram(&self, index: usize) -> Markup {
         let height = LEVEL_HEIGHT * self.levels.len();
-        let title = format!("picture-{index}");
+        let title = format!("diagram-{index}");
         html! {
             div.scrolled tabindex="0" role="region" aria-label="Diagram of the rules" {
-                svg.rules viewBox={ "0 0 " (PICTURE_WIDTH) " " (height) } role="img" aria-labelledby=(title) {
+                svg.rules viewBox={ "0 0 " (DIAGRAM_WIDTH) " " (height) } role="img" aria-labelledby=(title) {
                     title id=(title) { (self.described()) }
                     @for (level, (path, permission)) in self.levels.iter().enumerate() {
                         (self.level(level, path, *permission))
@@ -175,7 +175,7 @@ impl<'a> Rules<'a> {
             line x1=(left + PATH_WIDTH) y1=(middle) x2=(RULE_LEFT) y2=(middle) {}
             rect.path x=(left) y=(top) width=(PATH_WIDTH) height=(BOX_HEIGHT) rx="6" {}
             text x=(left + 12) y=(middle + 5) { (shortened(path.as_str())) }
-            rect class=(class) x=(RULE_LEFT) y=(top) width=(PICTURE_WIDTH - RULE_LEFT - 4) height=(BOX_HEIGHT) rx="6" {}
+            rect class=(class) x=(RULE_LEFT) y=(top) width=(DIAGRAM_WIDTH - RULE_LEFT - 4) height=(BOX_HEIGHT) rx="6" {}
             text class=(class) x=(RULE_LEFT + 12) y=(middle + 5) {
                 @match permission {
                     Some(permission) => { @if is_allowing { "✓ " } (listed(permission.operations)) }
@@ -242,7 +242,7 @@ fn shortened(path: &str) -> String {
 
 const OPERATION: &str = "operation";
 
-const PICTURE_WIDTH: usize = 800;
+const DIAGRAM_WIDTH: usize = 800;
 const LEVEL_HEIGHT: usize = 56;
 const BOX_HEIGHT: usize = 38;
 const PATH_WIDTH: usize = 290;

@@ -135,7 +135,7 @@ fn operations_field(is_chosen: impl Fn(Operation) -> bool) -> Markup {
                 }
             }
             p.help {
-                "With " code { "read_acl" } ", the actor can read the permissions on the path; with " code { "write_acl" } ", change those of other actors. "
+                "With " code { "read_acl" } ", the actor can read the permissions on the path. With " code { "write_acl" } ", the actor can change the permissions of other actors on it. "
                 "Some requests that need " code { "write" } " also return existing values."
             }
         }
