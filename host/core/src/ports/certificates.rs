@@ -14,7 +14,7 @@ pub trait Certificates: Send + Sync {
     /// Reads the facts of the first certificate of a PEM text.
     fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateError>;
 
-    /// Returns the properties that an issuer must allow to issue a certificate like the first certificate of a PEM text.
+    /// Returns the properties of the first certificate of a PEM text that an issuer of a similar certificate must allow.
     fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateError>;
 
     /// Checks the value of a certificate to set. A rule applies only if the fields that it concerns are present:
@@ -57,7 +57,7 @@ pub trait Certificates: Send + Sync {
         rules: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateError>;
 
-    /// Returns what the first certificate of a PEM text says; `None` if it contains no well-formed certificate.
+    /// Returns the details of the first certificate of a PEM text; `None` if it contains no well-formed certificate.
     fn details(&self, pem: &str) -> Option<CertificateDetails>;
 
     /// Returns each certificate of a PEM text as a PEM text of its own, without any other text or key around it.
