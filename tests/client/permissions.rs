@@ -78,7 +78,7 @@ async fn adding_an_existing_permission_fails_and_suggests_update() {
 }
 
 #[tokio::test]
-async fn invalid_or_refused_permissions_have_their_exit_status() {
+async fn adding_an_invalid_or_refused_permission_fails() {
     let server = Server::reused().await;
     let (developer, stranger) = (Shell::of(&server), stranger(&server).await);
     for (shell, path, operations, status) in [

@@ -76,7 +76,7 @@ pub struct IssuanceRules {
     pub now: DateTime<Utc>,
 }
 
-/// The properties of a certificate that an issuer must allow to issue another certificate like it.
+/// The properties of a certificate that an issuer of a similar certificate must allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IssuanceFacts {
     /// Its validity in whole days, at least one.

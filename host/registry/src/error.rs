@@ -127,8 +127,8 @@ pub enum SignatureError {
     /// The signature is for another manifest.
     #[error("its signature by this key is for another manifest, {0}")]
     OfAnother(String),
-    /// The signature is by another key.
-    #[error("its signature is by another key than the configured one")]
+    /// The signature was made with another key.
+    #[error("its signature was made with another key than the configured one")]
     OtherKey,
     /// The signature file is unreadable.
     #[error("its signature can't be read")]

@@ -21,8 +21,8 @@ use super::{
 use crate::{audit::events, given};
 
 // Timeouts for handshakes, heads, bodies and idle connections. Each test sets one timeout to a second and all others
-// to an hour. Steps that a client must complete within the second are repeated until they are in time, and writes may
-// fail as the connection may be closed by then.
+// to an hour. The tests repeat steps that a client must complete within the second until they are in time. Writes may fail
+// because the server may already have closed the connection.
 
 #[tokio::test]
 async fn a_slow_handshake_is_aborted() {

@@ -47,7 +47,7 @@ async fn registry_component_needs_the_minisign_signature() {
 
     workshop.minisign("ours", "plain.wasm");
     let reference = workshop.pushed(&registry, "plain.wasm", "1");
-    let refused = ["the plugin plain", "by another key than the configured one"];
+    let refused = ["the plugin plain", "another key than the configured one"];
     assert_refused(&by_minisign(&workshop, &reference, &other), &refused);
     let options = by_minisign(&workshop, &reference, &key);
     let server = Server::start_with(&options).await;
@@ -116,7 +116,7 @@ async fn file_needs_the_minisign_signature() {
         &["the component is not signed", "plain.wasm.minisig"],
     );
     workshop.minisign("ours", "plain.wasm");
-    assert_refused(&signed(&other), &["by another key than the configured one"]);
+    assert_refused(&signed(&other), &["another key than the configured one"]);
     let server = Server::start_with(&signed(&key)).await;
     assert_generates(&server, "/a").await;
 
@@ -152,7 +152,7 @@ async fn registry_component_needs_the_cosign_signature() {
     let (_, digest) = reference.split_once('@').unwrap();
     let another = digest.replace(digest.split_at(12).1, &"0".repeat(59));
     theirs.sign(&registry, digest, &[digest]).await;
-    assert_refused(&options, &["by another key than the configured one"]);
+    assert_refused(&options, &["another key than the configured one"]);
     ours.sign(&registry, digest, &[&another]).await;
     assert_refused(&options, &["for another manifest", &another]);
     ours.sign(&registry, digest, &[&another, digest]).await;
@@ -163,7 +163,7 @@ async fn registry_component_needs_the_cosign_signature() {
     registry.stop();
     drop(Server::start_in(folder, &options).await);
     let other = by_cosign(&workshop, &reference, "theirs.pub");
-    assert_refused(&other, &["by another key than the configured one"]);
+    assert_refused(&other, &["another key than the configured one"]);
     let file = workshop.path("plain.wasm");
     let of_file = by_cosign(&workshop, path(&file), "ours.pub");
     assert_refused(&of_file, &["can only verify components in a registry"]);

@@ -160,7 +160,7 @@ async fn provoke_start_error(text: &str) -> String {
             with_password_plugin(&format!("component = \"{component}\""))
         }
         "the component is not signed: …" => with_signed_password_plugin(None),
-        "its signature is by another key than the configured one" => {
+        "its signature was made with another key than the configured one" => {
             with_signed_password_plugin(Some(SIGNATURE_OF_ANOTHER))
         }
         "its SHA-256 is …, but … is configured" => with_password_plugin(&format!(

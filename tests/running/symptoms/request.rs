@@ -179,7 +179,7 @@ async fn on_a_full_disk() -> Response {
     let directory = TempDir::new().unwrap();
     symlink("/dev/full", directory.path().join("audit.log")).unwrap();
     let server = Server::start_in(directory, &Options::default()).await;
-    // Errors found only while writing an event affect one response.
+    // The server detects the error when it first writes an event. Later requests are refused.
     server.get("/api/v1/data?name=/a").await.expect(500);
     server.get("/api/v1/data?name=/a").await
 }
@@ -196,7 +196,7 @@ async fn beyond_the_rate() -> Response {
     panic!("none of {REQUESTS_MAX} requests was rejected");
 }
 
-/// Returns the first error of a reader that does not receive its large responses, on a server where others do the same.
+/// Returns the first error response to a client that leaves large responses unread, on a server with `others` such clients.
 async fn with_unread_responses(versions: usize, others: usize) -> Response {
     let limits =
         "response_bytes_max = 1048576\nresponses_bytes_max = 8388608\nwrite_seconds_max = 3600";
@@ -227,7 +227,7 @@ async fn with_unread_responses(versions: usize, others: usize) -> Response {
 
 async fn without_database() -> Response {
     let Some(postgres) = PostgresServer::start() else {
-        // PostgreSQL is not installed, which has been printed.
+        // PostgreSQL is not installed. `start` has printed this.
         return Response {
             status: 503,
             body: "the storage failed".to_owned(),
@@ -287,7 +287,7 @@ async fn with_a_full_queue() -> Response {
 
 const ACTOR: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
 
-/// More requests than possible in one second with a limit of one.
+/// Maximum number of requests until the server must have refused one, with a limit of one per second.
 const REQUESTS_MAX: usize = 100;
 
 /// Fails for a symptom of the guide that no test provokes.

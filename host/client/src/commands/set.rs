@@ -51,7 +51,7 @@ struct Fields {
     /// Name of a user; the password is read from a prompt or standard input.
     #[arg(long, value_name = "NAME")]
     username: Option<String>,
-    /// PEM file with a certificate. `-` for standard input, for at most one field.
+    /// PEM file with a certificate. At most one field can be read from standard input (`-`).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     certificate: Option<PathBuf>,
     /// File with a private key.

@@ -1,4 +1,4 @@
-//! Decrypting, encrypting and adding versions; and the active versions of a credential, in particular of a CA that signs.
+//! Decrypting, encrypting and adding versions; and the active versions of a credential, in particular of a signing CA.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) struct Draft {
 }
 
 impl VersionStore {
-    /// Decrypts a version of the credential that the permit allows to open. Refuses any other version as if it did not exist.
+    /// Decrypts a version of the permit's credential. Refuses any other version as if it did not exist.
     pub(crate) async fn open(
         &self,
         permit: &Permit<'_>,
@@ -68,7 +68,7 @@ impl VersionStore {
         Ok(CredentialVersion::new(stored, content))
     }
 
-    /// Encrypts a draft for the credential that the permit allows to write, and returns a version that is ready to be added.
+    /// Encrypts a draft for the permit's credential, and returns a version that is ready to be added.
     pub(super) async fn seal(
         &self,
         permit: &Permit<'_>,

@@ -14,7 +14,7 @@ pub trait Certificates: Send + Sync {
     /// Reads the facts of the first certificate of a PEM text.
     fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateError>;
 
-    /// Returns the properties that an issuer must allow to issue a certificate like the first certificate of a PEM text.
+    /// Returns the properties of the first certificate of a PEM text that an issuer of a similar certificate must allow.
     fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateError>;
 
     /// Checks the value of a certificate to set. A rule applies only if the fields that it concerns are present:

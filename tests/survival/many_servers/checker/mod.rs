@@ -2,7 +2,7 @@
 //! and response.
 //!
 //! For each name, there must be an order of all its calls in which each takes effect at one time between its start and
-//! end, and in which a single server with the rules of `model.rs` would have given the same responses. So a read never
+//! end. In this order, a single server with the rules of `model.rs` would return the same responses. So a read never
 //! returns older data than an acknowledged write, at any server. A call without a clear response may have taken effect
 //! at any time after its start, or never.
 //!
@@ -28,7 +28,7 @@ type Violation = String;
 pub(super) struct Findings {
     /// All violated rules.
     pub(super) violations: Vec<Violation>,
-    /// The names whose calls could not be decided, because too many orders are possible.
+    /// The names for which the search stopped without a result, because too many orders are possible.
     pub(super) undecided: Vec<String>,
 }
 

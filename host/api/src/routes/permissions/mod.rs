@@ -122,7 +122,7 @@ async fn replace(
     StrictJson(request): StrictJson<GrantRequest>,
 ) -> Result<Response, ApiError> {
     let grant = request.grant()?;
-    // Record the details for the request: if the permission does not exist, no event about a resource contains them.
+    // Record the details with the request: if the permission does not exist, no resource event would contain them.
     let details = granted(&grant.actor, Some(grant.operations));
     caller.trail().set_details(details);
     let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
@@ -147,7 +147,7 @@ async fn amend(
         .operations
         .listed(StatusCode::UNPROCESSABLE_ENTITY)?;
     let operations = parsed_operations(&names)?;
-    // Record the details for the request: if the permission does not exist, no event about a resource contains them.
+    // Record the details with the request: if the permission does not exist, no resource event would contain them.
     let details = json!({"operations": operation_names(operations)});
     caller.trail().set_details(details);
     let amended = api.permissions.amend(&caller, id(path)?, operations).await;

@@ -66,7 +66,7 @@ impl Run for List {
     }
 }
 
-/// Regenerate a certificate, optionally transitional
+/// Regenerate a certificate, optionally as transitional
 ///
 /// Parameters without an option keep their values.
 #[derive(Debug, Args)]

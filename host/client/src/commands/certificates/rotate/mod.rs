@@ -125,8 +125,8 @@ impl RotationRun {
         }
     }
 
-    /// Takes the next step. If the request fails, the state of the rotation decides whether the step was taken: the response may
-    /// have been lost.
+    /// Takes the next step. If the request fails, reads the state of the rotation to determine whether the step was taken, because
+    /// the response may have been lost.
     async fn take(&mut self, rotation: &Rotation) -> Result<(), CommandError> {
         let step = rotation.stage.next();
         match rotation.advance(&self.client).await {
