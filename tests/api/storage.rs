@@ -20,7 +20,7 @@ fn an_invalid_storage_configuration_is_refused() {
         ),
         (
             "url = \"postgres://db/a\"\npassword_environment = \"A\"\npassword_file = \"b\"",
-            "one of password_file and password_environment",
+            "only one of storage.password_file and storage.password_environment may be set",
         ),
         (
             "url = \"postgres://db/a\"\npassword_environment = \"KEYWRIGHT_TEST_ABSENT\"",

@@ -147,6 +147,18 @@ pub(crate) fn page_links(number: usize, count: usize, link: impl Fn(usize) -> St
     }
 }
 
+/// Renders links to the first and to the next page of a list whose number of pages is unknown.
+pub(crate) fn next_links(first: Option<String>, next: Option<String>) -> Markup {
+    html! {
+        @if first.is_some() || next.is_some() {
+            nav.pages aria-label="Pages" {
+                @if let Some(first) = first { a.button href=(first) { "First page" } }
+                @if let Some(next) = next { a.button href=(next) { "Next page" } }
+            }
+        }
+    }
+}
+
 /// Returns the distance of a time from now in its largest unit.
 fn distance(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let seconds = time.signed_duration_since(now).num_seconds();

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use crate::{
-    page::{Page, PageError, PageResult, due, moment},
+    page::{Page, PageError, PageResult, due, moment, next_links},
     paths::{BROWSE, GENERATE, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -202,12 +202,10 @@ impl Search {
             } @else {
                 (nothing())
             }
-            @if has_other_pages {
-                nav.pages aria-label="Pages" {
-                    @if !from.is_empty() { a.button href=(position("")) { "First page" } }
-                    @if let Some(next) = &page.next { a.button href=(position(next)) { "Next page" } }
-                }
-            }
+            (next_links(
+                (!from.is_empty()).then(|| position("")),
+                page.next.as_deref().map(position),
+            ))
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::graph::graph;
 use crate::{
-    page::{Page, PageResult, due},
+    page::{Page, PageResult, due, next_links},
     paths::{
         CERTIFICATES, GENERATE, link, link_to_certificate, link_to_credential, link_to_rotation,
     },
@@ -110,16 +110,11 @@ fn signed_credential(signed: &SignedCredential) -> Markup {
 }
 
 fn pages(forest: &ForestPage, from: &str) -> Markup {
-    html! {
-        @if forest.next.is_some() || !from.is_empty() {
-            nav.pages aria-label="Pages" {
-                @if !from.is_empty() { a.button href=(CERTIFICATES) { "First page" } }
-                @if let Some(next) = &forest.next {
-                    a.button href=(link(CERTIFICATES, [(FROM, next.as_str())])) { "Next page" }
-                }
-            }
-        }
-    }
+    let next = forest.next.as_ref();
+    next_links(
+        (!from.is_empty()).then(|| CERTIFICATES.to_owned()),
+        next.map(|next| link(CERTIFICATES, [(FROM, next.as_str())])),
+    )
 }
 
 /// The maximum length of a shown subject, in characters.

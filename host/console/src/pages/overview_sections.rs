@@ -8,7 +8,7 @@ use keywright_core::{
 use maud::{Markup, html};
 
 use super::keys_and_plugins::{circuit, rotation};
-use crate::paths::{GENERATE, KEYS_AND_PLUGINS, link_to_credential};
+use crate::paths::{GENERATE, KEYS_AND_PLUGINS, link_to_rotation};
 
 /// Renders the numbers of credentials by type.
 pub(super) fn types(counts: &CredentialCounts) -> Markup {
@@ -44,7 +44,7 @@ pub(super) fn rotations(authorities: &RotatingAuthorities, usage: &KeyUsage) -> 
             @if !authorities.names.is_empty() {
                 p { "CAs with a transitional version:" }
                 ul.plain {
-                    @for name in &authorities.names { li { a href=(link_to_credential(name.as_str())) { (name.as_str()) } } }
+                    @for name in &authorities.names { li { a href=(link_to_rotation(name.as_str())) { (name.as_str()) } } }
                 }
             }
             @if authorities.has_more { p { "Only the " (authorities.names.len()) " oldest CAs are shown." } }

@@ -14,7 +14,7 @@ use super::{
     permission_fields::{ID, PATH, listed, parsed_actor, parsed_path},
 };
 use crate::{
-    page::{Page, PageError, PageResult},
+    page::{Page, PageError, PageResult, next_links},
     paths::{ADD_PERMISSION, PERMISSION, PERMISSIONS, link, link_to_permissions},
     request::Fields,
     session::Visit,
@@ -122,12 +122,10 @@ impl Shown<'_> {
                         "."
                     }
                 }
-                @if !self.is_first || next.is_some() {
-                    nav.pages aria-label="Pages" {
-                        @if !self.is_first { a.button href=(link_to_permissions(path)) { "First page" } }
-                        @if let Some(next) = next { a.button href=(after(path, next)) { "Next page" } }
-                    }
-                }
+                (next_links(
+                    (!self.is_first).then(|| link_to_permissions(path)),
+                    next.map(|next| after(path, next)),
+                ))
                 p { a.button href=(link(ADD_PERMISSION, [(PATH, path)])) { "Add a permission" } }
             }
             (explain::form(path, "", None))

@@ -229,6 +229,25 @@ fn issuer_needs_a_ca_certificate_and_its_key() {
 }
 
 #[test]
+fn a_ca_whose_certificate_is_malformed_is_no_issuer() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let authority = openssl.authority(P256);
+    let mut der = der(&authority.certificate);
+    let name = b"Keywright, Ltd.";
+    let position = der.windows(name.len()).position(|bytes| bytes == name);
+    // Not UTF-8.
+    der[position.unwrap()] = 0xff;
+    let created = X509Certificates.issuer(&pem(&der), &authority.private_key, rules(false));
+    let refused = created.err().unwrap().to_string();
+    assert!(
+        refused.starts_with("certificate has a malformed"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn validity_may_start_one_second_before_the_call() {
     let Some(openssl) = Openssl::available() else {
         return;
@@ -340,14 +359,12 @@ pub(crate) fn leaf(openssl: &Openssl, issuer: &dyn CertificateIssuer) -> Body {
 
 /// Returns the public key of the key pair in a file, DER.
 fn public_key(openssl: &Openssl, file: &str, options: &[&str]) -> Vec<u8> {
-    let text = openssl.run(&[&["pkey", "-in", file, "-pubout"], options].concat());
-    STANDARD
-        .decode(
-            text.lines()
-                .filter(|line| !line.starts_with('-'))
-                .collect::<String>(),
-        )
-        .unwrap()
+    der(&openssl.run(&[&["pkey", "-in", file, "-pubout"], options].concat()))
+}
+
+fn der(pem: &str) -> Vec<u8> {
+    let lines = pem.lines().filter(|line| !line.starts_with('-'));
+    STANDARD.decode(lines.collect::<String>()).unwrap()
 }
 
 fn pem(der: &[u8]) -> String {
