@@ -415,7 +415,7 @@ async fn one_field_past_the_maximum_of_a_form_is_413() {
 }
 
 /// Returns a page without the element of the console's own script.
-fn without_own_script(page: &str) -> String {
+pub(crate) fn without_own_script(page: &str) -> String {
     page.replacen("<script src=\"/console/script.js\" defer></script>", "", 1)
 }
 
