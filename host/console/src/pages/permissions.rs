@@ -124,7 +124,7 @@ impl Shown<'_> {
                 }
                 (next_links(
                     (!self.is_first).then(|| link_to_permissions(path)),
-                    next.map(|next| after(path, next)),
+                    next.as_ref().map(|next| after(path, next)),
                 ))
                 p { a.button href=(link(ADD_PERMISSION, [(PATH, path)])) { "Add a permission" } }
             }
