@@ -103,7 +103,7 @@ async fn only_readable_cas_are_in_the_forest() {
     let page = browser.get("/console/certificate?name=/team/inner").await;
     let page = page.expect(200).body;
     assert!(
-        page.contains("/hidden/web</th><td colspan=\"2\">You may not read it"),
+        page.contains("/hidden/web</th><td colspan=\"2\">You may not read this credential"),
         "{page}"
     );
     let chain = "/console/certificate/download?name=/team/inner&part=chain";
