@@ -108,12 +108,12 @@ async fn events_of_a_disconnected_client_are_written() {
 async fn a_disconnecting_client_delays_no_other_waiting_request() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     sink.hold();
-    let writing = spawn_get(&service);
+    let first = spawn_get(&service);
     until_begun(&sink, 1).await;
     let (cancelled, waiting) = (spawn_get(&service), spawn_get(&service));
     // Both wait for the sink, or have not started.
     cancelled.abort();
-    writing.abort();
+    first.abort();
     sink.release();
     assert_eq!(waiting.await.unwrap(), StatusCode::NOT_FOUND);
     assert!(sink.events().len() >= 2);
