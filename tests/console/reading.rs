@@ -81,7 +81,8 @@ async fn filters_apply_to_all_credentials_below_a_path() {
     for name in ["/team/old", "/team/new"] {
         server.set(name, "password", json!("v")).await.expect(200);
     }
-    let age = "update credential set current_created_at = current_created_at - 31 * 86400000 where name = '/team/old'";
+    // 31 days, in milliseconds.
+    let age = "update credential set current_created_at = current_created_at - 2678400000 where name = '/team/old'";
     server.run_sql(age).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for (query, expected) in [
