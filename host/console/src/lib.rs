@@ -103,49 +103,49 @@ impl Console {
             self.open(paths::STYLE, async |_, _| Ok(page::style())),
             self.open(paths::SCRIPT, async |_, _| Ok(page::script())),
             self.open(paths::ICON, async |_, _| Ok(page::icon())),
-            self.get(paths::BROWSE, find, browse::show),
-            self.get(paths::OVERVIEW, find, overview::show),
-            self.get(paths::EXPIRING, find, expiring::show),
-            self.get(paths::CREDENTIAL, view, credential::show),
-            reading(self.post(paths::REVEAL, Some("GET"), credential::reveal)),
-            self.post(
+            self.page(paths::BROWSE, find, browse::show),
+            self.page(paths::OVERVIEW, find, overview::show),
+            self.page(paths::EXPIRING, find, expiring::show),
+            self.page(paths::CREDENTIAL, view, credential::show),
+            reading_form(self.page(paths::REVEAL, Some("GET"), credential::reveal)),
+            form(self.page(
                 paths::REGENERATE,
                 Some("REGENERATE"),
                 credential::regenerate,
-            ),
-            self.post(paths::DELETE, Some("DELETE"), credential::delete),
-            self.get(paths::GENERATE, None, generate::show),
-            self.post(paths::GENERATE, Some("GENERATE"), generate::submit),
-            self.get(paths::SET, None, set::show),
-            self.post(paths::SET, Some("SET"), set::submit),
-            self.get(paths::CERTIFICATES, certificates_of, certificates::show),
-            self.get(paths::CERTIFICATE, view, certificate::show),
-            self.get(paths::DOWNLOAD, Some("DOWNLOAD"), download::send),
-            self.get(paths::ROTATION, view, rotation::show),
-            self.post(paths::ROTATION, move_version, rotation::advance),
-            self.get(paths::PERMISSIONS, permissions_of, permissions::show),
-            self.get(paths::EXPLAIN, Some("EXPLAIN_PERMISSIONS"), explain::show),
-            self.get(paths::ADD_PERMISSION, None, permission::show_form),
-            self.post(
+            )),
+            form(self.page(paths::DELETE, Some("DELETE"), credential::delete)),
+            self.page(paths::GENERATE, None, generate::show),
+            form(self.page(paths::GENERATE, Some("GENERATE"), generate::submit)),
+            self.page(paths::SET, None, set::show),
+            form(self.page(paths::SET, Some("SET"), set::submit)),
+            self.page(paths::CERTIFICATES, certificates_of, certificates::show),
+            self.page(paths::CERTIFICATE, view, certificate::show),
+            self.page(paths::DOWNLOAD, Some("DOWNLOAD"), download::send),
+            self.page(paths::ROTATION, view, rotation::show),
+            form(self.page(paths::ROTATION, move_version, rotation::advance)),
+            self.page(paths::PERMISSIONS, permissions_of, permissions::show),
+            self.page(paths::EXPLAIN, Some("EXPLAIN_PERMISSIONS"), explain::show),
+            self.page(paths::ADD_PERMISSION, None, permission::show_form),
+            form(self.page(
                 paths::ADD_PERMISSION,
                 Some("ADD_PERMISSIONS"),
                 permission::add,
-            ),
-            self.get(paths::PERMISSION, permissions_of, permission::show),
-            self.post(
+            )),
+            self.page(paths::PERMISSION, permissions_of, permission::show),
+            form(self.page(
                 paths::CHANGE_PERMISSION,
                 Some("PATCH_PERMISSIONS"),
                 permission::change,
-            ),
-            self.post(
+            )),
+            form(self.page(
                 paths::REMOVE_PERMISSION,
                 Some("DELETE_PERMISSIONS"),
                 permission::remove,
-            ),
-            self.get(paths::KEYS_AND_PLUGINS, None, keys_and_plugins::show),
-            reading(self.post(paths::LOGOUT, None, login_pages::log_out)),
-            self.get(paths::UNKNOWN, None, no_such_page),
-            reading(self.post(paths::UNKNOWN, None, no_such_page)),
+            )),
+            self.page(paths::KEYS_AND_PLUGINS, None, keys_and_plugins::show),
+            reading_form(self.page(paths::LOGOUT, None, login_pages::log_out)),
+            self.page(paths::UNKNOWN, None, no_such_page),
+            reading_form(self.page(paths::UNKNOWN, None, no_such_page)),
         ]
     }
 
@@ -213,37 +213,9 @@ impl Console {
         }
     }
 
-    /// Returns the route of a page.
-    fn get<F, R>(
+    /// Returns the route of a page, which needs a session.
+    fn page<F, R>(
         &self,
-        path: &'static str,
-        action: Option<&'static str>,
-        handler: F,
-    ) -> ConsoleRoute
-    where
-        F: Fn(Arc<State>, Visit, Request) -> R + Send + Sync + Copy + 'static,
-        R: Future<Output = PageResult> + Send + 'static,
-    {
-        self.visited(Method::GET, path, action, handler)
-    }
-
-    /// Returns the route of a form that writes.
-    fn post<F, R>(
-        &self,
-        path: &'static str,
-        action: Option<&'static str>,
-        handler: F,
-    ) -> ConsoleRoute
-    where
-        F: Fn(Arc<State>, Visit, Request) -> R + Send + Sync + Copy + 'static,
-        R: Future<Output = PageResult> + Send + 'static,
-    {
-        self.visited(Method::POST, path, action, handler)
-    }
-
-    fn visited<F, R>(
-        &self,
-        method: Method,
         path: &'static str,
         action: Option<&'static str>,
         handler: F,
@@ -254,7 +226,7 @@ impl Console {
     {
         let state = Arc::clone(&self.0);
         ConsoleRoute {
-            method,
+            method: Method::GET,
             path,
             access: Access::Session,
             action,
@@ -277,9 +249,18 @@ impl Console {
     }
 }
 
-/// Marks the route of a form that writes nothing.
-fn reading(route: ConsoleRoute) -> ConsoleRoute {
+/// Turns the route of a page into the route of a form.
+fn form(route: ConsoleRoute) -> ConsoleRoute {
     ConsoleRoute {
+        method: Method::POST,
+        ..route
+    }
+}
+
+/// Turns the route of a page into the route of a form that writes nothing.
+fn reading_form(route: ConsoleRoute) -> ConsoleRoute {
+    ConsoleRoute {
+        method: Method::POST,
         access: Access::ReadingSession,
         ..route
     }
