@@ -46,8 +46,13 @@ impl Provider {
         }
     }
 
-    /// Starts a server that trusts the provider, configured as in the guide.
+    /// Starts a server that trusts the provider.
     async fn server(&self) -> Server {
+        Server::start_with(&self.options()).await
+    }
+
+    /// Returns the options of a server that trusts the provider, configured as in the guide.
+    fn options(&self) -> Options {
         let mut options = Options::default()
             .identity_provider(&self.url)
             .authentication_settings(&identity_provider_recipe("oidc-provider"));
@@ -64,7 +69,7 @@ impl Provider {
                  operations = [\"read\", \"write\"]\n"
             ));
         }
-        Server::start_with(&options).await
+        options
     }
 }
 
@@ -261,4 +266,32 @@ async fn users_with_ids_of_clients_do_not_become_clients() {
     );
     let run = set(&shell, "/uaa-client/cli/secret").expect(5);
     assert!(run.errors.contains("invalid_token"), "{run:?}");
+}
+
+#[tokio::test]
+async fn a_user_logs_in_to_the_console() {
+    let Some(node) = node() else {
+        return;
+    };
+    for algorithm in ["RS256", "ES256"] {
+        let provider = Provider::start(&node, algorithm);
+        let console = "client_secret_environment = \"CONSOLE_SECRET\"\n\
+             resource = \"https://keywright.example\"\n\
+             scopes = [\"openid\", \"credhub.read\", \"credhub.write\"]";
+        let options = provider
+            .options()
+            .console(console)
+            .environment("CONSOLE_SECRET", "console-secret: 100% + &=");
+        let server = Server::start_with(&options).await;
+        let alice = Shell::at(&server);
+        log_in_by_device(&node, &alice, "alice", 0);
+        set(&alice, "/uaa-user/alice/listed").expect(0);
+        let page = format!("{}/console?path=/uaa-user/alice", server.base_url());
+        let shown = browser(&node, "alice").arg(page).output().unwrap();
+        let text = String::from_utf8(shown.stdout).unwrap();
+        assert!(shown.status.success(), "{text}");
+        for part in ["uaa-user:alice", "Log out", "listed"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
 }

@@ -163,10 +163,11 @@ impl Login {
         let client = self.client().await?;
         let token = RefreshToken::new(refresh_token.expose().to_owned());
         let send = self.sender();
-        let refreshed = client
-            .exchange_refresh_token(&token)
-            .request_async(&send)
-            .await;
+        let mut request = client.exchange_refresh_token(&token);
+        if let Some(resource) = &self.settings.resource {
+            request = request.add_extra_param(RESOURCE, resource);
+        }
+        let refreshed = request.request_async(&send).await;
         let refreshed = refreshed.map_err(|error| request_failed(&error))?;
         let mut tokens = session_tokens(&refreshed, now);
         tokens
@@ -238,19 +239,22 @@ impl Login {
         let state = started.state.clone();
         let client = self.client().await?;
         let scopes = self.settings.scopes.iter().cloned();
-        let (url, _) = client
+        let mut request = client
             .authorize_url(|| CsrfToken::new(state))
             .add_scopes(scopes.map(Scope::new))
             .add_extra_param("nonce", started.nonce.clone())
-            .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier))
-            .url();
-        Ok(url.to_string())
+            .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier));
+        if let Some(resource) = &self.settings.resource {
+            request = request.add_extra_param(RESOURCE, resource);
+        }
+        Ok(request.url().0.to_string())
     }
 
     /// Returns the address of the provider's logout page, if it is known without a request. The page asks the user, because the
     /// address contains no token.
-    pub(crate) async fn logout_page(&self) -> Option<String> {
-        let last = self.endpoints.lock().await;
+    pub(crate) fn logout_page(&self) -> Option<String> {
+        // A request for the endpoints holds the lock.
+        let last = self.endpoints.try_lock().ok()?;
         let (_, result) = last.as_ref()?;
         let url = result.as_ref().ok()?.logout.as_ref()?;
         let separator = if url.contains('?') { '&' } else { '?' };
@@ -269,12 +273,14 @@ impl Login {
     ) -> Result<SessionTokens, ProviderError> {
         let client = self.client().await?;
         let send = self.sender();
-        let tokens = client
+        let mut request = client
             .exchange_code(AuthorizationCode::new(code.to_owned()))
-            .set_pkce_verifier(PkceCodeVerifier::new(started.verifier.clone()))
-            .request_async(&send)
-            .await
-            .map_err(|error| request_failed(&error))?;
+            .set_pkce_verifier(PkceCodeVerifier::new(started.verifier.clone()));
+        if let Some(resource) = &self.settings.resource {
+            request = request.add_extra_param(RESOURCE, resource);
+        }
+        let tokens = request.request_async(&send).await;
+        let tokens = tokens.map_err(|error| request_failed(&error))?;
         let id_token = tokens.extra_fields().id_token.as_ref();
         let id_token = id_token.ok_or_else(|| {
             let message = "the provider returned no ID token; allow the client the scope openid";
@@ -316,6 +322,9 @@ fn request_failed(error: &RequestTokenError<ProviderError, BasicErrorResponse>) 
         RequestTokenError::Other(message) => message.clone(),
     })
 }
+
+/// The parameter with the service for which a token is requested.
+const RESOURCE: &str = "resource";
 
 /// Maximum number of logins that wait for the identity provider. The users are not authenticated yet.
 const LOGINS_IN_PROGRESS_MAX: usize = 16;
@@ -372,6 +381,7 @@ mod tests {
             client_id: "console".to_owned(),
             client_secret: None,
             scopes: vec!["openid".to_owned()],
+            resource: None,
             sessions: SessionLimits {
                 age_max: Duration::from_secs(1),
                 idle_max: Duration::from_secs(1),

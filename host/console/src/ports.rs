@@ -26,6 +26,8 @@ pub struct ConsoleSettings {
     pub client_secret: Option<Secret>,
     /// The scopes to request. They must include `openid`.
     pub scopes: Vec<String>,
+    /// The service for which access tokens are requested (RFC 8707), if the provider must be told.
+    pub resource: Option<String>,
     /// The limits of sessions.
     pub sessions: SessionLimits,
 }

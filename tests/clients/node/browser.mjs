@@ -1,5 +1,5 @@
 // A scripted browser for logins: `node browser.mjs USER PAGE`. Follows redirections, and submits each form, with the user's
-// name in the login field. Prints the text of the last page.
+// name in the login field. Prints the text of the last page: a page without a form, or the page that another one opens.
 
 const [user, page] = process.argv.slice(2);
 
@@ -35,6 +35,8 @@ function form(html) {
   return { action: attribute(found, 'action'), fields };
 }
 
+const text = (html) => html.replaceAll(/<style[^]*?<\/style>|<[^>]*>/g, ' ').trim();
+
 let url = new URL(page);
 let response = await request(url);
 for (let step = 0; step < STEPS_MAX; step += 1) {
@@ -45,9 +47,15 @@ for (let step = 0; step < STEPS_MAX; step += 1) {
     continue;
   }
   const html = await response.text();
+  const [, opened] = html.match(/<meta http-equiv="refresh" content="0; url=([^"]*)"/) ?? [];
+  if (opened) {
+    response = await request(new URL(opened.replaceAll('&amp;', '&'), url));
+    console.log(response.status, text(await response.text()));
+    process.exit(response.ok ? 0 : 1);
+  }
   const next = form(html);
   if (!next) {
-    console.log(response.status, html.replaceAll(/<style[^]*?<\/style>|<[^>]*>/g, ' ').trim());
+    console.log(response.status, text(html));
     process.exit(response.ok ? 0 : 1);
   }
   url = new URL(next.action, url);

@@ -117,7 +117,7 @@ pub(crate) async fn log_out(state: Arc<State>, visit: Visit, request: Request) -
 
 /// Shows that the session has ended.
 pub(crate) async fn logged_out(state: Arc<State>, _: Request) -> PageResult {
-    let logout = state.login.logout_page().await;
+    let logout = state.login.logout_page();
     Ok(Page::new("Logged out").render(&html! {
         p { "You are logged out of the console. You may still be logged in at the identity provider." }
         @if let Some(url) = logout { p { a.button href=(url) { "Log out at the identity provider" } } }

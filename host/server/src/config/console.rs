@@ -30,6 +30,8 @@ pub(crate) struct ConsoleConfig {
     client_secret_environment: Option<String>,
     /// The scopes to request, which must include `openid`. Defaults to `openid` and `authentication.scopes_required`.
     scopes: Option<Vec<String>>,
+    /// The service for which access tokens are requested (RFC 8707), usually `authentication.audience`. Some providers require it.
+    resource: Option<String>,
     /// Maximum time after a login until the user must log in again.
     #[serde(default)]
     session_seconds_max: Number<1, 604_800, 28_800>,
@@ -83,6 +85,7 @@ impl ConsoleConfig {
             client_id: self.client_id.clone(),
             client_secret: secret.map(SecretSource::read).transpose()?,
             scopes,
+            resource: self.resource.clone(),
             sessions: SessionLimits {
                 age_max: self.session_seconds_max.seconds(),
                 idle_max: self.idle_seconds_max.seconds(),
