@@ -81,10 +81,7 @@ impl ReadCredentials {
         from: &str,
     ) -> Result<BrowsedPage, UseCaseError> {
         let mut page = BrowsedPage::default();
-        if [below.as_str(), from]
-            .iter()
-            .any(|text| !can_be_in_name(text))
-        {
+        if !can_be_in_names(below, from) {
             return Ok(page);
         }
         let permissions = self.authorization.permissions_of(caller).await?;
@@ -272,9 +269,13 @@ fn entry_below(below: &PathPrefix, credential: ListedCredential) -> BrowsedEntry
     }
 }
 
-/// Returns whether a text can be part of a name. Any other text matches no name, and databases refuse some of them.
-pub(crate) fn can_be_in_name(text: &str) -> bool {
-    text.len() <= NAME_CHARACTERS_MAX + 1 && text.bytes().all(|byte| byte.is_ascii_graphic())
+/// Returns whether names can start with this path, and with the position of a page. Any other text matches no name, and
+/// databases refuse some of them.
+pub(crate) fn can_be_in_names(below: &PathPrefix, from: &str) -> bool {
+    let can_be_in_name = |text: &str| {
+        text.len() <= NAME_CHARACTERS_MAX + 1 && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    can_be_in_name(below.as_str()) && can_be_in_name(from)
 }
 
 /// Returns a text that is greater than a name in lower case, and not greater than any longer name that starts with it.

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::browse::{BROWSED_ENTRIES_MAX, BrowsedEntry, BrowsedPage, after_name, can_be_in_name};
+use super::browse::{BROWSED_ENTRIES_MAX, BrowsedEntry, BrowsedPage, after_name, can_be_in_names};
 use crate::{
     UseCaseError,
     authorization::Caller,
@@ -27,13 +27,12 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Returns whether a credential meets all conditions, except the condition on its name.
     fn accepts(&self, credential: &ListedCredential) -> bool {
-        let part = self.name_like.to_ascii_lowercase();
         let is_due = |until| credential.due_at.is_some_and(|due_at| due_at <= until);
         let is_older = |time| credential.version_created_at < time;
-        credential.name.folded().contains(&part)
-            && (self.credential_type.is_empty()
-                || credential.credential_type.as_str() == self.credential_type)
+        (self.credential_type.is_empty()
+            || credential.credential_type.as_str() == self.credential_type)
             && self.created_before.is_none_or(is_older)
             && self.due_until.is_none_or(is_due)
     }
@@ -50,12 +49,10 @@ impl ReadCredentials {
         filter: &Filter,
     ) -> Result<BrowsedPage, UseCaseError> {
         let mut page = BrowsedPage::default();
-        if [below.as_str(), from]
-            .iter()
-            .any(|text| !can_be_in_name(text))
-        {
+        if !can_be_in_names(below, from) {
             return Ok(page);
         }
+        let part_of_name = filter.name_like.to_ascii_lowercase();
         let permissions = self.authorization.permissions_of(caller).await?;
         let mut queries = 0;
         for (start, before) in permissions.ranges(Operation::Read, below.as_str()) {
@@ -72,7 +69,8 @@ impl ReadCredentials {
                 for credential in listed {
                     let folded = credential.name.folded();
                     start = after_name(&folded);
-                    if !filter.accepts(&credential)
+                    if !folded.contains(&part_of_name)
+                        || !filter.accepts(&credential)
                         || !permissions.allow(Operation::Read, credential.name.as_str())
                     {
                         continue;
