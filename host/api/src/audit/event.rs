@@ -59,10 +59,14 @@ fn push_json(lines: &mut Vec<u8>, event: &Event<'_>) {
     let start = lines.len();
     // Serializing the whole event would search each key for characters to escape.
     macro_rules! push_fields {
-        ($($field:ident),+) => {$(
-            lines.extend_from_slice(concat!(",\"", stringify!($field), "\":").as_bytes());
-            push_json_value(lines, &event.$field);
-        )+};
+        ($($field:ident),+) => {
+            // Does not compile if a field is missing.
+            let Event { $($field),+ } = event;
+            $(
+                lines.extend_from_slice(concat!(",\"", stringify!($field), "\":").as_bytes());
+                push_json_value(lines, $field);
+            )+
+        };
     }
     push_fields!(
         time,
