@@ -116,8 +116,13 @@ pub(crate) fn csrf_field(visit: &Visit) -> Markup {
 
 /// Renders a time as its distance from now, with the exact time as a title.
 pub(crate) fn moment(time: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
-    let exact = time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let exact = rfc3339(time);
     html! { time datetime=(exact) title=(exact) { (distance(time, now)) } }
+}
+
+/// Returns a time with its date, in UTC.
+pub(crate) fn rfc3339(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// Renders the time at which a version is due, with a mark if the time has passed or is soon.
@@ -132,6 +137,21 @@ pub(crate) fn due(due_at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
 /// Returns whether a time is less than [`SOON_DAYS`] days away.
 pub(crate) fn is_soon(due_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     due_at.signed_duration_since(now).num_days() < SOON_DAYS
+}
+
+/// Returns the last characters of a text that does not fit.
+pub(crate) fn last_characters(text: &str, count_max: usize) -> String {
+    let count = text.chars().count();
+    if count <= count_max {
+        return text.to_owned();
+    }
+    let end = text.chars().skip(count + 1 - count_max);
+    std::iter::once('…').chain(end).collect()
+}
+
+/// Renders a content that can be wider than the page, such that it scrolls, also with the keyboard.
+pub(crate) fn scrolled(label: &str, content: &Markup) -> Markup {
+    html! { div.scrolled tabindex="0" role="region" aria-label=(label) { (content) } }
 }
 
 /// Renders links to other pages of a list with this many pages. `link` returns the address of a page.
@@ -336,6 +356,12 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_off_at_its_beginning() {
+        assert_eq!(last_characters("/ab", 3), "/ab");
+        assert_eq!(last_characters("/abc", 3), "…bc");
+    }
 
     #[test]
     fn a_distance_has_its_largest_unit() {

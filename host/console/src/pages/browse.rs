@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use crate::{
-    page::{Page, PageError, PageResult, due, moment, next_links},
+    page::{Page, PageError, PageResult, due, moment, next_links, scrolled},
     paths::{BROWSE, GENERATE, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -296,7 +296,7 @@ fn nothing_below(below: &PathPrefix) -> Markup {
 
 fn table(entries: &[BrowsedEntry], below: &str, now: DateTime<Utc>) -> Markup {
     html! {
-        div.scrolled tabindex="0" role="region" aria-label="Credentials" {
+        (scrolled("Credentials", &html! {
             table {
                 thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "Age" } th scope="col" { "Expires" } } }
                 tbody {
@@ -308,7 +308,7 @@ fn table(entries: &[BrowsedEntry], below: &str, now: DateTime<Utc>) -> Markup {
                     }
                 }
             }
-        }
+        }))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::CertificateDetails,
     credential::{
@@ -18,7 +18,7 @@ use super::{
     download::{self, Part},
 };
 use crate::{
-    page::{Page, PageError, PageResult, due, moment, page_links},
+    page::{Page, PageError, PageResult, due, moment, page_links, rfc3339, scrolled},
     paths::{
         CERTIFICATE, CERTIFICATES, NAME, link, link_to_certificate, link_to_credential,
         link_to_rotation,
@@ -221,12 +221,12 @@ impl Signed {
             @if !self.entries.is_empty() {
                 section aria-labelledby="signed" {
                     h2 id="signed" { "Signed credentials" }
-                    div.scrolled tabindex="0" role="region" aria-label="Table of the credentials" {
+                    (scrolled("Table of the credentials", &html! {
                         table {
                             thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "Expires" } } }
                             tbody { @for (name, listed) in &self.entries { (row(name.as_str(), listed.as_ref(), now)) } }
                         }
-                    }
+                    }))
                     (page_links(self.number, self.pages, |page| {
                         link(CERTIFICATE, [(NAME, name), (PAGE, &page.to_string())])
                     }))
@@ -257,10 +257,6 @@ fn is_authority(summary: &CertificateSummary) -> bool {
     let active = summary.certificate.active();
     let facts = active.and_then(|active| active.facts.as_ref());
     facts.is_some_and(|facts| facts.is_certificate_authority)
-}
-
-fn rfc3339(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 const PAGE: &str = "page";

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::graph::graph;
 use crate::{
-    page::{Page, PageResult, due, next_links},
+    page::{Page, PageResult, due, next_links, scrolled},
     paths::{
         CERTIFICATES, GENERATE, link, link_to_certificate, link_to_credential, link_to_rotation,
     },
@@ -42,7 +42,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
             }
             section aria-labelledby="graph" {
                 h2 id="graph" { "The same CAs as a graph" }
-                div.scrolled tabindex="0" role="region" aria-label="Graph of the CAs" { (graph(&forest.trees, now)) }
+                (scrolled("Graph of the CAs", &graph(&forest.trees, now)))
             }
         }
         (pages(&forest, from))

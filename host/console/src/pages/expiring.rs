@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Page, PageError, PageResult, due, page_links},
+    page::{Page, PageError, PageResult, due, page_links, scrolled},
     paths::{EXPIRING, OVERVIEW, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -39,12 +39,18 @@ pub(super) async fn all_due(
 /// Shows the credentials that expire within a number of days, or the expired credentials.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    let days = query.text(WITHIN_DAYS).parse().unwrap_or(RANGES[1]);
-    if !(0..=DAYS_MAX).contains(&days) {
+    let days = match query.text(WITHIN_DAYS) {
+        "" => Some(RANGES[1]),
+        text => text
+            .parse()
+            .ok()
+            .filter(|days| (0..=DAYS_MAX).contains(days)),
+    };
+    let days = days.ok_or_else(|| {
         let message = format!("{WITHIN_DAYS} must be between 0 and {DAYS_MAX}");
         let refusal = PageError::new(StatusCode::BAD_REQUEST, &message);
-        return Err(refusal.with_link(OVERVIEW, "Back to the overview"));
-    }
+        refusal.with_link(OVERVIEW, "Back to the overview")
+    })?;
     let now = state.ports.clock.now();
     let selects = |at| is_within(at, now, days);
     let (times, first) = all_due(&state, &visit, days, selects).await?;
@@ -97,7 +103,7 @@ fn ranges(days: i64) -> Markup {
 
 fn table(entries: &[DueCredential], now: DateTime<Utc>) -> Markup {
     html! {
-        div.scrolled tabindex="0" role="region" aria-label="Credentials" {
+        (scrolled("Credentials", &html! {
             table {
                 thead { tr { th scope="col" { "Name" } th scope="col" { "Expires" } th scope="col" { "Expires first" } } }
                 tbody {
@@ -110,7 +116,7 @@ fn table(entries: &[DueCredential], now: DateTime<Utc>) -> Markup {
                     }
                 }
             }
-        }
+        }))
     }
 }
 

@@ -11,9 +11,11 @@ use keywright_core::{
 };
 use maud::{Markup, html};
 
-use super::permission_fields::{ACTOR, PATH, actor_field, listed, parsed_actor, parsed_path};
+use super::permission_fields::{
+    ACTOR, PATH, actor_field, listed, parsed_actor, parsed_path, path_field,
+};
 use crate::{
-    page::{Page, PageError, PageResult},
+    page::{Page, PageError, PageResult, last_characters, scrolled},
     paths::{EXPLAIN, PERMISSIONS, link_to_permissions},
     request::Fields,
     session::Visit,
@@ -23,21 +25,18 @@ use crate::{
 /// Shows the form, with an explanation or an error above it once it is filled in.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    if request.uri().query().is_none() {
-        let page = Page::of(&visit, PERMISSIONS, "Explain a permission");
-        return Ok(page.render(&form("", "", None)));
-    }
-    let explained = explained(&state, &visit, &query).await;
-    let status = explained
-        .as_ref()
-        .map_or_else(PageError::status, |_| StatusCode::OK);
+    let (status, above) = if request.uri().query().is_none() {
+        (StatusCode::OK, html! {})
+    } else {
+        match explained(&state, &visit, &query).await {
+            Ok(explanation) => (StatusCode::OK, result(&explanation)),
+            Err(refusal) => (refusal.status(), refusal.alert()),
+        }
+    };
     let operation = Operation::parse(query.text(OPERATION)).ok();
     let page = Page::of(&visit, PERMISSIONS, "Explain a permission").with_status(status);
     Ok(page.render(&html! {
-        @match &explained {
-            Ok(explanation) => (result(explanation)),
-            Err(refusal) => (refusal.alert()),
-        }
+        (above)
         (form(query.text(PATH), query.text(ACTOR), operation))
     }))
 }
@@ -48,10 +47,7 @@ pub(super) fn form(path: &str, actor: &str, operation: Option<Operation>) -> Mar
         section aria-labelledby="explain" {
             h2 id="explain" { "Explain a permission" }
             form action=(EXPLAIN) {
-                div.field {
-                    label for="explained-path" { "Path or name (required)" }
-                    input id="explained-path" name=(PATH) value=(path) required maxlength="255" autocomplete="off" spellcheck="false";
-                }
+                (path_field("explained-path", path))
                 (actor_field(actor))
                 div.field {
                     label for=(OPERATION) { "Operation" }
@@ -142,14 +138,14 @@ impl<'a> Rules<'a> {
         let height = LEVEL_HEIGHT * self.levels.len();
         let title = format!("diagram-{index}");
         html! {
-            div.scrolled tabindex="0" role="region" aria-label="Diagram of the rules" {
+            (scrolled("Diagram of the rules", &html! {
                 svg.rules viewBox={ "0 0 " (DIAGRAM_WIDTH) " " (height) } role="img" aria-labelledby=(title) {
                     title id=(title) { (self.described()) }
                     @for (level, (path, permission)) in self.levels.iter().enumerate() {
                         (self.level(level, path, *permission))
                     }
                 }
-            }
+            }))
         }
     }
 
@@ -174,7 +170,7 @@ impl<'a> Rules<'a> {
             }
             line x1=(left + PATH_WIDTH) y1=(middle) x2=(RULE_LEFT) y2=(middle) {}
             rect.path x=(left) y=(top) width=(PATH_WIDTH) height=(BOX_HEIGHT) rx="6" {}
-            text x=(left + 12) y=(middle + 5) { (shortened(path.as_str())) }
+            text x=(left + 12) y=(middle + 5) { (last_characters(path.as_str(), LABEL_CHARACTERS_MAX)) }
             rect class=(class) x=(RULE_LEFT) y=(top) width=(DIAGRAM_WIDTH - RULE_LEFT - 4) height=(BOX_HEIGHT) rx="6" {}
             text class=(class) x=(RULE_LEFT + 12) y=(middle + 5) {
                 @match permission {
@@ -187,7 +183,7 @@ impl<'a> Rules<'a> {
 
     fn table(&self) -> Markup {
         html! {
-            div.scrolled tabindex="0" role="region" aria-label="Rules" {
+            (scrolled("Rules", &html! {
                 table {
                     thead { tr { th scope="col" { "Path" } th scope="col" { "Operations" } th scope="col" { "Allows " (self.operation.as_str()) } } }
                     tbody {
@@ -203,7 +199,7 @@ impl<'a> Rules<'a> {
                         }
                     }
                 }
-            }
+            }))
         }
     }
 
@@ -230,16 +226,6 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Returns the end of a path that fits into its box.
-fn shortened(path: &str) -> String {
-    let length = path.chars().count();
-    if length <= LABEL_CHARACTERS_MAX {
-        return path.to_owned();
-    }
-    let end = path.chars().skip(length - LABEL_CHARACTERS_MAX);
-    std::iter::once('…').chain(end).collect()
-}
-
 const OPERATION: &str = "operation";
 
 const DIAGRAM_WIDTH: usize = 800;
@@ -250,5 +236,5 @@ const RULE_LEFT: usize = 430;
 const INDENTATION: usize = 14;
 const INDENTED_LEVELS_MAX: usize = 6;
 
-/// The number of characters of a path that its box shows.
-const LABEL_CHARACTERS_MAX: usize = 33;
+/// The maximum length of a path in its box, in characters.
+const LABEL_CHARACTERS_MAX: usize = 34;

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::credential::{AuthorityTree, FOREST_SIGNED_MAX};
 use maud::{Markup, html};
 
-use crate::page::is_soon;
+use crate::page::{is_soon, last_characters};
 
 /// Renders trees as a graph.
 pub(super) fn graph(trees: &[AuthorityTree], now: DateTime<Utc>) -> Markup {
@@ -69,7 +69,7 @@ fn boxed(((left, top), tree): &(Corner, &AuthorityTree), now: DateTime<Utc>) -> 
     html! {
         g {
             rect class=[mark] x=(left + 1) y=(top + 6) width=(BOX_WIDTH) height=(BOX_HEIGHT) rx="6" {}
-            text x=(left + 12) y=(top + 25) { (last_characters(tree.name.as_str())) }
+            text x=(left + 12) y=(top + 25) { (last_characters(tree.name.as_str(), NAME_CHARACTERS_MAX)) }
             text.detail x=(left + 12) y=(top + 42) {
                 @match expires_at {
                     Some(time) => { "until " (time.format("%Y-%m-%d")) }
@@ -100,14 +100,6 @@ fn curve((from_left, from_top): Corner, (to_left, to_top): Corner) -> String {
     format!("M{x} {y} C{middle} {y} {middle} {to_y} {to_x} {to_y}")
 }
 
-/// Returns the end of a name that fits into a box. Names are ASCII.
-fn last_characters(name: &str) -> String {
-    match name.len().checked_sub(NAME_CHARACTERS_MAX) {
-        Some(cut @ 1..) => format!("…{}", name.get(cut + 1..).unwrap_or(name)),
-        _ => name.to_owned(),
-    }
-}
-
 const BOX_WIDTH: usize = 230;
 const BOX_HEIGHT: usize = 62;
 const COLUMN_WIDTH: usize = 280;
@@ -115,16 +107,3 @@ const ROW_HEIGHT: usize = 76;
 
 /// The maximum length of a name in a box, in characters.
 const NAME_CHARACTERS_MAX: usize = 26;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_name_is_cut_off_at_its_beginning() {
-        let longest = "/".repeat(NAME_CHARACTERS_MAX);
-        assert_eq!(last_characters(&longest), longest);
-        let cut = last_characters(&format!("/a{}", "b".repeat(NAME_CHARACTERS_MAX)));
-        assert_eq!(cut, format!("…{}", "b".repeat(NAME_CHARACTERS_MAX - 1)));
-    }
-}

@@ -11,7 +11,7 @@ use keywright_core::{
 use maud::{Markup, html};
 
 use crate::{
-    page::{Page, PageResult},
+    page::{Page, PageResult, scrolled},
     paths::KEYS_AND_PLUGINS,
     session::Visit,
     state::State,
@@ -84,7 +84,7 @@ fn keys(used: &[UsedKey]) -> Markup {
         section id="encryption-keys" aria-labelledby="keys" data-live[usage.inactive_keys > 0] {
             h2 id="keys" { "Encryption keys" }
             p { "The number of stored versions that each key encrypts. " code { "keywright keys status" } " prints the same ids." }
-            div.scrolled tabindex="0" role="region" aria-label="Table of the keys" {
+            (scrolled("Table of the keys", &html! {
                 table {
                     thead { tr { th scope="col" { "Key" } th scope="col" { "State" } th scope="col" { "Versions" } } }
                     tbody {
@@ -103,9 +103,9 @@ fn keys(used: &[UsedKey]) -> Markup {
                         }
                     }
                 }
-            }
+            }))
             @if let Some(rotation) = rotation(&usage) { (rotation) }
-            @if usage.unknown_keys > 0 { p { (usage.unknown_keys) " versions can't be read, because their keys are not configured. Ask an administrator to configure them." } }
+            @if usage.unknown_keys > 0 { p { "Versions that can't be read, because their keys are not configured: " (usage.unknown_keys) ". Ask an administrator to configure the keys." } }
         }
     }
 }
@@ -124,7 +124,7 @@ fn table_of_plugins(types: &[KnownType], plugins: &[PluginState]) -> Markup {
         section aria-labelledby="plugins" {
             h2 id="plugins" { "Types and plugins" }
             p { "Calls and faults are counted on this server, from the time when the plugin was loaded." }
-            div.scrolled tabindex="0" role="region" aria-label="Table of the types" {
+            (scrolled("Table of the types", &html! {
                 table {
                     thead {
                         tr {
@@ -141,7 +141,7 @@ fn table_of_plugins(types: &[KnownType], plugins: &[PluginState]) -> Markup {
                         @if resolver.is_some() { (row("resolver", "Finds references in documents for interpolation.", resolver)) }
                     }
                 }
-            }
+            }))
             @if plugins.is_empty() { p.empty { "No plugins are configured on this server. Ask an administrator to configure a generator." } }
         }
     }

@@ -13,7 +13,7 @@ use super::{
     overview_sections,
 };
 use crate::{
-    page::{Page, PageResult, due as due_at},
+    page::{Page, PageResult, due as due_at, scrolled},
     paths::{KEYS_AND_PLUGINS, OVERVIEW, link_to_credential},
     session::Visit,
     state::State,
@@ -108,7 +108,7 @@ impl Summary {
         html! {
             section aria-labelledby="timeline" {
                 h2 id="timeline" { "The next twelve months" }
-                div.scrolled tabindex="0" role="region" aria-label="Expiring credentials by month" {
+                (scrolled("Expiring credentials by month", &html! {
                     svg.bars viewBox="0 0 720 190" role="img" aria-label=(described(&self.months)) {
                         @for (index, (month, count)) in self.months.iter().enumerate() {
                             @let height = BAR_HEIGHT_MAX * count / most;
@@ -118,7 +118,7 @@ impl Summary {
                             text x=(left + 22) y=(BAR_HEIGHT_MAX + 40) { (month.format("%b")) }
                         }
                     }
-                }
+                }))
             }
         }
     }

@@ -149,7 +149,7 @@ fn add_page(visit: &Visit, entered: &Fields, refusal: Option<&PageError>) -> Res
         @if let Some(refusal) = refusal { (refusal.alert()) }
         form.entry method="post" action=(ADD_PERMISSION) {
             (csrf_field(visit))
-            (path_field(entered.text(PATH)))
+            (path_field(PATH, entered.text(PATH)))
             (actor_field(entered.text(ACTOR)))
             (operations_field(|operation| !entered.text(&operation_field(operation)).is_empty()))
             button { "Add" }

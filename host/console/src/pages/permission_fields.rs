@@ -33,12 +33,12 @@ pub(super) fn listed(operations: Operations) -> String {
     names.join(", ")
 }
 
-/// Renders the input of a path.
-pub(super) fn path_field(path: &str) -> Markup {
+/// Renders the input of a path. Its id is unique on the page.
+pub(super) fn path_field(id: &str, path: &str) -> Markup {
     html! {
         div.field {
-            label for=(PATH) { "Path or name (required)" }
-            input id=(PATH) name=(PATH) value=(path) required maxlength="255" placeholder="/team/*" autocomplete="off" spellcheck="false";
+            label for=(id) { "Path or name (required)" }
+            input id=(id) name=(PATH) value=(path) required maxlength="255" placeholder="/team/*" autocomplete="off" spellcheck="false";
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{
     permission_fields::{ID, PATH, listed, parsed_actor, parsed_path},
 };
 use crate::{
-    page::{Page, PageError, PageResult, next_links},
+    page::{Page, PageError, PageResult, next_links, scrolled},
     paths::{ADD_PERMISSION, PERMISSION, PERMISSIONS, link, link_to_permissions},
     request::Fields,
     session::Visit,
@@ -134,12 +134,12 @@ impl Shown<'_> {
 
     fn table(&self) -> Markup {
         html! {
-            div.scrolled tabindex="0" role="region" aria-label="Table of the permissions" {
+            (scrolled("Table of the permissions", &html! {
                 table {
                     thead { tr { th scope="col" { "Actor" } th scope="col" { "Operations" } th scope="col" { "Granted on" } th scope="col" { "Action" } } }
                     tbody { @for permission in &self.covering.permissions { (self.row(permission)) } }
                 }
-            }
+            }))
         }
     }
 
