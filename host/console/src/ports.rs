@@ -26,7 +26,7 @@ pub struct ConsoleSettings {
     pub client_secret: Option<Secret>,
     /// The scopes to request. They must include `openid`.
     pub scopes: Vec<String>,
-    /// The service for which access tokens are requested (RFC 8707), if the provider must be told.
+    /// The service for which access tokens are requested (RFC 8707), if the provider requires one.
     pub resource: Option<String>,
     /// The limits of sessions.
     pub sessions: SessionLimits,
