@@ -1,6 +1,6 @@
 //! Handles requests, from the head to the response.
 
-use std::{convert::identity, sync::Arc, time::Instant};
+use std::{convert::identity, pin::pin, sync::Arc, time::Instant};
 
 use axum::{
     body::{Body, Bytes, HttpBody},
@@ -82,9 +82,12 @@ impl Pipeline {
         let interface = interface.filter(|_| route.is_some_and(|route| route.is_of_interface));
         let interface = interface.map(|interface| (interface, RefusedRequest::of(&request)));
         let mut caller = None;
-        let responding = self.response(context, request, &mut caller);
-        let responding = or_panicked(responding.map(|response| response.unwrap_or_else(identity)));
-        let mut response = responding.instrument(request_span(id)).await;
+        let mut response = {
+            // Pinned here, because every combinator would move this large future.
+            let responding = pin!(self.response(context, request, &mut caller));
+            let responding = responding.map(|response| response.unwrap_or_else(identity));
+            or_panicked(responding).instrument(request_span(id)).await
+        };
         if let Some((interface, request)) = &interface {
             response = with_page(*interface, request, response).await;
         }
@@ -140,7 +143,8 @@ impl Pipeline {
             }
         };
         let is_read = request.method().is_safe();
-        let response = or_panicked(self.handle(context, Some(&caller), request)).await;
+        let handling = pin!(self.handle(context, Some(&caller), request));
+        let response = or_panicked(handling).await;
         let response = Admitted::new(permit, memory).held_by(response, is_read);
         Ok(audited.finish(response).await)
     }

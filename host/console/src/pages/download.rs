@@ -127,7 +127,7 @@ pub(super) async fn versions(
     let id: Result<Uuid, _> = id.parse();
     let id = id.map_err(|_| failed(UseCaseError::NotFound))?;
     let version = read.by_id(&visit.caller, id).await.map_err(failed)?;
-    if version.name.lookup() == *name {
+    if name.is(&version.name) {
         Ok(vec![version])
     } else {
         Err(failed(UseCaseError::NotFound))

@@ -154,7 +154,7 @@ impl<'a> Permit<'a> {
 
     /// Returns whether the permit is for this credential, and the permissions also allow the operation on this casing of its name.
     fn covers(&self, name: &CredentialName) -> bool {
-        self.name == name.lookup() && self.permissions.allow(self.operation, name.as_str())
+        self.name.is(name) && self.permissions.allow(self.operation, name.as_str())
     }
 }
 

@@ -86,6 +86,12 @@ impl LookupName {
     pub fn folded(&self) -> &str {
         &self.folded
     }
+
+    /// Returns whether this is the name of a credential, in any casing.
+    #[must_use]
+    pub fn is(&self, name: &CredentialName) -> bool {
+        self.folded.eq_ignore_ascii_case(name.as_str())
+    }
 }
 
 impl PartialEq for LookupName {

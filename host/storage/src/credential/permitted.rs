@@ -27,7 +27,10 @@ pub(super) async fn read(
     permits: Permits<'_>,
 ) -> Result<PermittedVersions, RepositoryError> {
     match reader {
-        Connections::Postgres(connections) => from_postgres(connections, read, permits).await,
+        // Boxed, so that reads from SQLite don't need memory for this much larger future.
+        Connections::Postgres(connections) => {
+            Box::pin(from_postgres(connections, read, permits)).await
+        }
         Connections::Sqlite(readers) => from_sqlite(readers, read, permits).await,
     }
 }
