@@ -3,6 +3,7 @@
 use keywright_harness::{Options, Reply, Server, Stub};
 use reqwest::Method;
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::{
     browser::{Browser, DEVELOPER, SESSION, filled},
@@ -153,6 +154,42 @@ async fn a_login_past_the_maximum_number_of_sessions_is_503() {
         refused.body.contains("Too many users are logged in"),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn forged_callbacks_of_one_address_leave_logins_to_others() {
+    let provider = Stub::start(|request, _, url| {
+        if request.line.starts_with("POST") {
+            return Reply::hanging();
+        }
+        let discovery =
+            json!({"issuer": url, "authorization_endpoint": url, "token_endpoint": url});
+        Reply::new(200, &discovery.to_string())
+    });
+    let options = Options::default()
+        .identity_provider(&provider.url())
+        .console("");
+    let server = Server::start_with(&options).await;
+    let mut forged = JoinSet::new();
+    for _ in 0..20 {
+        let mut browser = Browser::new(&server);
+        let cookie = "state.nonce.verifier.L2NvbnNvbGU".to_owned();
+        browser
+            .cookies
+            .insert("__Host-keywright-login".to_owned(), cookie);
+        forged.spawn(async move { browser.get("/console/callback?state=state&code=a").await });
+    }
+    // As soon as some are refused, the others have all permits that they can have.
+    for _ in 0..4 {
+        forged.join_next().await.unwrap().unwrap().expect(503);
+    }
+    Browser::new(&server)
+        .get("/console/login")
+        .await
+        .expect(503);
+    let other = server.client_from([127, 0, 0, 2]);
+    let login = other.get(format!("{}/console/login", server.base_url()));
+    server.send(login).await.expect(303);
 }
 
 #[tokio::test]

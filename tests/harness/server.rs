@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    net::IpAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::OnceLock,
@@ -177,6 +178,12 @@ impl Server {
     /// Returns a client that trusts the server, follows no redirection and stores no cookie.
     pub fn plain_client(&self) -> Client {
         trusting().redirect(Policy::none()).build().unwrap()
+    }
+
+    /// Like [`Self::plain_client`], with this address.
+    pub fn client_from(&self, address: [u8; 4]) -> Client {
+        let client = trusting().redirect(Policy::none());
+        client.local_address(IpAddr::from(address)).build().unwrap()
     }
 
     /// Sends a request.

@@ -1,6 +1,10 @@
 //! The services behind the HTTP API, and the properties of a connection.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use keywright_core::{
     certificate::ClientCertificateFacts, credential::Credentials, encryption_key::EncryptionKeys,
@@ -71,6 +75,18 @@ pub struct Limits {
     /// Maximum time for a body to arrive; a slower one gets status 408.
     pub body_deadline: Duration,
 }
+
+/// Returns the network of a client, to which limits apply: its IPv4 address in canonical form, or its /64 network of IPv6, which
+/// usually belongs to one client.
+#[must_use]
+pub fn client_network(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK_MASK).into(),
+    }
+}
+
+const NETWORK_MASK: u128 = !0 << 64;
 
 /// The connection of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -50,7 +50,8 @@ pub struct InterfaceRoute {
     pub access: InterfaceAccess,
     /// The action of its requests in the audit trail, or `None` if they are not audited.
     pub action: Option<&'static str>,
-    /// The handler. Requests with a session have an `Arc<Caller>` in their extensions.
+    /// The handler. Requests with a session have an `Arc<Caller>` in their extensions; other requests have the client's network
+    /// ([`client_network`](crate::client_network)), an `IpAddr`.
     pub handle: BoundHandler,
 }
 

@@ -36,7 +36,7 @@ mod server_mode;
 mod telemetry;
 
 pub use admission::RequestLimits;
-pub use api::{Api, Connection, Information, Limits};
+pub use api::{Api, Connection, Information, Limits, client_network};
 /// The type that [`management_router`] returns: a service that each connection clones.
 pub use axum::Router;
 /// The response of the service.

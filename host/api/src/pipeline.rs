@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::{
     Api, Connection, RefusedRequest,
     admission::{Admission, Admitted, refused_head},
+    api::client_network,
     audit::AuditedRequest,
     authentication::authenticate,
     interface::{authorize, with_page},
@@ -115,7 +116,13 @@ impl Pipeline {
         if let Some(refused) = refused_head(&request, &self.api.request_limits) {
             return Err(refused);
         }
-        if context.route.is_some_and(|route| route.is_open) {
+        if let Some(route) = context.route.filter(|route| route.is_open) {
+            if route.is_of_interface
+                && let Some(connection) = context.connection
+            {
+                let network = client_network(connection.peer.ip());
+                request.extensions_mut().insert(network);
+            }
             return Ok(self.handle(context, None, request).await);
         }
         if context.route.is_some_and(|route| route.is_of_interface)

@@ -6,8 +6,9 @@
 //! identity provider redirected. Therefore the login ends with a page of the console that opens the requested page.
 
 use std::{
+    net::IpAddr,
     pin::Pin,
-    sync::Arc,
+    sync::{self, Arc, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -26,7 +27,7 @@ use oauth2::{
     },
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::Mutex;
 
 use crate::{
     page::PageError,
@@ -41,8 +42,24 @@ pub(crate) struct Login {
     settings: ConsoleSettings,
     /// The last result of looking up the provider's endpoints, with its time.
     endpoints: Mutex<Option<(Instant, Result<Endpoints, ProviderError>)>>,
-    /// Permits for logins that wait for the provider.
-    in_progress: Semaphore,
+    /// The networks of the clients whose logins wait for the provider.
+    in_progress: sync::Mutex<Vec<IpAddr>>,
+}
+
+/// A permit for a login to wait for the provider, until it is dropped.
+pub(crate) struct LoginPermit<'a> {
+    login: &'a Login,
+    network: IpAddr,
+}
+
+impl Drop for LoginPermit<'_> {
+    fn drop(&mut self) {
+        let mut networks = self.login.in_progress();
+        let own = networks.iter().position(|other| *other == self.network);
+        if let Some(own) = own {
+            networks.swap_remove(own);
+        }
+    }
 }
 
 /// A client of the `oauth2` crate with the two endpoints of the code flow.
@@ -119,7 +136,7 @@ impl Login {
             provider,
             settings,
             endpoints: Mutex::default(),
-            in_progress: Semaphore::new(LOGINS_IN_PROGRESS_MAX),
+            in_progress: sync::Mutex::default(),
         }
     }
 
@@ -209,12 +226,26 @@ impl Login {
         result
     }
 
-    /// Returns a permit for a login that waits for the provider.
-    pub(crate) fn permit(&self) -> Result<SemaphorePermit<'_>, PageError> {
-        self.in_progress.try_acquire().map_err(|_| {
+    /// Returns a permit for the login of a client in this network.
+    pub(crate) fn permit(&self, network: IpAddr) -> Result<LoginPermit<'_>, PageError> {
+        let mut networks = self.in_progress();
+        let of_network = networks.iter().filter(|other| **other == network).count();
+        if networks.len() >= LOGINS_IN_PROGRESS_MAX || of_network >= LOGINS_OF_NETWORK_MAX {
             let message = "too many logins are in progress; try again later";
-            PageError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+            return Err(PageError::new(StatusCode::SERVICE_UNAVAILABLE, message));
+        }
+        networks.push(network);
+        Ok(LoginPermit {
+            login: self,
+            network,
         })
+    }
+
+    fn in_progress(&self) -> sync::MutexGuard<'_, Vec<IpAddr>> {
+        // No code panics while it holds this lock.
+        self.in_progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a client with the provider's endpoints.
@@ -329,6 +360,10 @@ const RESOURCE: &str = "resource";
 /// Maximum number of logins that wait for the identity provider. The users are not authenticated yet.
 const LOGINS_IN_PROGRESS_MAX: usize = 16;
 
+/// Maximum number of these logins of clients in one network, so that forged callbacks of one client don't block the logins of
+/// others.
+const LOGINS_OF_NETWORK_MAX: usize = 4;
+
 /// The age at which the provider's endpoints are looked up again.
 const ENDPOINTS_AGE_MAX: Duration = Duration::from_mins(5);
 
@@ -393,17 +428,19 @@ mod tests {
     }
 
     #[test]
-    fn one_login_past_the_limit_is_refused_until_another_ends() {
+    fn one_login_past_a_limit_is_refused_until_another_ends() {
         let login = login(Arc::default());
-        let mut permits: Vec<_> = (0..LOGINS_IN_PROGRESS_MAX)
-            .map(|_| login.permit().unwrap())
-            .collect();
-        assert_eq!(
-            login.permit().unwrap_err().status(),
-            StatusCode::SERVICE_UNAVAILABLE
-        );
+        let permit = |network: u8| login.permit(IpAddr::from([192, 0, 2, network]));
+        let networks = LOGINS_IN_PROGRESS_MAX.div_ceil(LOGINS_OF_NETWORK_MAX);
+        let mut permits = Vec::new();
+        for network in 1..=u8::try_from(networks).unwrap() {
+            permits.extend((0..LOGINS_OF_NETWORK_MAX).map(|_| permit(network).unwrap()));
+            let refused = permit(network).err().unwrap();
+            assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        }
+        assert!(permit(0).is_err());
         permits.pop();
-        assert!(login.permit().is_ok());
+        assert!(permit(0).is_ok());
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use keywright_harness::{
     mint::{Mint, present},
 };
 use keywright_test_postgres::PostgresServer;
-use reqwest::{Certificate, Client, Method};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -133,12 +133,7 @@ async fn without_private_key(server: &Server) -> Response {
 }
 
 async fn from_elsewhere(server: &Server, caller: &Caller) -> Response {
-    let authority = std::fs::read(keywright_harness::key_file("ca.pem")).unwrap();
-    let client = Client::builder()
-        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
-        .local_address(std::net::IpAddr::from([127, 0, 0, 2]))
-        .build()
-        .unwrap();
+    let client = server.client_from([127, 0, 0, 2]);
     let request = client.get(format!("{}/management", server.base_url()));
     server.send(request.bearer_auth(caller.token())).await
 }

@@ -1,11 +1,16 @@
 //! Login and logout.
 
-use std::sync::Arc;
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+};
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use axum::{
     extract::Request,
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header::SET_COOKIE, request::Parts},
+    http::{
+        Extensions, HeaderMap, HeaderValue, Method, StatusCode, header::SET_COOKIE, request::Parts,
+    },
     response::Response,
 };
 use maud::html;
@@ -24,7 +29,7 @@ use crate::{
 pub(crate) async fn start(state: Arc<State>, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let started = StartedLogin::new(local_path(query.text(THEN)));
-    let _permit = state.login.permit()?;
+    let _permit = state.login.permit(client_network(request.extensions()))?;
     let page = state
         .login
         .page(&started)
@@ -76,7 +81,7 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
         );
         return Err(PageError::new(StatusCode::FORBIDDEN, &message));
     }
-    let _permit = state.login.permit()?;
+    let _permit = state.login.permit(client_network(&request.extensions))?;
     let now = state.ports.clock.now();
     let refused = |error: ProviderError| {
         tracing::info!(%error, "refused a login to the console");
@@ -167,6 +172,12 @@ fn local_path(path: &str) -> &str {
     } else {
         BROWSE
     }
+}
+
+/// Returns the network of a request's client. Requests without a connection share one.
+fn client_network(extensions: &Extensions) -> IpAddr {
+    let network = extensions.get::<IpAddr>().copied();
+    network.unwrap_or(Ipv6Addr::UNSPECIFIED.into())
 }
 
 fn unavailable(error: &ProviderError) -> PageError {

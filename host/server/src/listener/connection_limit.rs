@@ -2,10 +2,11 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use keywright_api::client_network;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The slots for connections. Each connection uses one slot.
@@ -66,7 +67,7 @@ impl ConnectionLimit {
 
     /// Uses a slot for a client, unless its address has reached its limit.
     pub(super) fn assign(&self, slot: Slot, client: IpAddr) -> Option<UsedSlot> {
-        let source = source(client);
+        let source = client_network(client);
         let mut used = self.used.by_source();
         let count = used.entry(source).or_default();
         if *count >= self.per_address_max {
@@ -103,17 +104,6 @@ impl Drop for UsedSlot {
         self.used.released.notify_one();
     }
 }
-
-/// Returns the source of a client: its IPv4 address in canonical form, or its /64 network of IPv6, which usually
-/// belongs to one client.
-fn source(client: IpAddr) -> IpAddr {
-    match client.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK_MASK).into(),
-    }
-}
-
-const NETWORK_MASK: u128 = !0 << 64;
 
 /// Enough slots are free if their number is at least the total divided by this number.
 const PLENTY_DIVISOR: usize = 16;
