@@ -1,6 +1,6 @@
-//! Searches that read every name, of an actor who may read almost nothing.
+//! Searches that read every name, of an actor who may read almost nothing, and lists of everything that a CA signed.
 
-use keywright_harness::{Response, Server};
+use keywright_harness::{Caller, Response, Server};
 use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -25,31 +25,49 @@ async fn many_searches_of_one_actor_delay_others_only_briefly() {
     server.grant("/many/1", reader.actor(), &["read"]).await;
 
     for search in ["/api/v1/data?path=/", "/api/v1/data?name-like=many"] {
-        let mut storm = JoinSet::new();
-        for _ in 0..STORM {
-            let request = attacker.request(Method::GET, search);
-            storm.spawn(Response::to(request));
-        }
-        storm.join_next().await.unwrap().unwrap().expect(200);
-        let before = storm.len();
-        reader.get(search).await.expect(200);
-        // Counts completed searches without waiting for others.
-        let mut ended = 0;
-        while storm.try_join_next().is_some() {
-            ended += 1;
-        }
-        assert!(before > STORM / 2, "too few searches are left");
-        assert!(
-            ended <= 20,
-            "{ended} searches of another actor completed first"
-        );
-        storm.abort_all();
-        while storm.join_next().await.is_some() {}
+        assert_delays_briefly(&attacker, search, &reader, search).await;
     }
+}
+
+#[tokio::test]
+async fn many_lists_of_a_large_ca_delay_searches_only_briefly() {
+    let server = Server::start().await;
+    server.generate_authority("/large", None).await;
+    server.generate_leaf("/leaf", "/large").await;
+    server.copy_certificate("/leaf", 20_000).await;
+    let attacker = server.as_client("attacker").await;
+    server.grant("/large", attacker.actor(), &["read"]).await;
+    let reader = server.as_client("reader").await;
+    server.grant("/leaf", reader.actor(), &["read"]).await;
+    let list = "/api/v1/certificates?name=/large";
+    assert_delays_briefly(&attacker, list, &reader, "/api/v1/data?path=/").await;
+}
+
+/// Asserts that few of many requests of an attacker complete before a search of another actor.
+async fn assert_delays_briefly(attacker: &Caller, request: &str, reader: &Caller, search: &str) {
+    let mut storm = JoinSet::new();
+    for _ in 0..STORM {
+        storm.spawn(Response::to(attacker.request(Method::GET, request)));
+    }
+    storm.join_next().await.unwrap().unwrap().expect(200);
+    let before = storm.len();
+    reader.get(search).await.expect(200);
+    // Counts completed requests without waiting for others.
+    let mut ended = 0;
+    while storm.try_join_next().is_some() {
+        ended += 1;
+    }
+    assert!(before > STORM / 2, "too few requests are left");
+    assert!(
+        ended <= 20,
+        "{ended} requests of another actor completed first"
+    );
+    storm.abort_all();
+    while storm.join_next().await.is_some() {}
 }
 
 /// The number of names that each search reads.
 const NAMES: usize = 1_000;
 
-/// The number of searches of the attacker: fewer than a connection may have in progress.
+/// The number of requests of the attacker: fewer than a connection may have in progress.
 const STORM: usize = 100;

@@ -1,7 +1,5 @@
 //! The limits of the pages of CAs and certificates, and hostile certificates.
 
-use keywright_harness::{Server, is_on_postgres};
-
 use crate::{
     browser::{Browser, DEVELOPER},
     certificates::CERTIFICATES,
@@ -124,7 +122,7 @@ async fn long_lists_of_names_are_cut_off() {
         "{page}"
     );
     // 1,000 in total, and then one more.
-    copies(&server, "/leaf/000", 899).await;
+    server.copy_certificate("/leaf/000", 899).await;
     let limit = "Only the first 1000 are shown.";
     let page = browser.get("/console/certificate?name=/root").await.body;
     assert!(
@@ -157,7 +155,7 @@ async fn long_lists_of_names_are_cut_off() {
 async fn the_forest_has_at_most_ten_thousand_cas() {
     let server = server().await;
     Ca::root("root").set(&server, "/ca", None).await;
-    copies(&server, "/ca", 9_998).await;
+    server.copy_certificate("/ca", 9_998).await;
     Ca::root("last").set(&server, "/zz", None).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     // Values that can't be decrypted don't hide the other CAs.
@@ -181,34 +179,6 @@ async fn the_forest_has_at_most_ten_thousand_cas() {
         .expect(200)
         .body;
     assert!(page.contains(limit) && nodes(&page) == 2, "{page}");
-}
-
-/// Adds copies of a certificate under other names to the database. Their values can't be decrypted.
-pub(crate) async fn copies(server: &Server, of: &str, count: u32) {
-    let id = if is_on_postgres() {
-        "gen_random_uuid()"
-    } else {
-        "randomblob(16)"
-    };
-    let version = "created_at, is_transitional, is_generated, expires_at, is_certificate_authority, is_self_signed, \
-        key_length_bits, signed_by, signed_by_folded, encryption_key_id, nonce, ciphertext";
-    let prefixed = format!("v.{}", version.replace(", ", ", v."));
-    let sql = format!(
-        "insert into credential (id, name, name_folded, credential_type, created_at)
-         with recursive number (n) as (select 1 union all select n + 1 from number where n < {count})
-         select {id}, '/copy/' || n, '/copy/' || n, 'certificate', 0 from number;
-         insert into credential_version (id, credential_sequence, {version})
-         select {id}, c.sequence, {prefixed} from credential c, credential_version v
-         where c.name_folded like '/copy/%'
-            and v.sequence = (select o.newest_sequence from credential o where o.name_folded = '{of}')
-         order by c.sequence;
-         update credential set (newest_sequence, current_sequence, newest_created_at, current_created_at, newest_expires_at) = (
-            select v.sequence, v.sequence, v.created_at, v.created_at, v.expires_at
-            from credential_version v where v.credential_sequence = credential.sequence
-         ) where name_folded like '/copy/%';
-         analyze"
-    );
-    server.run_sql(&sql).await;
 }
 
 /// Returns the number of CAs in the tree of a page.

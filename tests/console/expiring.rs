@@ -4,7 +4,6 @@ use serde_json::json;
 
 use crate::{
     browser::{Browser, DEVELOPER},
-    certificate_limits::copies,
     events,
     external::Ca,
     server,
@@ -116,7 +115,7 @@ async fn a_list_of_expiring_credentials_has_pages() {
         "{page}"
     );
     // 1,000 in total, and then one more.
-    copies(&server, "/old/000", 899).await;
+    server.copy_certificate("/old/000", 899).await;
     let page = browser.get("/console/expiring?within-days=0&page=10").await;
     let page = page.expect(200).body;
     assert!(

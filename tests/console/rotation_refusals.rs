@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::{
     browser::{Browser, DEVELOPER, GUEST, GUEST_ACTOR, fields, filled, form},
-    certificate_limits::copies,
     external::Ca,
     rotation::{ROTATION, opened, step_of, with_leaf},
     server,
@@ -231,7 +230,7 @@ async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
         page.contains("Not shown: 1 more.") && !page.contains("/leaf/100"),
         "{page}"
     );
-    copies(&server, "/leaf/000", 9_900).await;
+    server.copy_certificate("/leaf/000", 9_900).await;
     let refused = browser.get(&format!("{ROTATION}?name=/root")).await;
     let refused = refused.expect(413).body;
     assert!(

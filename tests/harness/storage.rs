@@ -11,6 +11,34 @@ use sqlx::{
 use crate::Server;
 
 impl Server {
+    /// Adds copies of a certificate under other names to the database. Their values can't be decrypted.
+    pub async fn copy_certificate(&self, of: &str, count: u32) {
+        let id = if is_on_postgres() {
+            "gen_random_uuid()"
+        } else {
+            "randomblob(16)"
+        };
+        let version = "created_at, is_transitional, is_generated, expires_at, is_certificate_authority, is_self_signed, \
+            key_length_bits, signed_by, signed_by_folded, encryption_key_id, nonce, ciphertext";
+        let prefixed = format!("v.{}", version.replace(", ", ", v."));
+        let sql = format!(
+            "insert into credential (id, name, name_folded, credential_type, created_at)
+             with recursive number (n) as (select 1 union all select n + 1 from number where n < {count})
+             select {id}, '/copy/' || n, '/copy/' || n, 'certificate', 0 from number;
+             insert into credential_version (id, credential_sequence, {version})
+             select {id}, c.sequence, {prefixed} from credential c, credential_version v
+             where c.name_folded like '/copy/%'
+                and v.sequence = (select o.newest_sequence from credential o where o.name_folded = '{of}')
+             order by c.sequence;
+             update credential set (newest_sequence, current_sequence, newest_created_at, current_created_at, newest_expires_at) = (
+                select v.sequence, v.sequence, v.created_at, v.created_at, v.expires_at
+                from credential_version v where v.credential_sequence = credential.sequence
+             ) where name_folded like '/copy/%';
+             analyze"
+        );
+        self.run_sql(&sql).await;
+    }
+
     /// Runs SQL directly on the server's database, and returns the result: one row per line, with columns, which must
     /// be texts or integers, separated by `|`.
     pub async fn run_sql(&self, sql: &str) -> String {

@@ -101,6 +101,7 @@ impl CredentialRepository for Memory {
 
     async fn size_of_versions(
         &self,
+        _: &Actor,
         credential: CredentialKey<'_>,
         count_max: u32,
     ) -> Result<VersionsSize, RepositoryError> {
@@ -154,6 +155,7 @@ impl CredentialRepository for Memory {
 
     async fn names_signed_by(
         &self,
+        _: &Actor,
         signers: &[LookupName],
         _: SignedTypes,
         count_max: u32,
@@ -375,6 +377,7 @@ impl CredentialRepository for Memory {
 
     async fn certificate(
         &self,
+        _: &Actor,
         name: &LookupName,
         types: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError> {
@@ -386,12 +389,17 @@ impl CredentialRepository for Memory {
 
     async fn certificates_signed_by(
         &self,
+        _: &Actor,
         _: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryError> {
         Ok(Vec::new())
     }
 
-    async fn issued_by(&self, _: &LookupName) -> Result<Vec<IssuedCredential>, RepositoryError> {
+    async fn issued_by(
+        &self,
+        _: &Actor,
+        _: &LookupName,
+    ) -> Result<Vec<IssuedCredential>, RepositoryError> {
         Ok(Vec::new())
     }
 

@@ -35,6 +35,11 @@ impl BulkSlots {
 }
 
 impl BulkSlot {
+    /// Returns the actor of the request.
+    pub(super) fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
     /// Takes the slot, unless it is already held.
     ///
     /// # Errors

@@ -17,9 +17,9 @@ use crate::{
         IssuedCredential, ListedCertificate, LookupName, SignedCredential, StoredVersion,
         VersionStore,
         read::{for_response, in_days},
-        readable_list::ReadableList,
+        readable_list::{Listed, ReadableList},
     },
-    permission::Operation,
+    permission::{Actor, Operation},
     ports::{
         Certificates, CredentialKey, CredentialRepository, EXPIRY_MOMENTS, SignedTypes,
         VersionSelection,
@@ -144,11 +144,15 @@ impl CertificateCredentials {
         let permitting = self.authorization.permit(caller, Operation::Read, name);
         let permit = permitting.await?;
         let repository = &self.store.repository;
-        let certificate = repository.certificate(name, types).await?;
+        let actor = caller.actor();
+        let certificate = repository.certificate(actor, name, types).await?;
         let certificate = certificate.ok_or(UseCaseError::NotFound)?;
         permit.record_resource(certificate.id);
-        let signs = repository.certificates_signed_by(name).await?;
-        let mut issued = repository.issued_by(name).await?;
+        caller.reserve(certificate.rendered_bytes())?;
+        let signs = repository.certificates_signed_by(actor, name).await?;
+        caller.reserve(signs.iter().map(Listed::rendered_bytes).sum())?;
+        let mut issued = repository.issued_by(actor, name).await?;
+        caller.reserve(issued.iter().map(Listed::rendered_bytes).sum())?;
         if !issued.is_empty() {
             let permissions = self.authorization.permissions_of(caller).await?;
             for credential in &mut issued {
@@ -171,11 +175,13 @@ impl CertificateCredentials {
         let permitting = self.authorization.permit(caller, Operation::Read, name);
         let permit = permitting.await?;
         let repository = &self.store.repository;
-        let certificate = repository.certificate(name, SignedTypes::Certificates);
+        let certificate = repository.certificate(caller.actor(), name, SignedTypes::Certificates);
         let certificate = certificate.await?.ok_or(UseCaseError::NotFound)?;
         permit.record_resource(certificate.id);
+        caller.reserve(certificate.rendered_bytes())?;
         let permissions = self.authorization.permissions_of(caller).await?;
-        let (signed, has_more) = self.first_signed(&permissions, name, count_max).await?;
+        let signed = self.first_signed(caller.actor(), &permissions, name, count_max);
+        let (signed, has_more) = signed.await?;
         let summary = summary(certificate, Vec::new(), Vec::new());
         Ok((summary, signed, has_more))
     }
@@ -183,6 +189,7 @@ impl CertificateCredentials {
     /// Returns the first credentials that a certificate signed, except itself, at most `count_max`, and whether there are more.
     pub(super) async fn first_signed(
         &self,
+        actor: &Actor,
         permissions: &EffectivePermissions,
         name: &LookupName,
         count_max: u32,
@@ -192,7 +199,7 @@ impl CertificateCredentials {
         // The certificate itself, and one more.
         let rows_max = count_max.saturating_add(2);
         let signed = repository
-            .names_signed_by(&signers, types, rows_max)
+            .names_signed_by(actor, &signers, types, rows_max)
             .await?;
         let others = signed.into_iter().filter(|one| one.name.lookup() != *name);
         let mut signed: Vec<_> = others

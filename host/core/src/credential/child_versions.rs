@@ -100,7 +100,9 @@ impl ChildVersions {
         let name = repository.name_of_certificate(certificate_id).await?;
         let name = name.ok_or(UseCaseError::NotFound)?;
         let types = SignedTypes::Certificates;
-        let listed = repository.certificate(&name.lookup(), types).await?;
+        let listed = repository
+            .certificate(slot.actor(), &name.lookup(), types)
+            .await?;
         let listed = listed.filter(|certificate| certificate.id == certificate_id);
         let versions = listed.ok_or(UseCaseError::NotFound)?.versions;
         let mut additions = Additions::default();
@@ -212,7 +214,7 @@ impl ChildVersions {
         let count_max = BULK_CERTIFICATES_MAX + 2;
         let repository = self.store.repository.as_ref();
         let names = repository
-            .names_signed_by(&signers, types, count_max)
+            .names_signed_by(slot.actor(), &signers, types, count_max)
             .await?;
         let size = check_size(repository, names.iter().map(|signed| signed.name.lookup()));
         if size.await? > SMALL_STEP_BYTES_MAX {

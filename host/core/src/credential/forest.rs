@@ -125,7 +125,7 @@ impl CertificateCredentials {
             };
         }
         let lookup = name.lookup();
-        let signed = self.first_signed(permissions, &lookup, SIGNED_READ_MAX);
+        let signed = self.first_signed(caller.actor(), permissions, &lookup, SIGNED_READ_MAX);
         let (signed, has_more_signed) = signed.await?;
         Ok(AuthorityTree {
             name: name.clone(),

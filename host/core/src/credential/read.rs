@@ -202,7 +202,7 @@ async fn complete(
     loop {
         let size = store
             .repository
-            .size_of_versions(credential, count_max)
+            .size_of_versions(caller.actor(), credential, count_max)
             .await?;
         let bytes = rendered_bytes(size.ciphertext_bytes, size.count as usize);
         caller.reserve(bytes.saturating_sub(reserved_bytes))?;

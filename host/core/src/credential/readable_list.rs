@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use crate::{
     UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions},
-    credential::{CredentialName, EffectiveExpiry, FoundCredential, ListedCertificate},
+    credential::{
+        CredentialName, EffectiveExpiry, FoundCredential, IssuedCredential, ListedCertificate,
+    },
     permission::Operation,
 };
 
@@ -93,6 +95,26 @@ impl Listed for FoundCredential {
     }
 }
 
+impl Listed for CredentialName {
+    fn name(&self) -> &CredentialName {
+        self
+    }
+
+    fn rendered_bytes(&self) -> usize {
+        NAME_FRAME_BYTES + self.as_str().len()
+    }
+}
+
+impl Listed for IssuedCredential {
+    fn name(&self) -> &CredentialName {
+        &self.name
+    }
+
+    fn rendered_bytes(&self) -> usize {
+        LISTED_FRAME_BYTES + self.name.as_str().len()
+    }
+}
+
 impl Listed for EffectiveExpiry {
     fn name(&self) -> &CredentialName {
         &self.name
@@ -130,6 +152,9 @@ const RESERVED_AT_ONCE_BYTES: usize = 64 * 1024;
 
 /// The size of a search result without its name, in bytes.
 const FOUND_FRAME_BYTES: usize = 96;
+
+/// The size of a name in a list without its text, in bytes.
+const NAME_FRAME_BYTES: usize = 3;
 
 /// The size of a listed certificate without names, and of each of its versions, in bytes.
 const LISTED_FRAME_BYTES: usize = 224;

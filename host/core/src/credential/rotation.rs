@@ -240,10 +240,12 @@ impl CertificateCredentials {
         while let Some((authority, signing)) = walk.authorities.pop() {
             let rows_max = BULK_CERTIFICATES_MAX + 2;
             let signers = [authority.lookup()];
-            let names = self
-                .store
-                .repository
-                .names_signed_by(&signers, SignedTypes::All, rows_max);
+            let names = self.store.repository.names_signed_by(
+                caller.actor(),
+                &signers,
+                SignedTypes::All,
+                rows_max,
+            );
             let names = names.await.map_err(UseCaseError::from)?.into_iter();
             let names = names.map(|signed| signed.name);
             let names: Vec<_> = names

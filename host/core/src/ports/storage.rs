@@ -57,6 +57,7 @@ pub trait CredentialRepository: Send + Sync {
     /// Returns the size of the newest versions of a credential, at most `count_max`. Reads no value.
     async fn size_of_versions(
         &self,
+        actor: &Actor,
         credential: CredentialKey<'_>,
         count_max: u32,
     ) -> Result<VersionsSize, RepositoryError>;
@@ -86,6 +87,7 @@ pub trait CredentialRepository: Send + Sync {
     /// Like [`CredentialRepository::newest_signed_by`], but returns only the fields that matter for permissions.
     async fn names_signed_by(
         &self,
+        actor: &Actor,
         signers: &[LookupName],
         types: SignedTypes,
         count_max: u32,
@@ -159,6 +161,7 @@ pub trait CredentialRepository: Send + Sync {
     /// Returns the certificate of this name, or `None`.
     async fn certificate(
         &self,
+        actor: &Actor,
         name: &LookupName,
         types: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError>;
@@ -192,12 +195,14 @@ pub trait CredentialRepository: Send + Sync {
     /// particular order.
     async fn certificates_signed_by(
         &self,
+        actor: &Actor,
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryError>;
 
     /// Returns the credentials of types other than certificate whose newest version was generated with this issuer, by name.
     async fn issued_by(
         &self,
+        actor: &Actor,
         signer: &LookupName,
     ) -> Result<Vec<IssuedCredential>, RepositoryError>;
 

@@ -201,6 +201,7 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn size_of_versions(
         &self,
+        actor: &Actor,
         credential: CredentialKey<'_>,
         count_max: u32,
     ) -> Result<VersionsSize, RepositoryError> {
@@ -211,7 +212,8 @@ impl CredentialRepository for SqlCredentialRepository {
             }
         };
         let query = query.bind(i64::from(count_max));
-        let row = self.pools.reader.fetch_optional(query).await?;
+        let reader = self.pools.reader.of_actor(actor);
+        let row = reader.fetch_optional(query).await?;
         row.as_ref()
             .map_or_else(|| Ok(VersionsSize::default()), row::versions_size)
     }
@@ -247,6 +249,7 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn names_signed_by(
         &self,
+        actor: &Actor,
         signers: &[LookupName],
         types: SignedTypes,
         count_max: u32,
@@ -256,7 +259,7 @@ impl CredentialRepository for SqlCredentialRepository {
         }
         let sql = statements::names_signed_by(types, signers.len());
         let query = Self::signed_by(sql, signers, count_max);
-        let rows = self.pools.reader.fetch_all(query).await?;
+        let rows = self.pools.reader.of_actor(actor).fetch_all(query).await?;
         rows.iter().map(row::signed_name).collect()
     }
 
@@ -333,10 +336,11 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn certificate(
         &self,
+        actor: &Actor,
         name: &LookupName,
         types: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError> {
-        certificates::by_name(&self.pools.reader, name, types).await
+        certificates::by_name(&self.pools.reader.of_actor(actor), name, types).await
     }
 
     async fn credentials_by_expiry(
@@ -367,16 +371,18 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn certificates_signed_by(
         &self,
+        actor: &Actor,
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryError> {
-        certificates::signed_by(&self.pools.reader, signer).await
+        certificates::signed_by(&self.pools.reader.of_actor(actor), signer).await
     }
 
     async fn issued_by(
         &self,
+        actor: &Actor,
         signer: &LookupName,
     ) -> Result<Vec<IssuedCredential>, RepositoryError> {
-        certificates::issued_by(&self.pools.reader, signer).await
+        certificates::issued_by(&self.pools.reader.of_actor(actor), signer).await
     }
 
     async fn append(

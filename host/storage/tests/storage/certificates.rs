@@ -1,15 +1,22 @@
 //! Listing certificates, and finding the credentials that a CA signed.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::{join, join_all};
 use keywright_core::{
     certificate::CertificateFacts,
     credential::{
-        CredentialName, IssuerVersion, Lifetime, LookupName, StoredVersion, VersionAttributes,
+        CredentialName, Find, FindNames, IssuerVersion, Lifetime, LookupName, StoredVersion,
+        VersionAttributes,
     },
-    ports::{CredentialRepository, NewVersion, SignedName, SignedTypes, VersionSelection},
+    permission::Actor,
+    ports::{
+        CredentialKey, CredentialRepository, NewVersion, SignedName, SignedTypes, VersionSelection,
+    },
 };
 use uuid::Uuid;
 
-use crate::support::{Fixture, at, facts, version};
+use crate::support::{Fixture, at, facts, reader, version};
 
 #[tokio::test]
 async fn a_listed_version_has_all_columns_of_its_row() {
@@ -76,7 +83,7 @@ async fn certificates_with_any_version_by_the_signer_are_found() {
         let signer = LookupName::new(signer);
         let mut names: Vec<String> = fixture
             .credentials
-            .certificates_signed_by(&signer)
+            .certificates_signed_by(&reader(), &signer)
             .await
             .unwrap()
             .iter()
@@ -273,9 +280,14 @@ async fn other_types_are_found_by_their_newest_version_and_are_no_cas() {
     let signers = [LookupName::new("/root")];
     let names = fixture
         .credentials
-        .names_signed_by(&signers, SignedTypes::All, 10);
-    assert!(names.await.unwrap().iter().all(|name| !name.is_authority));
-    let issued = fixture.credentials.issued_by(&signers[0]).await.unwrap();
+        .names_signed_by(&reader(), &signers, SignedTypes::All, 10)
+        .await;
+    assert!(names.unwrap().iter().all(|name| !name.is_authority));
+    let issued = fixture
+        .credentials
+        .issued_by(&reader(), &signers[0])
+        .await
+        .unwrap();
     let [old, svid] = issued.as_slice() else {
         panic!("{issued:?}")
     };
@@ -310,11 +322,11 @@ async fn signed_names_match_the_newest_versions_and_mark_cas() {
     sign(&fixture, "/absent-facts", "/root").await;
     let signers = [LookupName::new("/ROOT")];
     for count_max in [2, 10] {
-        let names =
-            fixture
-                .credentials
-                .names_signed_by(&signers, SignedTypes::Certificates, count_max);
-        let names = names.await.unwrap();
+        let names = fixture
+            .credentials
+            .names_signed_by(&reader(), &signers, SignedTypes::Certificates, count_max)
+            .await
+            .unwrap();
         let versions = newest_signed_by(&fixture, &["/root"], count_max).await;
         let expected = versions.into_iter().map(|version| SignedName {
             is_authority: version.name.as_str() == "/Nested",
@@ -324,8 +336,50 @@ async fn signed_names_match_the_newest_versions_and_mark_cas() {
     }
     let none = fixture
         .credentials
-        .names_signed_by(&[], SignedTypes::All, 10)
+        .names_signed_by(&reader(), &[], SignedTypes::All, 10)
         .await
         .unwrap();
     assert!(none.is_empty());
 }
+
+#[tokio::test]
+async fn reads_of_one_actor_wait_for_each_other_before_those_of_others() {
+    let fixture = Fixture::new().await;
+    let (repository, busy) = (&fixture.credentials, &Actor::client("busy").unwrap());
+    let (name, types) = (&LookupName::new("/a"), SignedTypes::All);
+    let signers = &[LookupName::new("/a")];
+    let key = CredentialKey::Name(name);
+    let find = Find {
+        names: FindNames::below("/"),
+        expires_until: None,
+    };
+    let ended = AtomicUsize::new(0);
+    let read = async |kind| {
+        let read = match kind {
+            0 => repository.certificate(busy, name, types).await.map(drop),
+            1 => repository
+                .certificates_signed_by(busy, name)
+                .await
+                .map(drop),
+            2 => repository.issued_by(busy, name).await.map(drop),
+            3 => repository
+                .names_signed_by(busy, signers, types, 1)
+                .await
+                .map(drop),
+            _ => repository.size_of_versions(busy, key, 1).await.map(drop),
+        };
+        read.unwrap();
+        ended.fetch_add(1, Ordering::Relaxed);
+    };
+    let reads = join_all((0..READS).map(|number| read(number % 5)));
+    let other = async {
+        fixture.find(&find).await.unwrap();
+        ended.load(Ordering::Relaxed)
+    };
+    let (_, ended_before) = join(reads, other).await;
+    // The first reads may have ended before the last read began.
+    assert!(ended_before < READS / 2, "{ended_before}");
+}
+
+/// The number of reads of one actor.
+const READS: usize = 50;

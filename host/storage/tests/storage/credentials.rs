@@ -1,6 +1,6 @@
 //! Appending and reading versions, and reading their sizes.
 
-use crate::support::{Fixture, at, facts, version};
+use crate::support::{Fixture, at, facts, reader, version};
 use keywright_core::{
     credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity, VersionAttributes},
     ports::{
@@ -269,11 +269,17 @@ async fn the_size_counts_only_the_selected_versions() {
             ciphertext_bytes: bytes.sum(),
         };
         for key in [CredentialKey::Name(&name), CredentialKey::Id(id)] {
-            let size = fixture.credentials.size_of_versions(key, count_max).await;
+            let size = fixture
+                .credentials
+                .size_of_versions(&reader(), key, count_max)
+                .await;
             assert_eq!(size.unwrap(), expected, "{key:?} {count_max}");
         }
     }
     let nothing = CredentialKey::Id(Uuid::nil());
-    let size = fixture.credentials.size_of_versions(nothing, 1).await;
+    let size = fixture
+        .credentials
+        .size_of_versions(&reader(), nothing, 1)
+        .await;
     assert_eq!(size.unwrap(), VersionsSize::default());
 }

@@ -9,7 +9,7 @@ use keywright_core::{
 };
 use uuid::Uuid;
 
-use crate::support::{Fixture, at, facts, version};
+use crate::support::{Fixture, at, facts, reader, version};
 
 const NEWEST_ALONE: RetentionThreshold = RetentionThreshold {
     versions_max: Some(1),
@@ -41,9 +41,15 @@ async fn the_newest_version_signed_by_each_ca_is_kept() {
     let found = fixture.deletable("/leaf", NEWEST_ALONE).await;
     assert_eq!(found, [ids[0], ids[1], ids[4]]);
     let signer = LookupName::new("/one");
-    let before = fixture.credentials.certificates_signed_by(&signer).await;
+    let before = fixture
+        .credentials
+        .certificates_signed_by(&reader(), &signer)
+        .await;
     fixture.delete("/leaf", NEWEST_ALONE, &found).await;
-    let after = fixture.credentials.certificates_signed_by(&signer).await;
+    let after = fixture
+        .credentials
+        .certificates_signed_by(&reader(), &signer)
+        .await;
     assert_eq!(before.unwrap(), after.unwrap());
 }
 

@@ -71,7 +71,7 @@ impl Selection<'_> {
                     let (types, rows_max) = (SignedTypes::All, ROWS_MAX);
                     walk.add(
                         self.repository
-                            .names_signed_by(&signers, types, rows_max)
+                            .names_signed_by(self.actor, &signers, types, rows_max)
                             .await?,
                     )?;
                 }
