@@ -146,6 +146,33 @@ async fn a_response_past_the_limit_is_413_with_a_remedy() {
 const WAITING_CALLS: usize = 24;
 
 #[tokio::test]
+async fn the_permissions_that_a_search_reads_count_as_its_memory() {
+    let lines = "response_bytes_max = 1048576";
+    let server = Server::start_with(&Options::default().server_settings(lines)).await;
+    let caller = server.as_client("searcher").await;
+    let below = format!("/{}", "p".repeat(200));
+    let mut granting = JoinSet::new();
+    for number in 0..2_000 {
+        let path = format!("{below}/{number}");
+        let body = json!({"path": path, "actor": caller.actor(), "operations": ["read"]});
+        let request = server.authorized(Method::POST, "/api/v2/permissions");
+        granting.spawn(Response::to(request.body(body.to_string())));
+        if granting.len() > 32 {
+            granting.join_next().await.unwrap().unwrap().expect(201);
+        }
+    }
+    granting.join_all().await;
+    caller.get("/api/v1/data?path=/").await.expect(413);
+    let name = format!("{below}/1");
+    server.set(&name, "value", json!("v")).await.expect(200);
+    caller
+        .get(&format!("/api/v1/data?name={name}"))
+        .await
+        .expect(200);
+    server.get("/api/v1/data?path=/").await.expect(200);
+}
+
+#[tokio::test]
 async fn parameters_of_waiting_calls_take_little_memory() {
     let resolver = format!(
         "[resolver]\ncomponent = \"{}\"\ngrants = [\"random\", \"signing\"]\n\

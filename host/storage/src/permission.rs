@@ -94,11 +94,7 @@ impl PermissionRepository for SqlPermissionRepository {
 
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryError> {
         let reader = &self.pools.reader;
-        let all = statement(statements::OF_ACTOR).bind(actor.as_str());
-        if reader.engine() == Engine::Postgres {
-            // Nearly every actor has few permissions.
-            return reader.decode_all(all.short()).await;
-        }
+        // Nearly every actor has few permissions.
         let some = statement(statements::SOME_OF_ACTOR)
             .bind(actor.as_str())
             .bind(IN_PLACE_MAX + 1);
@@ -106,7 +102,8 @@ impl PermissionRepository for SqlPermissionRepository {
         if i64::try_from(some.len()).is_ok_and(|count| count <= IN_PLACE_MAX) {
             return Ok(some);
         }
-        reader.decode_all(all).await
+        let all = statement(statements::OF_ACTOR).bind(actor.as_str());
+        reader.of_actor(actor).decode_all(all).await
     }
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryError> {
@@ -266,7 +263,7 @@ static SQLITE_OF_ACTOR_ON_AND_END: StatementOfMany =
 static POSTGRES_OF_ACTOR_ON_NAME: StatementOfMany =
     StatementOfMany::new(statements::postgres_of_actor_on_name);
 
-/// SQLite: the maximum number of permissions of an actor that are read in place.
+/// The maximum number of permissions of an actor that a short statement reads.
 const IN_PLACE_MAX: i64 = 64;
 
 /// Returns whether the actor already has all operations of the grant.

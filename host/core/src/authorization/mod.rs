@@ -38,7 +38,7 @@ use uuid::Uuid;
 use crate::{
     UseCaseError,
     credential::{CredentialName, LookupName, StoredVersion},
-    permission::{Operation, PermissionPath},
+    permission::{Operation, Permission, PermissionPath},
     ports::{
         CredentialRepository, PermissionRepository, PermittedRead, PermittedReads,
         PermittedVersions, VersionKey, VersionSelection,
@@ -231,7 +231,8 @@ impl Authorization {
         Ok((effective, found))
     }
 
-    /// Returns all permissions of a caller, for responses that contain only credentials that it may read.
+    /// Returns all permissions of a caller, for responses that contain only credentials that it may read. Their memory counts as
+    /// memory of the response.
     pub(crate) async fn permissions_of(
         &self,
         caller: &Caller,
@@ -240,6 +241,8 @@ impl Authorization {
             return Ok(EffectivePermissions::everything());
         }
         let permissions = self.permissions.of_actor(caller.actor()).await?;
+        // Others may have added any number of them.
+        caller.reserve(permissions.iter().map(memory_bytes).sum())?;
         Ok(EffectivePermissions::of(permissions))
     }
 
@@ -301,6 +304,14 @@ impl ReadSources<'_> {
         Ok(self.repository.versions_by_name(name, selection).await?)
     }
 }
+
+/// Returns the approximate memory of a permission in [`EffectivePermissions`], in bytes: its path twice, and its actor.
+fn memory_bytes(permission: &Permission) -> usize {
+    PERMISSION_FRAME_BYTES + 2 * permission.path.as_str().len() + permission.actor.as_str().len()
+}
+
+/// The memory of a permission without its texts, in bytes.
+const PERMISSION_FRAME_BYTES: usize = 150;
 
 /// The maximum number of paths for which permissions are looked up one by one. Most callers have fewer permissions than that.
 const PATHS_AT_ONCE: usize = 64;
