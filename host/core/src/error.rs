@@ -119,7 +119,7 @@ pub enum UseCaseError {
     #[error("the credential has more than {limit}, the limit of a list")]
     TooManyPermissions { limit: &'static str },
     #[error(
-        "the certificate authority and the authorities below it have signed more than {limit}, the limit of one request"
+        "the certificate authority and the authorities below it have signed more than {limit}, the limit of one request; delete credentials that are not needed"
     )]
     TooManySigned { limit: &'static str },
     #[error("the certificate's transitional version can't be changed: {0}")]

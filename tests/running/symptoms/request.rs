@@ -26,6 +26,9 @@ pub(super) async fn provoke(text: &str) -> Response {
             with_certificate("client_auth", "app:stranger").await
         }
         "the storage failed" => without_database().await,
+        "the certificate authority and the authorities below it have signed more than 10,000 credentials, …" => {
+            with_too_many_signed().await
+        }
         "the encryption key … is not configured" => without_its_key().await,
         "the plugin … keeps failing and is temporarily disabled" => {
             with_a_plugin_that_traps().await
@@ -130,6 +133,14 @@ async fn without_private_key(server: &Server) -> Response {
         .expect(200);
     let parameters = json!({"common_name": "leaf", "ca": "/authority"});
     server.generate("/leaf", "certificate", parameters).await
+}
+
+async fn with_too_many_signed() -> Response {
+    let server = Server::start().await;
+    server.generate_authority("/authority", None).await;
+    server.generate_leaf("/leaf", "/authority").await;
+    server.copy_certificate("/leaf", 10_000).await;
+    server.bulk_regenerate("/authority").await
 }
 
 async fn from_elsewhere(server: &Server, caller: &Caller) -> Response {
