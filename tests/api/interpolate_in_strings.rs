@@ -220,7 +220,9 @@ async fn absent_and_unreadable_references_are_404_with_the_same_text() {
             let response = reader.post("/api/v1/interpolate", document).await;
             assert_eq!(
                 response.expect(404).error(),
-                "the credential does not exist or the caller may not access it"
+                format!(
+                    "the referenced credential {name} does not exist or the caller may not access it"
+                )
             );
         }
     }

@@ -50,7 +50,10 @@ fn an_invalid_storage_configuration_is_refused() {
             "file = \"a.db\"\nwait_seconds_max = 3601",
             "must be from 1 to 3600, not 3601",
         ),
-        ("url = \"mysql//db\"", "the database's URL is malformed"),
+        (
+            "url = \"mysql://db\"",
+            "the database's URL is malformed: it must start with postgres://",
+        ),
     ] {
         let message = Server::refusal(&Options::default().storage(lines));
         assert!(message.contains(reason), "{lines}\n{message}");

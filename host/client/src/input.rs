@@ -52,7 +52,12 @@ fn read_at_most(
 ) -> Result<Zeroizing<String>, CommandError> {
     let mut text = Zeroizing::new(String::new());
     let read = source.take(bytes_max + 1).read_to_string(&mut text);
-    let bytes = read.map_err(|cause| CommandError::Other(format!("reading {name}: {cause}")))?;
+    let bytes = read.map_err(|cause| {
+        CommandError::Other(match cause.kind() {
+            io::ErrorKind::InvalidData => format!("{name} is not UTF-8"),
+            _ => format!("reading {name}: {cause}"),
+        })
+    })?;
     if bytes as u64 > bytes_max {
         return Err(CommandError::Other(format!(
             "{name} is longer than {bytes_max} bytes"
@@ -209,7 +214,7 @@ const BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// The maximum length of a line, including its newline. Every token that fits into a request header is shorter.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-const NOT_AN_OBJECT: &str = "must be a JSON object";
+const NOT_AN_OBJECT: &str = "must be a JSON object without duplicate keys";
 
 #[cfg(test)]
 mod tests {

@@ -80,6 +80,8 @@ pub enum UseCaseError {
     PermissionFixed,
     #[error("the permission does not exist or the caller may not access it")]
     PermissionNotFound,
+    #[error("the caller may not add permissions on this path")]
+    PermissionNotAddable,
     #[error(
         "the plugin with this digest still generates credentials of type {0}; configure another plugin first"
     )]
@@ -92,6 +94,8 @@ pub enum UseCaseError {
         "the credential {0} can't be inserted into a string: only strings, numbers and booleans can"
     )]
     ReferenceNotScalar(String),
+    #[error("the referenced credential {0} does not exist or the caller may not access it")]
+    ReferenceNotFound(String),
     #[error("the credential {0} is not of type json and can't be interpolated")]
     ReferenceNotJson(CredentialName),
     #[error("the referenced values are larger than {limit} in total")]
@@ -128,7 +132,7 @@ pub enum UseCaseError {
     TypeDiffers(CredentialType),
     #[error("credentials of type {0} can't be generated")]
     TypeNotGeneratable(CredentialType),
-    #[error("unknown type; it must be one of {}", .known.join(", "))]
+    #[error("type must be one of {}", .known.join(", "))]
     TypeUnknown { known: Vec<String> },
     #[error("the value has the unknown field {0}")]
     ValueFieldUnknown(String),

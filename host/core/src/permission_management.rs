@@ -82,6 +82,19 @@ impl Permissions {
         permit.await.map_err(about_permissions)
     }
 
+    /// Checks that the caller may add permissions on a path, and returns a permit.
+    async fn permit_to_add<'a>(
+        &self,
+        caller: &'a Caller,
+        path: &PermissionPath,
+    ) -> Result<Permit<'a>, UseCaseError> {
+        let permit = self.permit_on(caller, Operation::WriteAcl, path).await;
+        permit.map_err(|error| match error {
+            UseCaseError::PermissionNotFound => UseCaseError::PermissionNotAddable,
+            error => error,
+        })
+    }
+
     /// Returns the permission with this id if the caller may read or change it.
     async fn permit_by_id<'a>(
         &self,
@@ -201,14 +214,12 @@ impl Permissions {
     /// Adds a permission. The path need not match an existing credential.
     ///
     /// # Errors
-    /// [`UseCaseError::PermissionNotFound`] if the caller may not change the permissions on the path,
+    /// [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path,
     /// [`UseCaseError::OwnPermission`] if the caller is the actor, and [`UseCaseError::PermissionExists`] if the actor already has a
     /// permission on the path, with any operations.
     pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, UseCaseError> {
         Self::record_grant_request(caller, grant);
-        let permit = self
-            .permit_on(caller, Operation::WriteAcl, &grant.path)
-            .await?;
+        let permit = self.permit_to_add(caller, &grant.path).await?;
         self.refuse_own(caller, &grant.actor)?;
         let added = self.repository.add(grant).await?;
         let permission = added.ok_or(UseCaseError::PermissionExists)?;
@@ -316,7 +327,7 @@ impl Permissions {
     /// the actors are not removed.
     ///
     /// # Errors
-    /// [`UseCaseError::PermissionNotFound`] if the caller may not change the permissions on the path,
+    /// [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path,
     /// [`UseCaseError::OwnPermission`] if the caller is one of the actors, and [`UseCaseError::PermissionExists`] if the permissions of one
     /// actor on this path and on enclosing paths already allow every operation of its grant.
     pub async fn grant_on_credential(
@@ -328,7 +339,7 @@ impl Permissions {
         for grant in grants {
             Self::record_grant_request(caller, grant);
         }
-        let permit = self.permit_on(caller, Operation::WriteAcl, path).await?;
+        let permit = self.permit_to_add(caller, path).await?;
         for grant in grants {
             self.refuse_own(caller, &grant.actor)?;
         }

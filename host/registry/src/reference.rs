@@ -57,12 +57,12 @@ pub enum ReferenceError {
     )]
     DigestMissing,
     /// The host is malformed.
-    #[error("invalid host: must be HOST or HOST:PORT, before the first slash")]
+    #[error("invalid host: must be HOST or HOST:PORT")]
     Host,
     /// The repository name is malformed.
     #[error(
-        "invalid repository: must be components separated by slashes, {REPOSITORY_BYTES_MAX} characters at most; a component \
-         consists of a-z and 0-9, optionally separated by `.`, `_`, `__` or any number of `-`"
+        "invalid repository: must be 1 to {REPOSITORY_BYTES_MAX} characters after the host, as in oci://HOST/REPOSITORY: names \
+         separated by slashes; a name consists of a-z and 0-9, optionally separated by `.`, `_`, `__` or any number of `-`"
     )]
     Repository,
     /// The scheme is missing.

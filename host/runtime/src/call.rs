@@ -119,9 +119,9 @@ impl Plugin {
             plugin.name = self.identity.name,
             plugin.digest = self.identity.digest,
             function,
+            fault = fault.to_string(),
             cause,
-            "the plugin {} {fault}",
-            self.identity.name
+            "plugin call failed"
         );
         fault
     }

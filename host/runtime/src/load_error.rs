@@ -111,10 +111,14 @@ pub enum PluginRefusedError {
         described: String,
     },
     /// Its `describe` function failed.
-    #[error("its describe function failed: it {0}; report this to its author")]
+    #[error(
+        "its describe function failed: it {0}; raise its limits if they are too low, or report this to its author"
+    )]
     DescribeFailed(PluginFaultError),
     /// Its `describe-settings` function failed.
-    #[error("its describe-settings function failed: it {0}; report this to its author")]
+    #[error(
+        "its describe-settings function failed: it {0}; raise its limits if they are too low, or report this to its author"
+    )]
     DescribeSettingsFailed(PluginFaultError),
     /// It declares that its values are not random, and its configuration does not allow that.
     #[error(
@@ -126,7 +130,7 @@ pub enum PluginRefusedError {
     #[error("invalid description: {0}; report this to its author")]
     DescriptionMalformed(&'static str),
     /// The configured digest is malformed.
-    #[error("the configured sha256 is not 64 lower-case hexadecimal digits")]
+    #[error("sha256 must be 64 lower-case hexadecimal digits")]
     DigestMalformed,
     /// The component's digest differs from the configured one.
     #[error(
@@ -156,7 +160,9 @@ pub enum PluginRefusedError {
     )]
     InputsNotGranted,
     /// Its `input-parameters` function failed.
-    #[error("its input-parameters function failed: it {0}; report this to its author")]
+    #[error(
+        "its input-parameters function failed: it {0}; raise its limits if they are too low, or report this to its author"
+    )]
     InputParametersFailed(PluginFaultError),
     /// The result of its `input-parameters` function breaks a rule.
     #[error("its input-parameters are invalid: {0}; report this to its author")]
@@ -282,16 +288,18 @@ pub enum PluginRefusedError {
 }
 
 impl PluginRefusedError {
-    /// Returns the setting of the plugin that is at fault.
+    /// Returns the setting of the plugin that is at fault, or `None` if it is the name of the plugin's section.
     #[must_use]
-    pub fn setting(&self) -> &'static str {
-        match self {
+    pub fn setting(&self) -> Option<&'static str> {
+        let setting = match self {
+            Self::CredentialTypeMalformed | Self::CredentialTypeSetOnly => return None,
             Self::DerivedNotAllowed => "derived",
             Self::DigestDiffers { .. } | Self::DigestMalformed => "sha256",
             Self::ImportNotGranted { .. } | Self::InputsNotGranted => "grants",
             Self::LimitOutOfBounds { .. } => "limits",
             Self::SettingsRefused(_) | Self::SettingsTooLarge => "settings",
             _ => "component",
-        }
+        };
+        Some(setting)
     }
 }

@@ -269,9 +269,9 @@ async fn authorization(
     let grants = config.grants()?;
     for grant in grants.iter().filter(|grant| !grant.actor.can_log_in()) {
         tracing::warn!(
-            "authorization.permissions names {:?} on {}, but no caller can log in as this actor",
-            grant.actor.as_str(),
-            grant.path
+            permission.path = %grant.path,
+            permission.actor = %grant.actor,
+            "granted a configured permission to an actor as which no caller can log in"
         );
     }
     permissions

@@ -343,10 +343,17 @@ async fn cache_keys(sections: &Sections, connects: bool) -> Option<CacheKeys> {
 fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {
     for refused in refusals {
         let setting = match &refused {
-            LoadError::Plugin(plugin) if plugin.is_generator => {
-                format!("generators.{}.{}", plugin.plugin, plugin.refusal.setting())
+            LoadError::Plugin(plugin) => {
+                let section = if plugin.is_generator {
+                    joined("generators", &plugin.plugin)
+                } else {
+                    "resolver".to_owned()
+                };
+                match plugin.refusal.setting() {
+                    Some(setting) => joined(&section, setting),
+                    None => section,
+                }
             }
-            LoadError::Plugin(plugin) => format!("resolver.{}", plugin.refusal.setting()),
             LoadError::SettingOutOfBounds { setting, .. } => format!("plugins.{setting}"),
             _ => "plugins".to_owned(),
         };

@@ -109,12 +109,15 @@ pub(crate) fn raise_open_file_limit(connections_max: usize, database_connections
         maximum,
     };
     if let Err(cause) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(error = %cause, "could not raise the limit of open files to {raised}");
+        tracing::warn!(error = %cause, open_files_max = raised, "could not raise the limit of open files");
     } else if raised < wanted {
         tracing::warn!(
-            "too few open files are allowed for server.connections_max ({connections_max}) and {database_connections_max} database \
-             connections (storage.readers_max, storage.writers_max): {wanted} are needed, and {raised} are allowed; raise the hard \
-             limit (`LimitNOFILE`, `ulimit -Hn`), or lower a setting"
+            server.connections_max = connections_max,
+            database_connections_max,
+            open_files_needed = wanted,
+            open_files_max = raised,
+            "too few open files are allowed for server.connections_max and the database connections (storage.readers_max, \
+             storage.writers_max); raise the hard limit (`LimitNOFILE`, `ulimit -Hn`), or lower a setting"
         );
     }
 }

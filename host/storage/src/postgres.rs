@@ -106,11 +106,12 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     if has_password(&options.url) {
         return Err(DatabaseOpenError::PasswordInUrl);
     }
-    let connection = PgConnectOptions::from_str(&options.url).map_err(|source| {
-        DatabaseOpenError::UrlMalformed {
-            source: Box::new(source),
-        }
-    })?;
+    let malformed = |source| DatabaseOpenError::UrlMalformed { source };
+    if !has_scheme(&options.url) {
+        return Err(malformed("it must start with postgres://".into()));
+    }
+    let connection =
+        PgConnectOptions::from_str(&options.url).map_err(|error| malformed(url_cause(error)))?;
     let mut connection = connection
         .application_name(APPLICATION_NAME)
         // Poolers reject this parameter unless configured otherwise, and no column has a floating-point type.
@@ -134,6 +135,26 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
         connection = connection.ssl_root_cert(file);
     }
     Ok(connection)
+}
+
+/// Returns whether a URL has a scheme of PostgreSQL, which sqlx does not check.
+fn has_scheme(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(scheme, _)| {
+        SCHEMES
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Returns the cause of a malformed URL, without the errors of sqlx around it.
+fn url_cause(error: sqlx::Error) -> BoxDynError {
+    match error {
+        sqlx::Error::Configuration(cause) => match cause.downcast() {
+            Ok(inner) => url_cause(*inner),
+            Err(cause) => cause,
+        },
+        error => Box::new(error),
+    }
 }
 
 /// Returns the mode to use instead of the URL's, so that configured CAs take effect.
@@ -242,6 +263,9 @@ fn display_name(options: &PgConnectOptions) -> String {
     };
     format!("{name} on {server}")
 }
+
+/// The schemes of a URL, as in libpq.
+const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
 
 pub(crate) fn migrations() -> Migrator {
     within_transaction(files!("postgres"))
@@ -357,7 +381,20 @@ mod tests {
 
     #[test]
     fn a_url_of_another_kind_is_refused() {
-        let refused = connect_options(&options("not a url")).unwrap_err();
-        assert!(matches!(refused, DatabaseOpenError::UrlMalformed { .. }));
+        for (url, cause) in [
+            ("not a url", "it must start with postgres://"),
+            ("mysql://db/keywright", "it must start with postgres://"),
+            ("postgres://db:port/keywright", "invalid port number"),
+            (
+                "postgres://db?sslmode=no",
+                "unknown value \"no\" for `ssl_mode`",
+            ),
+        ] {
+            let refused = connect_options(&options(url)).unwrap_err();
+            let DatabaseOpenError::UrlMalformed { source } = refused else {
+                panic!("{url}: {refused}");
+            };
+            assert_eq!(source.to_string(), cause, "{url}");
+        }
     }
 }

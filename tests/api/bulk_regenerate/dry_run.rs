@@ -151,7 +151,7 @@ async fn a_type_without_a_plugin_is_400() {
     let server = Server::start_in(server.stop().await, &options).await;
     let (status, error) = refused(&server, json!({"generated_by": bad.digest()})).await;
     assert_eq!(status, 400);
-    assert!(error.contains("/a failed: unknown type"), "{error}");
+    assert!(error.contains("/a failed: type must be one of"), "{error}");
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ fn invalid_key_configurations_are_refused() {
         ),
         (
             kms("socket = \"kms.sock\"\ntrusted_authorities = \"absent.pem\""),
-            "reading the CAs trusted for the key management plugin",
+            "reading the CAs trusted for the key management plugin from",
         ),
         (
             "[[encryption.keys]]\nprovider = \"hsm\"\n".to_owned(),

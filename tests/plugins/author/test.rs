@@ -185,7 +185,7 @@ fn malformed_test_vectors_are_reported() {
     let run = workshop.plugin(&["test", "wireguard.wasm"]).expect(1);
     for reported in [
         "wireguard.vectors.json",
-        "expected a JSON array of test vectors",
+        "must be a JSON array of valid test vectors",
         "expected",
     ] {
         assert!(run.errors.contains(reported), "{run:#?}");

@@ -136,6 +136,16 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     ("sink = \"file\"", "sink = \"off\"", "audit.file: "),
     (
+        "[plugins]",
+        "[[retention.policies]]\npath = \"*\"\nversions_max = 1\n[plugins]",
+        "retention.policies: reading retention.policies for \"*\": path must not be only an asterisk",
+    ),
+    (
+        "[plugins]",
+        "[console]\nurl = \"https://a.example\"\nclient_id = \"c\"\nclient_secret_environment = \"ABSENT\"\n[plugins]",
+        "console.client_secret_environment: the environment variable ABSENT is not set",
+    ),
+    (
         "listen = \"127.0.0.1:9001\"",
         "listen = \"0.0.0.0:8844\"",
         "management.listen: must differ from server.listen",
@@ -173,7 +183,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[console]\nurl = \"https://a.example\"\nclient_id = \"c\"\nclient_secret_file = \"absent\"\n[plugins]",
-        "console: reading a secret",
+        "console.client_secret_file: reading a secret",
     ),
     (
         "[plugins]",

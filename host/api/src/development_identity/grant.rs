@@ -113,18 +113,14 @@ pub(super) enum TokenGrantError {
     GrantUnknown,
     #[error("the refresh token is invalid, expired or revoked")]
     RefreshTokenWrong,
-    #[error("the request must be a URL-encoded form without missing or repeated parameters")]
+    #[error(transparent)]
+    ParameterInvalid(#[from] QueryError),
+    #[error("the request body must be a form of the media type application/x-www-form-urlencoded")]
     RequestMalformed,
     #[error("none of the requested scopes is allowed")]
     ScopesNotAllowed,
     #[error("could not sign the token")]
     SigningFailed,
-}
-
-impl From<QueryError> for TokenGrantError {
-    fn from(_: QueryError) -> Self {
-        Self::RequestMalformed
-    }
 }
 
 impl Provider {

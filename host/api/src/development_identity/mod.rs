@@ -188,7 +188,9 @@ impl IntoResponse for TokenGrantError {
             }
             Self::GrantNotAllowed => (StatusCode::BAD_REQUEST, "unauthorized_client"),
             Self::GrantUnknown => (StatusCode::BAD_REQUEST, "unsupported_grant_type"),
-            Self::RequestMalformed => (StatusCode::BAD_REQUEST, "invalid_request"),
+            Self::ParameterInvalid(_) | Self::RequestMalformed => {
+                (StatusCode::BAD_REQUEST, "invalid_request")
+            }
             Self::ScopesNotAllowed => (StatusCode::BAD_REQUEST, "invalid_scope"),
             Self::SigningFailed => (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
         };

@@ -8,7 +8,6 @@ use std::{
 use chrono::{DateTime, Utc};
 use jsonwebtoken::{
     Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode,
-    errors::ErrorKind,
     jwk::{AlgorithmParameters, Jwk, PublicKeyUse, ThumbprintHash},
 };
 use keywright_core::Secret;
@@ -30,7 +29,7 @@ pub(super) struct TokenSigner {
 /// The signing key is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("the signing key must be an RSA private key of at least 2048 bits, in PEM")]
-pub struct SigningKeyError(#[source] jsonwebtoken::errors::Error);
+pub struct SigningKeyError;
 
 #[derive(Serialize)]
 pub(super) struct AccessClaims<'a> {
@@ -110,19 +109,19 @@ impl Session {
 impl TokenSigner {
     pub(super) fn new(signing_key_pem: &Secret, issuer: String) -> Result<Self, SigningKeyError> {
         let signing_key = EncodingKey::from_rsa_pem(signing_key_pem.expose().as_bytes())
-            .map_err(SigningKeyError)?;
+            .map_err(|_| SigningKeyError)?;
         let mut jwk =
-            Jwk::from_encoding_key(&signing_key, Algorithm::RS256).map_err(SigningKeyError)?;
+            Jwk::from_encoding_key(&signing_key, Algorithm::RS256).map_err(|_| SigningKeyError)?;
         let key_id = jwk.thumbprint(ThumbprintHash::SHA256);
-        jwk.common.key_id = Some(key_id.map_err(SigningKeyError)?);
+        jwk.common.key_id = Some(key_id.map_err(|_| SigningKeyError)?);
         jwk.common.public_key_use = Some(PublicKeyUse::Signature);
-        let invalid = || SigningKeyError(ErrorKind::InvalidKeyFormat.into());
+        let invalid = || SigningKeyError;
         let AlgorithmParameters::RSA(public) = &jwk.algorithm else {
             return Err(invalid());
         };
         Ok(Self {
             issuer,
-            decoding_key: DecodingKey::from_jwk(&jwk).map_err(SigningKeyError)?,
+            decoding_key: DecodingKey::from_jwk(&jwk).map_err(|_| SigningKeyError)?,
             verification_key: VerificationKey::of_rsa_components(&public.n, &public.e)
                 .map_err(|_| invalid())?,
             jwk,

@@ -96,6 +96,7 @@ impl BodyError {
     fn in_field(self, field: &'static str) -> Self {
         match self {
             Self::Mismatched(expected) => Self::field(field, expected),
+            Self::UnknownField(name) => Self::UnknownField(format!("{field}.{name}")),
             error => error,
         }
     }

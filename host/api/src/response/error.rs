@@ -309,7 +309,9 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         UseCaseError::InputNotFound(_)
         | UseCaseError::IssuerNotFound
         | UseCaseError::NotFound
-        | UseCaseError::PermissionNotFound => StatusCode::NOT_FOUND,
+        | UseCaseError::PermissionNotAddable
+        | UseCaseError::PermissionNotFound
+        | UseCaseError::ReferenceNotFound(_) => StatusCode::NOT_FOUND,
         UseCaseError::NoResolver => StatusCode::NOT_IMPLEMENTED,
         UseCaseError::WriteNotPermitted => StatusCode::FORBIDDEN,
         UseCaseError::BulkTooLarge { .. }
@@ -488,7 +490,9 @@ mod tests {
             (UseCaseError::InputNotFound("/a".to_owned()), 404),
             (UseCaseError::InputsTooLarge { limit: "one" }, 413),
             (UseCaseError::IssuerNotFound, 404),
+            (UseCaseError::PermissionNotAddable, 404),
             (UseCaseError::PermissionNotFound, 404),
+            (UseCaseError::ReferenceNotFound("/a".to_owned()), 404),
             (UseCaseError::PermissionExists, 409),
             (UseCaseError::PermissionFixed, 400),
             (UseCaseError::OwnPermission, 400),

@@ -182,6 +182,12 @@ async fn prompt_for_value(credential_type: &str) -> Result<SecretJson, CommandEr
         return Ok(SecretJson::of(&fields)?);
     }
     let text = input::secret_of_input("Value").await?;
+    if text.expose().is_empty() {
+        return Err(CommandError::Usage(
+            "reading the value: standard input is empty; pass the value there, or use --value-file or an option for a field"
+                .to_owned(),
+        ));
+    }
     parse_value(credential_type, text.expose())
 }
 
@@ -194,9 +200,11 @@ fn parse_value(credential_type: &str, text: &str) -> Result<SecretJson, CommandE
     }
     match keywright_json::read::<SecretJson>(text) {
         Ok(value) if value.fields().is_some() => Ok(value),
-        _ if TYPES_OF_OBJECTS.contains(&credential_type.as_str()) => Err(CommandError::Usage(
-            format!("the value of a credential of type {credential_type} must be a JSON object"),
-        )),
+        _ if TYPES_OF_OBJECTS.contains(&credential_type.as_str()) => {
+            Err(CommandError::Usage(format!(
+                "the value of a credential of type {credential_type} must be a JSON object without duplicate keys"
+            )))
+        }
         _ => Ok(SecretJson::of(text)?),
     }
 }

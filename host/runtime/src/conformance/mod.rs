@@ -125,7 +125,7 @@ struct Observations {
     /// The number of flipped bits, each in a separate call.
     flipped_bits: u32,
     /// The number of flipped bits that changed the value.
-    counting_bits: u32,
+    effective_bits: u32,
 }
 
 impl Observations {
@@ -146,7 +146,7 @@ impl Observations {
             is_repeatable,
             values: vec![first],
             flipped_bits: 0,
-            counting_bits: 0,
+            effective_bits: 0,
         };
         let mut durations = Vec::new();
         for number in 1..effort.few {
@@ -192,7 +192,7 @@ impl Observations {
             return Ok(());
         };
         let flipped = Stream::new(seed, index).with_flipped_bit(bit % value.drawn_bits.max(1));
-        self.counting_bits += u32::from(subject.generate(flipped)?.secrets != value.secrets);
+        self.effective_bits += u32::from(subject.generate(flipped)?.secrets != value.secrets);
         self.flipped_bits += 1;
         Ok(())
     }
@@ -248,10 +248,10 @@ impl Observations {
         });
         let mean_share = shares.sum::<f64>() / f64::from(count(&self.values));
         let expected_share = COUNTING_SHARE * mean_share;
-        let chance = ln_chance_of_at_most(self.counting_bits, self.flipped_bits, expected_share);
+        let chance = ln_chance_of_at_most(self.effective_bits, self.flipped_bits, expected_share);
         (chance < IMPLAUSIBLE).then_some(EntropyError::Unused {
             flipped_bits: self.flipped_bits,
-            counting_bits: self.counting_bits,
+            effective_bits: self.effective_bits,
             drawn_bits: self.drawn_bits(),
             declared_bits: self.declared_bits,
         })
@@ -281,7 +281,7 @@ impl Observations {
             values: count(&self.values),
             held_bits: bound.bits,
             declared_bits: self.declared_bits,
-            fixed_places: bound.fixed_positions,
+            fixed_positions: bound.fixed_positions,
         })
     }
 }

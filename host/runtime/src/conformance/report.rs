@@ -38,7 +38,7 @@ pub enum EntropyError {
     /// Rule 5: the characters of the values are too predictable.
     #[error(
         "the frequencies of characters at each position of {values} values show that they can't hold more than \
-         {held_bits} random bits, but {declared_bits} are declared; {fixed_places} positions never change"
+         {held_bits} random bits, but {declared_bits} are declared; {fixed_positions} positions never change"
     )]
     Biased {
         /// The number of values compared.
@@ -48,7 +48,7 @@ pub enum EntropyError {
         /// The declared random bits.
         declared_bits: u32,
         /// The number of positions with the same character in every value.
-        fixed_places: u32,
+        fixed_positions: u32,
     },
     /// Rule 2: a secret part does not depend on the host's randomness.
     #[error(
@@ -93,14 +93,14 @@ pub enum EntropyError {
     Unrepeatable,
     /// Rule 4: the plugin does not use the bits that it draws.
     #[error(
-        "only {counting_bits} of {flipped_bits} single flipped random bits changed the value: it uses too few of the \
+        "only {effective_bits} of {flipped_bits} single flipped random bits changed the value: it uses too few of the \
          {drawn_bits} bits that it draws for the {declared_bits} that it declares"
     )]
     Unused {
         /// The number of flipped bits.
         flipped_bits: u32,
         /// The number of flipped bits that changed the value.
-        counting_bits: u32,
+        effective_bits: u32,
         /// The bits drawn for a value.
         drawn_bits: u64,
         /// The declared random bits.

@@ -196,7 +196,7 @@ fn fixed_and_biased_positions_violate_only_the_fifth_rule() {
         values: VALUES_MAX,
         held_bits: 124,
         declared_bits: 128,
-        fixed_places: 1,
+        fixed_positions: 1,
     };
     assert_eq!(faults(128, fixed), [expected]);
     let biased = |draw: &mut Draw| {
@@ -206,7 +206,7 @@ fn fixed_and_biased_positions_violate_only_the_fifth_rule() {
     assert!(matches!(
         faults(112, biased)[..],
         [EntropyError::Biased {
-            fixed_places: 0,
+            fixed_positions: 0,
             ..
         }]
     ));
@@ -297,13 +297,13 @@ fn a_generator_that_becomes_slow_is_tested_within_the_limit() {
 
 #[test]
 fn a_generator_that_uses_no_bits_is_found_with_few_flips() {
-    let seen = |counting_bits| {
+    let seen = |effective_bits| {
         let observations = Observations {
             declared_bits: 128,
             is_repeatable: true,
             values: vec![value(128); 2],
             flipped_bits: Effort::AT_START.few,
-            counting_bits,
+            effective_bits,
         };
         observations.unused().is_some()
     };

@@ -93,6 +93,19 @@ impl InputParameters {
         Ok(parameters)
     }
 
+    /// Returns the first of the given inputs that no parameter names, if any.
+    pub(crate) fn first_unnamed<'g>(
+        &self,
+        parameters: &Parameters,
+        given: &'g TestInputs,
+    ) -> Result<Option<&'g LookupName>, PluginCallError> {
+        let named = parameters.named_inputs(&self.names);
+        let named = named.map_err(PluginCallError::ParametersRefused)?;
+        let is_named = |given: &LookupName| named.iter().any(|input| input.name == *given);
+        let mut inputs = given.0.iter().map(|given| &given.name);
+        Ok(inputs.find(|name| !is_named(name)))
+    }
+
     /// Returns the inputs of a call outside a server: those in `given`, by name, or else the examples.
     pub(crate) fn test_inputs(
         &self,
@@ -281,6 +294,22 @@ mod tests {
         ] {
             let error = InputParameters::parse(refused).err().unwrap();
             assert!(error.contains(rule), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_input_that_no_parameter_names_is_found() {
+        let parameters = InputParameters::parse(vec![parameter("one")]).unwrap();
+        let named = json!({"one": "/a", "other": "/b"});
+        let named = Parameters::new(named.as_object().unwrap().clone());
+        for (given, unnamed) in [("{}", None), (r#""/A""#, None), (r#""/b""#, Some("/b"))] {
+            let given = match given {
+                "{}" => given.to_owned(),
+                name => format!(r#"{{{name}: {{"type": "json", "value": {{}}}}}}"#),
+            };
+            let given = keywright_json::read(&given).unwrap();
+            let found = parameters.first_unnamed(&named, &given).unwrap();
+            assert_eq!(found.map(LookupName::requested), unnamed);
         }
     }
 

@@ -435,6 +435,9 @@ pub enum PluginTestError {
     /// A call of the plugin failed.
     #[error(transparent)]
     Failed(#[from] PluginCallError),
+    /// A credential was given as an input, but no parameter names it.
+    #[error("the inputs contain {0}, but no parameter names it; correct the name or remove it")]
+    InputNotNamed(String),
     /// The call requested more than this number of random bytes, which are all that the caller specified.
     #[error("it requested more random bytes than the {0} in `random`")]
     RandomExhausted(usize),

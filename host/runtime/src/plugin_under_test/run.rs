@@ -199,6 +199,9 @@ impl PluginUnderTest {
                 inputs,
             } => {
                 let parameters = guest.canonical(&guest.requested(&given.clone().into())?)?;
+                if let Some(name) = guest.input_parameters.first_unnamed(&parameters, inputs)? {
+                    return Err(PluginTestError::InputNotNamed(name.requested().to_owned()));
+                }
                 let canonical = Value::Object(parameters.clone().into_fields());
                 results.insert("canonical".to_owned(), canonical);
                 if !context.normalizes_only {

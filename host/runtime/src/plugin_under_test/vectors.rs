@@ -142,7 +142,7 @@ impl Vector {
 
 /// The error for malformed test vectors.
 #[derive(Debug, thiserror::Error)]
-#[error("expected a JSON array of test vectors")]
+#[error("must be a JSON array of valid test vectors")]
 pub struct VectorsError(#[from] serde_json::Error);
 
 /// A result that differs from the expected result.
@@ -213,7 +213,8 @@ fn reported(failure: &PluginTestError) -> Option<Map<String, Value>> {
             let error = ("misconfigured".to_owned(), Value::Bool(true));
             return is_misconfigured.then(|| Map::from_iter([error]));
         }
-        PluginTestError::RandomExhausted(_)
+        PluginTestError::InputNotNamed(_)
+        | PluginTestError::RandomExhausted(_)
         | PluginTestError::NoRecoverer
         | PluginTestError::Threads(_) => return None,
     };

@@ -138,7 +138,7 @@ async fn faults_are_logged_with_the_plugin_but_without_data() {
     assert!(!log.contains("hunter2"));
     let keyword = r#"violates "additionalProperties" of its schema at the JSON Pointer """#;
     assert!(log.replace('\\', "").contains(keyword), "{log}");
-    assert!(log.contains("the plugin hostile trapped plugin.name=\"hostile\" plugin.digest="));
+    assert!(log.contains("plugin call failed plugin.name=\"hostile\" plugin.digest="));
     assert!(log.contains(r"no\nsuch\u{1b}thing") || log.contains(r"no\\nsuch\\u{1b}thing"));
     assert!(log.contains(&"x".repeat(1024)) && !log.contains(&"x".repeat(1025)));
 }

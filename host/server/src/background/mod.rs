@@ -118,7 +118,8 @@ async fn run_repeatedly(holder: &LeaseHolder, work: &mut dyn Work, stop: &Cancel
                 tracing::warn!(
                     background.work = work.name(),
                     error = &cause as &dyn std::error::Error,
-                    "background work failed; retrying in {wait:?}"
+                    retry_after_ms = wait.as_millis(),
+                    "background work failed; retrying later"
                 );
                 wait
             }

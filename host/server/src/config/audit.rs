@@ -74,7 +74,10 @@ impl Section for AuditConfig {
 impl AuditConfig {
     /// Checks the section.
     pub(crate) fn check(&self, findings: &mut Findings) {
-        findings.ok_or_report("audit.file", self.check_file());
+        // Without its value, the sink has its default.
+        if !findings.has_mistake("audit.sink") {
+            findings.ok_or_report("audit.file", self.check_file());
+        }
         if let (AuditSinkKind::File, Some(file)) = (self.sink, &self.file) {
             findings.check_writable_file("audit.file", file);
         }

@@ -142,17 +142,29 @@ impl AuthenticationConfig {
             }
             return;
         }
-        if let Some(authorities) = &self.trusted_authorities {
-            findings.ok_or_report(AUTHORITIES, read_authorities(authorities));
-        }
         match self.provider_address() {
-            Some((setting, url)) => {
-                if !findings.has_mistake(AUTHORITIES) {
-                    findings.ok_or_report(setting, self.identity_provider(url));
-                }
-            }
+            Some((setting, url)) => self.check_provider(setting, url, findings),
             None if accepts_certificates => {}
             None => findings.mistake("authentication.url", NO_AUTHENTICATION),
+        }
+    }
+
+    /// Checks that the console's users can log in. No request is sent, and no mistake is reported twice.
+    pub(crate) fn check_login_provider(&self, findings: &mut Findings) {
+        match self.provider_address() {
+            Some((setting, url)) => self.check_provider(setting, url, findings),
+            None => findings.mistake("console", NO_LOGIN_PROVIDER),
+        }
+    }
+
+    fn check_provider(&self, setting: &str, url: &str, findings: &mut Findings) {
+        if findings.has_mistake(AUTHORITIES) || findings.has_mistake(setting) {
+            return;
+        }
+        let authorities = self.trusted_authorities.as_deref();
+        let authorities = authorities.map(read_authorities).transpose();
+        if findings.ok_or_report(AUTHORITIES, authorities).is_some() {
+            findings.ok_or_report(setting, self.identity_provider(url));
         }
     }
 
@@ -168,11 +180,8 @@ impl AuthenticationConfig {
 
     /// Creates a client of the identity provider for the login of users, without sending a request.
     pub(crate) fn login_provider(&self) -> Result<HttpsIdentityProvider, StartupError> {
-        let (_, url) = self.provider_address().ok_or_else(|| {
-            StartupError::new(
-                "the console requires the identity provider's address: set authentication.url",
-            )
-        })?;
+        let address = self.provider_address();
+        let (_, url) = address.ok_or_else(|| StartupError::new(NO_LOGIN_PROVIDER))?;
         self.identity_provider(url)
     }
 
@@ -215,12 +224,19 @@ impl StaticKeyConfig {
 
 /// Reads the CAs trusted to sign the identity provider's certificate.
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
-    read(path, "reading the CAs trusted for the identity provider")
+    read(
+        path,
+        "reading the CAs trusted for the identity provider from",
+    )
 }
 
 fn read(path: &Path, doing: &'static str) -> Result<String, StartupError> {
     fs::read_to_string(path).map_err(|cause| StartupError::file(doing, path, cause))
 }
+
+/// The error if the console has no identity provider.
+const NO_LOGIN_PROVIDER: &str =
+    "the console requires the identity provider's address: set authentication.url";
 
 const AUTHORITIES: &str = "authentication.trusted_authorities";
 

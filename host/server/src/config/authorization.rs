@@ -1,13 +1,16 @@
 //! Permissions granted by the configuration.
 
 use keywright_core::permission::{
-    Actor, ActorError, Grant, Operation, Operations, PathError, PermissionPath,
-    UnknownOperationError,
+    ACTOR_KINDS, Actor, ActorError, Grant, Operation, Operations, UnknownOperationError,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{findings::Findings, source::Section};
+use super::{
+    findings::Findings,
+    source::Section,
+    values::{ConfiguredPathError, configured_path},
+};
 use crate::started::StartupError;
 
 /// Permissions granted by the configuration.
@@ -62,8 +65,9 @@ impl AuthorizationConfig {
                 if !grant.actor.can_log_in() {
                     let actor = grant.actor.as_str();
                     let what = format!(
-                        "names {actor:?} on {}, but no caller can log in as this actor",
-                        grant.path
+                        "no caller can log in as {actor:?}, which has permissions on {}; actors of callers start with {}",
+                        grant.path,
+                        ACTOR_KINDS.join(", ")
                     );
                     findings.warning(format!("{setting}.actors"), what);
                 }
@@ -90,7 +94,7 @@ impl AuthorizationConfig {
 
 impl GrantedConfig {
     fn grants(&self) -> Result<Vec<Grant>, GrantError> {
-        let path = PermissionPath::parse(&self.path)?;
+        let path = configured_path(&self.path)?;
         let operations = self
             .operations
             .iter()
@@ -125,7 +129,7 @@ enum GrantError {
     #[error(transparent)]
     OperationUnknown(#[from] UnknownOperationError),
     #[error(transparent)]
-    PathMalformed(#[from] PathError),
+    PathRefused(#[from] ConfiguredPathError),
 }
 
 #[cfg(test)]
@@ -158,6 +162,7 @@ mod tests {
     fn errors_name_the_setting_and_the_cause() {
         for (config, expected) in [
             (granted("/a*", &["one"], &["read"]), "asterisk"),
+            (granted("*", &["one"], &["read"]), "\"/*\""),
             (granted("/a", &[], &["read"]), "actors"),
             (granted("/a", &[""], &["read"]), "actor"),
             (granted("/a", &["one"], &[]), "operations"),

@@ -70,16 +70,7 @@ impl ConsoleConfig {
         if !scopes.iter().any(|scope| scope == OPENID) {
             return Err(StartupError::new("console.scopes must include openid"));
         }
-        let secret = match (&self.client_secret_file, &self.client_secret_environment) {
-            (Some(_), Some(_)) => {
-                return Err(StartupError::new(
-                    "only one of console.client_secret_file and console.client_secret_environment may be set",
-                ));
-            }
-            (Some(file), None) => Some(SecretSource::File(file)),
-            (None, Some(name)) => Some(SecretSource::Environment(name)),
-            (None, None) => None,
-        };
+        let secret = self.client_secret()?;
         Ok(ConsoleSettings {
             origin: self.origin()?,
             client_id: self.client_id.clone(),
@@ -93,6 +84,17 @@ impl ConsoleConfig {
                 sessions_per_actor_max: self.sessions_per_actor_max.count(),
             },
         })
+    }
+
+    fn client_secret(&self) -> Result<Option<SecretSource<'_>>, StartupError> {
+        match (&self.client_secret_file, &self.client_secret_environment) {
+            (Some(_), Some(_)) => Err(StartupError::new(
+                "only one of console.client_secret_file and console.client_secret_environment may be set",
+            )),
+            (Some(file), None) => Ok(Some(SecretSource::File(file))),
+            (None, Some(name)) => Ok(Some(SecretSource::Environment(name))),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Returns the address as browsers send it in `Origin`.
@@ -116,8 +118,18 @@ impl ConsoleConfig {
         if let Some(file) = &self.client_secret_file {
             findings.warn_if_world_accessible("console.client_secret_file", file);
         }
-        findings.ok_or_report("console", self.settings(authentication));
-        findings.ok_or_report("console", authentication.login_provider());
+        let secret = self.client_secret().ok().flatten();
+        let setting = match secret {
+            Some(SecretSource::Environment(_)) => "console.client_secret_environment",
+            Some(SecretSource::File(_)) | None => "console.client_secret_file",
+        };
+        if findings
+            .ok_or_report(setting, secret.map(SecretSource::read).transpose())
+            .is_some()
+        {
+            findings.ok_or_report("console", self.settings(authentication));
+        }
+        authentication.check_login_provider(findings);
     }
 }
 

@@ -284,7 +284,7 @@ impl PluginAddress<'_> {
         let read = |path| {
             fs::read(path).map_err(|cause| {
                 StartupError::file(
-                    "reading the CAs trusted for the key management plugin",
+                    "reading the CAs trusted for the key management plugin from",
                     path,
                     cause,
                 )

@@ -300,7 +300,7 @@ impl RegistryHostConfig {
 
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
     fs::read_to_string(path).map_err(|cause| {
-        StartupError::file("reading the CAs trusted for the registry", path, cause)
+        StartupError::file("reading the CAs trusted for the registry from", path, cause)
     })
 }
 

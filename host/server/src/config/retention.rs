@@ -2,14 +2,14 @@
 
 use std::num::NonZeroU32;
 
-use keywright_core::{
-    permission::{PathError, PermissionPath},
-    retention::{Kept, RetentionLimits, RetentionPolicies, RetentionPolicy},
-};
+use keywright_core::retention::{Kept, RetentionLimits, RetentionPolicies, RetentionPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{source::Section, values::Number};
+use super::{
+    source::Section,
+    values::{ConfiguredPathError, Number, configured_path},
+};
 use crate::started::StartupError;
 
 /// Limits on the number and age of each credential's versions. Without a policy, no version is deleted.
@@ -61,7 +61,7 @@ impl RetentionConfig {
 
 impl PolicyConfig {
     fn policy(&self) -> Result<RetentionPolicy, PolicyError> {
-        let path = PermissionPath::parse(&self.path)?;
+        let path = configured_path(&self.path)?;
         let versions_max = self.versions_max.map(VersionsMax::count_u32);
         let age_days_max = self.age_days_max.map(AgeDaysMax::count_u32);
         let limits = RetentionLimits::new(
@@ -86,5 +86,5 @@ enum PolicyError {
     #[error("versions_max, age_days_max or keep_all = true is required")]
     LimitMissing,
     #[error(transparent)]
-    PathMalformed(#[from] PathError),
+    PathRefused(#[from] ConfiguredPathError),
 }

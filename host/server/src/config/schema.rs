@@ -196,7 +196,12 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
             mistake(setting, format!("must be one of {}", enumerated(options)));
         }
         ValidationErrorKind::Type { kind } => {
-            let found = type_name(&JsonType::from(error.instance().as_ref()).to_string());
+            let instance = error.instance();
+            let found = match instance.as_ref() {
+                // The expected type can also be a number.
+                Value::Number(number) => number.to_string(),
+                other => type_name(&JsonType::from(other).to_string()),
+            };
             let expected = match kind {
                 TypeKind::Single(kind) => type_name(&kind.to_string()),
                 TypeKind::Multiple(_) => "of another type".to_owned(),

@@ -32,6 +32,12 @@ pub(crate) trait Section {
 /// Reads the file and the environment without validating the settings. An error never repeats the contents, which may be
 /// secrets.
 pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
+    if path.is_dir() {
+        return Err(StartupError::new(format!(
+            "{} is a folder; name a configuration file",
+            path.display()
+        )));
+    }
     if !path.is_file() {
         return Err(StartupError::new(format!(
             "there is no configuration at {}",
@@ -43,10 +49,11 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
     text.parse::<toml::Table>().map_err(|cause| {
         let before = cause.span().and_then(|span| text.get(..span.start));
         let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-        refused(format!(
-            "malformed TOML in line {line}: {}",
-            cause.message().replace('\n', ", ")
-        ))
+        let why = match cause.message() {
+            "" => "a value is missing".to_owned(),
+            message => message.replace('\n', ", "),
+        };
+        refused(format!("malformed TOML in line {line}: {why}"))
     })?;
     Ok(Figment::new()
         .merge(Toml::string(&text))
@@ -86,9 +93,13 @@ pub(crate) fn in_words(kind: &Kind) -> String {
         | Kind::InvalidValue(_, expected)
         | Kind::InvalidLength(_, expected) => format!("must be {expected}"),
         Kind::UnknownVariant(_, expected) => format!("must be one of {}", expected.join(", ")),
+        Kind::Message(message) if message == INVALID_ADDRESS => "must be an IP address".to_owned(),
         other => other.to_string(),
     }
 }
+
+/// The message of the standard library for a malformed IP address.
+const INVALID_ADDRESS: &str = "invalid IP address syntax";
 
 /// Returns the environment variable that overrides a setting.
 pub(super) fn variable(name: &str) -> String {

@@ -99,6 +99,15 @@ impl StorageConfig {
 
     /// Checks the section. If requested, connects to the database, without changing it.
     pub(crate) async fn check(&self, connects: bool, findings: &mut Findings) {
+        if let Ok(Some(password)) = self.password() {
+            let setting = match password {
+                SecretSource::File(_) => "storage.password_file",
+                SecretSource::Environment(_) => "storage.password_environment",
+            };
+            if findings.ok_or_report(setting, password.read()).is_none() {
+                return;
+            }
+        }
         let Some(options) = findings.ok_or_report("storage", self.options()) else {
             return;
         };

@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use keywright_core::Secret;
+use keywright_core::{
+    Secret,
+    permission::{PathError, PermissionPath},
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -209,6 +212,24 @@ impl fmt::Display for ListenAddress {
             Host::Name(name) => write!(formatter, "{name}:{}", self.port),
         }
     }
+}
+
+/// Parses the path of a permission or a policy. Unlike the API, refuses `*` without a slash, because it is more likely a mistake than meant for
+/// all credentials.
+pub(crate) fn configured_path(text: &str) -> Result<PermissionPath, ConfiguredPathError> {
+    if text == "*" {
+        return Err(ConfiguredPathError::Asterisk);
+    }
+    Ok(PermissionPath::parse(text)?)
+}
+
+/// The path of a permission or a policy is invalid.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfiguredPathError {
+    #[error("path must not be only an asterisk; for all credentials, use \"/*\"")]
+    Asterisk,
+    #[error(transparent)]
+    Malformed(#[from] PathError),
 }
 
 /// The location of a secret.

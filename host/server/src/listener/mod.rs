@@ -226,7 +226,10 @@ impl Connections {
         self.set_stage(Stage::ShuttingDown);
         // Each connection, and each request that runs in a task of its own, holds a receiver until it ends.
         if timeout(time_max, self.stage.closed()).await.is_err() {
-            tracing::warn!("aborted requests that were still in progress after {time_max:?}");
+            tracing::warn!(
+                server.shutdown_seconds_max = time_max.as_secs(),
+                "aborting requests that are still in progress"
+            );
             self.set_stage(Stage::Aborting);
             // A request that blocks its thread, because a file does not respond, can't be aborted.
             if timeout(ABORT_TIME_MAX, self.stage.closed()).await.is_err() {

@@ -79,10 +79,11 @@ fn client_authority(
     }
     if !facts.is_valid_at(now) {
         tracing::warn!(
-            "certificate {number} of {} is only valid from {} until {}: outside this period, clients with certificates from this CA are rejected",
-            path.display(),
-            facts.valid_from,
-            facts.expires_at
+            server.tls.client_authorities = %path.display(),
+            number,
+            valid_from = %facts.valid_from,
+            expires_at = %facts.expires_at,
+            "a CA certificate for clients is not yet valid or has expired: clients with certificates from this CA are rejected"
         );
     }
     let anchor = anchor_from_trusted_cert(certificate)

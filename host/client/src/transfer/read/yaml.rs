@@ -446,7 +446,7 @@ const NO_ANCHOR: usize = 0;
 const ALIAS_UNKNOWN: Reason =
     "an alias refers to an undefined or invalid anchor; quote strings that start with an asterisk";
 const ALIASES_TOO_LARGE: Reason = "aliases expand to more than 1 MiB";
-const TAG_UNKNOWN: Reason = "a tag is not in YAML's core schema";
+const TAG_UNKNOWN: Reason = "a YAML tag is not supported; remove the tag";
 const KEY_NOT_A_TEXT: Reason = "a key is not a string";
-const KEY_DUPLICATE: Reason = "a mapping has a duplicate key";
+const KEY_DUPLICATE: Reason = "a mapping has a duplicate key; remove all but one of the equal keys";
 const MERGE_NOT_A_MAPPING: Reason = "a merge key has a value that is not a mapping";

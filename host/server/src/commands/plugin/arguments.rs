@@ -1,6 +1,7 @@
 //! The arguments that the commands for plugins share, and the form of their output.
 
 use std::{
+    fmt::Display,
     io::Write,
     path::{Path, PathBuf},
     sync::Arc,
@@ -157,11 +158,13 @@ pub(super) fn json(text: &str) -> Result<Value, String> {
 }
 
 pub(super) fn inputs(text: &str) -> Result<TestInputs, String> {
-    keywright_json::read(text).map_err(|cause| {
+    let refused = |cause: &dyn Display| {
         format!(
             "must be a JSON object that maps each name to an object with type and value: {cause}"
         )
-    })
+    };
+    let inputs: Value = keywright_json::read(text).map_err(|cause| refused(&cause))?;
+    serde_json::from_value(inputs).map_err(|cause| refused(&cause))
 }
 
 /// Parses a time: RFC 3339, or seconds since 1970.

@@ -88,6 +88,11 @@ impl Run {
                 )
             }
             (.., Some(document)) => (PluginCall::FindReferences(document), "finding references"),
+            (None, None, None) if plugin.is_resolver() => {
+                return Err(StartupError::new(
+                    "the component is a resolver; pass the document in which it finds references, with --document",
+                ));
+            }
             (None, None, None) => {
                 let call = PluginCall::Generate {
                     parameters: self.parameters.unwrap_or_default(),
