@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
-use reqwest::{Client, Method, RequestBuilder, header};
+use reqwest::{Body, Client, Method, Request, RequestBuilder, header};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -118,6 +118,8 @@ impl Caller {
 /// A server's response.
 #[derive(Clone, Debug)]
 pub struct Response {
+    /// The request: its method, its address, and the beginning of its body. Failing assertions name it.
+    pub request: String,
     /// The status.
     pub status: u16,
     /// The headers, their names in lower case.
@@ -138,13 +140,17 @@ impl Response {
     ///
     /// Returns an error if the response is missing or incomplete.
     pub async fn try_to(request: RequestBuilder) -> reqwest::Result<Self> {
-        let response = request.send().await?;
+        let (client, request) = request.build_split();
+        let request = request?;
+        let sent = description(&request);
+        let response = client.execute(request).await?;
         let headers = response
             .headers()
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
             .collect();
         Ok(Self {
+            request: sent,
             status: response.status().as_u16(),
             headers,
             body: response.text().await?,
@@ -165,7 +171,8 @@ impl Response {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Returns the body's `error` field.
+    /// Returns the body's `error` field, which is not empty.
+    #[track_caller]
     pub fn error(&self) -> String {
         let json = self.json();
         let fields = json
@@ -175,19 +182,46 @@ impl Response {
             fields.values().all(Value::is_string),
             "a field of the body is not a string: {self:?}"
         );
-        fields
-            .get("error")
-            .and_then(Value::as_str)
-            .expect("an error field")
-            .to_owned()
+        let error = fields.get("error").and_then(Value::as_str);
+        let error = error.unwrap_or_default().to_owned();
+        assert!(!error.is_empty(), "there is no error: {self:?}");
+        error
     }
 
     /// Asserts the status, and returns the response.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
-        assert_eq!(self.status, status, "{} {}", self.status, self.body);
+        assert_eq!(self.status, status, "{self:?}");
         self
     }
+
+    /// Asserts that the body contains a text.
+    #[track_caller]
+    pub fn assert_contains(&self, text: &str) {
+        assert!(self.body.contains(text), "{text:?} is not in {self:?}");
+    }
+
+    /// Asserts that the body does not contain a text.
+    #[track_caller]
+    pub fn assert_lacks(&self, text: &str) {
+        assert!(!self.body.contains(text), "{text:?} is in {self:?}");
+    }
+
+    /// Asserts the status, and that the error contains these words.
+    #[track_caller]
+    pub fn expect_error(&self, status: u16, words: &str) {
+        assert_eq!(self.status, status, "{self:?}");
+        let error = self.error();
+        assert!(error.contains(words), "{words:?} is not in {self:?}");
+    }
+}
+
+/// Returns the method, the address and the beginning of the body of a request.
+fn description(request: &Request) -> String {
+    const BODY_BYTES_MAX: usize = 1_000;
+    let body = request.body().and_then(Body::as_bytes).unwrap_or_default();
+    let body = String::from_utf8_lossy(body.get(..BODY_BYTES_MAX).unwrap_or(body));
+    format!("{} {} {body}", request.method(), request.url())
 }
 
 /// An application with a client certificate, in files that are deleted on drop.

@@ -101,6 +101,27 @@ pub fn key_file(name: &str) -> PathBuf {
     workspace().join("tests/keys").join(name)
 }
 
+/// Assertions on a text that name it if they fail.
+pub trait Text {
+    /// Asserts that the text contains another one.
+    fn assert_contains(&self, part: &str);
+
+    /// Asserts that the text does not contain another one.
+    fn assert_lacks(&self, part: &str);
+}
+
+impl Text for str {
+    #[track_caller]
+    fn assert_contains(&self, part: &str) {
+        assert!(self.contains(part), "{part:?} is not in {self}");
+    }
+
+    #[track_caller]
+    fn assert_lacks(&self, part: &str) {
+        assert!(!self.contains(part), "{part:?} is in {self}");
+    }
+}
+
 /// Encodes bytes in hexadecimal, in lower case.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut digits, byte| {

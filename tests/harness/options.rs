@@ -9,7 +9,7 @@ use std::{
 use crate::{component, key_file, server_program, shipped_plugins, storage, workspace};
 
 /// The configuration of a test server: the development server's, with additions.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the options are independent of each other"
@@ -46,20 +46,21 @@ impl Options {
 
     /// Adds a generator with this component, which may draw random numbers.
     pub fn random_generator(self, credential_type: &str, component: &Path) -> Self {
-        let path = component.display();
-        let section = format!("component = \"{path}\"\ngrants = [\"random\"]");
-        self.generator(credential_type, &section)
+        self.generator(credential_type, &section(component, &["random"], ""))
+    }
+
+    /// Adds a generator with the component of a shipped plugin or of a test guest, and its grants. `more` contains other lines of
+    /// its section.
+    pub fn plugin(self, credential_type: &str, name: &str, grants: &[&str], more: &str) -> Self {
+        self.generator(credential_type, &section(&component(name), grants, more))
     }
 
     /// Adds the generator `hostile`, a guest that misbehaves as its settings specify. `limits` and `settings` are the contents of
     /// inline tables.
     pub fn hostile(self, limits: &str, settings: &str) -> Self {
-        let section = format!(
-            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
-             limits = {{ {limits} }}\nsettings = {{ {settings} }}",
-            component("hostile").display(),
-        );
-        self.generator("hostile", &section)
+        let tables = format!("limits = {{ {limits} }}\nsettings = {{ {settings} }}");
+        let more = format!("derived = true\n{tables}");
+        self.plugin("hostile", "hostile", &["random", "signing"], &more)
     }
 
     /// Adds a generator `hostile` whose calls outlast every test. They share one thread and a queue of length one: the first
@@ -77,13 +78,7 @@ impl Options {
         others
             .iter()
             .fold(self, |options, name| match name.as_str() {
-                "connection-string" => {
-                    let path = component(name);
-                    let path = path.display();
-                    let section =
-                        format!("component = \"{path}\"\ngrants = [\"inputs\"]\nderived = true");
-                    options.generator(name, &section)
-                }
+                "connection-string" => options.plugin(name, name, &["inputs"], "derived = true"),
                 "htpasswd" => options.generator_with_inputs(name),
                 _ => options.random_generator(name, &component(name)),
             })
@@ -91,10 +86,7 @@ impl Options {
 
     /// Adds a generator that derives its values from other credentials and random numbers.
     pub fn generator_with_inputs(self, name: &str) -> Self {
-        let path = component(name);
-        let path = path.display();
-        let section = format!("component = \"{path}\"\ngrants = [\"random\", \"inputs\"]");
-        self.generator(name, &section)
+        self.plugin(name, name, &["random", "inputs"], "")
     }
 
     /// Adds sections to the configuration.
@@ -362,20 +354,23 @@ password = "guest-password"
         let mut all = self.generators.clone();
         for &name in shipped {
             if all.iter().all(|(configured, _)| configured != name) {
-                let grants = if name == "certificate" {
-                    r#"["random", "signing"]"#
-                } else {
-                    r#"["random"]"#
+                let grants: &[&str] = match name {
+                    "certificate" => &["random", "signing"],
+                    _ => &["random"],
                 };
-                let path = component(name);
-                all.push((
-                    name.to_owned(),
-                    format!("component = \"{}\"\ngrants = {grants}", path.display()),
-                ));
+                all.push((name.to_owned(), section(&component(name), grants, "")));
             }
         }
         all
     }
+}
+
+/// Returns the section of a generator.
+fn section(component: &Path, grants: &[&str], more: &str) -> String {
+    format!(
+        "component = \"{}\"\ngrants = {grants:?}\n{more}",
+        component.display()
+    )
 }
 
 /// The generators of the types of the specification.

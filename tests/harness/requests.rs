@@ -19,10 +19,22 @@ impl Server {
         self.put(DATA, body).await
     }
 
+    /// Sets a credential, and returns its version.
+    pub async fn stored(&self, name: &str, credential_type: &str, value: Value) -> Value {
+        let response = self.set(name, credential_type, value).await;
+        response.expect(200).json()
+    }
+
     /// Generates a credential in the default mode.
     pub async fn generate(&self, name: &str, credential_type: &str, parameters: Value) -> Response {
         let body = json!({"name": name, "type": credential_type, "parameters": parameters});
         self.post(DATA, body).await
+    }
+
+    /// Generates a credential in the default mode, and returns its version.
+    pub async fn generated(&self, name: &str, credential_type: &str, parameters: Value) -> Value {
+        let response = self.generate(name, credential_type, parameters).await;
+        response.expect(200).json()
     }
 
     /// Generates a credential in this mode.
@@ -44,6 +56,11 @@ impl Server {
         self.post("/api/v1/regenerate", json!({"name": name})).await
     }
 
+    /// Regenerates a credential, and returns its new version.
+    pub async fn regenerated(&self, name: &str) -> Value {
+        self.regenerate(name).await.expect(200).json()
+    }
+
     /// Regenerates all certificates signed by a CA.
     pub async fn bulk_regenerate(&self, signed_by: &str) -> Response {
         let body = json!({"signed_by": signed_by});
@@ -61,6 +78,17 @@ impl Server {
             Value::Array(versions) => versions,
             other => panic!("no list of versions: {other}"),
         }
+    }
+
+    /// Sends a GET request, and returns the body of the response.
+    pub async fn get_json(&self, path: &str) -> Value {
+        self.get(path).await.expect(200).json()
+    }
+
+    /// Turns read-only mode on or off.
+    pub async fn set_read_only(&self, is_read_only: bool) {
+        let mode = json!({"read_only_mode": is_read_only});
+        self.post("/management", mode).await.expect(200);
     }
 
     /// Adds a new permission and returns its id.
@@ -82,8 +110,7 @@ impl Server {
         if let Some(signed_by) = signed_by {
             parameters["ca"] = json!(signed_by);
         }
-        let response = self.generate(name, "certificate", parameters).await;
-        response.expect(200).json()
+        self.generated(name, "certificate", parameters).await
     }
 
     /// Generates a certificate of a TLS server named [`SERVER_NAME`]. Returns its version.
@@ -94,8 +121,7 @@ impl Server {
             "alternative_names": [SERVER_NAME],
             "key_type": QUICK_KEY,
         });
-        let response = self.generate(name, "certificate", parameters).await;
-        response.expect(200).json()
+        self.generated(name, "certificate", parameters).await
     }
 
     /// Returns the active version of a credential, followed by the transitional one.

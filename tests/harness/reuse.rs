@@ -8,8 +8,6 @@ use std::{
     thread,
 };
 
-use serde_json::json;
-
 use crate::{
     Options, Server,
     server::{client, program},
@@ -18,22 +16,31 @@ use crate::{
 /// The servers that no test is using.
 static IDLE: Mutex<Vec<Server>> = Mutex::new(Vec::new());
 
-/// A server with the default options, for one test at a time.
+/// A server for one test at a time.
 pub struct ReusedServer(Option<Server>);
 
 impl Server {
     /// Returns a server with the default options and an empty store, which earlier tests of this process may have used. It is
     /// for tests that neither stop the server nor read its log.
     pub async fn reused() -> ReusedServer {
-        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Self::reused_with(&Options::default()).await
+    }
+
+    /// Like [`Self::reused`], with options that several tests share. They configure no permissions.
+    pub async fn reused_with(options: &Options) -> ReusedServer {
+        let options = options.clone().reused();
+        let idle = {
+            let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = idle.iter().position(|server| server.options == options);
+            found.map(|position| idle.swap_remove(position))
+        };
         let Some(mut server) = idle else {
-            return ReusedServer(Some(Self::start_with(&Options::default().reused()).await));
+            return ReusedServer(Some(Self::start_with(&options).await));
         };
         // The connections of the previous client ended with the runtime of its test.
         server.client = client();
         server.token = server.log_in().await;
-        let mode = json!({"read_only_mode": false});
-        server.post("/management", mode).await.expect(200);
+        server.set_read_only(false).await;
         server.run_sql(EMPTY_THE_STORE).await;
         server.earlier_trail_bytes += server.audit_trail().len();
         ReusedServer(Some(server))

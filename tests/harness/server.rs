@@ -27,7 +27,7 @@ pub struct Server {
     pub(crate) client: Client,
     pub(crate) token: String,
     started_in: Duration,
-    options: Options,
+    pub(crate) options: Options,
     port: ReservedPort,
     /// The size of the audit trail when the current test got the server.
     pub(crate) earlier_trail_bytes: usize,

@@ -220,6 +220,7 @@ impl Connection {
         let mut lines = head.lines();
         let status = lines.next().unwrap().split(' ').nth(1).unwrap();
         let mut response = Response {
+            request: String::new(),
             status: status.parse().unwrap(),
             headers: lines
                 .filter_map(|line| line.split_once(": "))

@@ -424,17 +424,11 @@ impl Recorder {
             Some(body) => request.body(body.to_string()),
             None => request,
         };
-        let response = request.send().await.ok()?;
-        let status = response.status();
-        let body = response.text().await.ok()?;
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            assert!(body.contains("\"error\""), "{body}");
+        let response = Response::try_to(request).await.ok()?;
+        if response.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.assert_contains("\"error\"");
         }
-        Some(Response {
-            status: status.as_u16(),
-            headers: Vec::new(),
-            body,
-        })
+        Some(response)
     }
 }
 
