@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::component::bindings::{
+use crate::bindings::{
     keywright::generator::{
         notes::note,
         types::{Failure, Violation},
