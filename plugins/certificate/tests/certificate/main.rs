@@ -1,4 +1,15 @@
-//! Shared test code: generates certificates with a fixed random stream, and signs them with a native CA.
+//! Tests of the plugin without a host: they generate certificates with a fixed random stream, and sign them with a native CA.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a panic fails the test"
+)]
+
+mod contents;
+mod recover;
+
+use std::{fs, path::Path};
 
 use keywright_plugin_certificate::{generate, issuer::Issuer, parameters::normalize, pem, tbs};
 use keywright_plugin_support::Failure;
@@ -21,11 +32,10 @@ pub(crate) const NOW_SECONDS: u64 = 1_795_262_400;
 
 /// A CA that signs with a key in memory.
 pub(crate) struct Authority {
-    pub(crate) certificate: Vec<u8>,
-    pub(crate) subject: Vec<u8>,
-    pub(crate) subject_key_identifier: Option<Vec<u8>>,
-    pub(crate) signature_algorithm: Vec<u8>,
-    pub(crate) key: RsaPrivateKey,
+    certificate: Vec<u8>,
+    subject: Vec<u8>,
+    subject_key_identifier: Option<Vec<u8>>,
+    key: RsaPrivateKey,
 }
 
 impl Authority {
@@ -45,7 +55,6 @@ impl Authority {
         Self {
             subject: parsed.subject().as_raw().to_vec(),
             subject_key_identifier: identifier,
-            signature_algorithm: SHA256_WITH_RSA.to_vec(),
             key: RsaPrivateKey::from_pkcs1_pem(value["private_key"].as_str().unwrap()).unwrap(),
             certificate,
         }
@@ -66,7 +75,7 @@ impl Issuer for Authority {
     }
 
     fn signature_algorithm(&self) -> Vec<u8> {
-        self.signature_algorithm.clone()
+        SHA256_WITH_RSA.to_vec()
     }
 
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, String> {
@@ -88,12 +97,18 @@ pub(crate) fn generated(
     Ok(serde_json::from_str(&value).unwrap())
 }
 
+/// Returns one of the certificates in `tests/keys`, which other programs generated, PEM.
+pub(crate) fn foreign(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/keys");
+    fs::read_to_string(folder.join(name).with_extension("pem")).unwrap()
+}
+
 /// Returns the DER of the certificate in a field.
 pub(crate) fn der(value: &Value, field: &str) -> Vec<u8> {
     pem::first_certificate(value[field].as_str().unwrap()).unwrap()
 }
 
 /// `sha256WithRSAEncryption` with its NULL.
-pub(crate) const SHA256_WITH_RSA: [u8; 15] = [
+const SHA256_WITH_RSA: [u8; 15] = [
     0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b, 0x05, 0x00,
 ];
