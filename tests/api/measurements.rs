@@ -4,11 +4,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{ErrorKind, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
 };
 
 use keywright_harness::{
-    Options, Scrape, Server, component,
+    Options, ReusedServer, Scrape, Server,
     mint::{Mint, present, seconds_since_epoch},
     workspace,
 };
@@ -31,6 +31,11 @@ async fn watched() -> Server {
     Server::start_with(&Options::default().watched()).await
 }
 
+/// Like [`watched`], for tests that read no metrics.
+async fn listening() -> ReusedServer {
+    Server::reused_with(&Options::default().watched()).await
+}
+
 fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.management_url().trim_start_matches("http://")).unwrap()
 }
@@ -46,7 +51,7 @@ fn exchange(server: &Server, request: &str) -> String {
 
 #[tokio::test]
 async fn health_and_metrics_need_neither_tls_nor_authentication() {
-    let server = watched().await;
+    let server = listening().await;
     let response = server.request_management(Method::GET, "/health").await;
     assert_eq!(response.expect(200).json(), json!({"status": "UP"}));
     let response = server.request_management(Method::HEAD, "/health").await;
@@ -60,7 +65,7 @@ async fn health_and_metrics_need_neither_tls_nor_authentication() {
 
 #[tokio::test]
 async fn management_and_api_listeners_share_no_paths() {
-    let server = watched().await;
+    let server = listening().await;
     for (method, path) in [
         (Method::GET, "/"),
         (Method::GET, "/info"),
@@ -71,7 +76,7 @@ async fn management_and_api_listeners_share_no_paths() {
         (Method::DELETE, "/metrics"),
     ] {
         let response = server.request_management(method.clone(), path).await;
-        assert_eq!(response.status, 404, "{method} {path}");
+        response.expect(404);
     }
     server.get("/metrics").await.expect(404);
 }
@@ -80,16 +85,6 @@ async fn management_and_api_listeners_share_no_paths() {
 async fn without_management_listen_there_is_no_listener() {
     let server = Server::start().await;
     assert!(!server.log().contains("management.address"));
-}
-
-#[test]
-fn start_fails_naming_the_setting_of_an_address_in_use() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap();
-    let section = format!("[management]\nlisten = \"{address}\"");
-    let refusal = Server::refusal(&Options::default().extra(&section));
-    let reported = format!("listening on {address} (management.listen): Address already in use");
-    assert!(refusal.contains(&reported), "{refusal}");
 }
 
 #[tokio::test]
@@ -103,7 +98,7 @@ async fn an_address_beyond_loopback_is_logged_as_a_warning() {
 
 #[tokio::test]
 async fn a_connection_closes_after_its_response() {
-    let server = watched().await;
+    let server = listening().await;
     let request = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
     let response = exchange(&server, &request.repeat(2));
     assert_eq!(response.matches("HTTP/1.1 200 OK").count(), 1, "{response}");
@@ -111,7 +106,7 @@ async fn a_connection_closes_after_its_response() {
 
 #[tokio::test]
 async fn a_head_over_16_kib_is_refused() {
-    let server = watched().await;
+    let server = listening().await;
     let request = |bytes: usize| {
         let begin = "GET /health HTTP/1.1\r\nHost: a\r\nX-Filler: ";
         let filler = "x".repeat(bytes - begin.len() - 4);
@@ -126,7 +121,7 @@ async fn a_head_over_16_kib_is_refused() {
 /// At the connection limit, a further connection displaces a slow one.
 #[tokio::test]
 async fn slow_clients_are_displaced_by_others() {
-    let server = watched().await;
+    let server = listening().await;
     let mut slow: Vec<TcpStream> = (0..CONNECTIONS_MAX)
         .map(|_| {
             let mut stream = connect(&server);
@@ -159,12 +154,14 @@ async fn the_management_listener_stops_with_the_server() {
 
 /// Scrapes a server that has samples for every metric.
 async fn full_scrape() -> Scrape {
-    let expiring = format!(
-        "component = \"{}\"\ngrants = [\"random\"]\nsettings = {{ expires_after = 60 }}",
-        component("current-generator").display()
-    );
     let options = Options::default().watched().extra(RETENTION);
-    let server = Server::start_with(&options.generator("plain-current", &expiring)).await;
+    let server = Server::start_with(&options.plugin(
+        "plain-current",
+        "current-generator",
+        &["random"],
+        "settings = { expires_after = 60 }",
+    ))
+    .await;
     given::generate(&server, "/p", "password", json!({})).await;
     given::generate(&server, "/expiring", "plain-current", json!({})).await;
     let response = server.send(server.request(Method::GET, "/version")).await;

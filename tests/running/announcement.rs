@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use keywright_harness::{server_program, workspace};
+use keywright_harness::{Text, server_program, workspace};
 use tempfile::TempDir;
 
 use crate::layout::Ports;
@@ -26,8 +26,8 @@ fn printed_instructions_work_and_are_in_the_readme() {
     assert!(path.starts_with("export PATH="), "{path}");
 
     let output = type_lines(&folder, &lines);
-    assert!(output.contains("\"name\": \"/demo/password\""), "{output}");
-    assert!(output.contains("\"access_token\":"), "{output}");
+    output.assert_contains("\"name\": \"/demo/password\"");
+    output.assert_contains("\"access_token\":");
     assert!(token.starts_with("curl "), "{token}");
 
     let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
@@ -61,7 +61,7 @@ fn expect_a_note_without_a_console(folder: &TempDir) {
     let (_, after) = section.split_once("\n[").unwrap();
     fs::write(&file, format!("{before}[{after}")).unwrap();
     let lines = Development::start(folder).lines.join("\n");
-    assert!(lines.contains("no section [console]"), "{lines}");
+    lines.assert_contains("no section [console]");
 }
 
 /// A development server and its instructions.

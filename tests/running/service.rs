@@ -11,7 +11,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Program, ended, is_available, key_file, server_program, signal, workspace,
+    Program, Text, ended, is_available, key_file, server_program, signal, workspace,
 };
 use reqwest::{Certificate, ClientBuilder};
 use tempfile::TempDir;
@@ -254,10 +254,10 @@ fn the_unit_fits_the_example_configuration() {
         .split_once(':')
         .map(|(name, source)| (name.to_owned(), source.to_owned()))
         .unwrap();
-    assert!(example.contains(&format!(
+    example.assert_contains(&format!(
         "file = \"/run/credentials/keywright.service/{name}\""
-    )));
-    assert!(example.contains(&source));
+    ));
+    example.assert_contains(&source);
 }
 
 /// Open files other than client connections: three for each of the twenty default database connections, and 256.

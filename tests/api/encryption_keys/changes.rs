@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{Options, Server, shared_storage};
+use keywright_harness::{Options, Server, Text, shared_storage};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -52,11 +52,8 @@ fn start_fails_when_no_server_creates_the_key_record_in_time() {
     ] {
         let options = Options::default().encryption(&waiting(lines));
         let refused = Server::refusal(&with_secrets(options));
-        assert!(refused.contains(message), "{refused}");
-        assert!(
-            refused.contains("encryption.key_creation_enabled is false"),
-            "{refused}"
-        );
+        refused.assert_contains(message);
+        refused.assert_contains("encryption.key_creation_enabled is false");
     }
 }
 

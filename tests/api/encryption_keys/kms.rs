@@ -1,6 +1,6 @@
 //! The provider `kms`: a key management plugin on a Unix socket.
 
-use keywright_harness::{KeyManagementPlugin, Options, Server, key_file, shared_storage};
+use keywright_harness::{KeyManagementPlugin, Options, Server, Text, key_file, shared_storage};
 use tempfile::TempDir;
 
 use super::{active_key_id, usage, used, with_keys, with_secrets};
@@ -21,11 +21,8 @@ async fn the_plugin_is_needed_at_start_only() {
     server.stop().await;
 
     let message = Server::refusal(&options);
-    assert!(
-        message.contains("connecting to a key management plugin"),
-        "{message}"
-    );
-    assert!(message.contains(&socket), "{message}");
+    message.assert_contains("connecting to a key management plugin");
+    message.assert_contains(&socket);
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");
     let server = Server::start_with(&options).await;
     assert_eq!(given::newest(&server, "/a").await["value"], "2");
@@ -44,7 +41,7 @@ async fn a_plugin_with_another_key_is_refused() {
     let key_id = active_key_id(&server);
     server.stop().await;
     let message = Server::refusal(&with_keys(&[&other_socket]).storage(&storage));
-    assert!(message.contains(&key_id), "{message}");
+    message.assert_contains(&key_id);
 
     // If the right key is configured, too, the other key becomes the active key, and each key has its own record.
     let both = with_keys(&[&other_socket, &socket]).storage(&storage);
@@ -76,16 +73,10 @@ async fn with_trusted_cas_the_plugin_must_prove_its_host_name() {
     assert_eq!(given::newest(&server, "/a").await["value"], "1");
 
     let message = Server::refusal(&options("elsewhere.example"));
-    assert!(
-        message.contains("failed to report its version"),
-        "{message}"
-    );
+    message.assert_contains("failed to report its version");
     let without_tls = with_keys(&[&plugin.socket().display().to_string()]);
     let message = Server::refusal(&without_tls);
-    assert!(
-        message.contains("failed to report its version"),
-        "{message}"
-    );
+    message.assert_contains("failed to report its version");
 }
 
 #[tokio::test]
@@ -123,7 +114,7 @@ async fn reads_are_503_until_an_unavailable_plugin_returns() {
     let new = Server::start_with(&new).await;
     given::set_value(&new, "/new", "2").await;
     let refused = old.get("/api/v1/data?name=/new").await.expect(503).error();
-    assert!(refused.contains(&active_key_id(&new)), "{refused}");
+    refused.assert_contains(&active_key_id(&new));
     assert_eq!(given::newest(&old, "/old").await["value"], "1");
 
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Program, Server, is_available, key_file};
+use keywright_harness::{Options, Program, Server, Text, is_available, key_file};
 use rcgen::{
     BasicConstraints, CustomExtension,
     ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth},
@@ -394,10 +394,7 @@ async fn the_trusted_cas_are_named_to_clients() {
     let server = Server::reused().await;
     for version in OPENSSL_VERSIONS {
         let reported = connect(&server, version, None);
-        assert!(
-            reported.contains("No client certificate CA names sent"),
-            "{reported}"
-        );
+        reported.assert_contains("No client certificate CA names sent");
     }
 }
 
@@ -414,11 +411,11 @@ async fn an_expired_certificate_ends_the_handshake_with_alert_46() {
         .with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
     for version in OPENSSL_VERSIONS {
         let reported = connect(&server, version, Some(&authority.issue(&contents)));
-        assert!(reported.contains("HTTP/1.1 200 OK"), "{reported}");
-        assert!(!reported.contains("alert"), "{reported}");
+        reported.assert_contains("HTTP/1.1 200 OK");
+        reported.assert_lacks("alert");
         let reported = connect(&server, version, Some(&authority.issue(&expired)));
-        assert!(reported.contains("SSL alert number 46"), "{reported}");
-        assert!(!reported.contains("HTTP/1.1"), "{reported}");
+        reported.assert_contains("SSL alert number 46");
+        reported.assert_lacks("HTTP/1.1");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The policies and the versions that they delete or keep.
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Server, Text};
 use serde_json::{Value, json};
 
 use super::{after_a_run, ids, options, set_times, trust_the_clock_at_once, values};
@@ -8,81 +8,6 @@ use crate::{
     certificates::Certificate,
     given::{self, generate_certificate},
 };
-
-// Invalid settings in the section `retention`, and their errors.
-
-#[test]
-fn start_fails_with_invalid_policies() {
-    let policy = |lines: &str| format!("[[retention.policies]]\n{lines}");
-    for (section, words) in [
-        (
-            policy("versions_max = 1"),
-            "retention.policies[0].path: is missing",
-        ),
-        (
-            policy("path = \"/a\""),
-            "versions_max, age_days_max or keep_all = true is required",
-        ),
-        (
-            policy("path = \"/a\"\nkeep_all = false"),
-            "versions_max, age_days_max or keep_all = true is required",
-        ),
-        (
-            policy("path = \"/a\"\nkeep_all = true\nversions_max = 1"),
-            "keep_all cannot be combined with versions_max or age_days_max",
-        ),
-        (policy("path = \"/a*\"\nversions_max = 1"), "asterisk"),
-        (
-            policy("path = \"\"\nversions_max = 1"),
-            "a path is required",
-        ),
-        (
-            policy("path = \"/a\"\nversions_max = 0"),
-            "must be from 1 to 10000, not 0",
-        ),
-        (
-            policy("path = \"/a\"\nversions_max = 10001"),
-            "must be from 1 to 10000, not 10001",
-        ),
-        (
-            policy("path = \"/a\"\nage_days_max = 0"),
-            "must be from 1 to 36500, not 0",
-        ),
-        (
-            policy("path = \"/a\"\nage_days_max = 36501"),
-            "must be from 1 to 36500, not 36501",
-        ),
-        (
-            policy("path = \"/a\"\nage_days_max = \"30d\""),
-            "age_days_max",
-        ),
-        (policy("path = \"/a\"\nversions_max = -1"), "versions_max"),
-        (
-            policy("path = \"/a\"\nversions = 1"),
-            "retention.policies[0].versions: unknown setting",
-        ),
-        (
-            format!(
-                "{}\n{}",
-                policy("path = \"/a/*\"\nversions_max = 1"),
-                policy("path = \"/A/*\"\nkeep_all = true")
-            ),
-            "duplicate policy for /A/*",
-        ),
-        (
-            "[retention]\ninterval_seconds = 0".to_owned(),
-            "must be from 1 to 86400, not 0",
-        ),
-        (
-            "[retention]\ninterval_seconds = 86401".to_owned(),
-            "must be from 1 to 86400, not 86401",
-        ),
-    ] {
-        let message = Server::refusal(&Options::default().extra(&section));
-        assert!(message.contains(words), "{section}: {message}");
-        assert!(message.contains("retention"), "{section}: {message}");
-    }
-}
 
 // The policy that applies to a credential.
 
@@ -134,7 +59,7 @@ async fn permissions_and_access_survive_retention() {
         "/api/v2/permissions/{}",
         permission["uuid"].as_str().unwrap()
     );
-    assert_eq!(server.get(&path).await.expect(200).json(), permission);
+    assert_eq!(server.get_json(&path).await, permission);
     let by_id = |id: &str| format!("/api/v1/data/{id}");
     let read = reader.get(&by_id(newest)).await.expect(200);
     assert_eq!(given::id(&read.json()), *newest);
@@ -166,7 +91,7 @@ async fn only_the_newest_versions_within_the_limit_are_kept() {
     let deleted = scrape.sum("keywright_retention_versions_deleted_total", &[]);
     assert_eq!(deleted, Some(4.0));
     let log = server.log();
-    assert!(log.contains("deleted versions according to the retention policies"));
+    log.assert_contains("deleted versions according to the retention policies");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, sync::Arc};
 
-use keywright_harness::Server;
+use keywright_harness::{Server, Text};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -72,7 +72,7 @@ async fn cef_events_of_retention_have_the_action_as_the_request() {
         r#"cs6={"policy":"/a","versions_max":1} "#,
         "flexString1=delete",
     ] {
-        assert!(line.contains(part), "{part}: {line}");
+        line.assert_contains(part);
     }
 }
 
@@ -178,7 +178,7 @@ async fn reads_and_writes_succeed_during_retention() {
     assert_eq!(ids(&server, "/root").await.len(), 1);
     for status in ["409", "503"] {
         let log = server.audit_trail();
-        assert!(!log.contains(&format!("\"status\":{status}")), "{log}");
+        log.assert_lacks(&format!("\"status\":{status}"));
     }
 }
 

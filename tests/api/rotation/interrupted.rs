@@ -1,6 +1,6 @@
 //! Rotations by several servers, killed servers, reversed directions, and damaged versions.
 
-use keywright_harness::{Server, run_sql, shared_storage};
+use keywright_harness::{Server, Text, run_sql, shared_storage};
 use tempfile::TempDir;
 
 use super::{
@@ -144,9 +144,9 @@ async fn a_failed_start_does_not_reverse_a_rotation() {
     ] {
         let before = last_activated(&server).await;
         let result = Server::refusal(&failing);
-        assert!(result.contains(reason), "{result}");
+        result.assert_contains(reason);
         assert_eq!(last_activated(&server).await, before);
-        assert!(!result.contains("started rotating encryption keys"));
+        result.assert_lacks("started rotating encryption keys");
     }
     assert_eq!(until_inactive(&server, |left| left == 0).await, [5, 0, 0]);
     server.run_command(&["keys", "rotate"]).expect(0);

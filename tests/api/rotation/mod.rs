@@ -115,7 +115,7 @@ async fn assert_values(server: &Server, values: &Values) {
 
 /// Returns the numbers of versions under the active key, inactive keys, and unknown keys.
 async fn usage(server: &Server) -> [u64; 3] {
-    let response = server.get("/api/v1/key-usage").await.expect(200).json();
+    let response = server.get_json("/api/v1/key-usage").await;
     ["active_key", "inactive_keys", "unknown_keys"].map(|field| response[field].as_u64().unwrap())
 }
 

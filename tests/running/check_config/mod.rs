@@ -1,11 +1,9 @@
 //! `keywright check-config` and `keywright config-reference`.
 
-mod mistakes;
-
 use std::{fs, net::TcpListener, path::Path};
 
 use keywright_harness::{
-    Commanded, Options, Server, key_file, release, run_program, run_program_into_closed_pipe,
+    Commanded, Options, Server, Text, key_file, release, run_program, run_program_into_closed_pipe,
     run_program_with_processor_seconds, workspace,
 };
 
@@ -13,7 +11,6 @@ use crate::{
     layout::{Layout, set_mode},
     service::with_compiled_plugins,
 };
-use mistakes::MISTAKES;
 
 #[test]
 fn the_example_is_valid_once_its_files_exist() {
@@ -27,23 +24,59 @@ fn the_example_is_valid_once_its_files_exist() {
     assert!(!layout.path("var/log/keywright/audit.log").exists());
 }
 
+/// Mistakes in the example, and the findings. The file describes its format.
+const MISTAKES: &str = include_str!("mistakes.txt");
+
 #[test]
 fn each_error_names_its_setting() {
     let layout = Layout::new();
     let example = layout.example();
-    fs::write(layout.path("etc/keywright/empty.key"), "\n").unwrap();
+    for (file, contents) in [
+        ("empty.key", "\n"),
+        (
+            "malformed.pem",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        ),
+        (
+            "not-base64.pem",
+            "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n",
+        ),
+        ("truncated.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n"),
+    ] {
+        fs::write(layout.path("etc/keywright").join(file), contents).unwrap();
+    }
     let same = layout.path("etc/keywright/same.key");
     fs::copy(key_file("encryption.key"), same).unwrap();
-    for (from, to, expected) in MISTAKES {
-        assert!(example.contains(from), "{from}");
-        layout.write_configuration(&example.replacen(from, to, 1));
-        let checked = layout.check(&["--no-plugins"], &[]).expect(1);
-        let is_reported = checked
-            .output
-            .lines()
-            .any(|line| line.starts_with(expected));
-        assert!(is_reported, "{expected} is not in {checked:#?}");
-        assert!(!checked.output.contains("hunter2"), "{checked:#?}");
+    let variables = [
+        ("KEY_A", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="),
+        ("PASSWORD", "a password of the tests that is long enough"),
+    ];
+    let lines = MISTAKES.lines();
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with("# ") && *line != "#") {
+        let mistake = line.replace("\\n", "\n");
+        let (change, finding) = mistake.split_once(" => ").unwrap();
+        let (from, to) = if let Some((from, to)) = change.split_once(" -> ") {
+            (from, to.to_owned())
+        } else if let Some((below, added)) = change.split_once(" += ") {
+            (below, format!("{below}\n{added}"))
+        } else {
+            ("[plugins]", format!("{change}\n[plugins]"))
+        };
+        assert!(example.contains(from), "{line}");
+        layout.write_configuration(&example.replacen(from, &to, 1));
+        let checked = layout.check(&["--no-plugins"], &variables);
+        let mut parts = finding.split(" … ");
+        let start = parts.next().unwrap();
+        let words: Vec<_> = parts.collect();
+        let is_expected = |found: &str| {
+            found.starts_with(start) && words.iter().all(|words| found.contains(words))
+        };
+        let is_reported = checked.output.lines().any(is_expected);
+        assert!(
+            is_reported && checked.status == Some(1),
+            "{line}: {checked:#?}"
+        );
+        checked.output.assert_lacks("hunter2");
     }
 }
 
@@ -116,10 +149,8 @@ fn settings_that_violate_the_schema_of_a_plugin_are_reported() {
         let start = "generators.versioned.settings: the plugin versioned ";
         let is_reported = |line: &str| line.starts_with(start) && line.contains(expected);
         assert!(output.lines().any(is_reported), "{expected}: {output}");
-        assert!(
-            !output.contains("hunter2") && !output.contains("707"),
-            "{output}"
-        );
+        output.assert_lacks("hunter2");
+        output.assert_lacks("707");
     }
 }
 
@@ -150,16 +181,12 @@ fn all_errors_including_environment_ones_are_reported_at_once() {
     ] {
         assert!(settings.contains(&setting), "{setting}: {checked:#?}");
     }
-    assert!(
-        checked
-            .output
-            .contains("(KEYWRIGHT_SERVER__REQUESTS_MAX in the environment)")
-    );
-    assert!(
-        checked
-            .output
-            .contains("unknown environment variable KEYWRIGHT_AUDIT__FORMT; ")
-    );
+    checked
+        .output
+        .assert_contains("(KEYWRIGHT_SERVER__REQUESTS_MAX in the environment)");
+    checked
+        .output
+        .assert_contains("unknown environment variable KEYWRIGHT_AUDIT__FORMT; ");
 }
 
 #[test]
@@ -220,12 +247,9 @@ fn risky_settings_are_warnings_not_errors() {
     }
     layout.write_configuration(&text.replacen("listen = \"0.0.0.0:9001\"", "", 1));
     let checked = layout.check(&["--no-plugins"], &[]).expect(0);
-    assert!(
-        checked
-            .output
-            .contains("warning: management.listen: is not set"),
-        "{checked:#?}"
-    );
+    checked
+        .output
+        .assert_contains("warning: management.listen: is not set");
 }
 
 #[test]
@@ -234,17 +258,13 @@ fn invalid_toml_is_reported_by_line_without_its_content() {
     let text = layout.example();
     layout.write_configuration(&format!("token = \"hunter2\nx = 1\n{text}"));
     let checked = layout.check(&[], &[]).expect(1);
-    assert!(
-        checked.errors.contains("malformed TOML in line 1"),
-        "{checked:#?}"
-    );
+    checked.errors.assert_contains("malformed TOML in line 1");
     assert!(!format!("{checked:?}").contains("hunter2"), "{checked:#?}");
     fs::remove_file(layout.configuration()).unwrap();
     let checked = layout.check(&[], &[]).expect(1);
-    assert!(
-        checked.errors.contains("there is no configuration at"),
-        "{checked:#?}"
-    );
+    checked
+        .errors
+        .assert_contains("there is no configuration at");
 }
 
 #[test]
@@ -254,12 +274,9 @@ fn check_config_connects_to_the_database_only_on_request() {
     fs::write(&database, "this is not a database").unwrap();
     layout.check(&["--no-plugins"], &[]).expect(0);
     let checked = layout.check(&["--no-plugins", "--connect"], &[]).expect(1);
-    assert!(
-        checked
-            .output
-            .contains("storage.file: connecting to the database"),
-        "{checked:#?}"
-    );
+    checked
+        .output
+        .assert_contains("storage.file: connecting to the database");
 
     // Accepts connections, but never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -268,12 +285,9 @@ fn check_config_connects_to_the_database_only_on_request() {
     layout.write_configuration(&layout.example().replacen("[storage]\nfile", &url, 1));
     layout.check(&["--no-plugins"], &[]).expect(0);
     let checked = layout.check(&["--no-plugins", "--connect"], &[]).expect(1);
-    assert!(
-        checked
-            .output
-            .contains("storage.url: connecting to the database"),
-        "{checked:#?}"
-    );
+    checked
+        .output
+        .assert_contains("storage.url: connecting to the database");
 }
 
 #[test]
@@ -283,10 +297,7 @@ fn a_generator_with_a_dot_in_its_name_is_loaded() {
     let absent = "[generators.\"a.b\"]\ncomponent = \"absent.wasm\"\n[plugins]";
     layout.write_configuration(&text.replacen("[plugins]", absent, 1));
     let checked = layout.check(&[], &[]).expect(1);
-    assert!(
-        checked.output.contains("generators.a.b.component: "),
-        "{checked:#?}"
-    );
+    checked.output.assert_contains("generators.a.b.component: ");
 }
 
 #[test]
@@ -316,22 +327,16 @@ fn a_server_names_the_invalid_setting_without_its_value() {
         ("hunter = \"hunter2\"", "server.hunter: unknown setting"),
     ] {
         let refusal = Server::refusal(&Options::default().server_settings(lines));
-        assert!(refusal.contains(expected), "{refusal}");
-        assert!(!refusal.contains("hunter2"), "{refusal}");
+        refusal.assert_contains(expected);
+        refusal.assert_lacks("hunter2");
     }
     let refusal = Server::refusal(&Options::default().audit("[audit]\nsink = \"hunter2\""));
-    assert!(
-        refusal.contains("audit.sink: must be one of file, off, stdout"),
-        "{refusal}"
-    );
-    assert!(!refusal.contains("hunter2"), "{refusal}");
+    refusal.assert_contains("audit.sink: must be one of file, off, stdout");
+    refusal.assert_lacks("hunter2");
     let by_variable = Options::default().environment("KEYWRIGHT_AUDIT__SYNC", "hunter2");
     let refusal = Server::refusal(&by_variable);
-    assert!(
-        refusal.contains("(KEYWRIGHT_AUDIT__SYNC in the environment)"),
-        "{refusal}"
-    );
-    assert!(!refusal.contains("hunter2"), "{refusal}");
+    refusal.assert_contains("(KEYWRIGHT_AUDIT__SYNC in the environment)");
+    refusal.assert_lacks("hunter2");
 }
 
 #[test]
@@ -345,8 +350,8 @@ fn an_environment_variable_without_a_setting_is_named() {
         let options = Options::default().environment(variable, "hunter2");
         let refusal = Server::refusal(&options);
         let named = format!("unknown environment variable {variable}; ");
-        assert!(refusal.contains(&named), "{refusal}");
-        assert!(!refusal.contains("hunter2"), "{refusal}");
+        refusal.assert_contains(&named);
+        refusal.assert_lacks("hunter2");
 
         let checked = layout.check(&["--no-plugins"], &[(variable, "hunter2")]);
         assert!(checked.expect(1).output.contains(&named), "{variable}");
@@ -374,8 +379,8 @@ fn plugins_are_not_compiled_if_there_are_errors() {
         layout.write_configuration(&text.replacen(from, to, 1));
         let checked = checked_without_compiling(&layout).expect(1);
         let output = &checked.output;
-        assert!(output.contains(&format!("\n{setting}: ")), "{output}");
-        assert!(output.contains("warning: plugins: the components were not compiled"));
+        output.assert_contains(&format!("\n{setting}: "));
+        output.assert_contains("warning: plugins: the components were not compiled");
     }
 }
 

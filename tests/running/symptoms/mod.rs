@@ -232,10 +232,7 @@ fn with_guest(name: &str, more: &str) -> String {
 
 async fn with_another_key() -> String {
     let server = Server::start_with(&Options::default().without_plugins()).await;
-    server
-        .set("/a", "value", serde_json::json!("v"))
-        .await
-        .expect(200);
+    server.stored("/a", "value", serde_json::json!("v")).await;
     let directory = server.stop().await;
     let file = directory.path().join("keywright.toml");
     let configuration = fs::read_to_string(&file).unwrap();
@@ -342,7 +339,7 @@ async fn provoke_warning(text: &str) -> String {
 async fn after_a_short_key() -> String {
     let server = Server::start().await;
     let value = json!({"certificate": RSA_1024});
-    server.set("/short", "certificate", value).await.expect(200);
+    server.stored("/short", "certificate", value).await;
     server.log()
 }
 

@@ -47,7 +47,7 @@ pub(super) async fn provoke(text: &str) -> Response {
 
 async fn provoke_on_a_default_server(text: &str) -> Response {
     let server = Server::reused().await;
-    server.set("/a", "password", json!("p")).await.expect(200);
+    server.stored("/a", "password", json!("p")).await;
     let app = server.as_client("app").await;
     match text {
         "the request has the unknown field …" => {
@@ -127,10 +127,7 @@ async fn without_private_key(server: &Server) -> Response {
     let whole = server.generate("/whole", "certificate", parameters).await;
     let certificate = whole.expect(200).json()["value"]["certificate"].clone();
     let value = json!({"certificate": certificate});
-    server
-        .set("/authority", "certificate", value)
-        .await
-        .expect(200);
+    server.stored("/authority", "certificate", value).await;
     let parameters = json!({"common_name": "leaf", "ca": "/authority"});
     server.generate("/leaf", "certificate", parameters).await
 }
@@ -209,7 +206,7 @@ async fn with_unread_responses(versions: usize, others: usize) -> Response {
     let server = Server::start_with(&Options::default().server_settings(limits)).await;
     for _ in 0..versions {
         let value = json!("x".repeat(62_000));
-        server.set("/large", "value", value).await.expect(200);
+        server.stored("/large", "value", value).await;
     }
     let path = "/api/v1/data?name=/large";
     let mut unread = Vec::new();
@@ -265,9 +262,9 @@ async fn without_its_key() -> Response {
             .environment("NEW_KEY", &STANDARD.encode([2; 32]))
     };
     let server = Server::start_with(&keys(&["OLD_KEY"])).await;
-    server.set("/old", "value", json!("v")).await.expect(200);
+    server.stored("/old", "value", json!("v")).await;
     let server = Server::start_in(server.stop().await, &keys(&["NEW_KEY", "OLD_KEY"])).await;
-    server.set("/new", "value", json!("v")).await.expect(200);
+    server.stored("/new", "value", json!("v")).await;
     let server = Server::start_in(server.stop().await, &keys(&["NEW_KEY"])).await;
     server.get("/api/v1/data?name=/old").await
 }
