@@ -68,6 +68,15 @@ pub(crate) fn requests(table: &str) -> Vec<(u16, Method, String, Value)> {
     lines.map(request).collect()
 }
 
+/// Sends a request, without a body if it is null.
+pub(crate) async fn send(server: &Server, method: Method, path: &str, body: &Value) -> Response {
+    let mut request = server.authorized(method, path);
+    if !body.is_null() {
+        request = request.body(body.to_string());
+    }
+    server.send(request).await
+}
+
 /// Returns a client that trusts the test servers, with additional settings.
 pub(crate) fn client(settings: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
     let authority = fs::read(key_file("ca.pem")).unwrap();
@@ -86,6 +95,26 @@ pub(crate) async fn user_token(server: &Server) -> String {
         .body(form);
     let granted = server.send(request).await.expect(200).json();
     granted["access_token"].as_str().unwrap().to_owned()
+}
+
+/// Stores a credential of each type below a path: `PATH/value`, `PATH/json`, and so on.
+pub(crate) async fn every_type(server: &Server, path: &str) {
+    set_value(server, &format!("{path}/value"), "v").await;
+    set(
+        server,
+        &format!("{path}/json"),
+        "json",
+        json!({"k": [1, "ä"]}),
+    )
+    .await;
+    for credential_type in ["password", "user", "rsa", "ssh", "certificate"] {
+        let parameters = match credential_type {
+            "certificate" => json!({"common_name": "c", "self_sign": true}),
+            _ => json!({}),
+        };
+        let name = format!("{path}/{credential_type}");
+        generate(server, &name, credential_type, parameters).await;
+    }
 }
 
 /// Returns the newest version of a credential.

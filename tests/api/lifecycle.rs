@@ -143,25 +143,8 @@ async fn a_restarted_server_continues_with_the_stored_state() {
 
 /// Stores credentials of every type, and returns all stored versions.
 async fn store_every_type(server: &Server) -> Vec<Value> {
-    let certificate = json!({"common_name": "c", "self_sign": true});
-    given::set_value(server, "/value", "old").await;
+    given::every_type(server, "").await;
     given::set_value(server, "/value", "new").await;
-    given::set(server, "/json", "json", json!({"k": [1, "ä"]})).await;
-    for (credential_type, parameters) in [
-        ("password", json!({})),
-        ("user", json!({})),
-        ("rsa", json!({})),
-        ("ssh", json!({})),
-        ("certificate", certificate),
-    ] {
-        given::generate(
-            server,
-            &format!("/{credential_type}"),
-            credential_type,
-            parameters,
-        )
-        .await;
-    }
     given::all_versions(server).await
 }
 

@@ -1,22 +1,13 @@
 //! Other programs load private keys, derive the same public keys, and sign and verify with them. OpenSSL computes the same
 //! hashes of users' passwords: crypt(3) with SHA-512.
 
-use keywright_harness::{Options, Program, Server, is_available};
+use keywright_harness::{Options, Program, ReusedServer, Server, Text, is_available};
 use serde_json::{Value, json};
 
 use crate::{Files, certificate, openssl};
 
-/// Asserts that OpenSSL finds a private key valid, and returns its public key as PEM.
-fn checked_public_key(files: &Files, version: &Value) -> String {
-    let key = files.write_field("key", version, "private_key");
-    let verdict = Program::run("openssl", &["rsa", "-check", "-noout", "-in", &key], "");
-    let verdict = format!("{}{}", verdict.errors, verdict.clone().expect_success());
-    assert!(verdict.contains("RSA key ok"), "{verdict}");
-    openssl(&["rsa", "-in", &key, "-pubout"])
-}
-
 #[tokio::test]
-async fn openssl_checks_rsa_keys_alone_and_in_certificates() {
+async fn openssl_checks_rsa_keys_and_derives_the_same_public_key() {
     if !is_available("openssl") {
         return;
     }
@@ -24,32 +15,14 @@ async fn openssl_checks_rsa_keys_alone_and_in_certificates() {
     for key_length in [2048, 3072, 4096] {
         let name = format!("/{key_length}");
         let parameters = json!({"key_length": key_length});
-        let version = server
-            .generate(&name, "rsa", parameters)
-            .await
-            .expect(200)
-            .json();
-        let public_key = checked_public_key(&Files::new(), &version);
-        assert_eq!(version["value"]["public_key"], public_key);
-    }
-    certificate(
-        &server,
-        "/root",
-        json!({"common_name": "root", "is_ca": true}),
-    )
-    .await;
-    for parameters in [
-        json!({"common_name": "leaf", "ca": "/root", "key_length": 3072}),
-        json!({"common_name": "own", "self_sign": true}),
-    ] {
-        let version = certificate(&server, "/leaf", parameters).await;
+        let version = server.generated(&name, "rsa", parameters).await;
         let files = Files::new();
-        let public_key = checked_public_key(&files, &version);
-        let file = files.write_field("certificate", &version, "certificate");
-        assert_eq!(
-            openssl(&["x509", "-in", &file, "-noout", "-pubkey"]),
-            public_key
-        );
+        let key = files.write_field("key", &version, "private_key");
+        let verdict = Program::run("openssl", &["rsa", "-check", "-noout", "-in", &key], "");
+        let verdict = format!("{}{}", verdict.errors, verdict.clone().expect_success());
+        verdict.assert_contains("RSA key ok");
+        let public_key = openssl(&["rsa", "-in", &key, "-pubout"]);
+        assert_eq!(version["value"]["public_key"], public_key);
     }
 }
 
@@ -86,24 +59,6 @@ async fn openssh_derives_the_same_public_key_and_fingerprint() {
         assert!(listed.starts_with(&expected), "{listed}, not {expected}");
         assert!(listed.trim_end().ends_with("(RSA)"), "{listed}");
     }
-}
-
-#[tokio::test]
-async fn openssh_loads_a_regenerated_key() {
-    if !is_available("ssh-keygen") {
-        return;
-    }
-    let server = Server::reused().await;
-    server
-        .generate("/a", "ssh", json!({"ssh_comment": "ada"}))
-        .await
-        .expect(200);
-    let version = server.regenerate("/a").await.expect(200).json();
-    let files = Files::new();
-    let private_key = files.write_field("key", &version, "private_key");
-    let derived = Program::run("ssh-keygen", &["-y", "-f", &private_key], "").expect_success();
-    let line = version["value"]["public_key"].as_str().unwrap();
-    assert_eq!(line, format!("{} ada", derived.trim_end()));
 }
 
 #[tokio::test]
@@ -165,8 +120,8 @@ fn kinds() -> [(
     ]
 }
 
-async fn server() -> Server {
-    Server::start_with(&Options::default().beyond_the_specification()).await
+async fn server() -> ReusedServer {
+    Server::reused_with(&Options::default().beyond_the_specification()).await
 }
 
 async fn generated(server: &Server, credential_type: &str, parameters: Value) -> Value {
@@ -239,10 +194,8 @@ async fn openssl_derives_the_same_elliptic_keys_and_signs_with_them() {
         let private_key = files.write_field("key", &version, "private_key");
         let public_key = files.write_field("public", &version, "public_key");
         let text = openssl(&["pkey", "-in", &private_key, "-noout", "-text", "-check"]);
-        assert!(
-            text.contains("Key is valid") && text.contains(words),
-            "{text}"
-        );
+        text.assert_contains("Key is valid");
+        text.assert_contains(words);
         let derived = openssl(&["pkey", "-in", &private_key, "-pubout"]);
         assert_eq!(version["value"]["public_key"], derived);
 
@@ -265,10 +218,7 @@ async fn openssl_derives_the_same_elliptic_keys_and_signs_with_them() {
         ];
         let verify = [&verify[..], digest, &["-sigfile", signature, "-in"]].concat();
         let verdict = openssl(&[&verify[..], &[&message]].concat());
-        assert!(
-            verdict.contains("Signature Verified Successfully"),
-            "{verdict}"
-        );
+        verdict.assert_contains("Signature Verified Successfully");
         let forged = files.write("forged", "another message");
         let forged = Program::run("openssl", &[&verify[..], &[&forged]].concat(), "");
         assert!(!forged.is_success, "{forged:?}");
@@ -300,7 +250,7 @@ async fn openssl_computes_the_same_hash_for_set_and_generated_users() {
         &long,
     ] {
         let value = json!({"username": "ada", "password": password});
-        let response = server.set("/a", "user", value).await.expect(200).json();
+        let response = server.stored("/a", "user", value).await;
         assert_hash_matches(&response["value"]);
         assert_hash_matches(&server.versions("/a").await[0]["value"]);
     }
@@ -309,7 +259,7 @@ async fn openssl_computes_the_same_hash_for_set_and_generated_users() {
             .generate_in_mode("overwrite", "/generated", "user", parameters)
             .await;
         assert_hash_matches(&response.expect(200).json()["value"]);
-        let regenerated = server.regenerate("/generated").await.expect(200).json();
+        let regenerated = server.regenerated("/generated").await;
         assert_hash_matches(&regenerated["value"]);
     }
 }

@@ -61,12 +61,8 @@ pub(crate) async fn certificate(server: &Server, name: &str, parameters: Value) 
     response.await.expect(200).json()
 }
 
-/// Generates the certificates `/root`, `/intermediate` and `/leaf`, each with the usages that strict verifiers require.
-pub(crate) async fn chain(server: &Server) -> [Value; 3] {
-    chain_of(server, ["rsa"; 3]).await
-}
-
-/// Generates the same chain with these key types.
+/// Generates the certificates `/root`, `/intermediate` and `/leaf` with these key types, each with the usages that strict
+/// verifiers require.
 pub(crate) async fn chain_of(server: &Server, [root, intermediate, leaf]: [&str; 3]) -> [Value; 3] {
     let usages = ["key_cert_sign", "crl_sign"];
     let root = json!({

@@ -1,6 +1,6 @@
 //! Atomicity, concurrent writes, and the queue of guest calls.
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Server, Text};
 use serde_json::json;
 
 use super::{
@@ -55,8 +55,7 @@ async fn a_failing_certificate_is_named_and_nothing_is_written() {
     given::set(&server, "/stuck", "certificate", value).await;
     let before = given::all_versions(&server).await;
     let response = server.bulk_regenerate("/root").await;
-    let error = response.expect(400).error();
-    assert!(error.contains("/stuck"), "{error}");
+    response.expect_error(400, "/stuck");
     assert_eq!(given::all_versions(&server).await, before);
 }
 
@@ -128,7 +127,7 @@ async fn a_certificate_deleted_during_a_run_is_skipped() {
     let response = paused.resume().await;
     assert_eq!(response.status(), 200);
     let text = response.text().await.unwrap();
-    assert!(!text.contains("/deleted"), "{text}");
+    text.assert_lacks("/deleted");
     assert!(others.iter().all(|name| text.contains(name)), "{text}");
     server.get("/api/v1/data?name=/deleted").await.expect(404);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use keywright_harness::{BadPlugin, Options, Server, component};
+use keywright_harness::{BadPlugin, Options, Server, Text};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -138,8 +138,8 @@ async fn a_plugin_still_configured_is_400() {
     given::generate(&server, "/a", "password", json!({})).await;
     let (status, error) = refused(&server, json!({"generated_by": bad.digest()})).await;
     assert_eq!(status, 400);
-    assert!(error.contains("configure another plugin"), "{error}");
-    assert!(error.contains("password"), "{error}");
+    error.assert_contains("configure another plugin");
+    error.assert_contains("password");
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn a_type_without_a_plugin_is_400() {
     let server = Server::start_in(server.stop().await, &options).await;
     let (status, error) = refused(&server, json!({"generated_by": bad.digest()})).await;
     assert_eq!(status, 400);
-    assert!(error.contains("/a failed: type must be one of"), "{error}");
+    error.assert_contains("/a failed: type must be one of");
 }
 
 #[tokio::test]
@@ -171,12 +171,13 @@ async fn a_ca_that_cannot_sign_is_400_or_404() {
         given::set(&server, "/root", "certificate", value).await;
         let (status, error) = refused(&server, below_root()).await;
         assert_eq!(status, 400, "{error}");
-        assert!(error.contains("/leaf") && error.contains(rule), "{error}");
+        error.assert_contains("/leaf");
+        error.assert_contains(rule);
     }
     server.delete("/api/v1/data?name=/root").await.expect(204);
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 404);
-    assert!(error.contains("/leaf"), "{error}");
+    error.assert_contains("/leaf");
 }
 
 #[tokio::test]
@@ -188,7 +189,7 @@ async fn a_ca_with_only_a_transitional_version_is_404() {
     root.move_transitional(json!("latest")).await.expect(200);
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 404);
-    assert!(error.contains("/leaf"), "{error}");
+    error.assert_contains("/leaf");
     root.move_transitional(Value::Null).await.expect(200);
     assert_eq!(names(&server.bulk_regenerate("/root").await), ["/leaf"]);
 }
@@ -208,10 +209,8 @@ async fn a_value_without_recoverable_parameters_is_400() {
     .await;
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 400);
-    assert!(
-        error.contains("/leaf") && error.contains("ecdsa-p521"),
-        "{error}"
-    );
+    error.assert_contains("/leaf");
+    error.assert_contains("ecdsa-p521");
 }
 
 #[tokio::test]
@@ -248,7 +247,7 @@ async fn a_failing_recoverer_is_500() {
     let server = server_with(Options::default().hostile("", "recover = \"trap\"")).await;
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 500);
-    assert!(error.contains("/a failed: the plugin hostile"), "{error}");
+    error.assert_contains("/a failed: the plugin hostile");
 }
 
 #[tokio::test]
@@ -262,10 +261,8 @@ async fn stored_parameters_that_the_plugin_refuses_are_400() {
     let server = server_with(Options::default().generator("hostile", &section)).await;
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 400);
-    assert!(
-        error.contains("/a") && error.contains("does not accept the stored parameters"),
-        "{error}"
-    );
+    error.assert_contains("/a");
+    error.assert_contains("does not accept the stored parameters");
 }
 
 /// The plugin exports no recoverer, so generation is its only call. A dry run checks the size of that call's input without
@@ -273,11 +270,7 @@ async fn stored_parameters_that_the_plugin_refuses_are_400() {
 #[tokio::test]
 async fn parameters_that_exceed_a_lowered_limit_are_413() {
     let section = |limits: &str| {
-        let path = component("svid");
-        let path = path.display();
-        let section =
-            format!("component = \"{path}\"\ngrants = [\"random\", \"signing\"]\n{limits}");
-        Options::default().generator("app-svid", &section)
+        Options::default().plugin("app-svid", "svid", &["random", "signing"], limits)
     };
     let server = Server::start_with(&section("")).await;
     authority(&server, "/root", None).await;
@@ -288,7 +281,7 @@ async fn parameters_that_exceed_a_lowered_limit_are_413() {
     let server = Server::start_in(server.stop().await, &lowered).await;
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 413);
-    assert!(error.contains("/a"), "{error}");
+    error.assert_contains("/a");
 }
 
 #[tokio::test]
@@ -301,10 +294,8 @@ async fn an_open_circuit_is_503() {
     trapped.expect(500);
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 503);
-    assert!(
-        error.contains("/a") && error.contains("temporarily disabled"),
-        "{error}"
-    );
+    error.assert_contains("/a");
+    error.assert_contains("temporarily disabled");
 }
 
 #[tokio::test]
@@ -330,13 +321,13 @@ async fn a_second_bulk_regeneration_of_an_actor_is_429_and_a_third_is_503() {
         while caller.post(BULK_REGENERATE, dry_run.clone()).await.status == 200 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let refused = caller.post(BULK_REGENERATE, below_root()).await.expect(429);
-        assert!(refused.error().contains("of this caller"), "{refused:?}");
+        let refused = caller.post(BULK_REGENERATE, below_root()).await;
+        refused.expect_error(429, "of this caller");
         assert!(refused.header("retry-after").is_some(), "{refused:?}");
     }
     let (status, error) = refused(&server, below_root()).await;
     assert_eq!(status, 503);
-    assert!(error.contains("too many bulk regenerations"), "{error}");
+    error.assert_contains("too many bulk regenerations");
 }
 
 #[tokio::test]

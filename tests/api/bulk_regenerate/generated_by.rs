@@ -1,6 +1,6 @@
 //! Regenerating all credentials that a plugin generated.
 
-use keywright_harness::{BadPlugin, Server};
+use keywright_harness::{BadPlugin, Server, Text};
 use serde_json::{Value, json};
 
 use super::{BULK_REGENERATE, authority, leaf, names};
@@ -148,12 +148,11 @@ async fn invalid_requests_are_400_and_name_the_field() {
         ),
     ] {
         let response = server.post(BULK_REGENERATE, body.clone()).await;
-        let error = response.expect(400).error();
-        assert!(error.contains(named), "{body}: {error}");
+        response.expect_error(400, named);
     }
     let body = json!({"generated_by": digest, "name": "/a"});
     let response = server.post(BULK_REGENERATE, body).await;
-    assert!(response.expect(422).error().contains("name"));
+    response.expect_error(422, "name");
     assert!(bulk(&server, &digest).await.is_empty());
 }
 
@@ -170,5 +169,5 @@ async fn the_audit_trail_names_regenerated_credentials() {
         .lines()
         .filter(|line| line.contains("bulk-regenerate"));
     let line = lines.next().unwrap();
-    assert!(line.contains(id.as_str().unwrap()), "{line}");
+    line.assert_contains(id.as_str().unwrap());
 }

@@ -1,6 +1,6 @@
 //! Regenerating the other credentials if some can't be regenerated: `keep_going`.
 
-use keywright_harness::{BadPlugin, Options, Server};
+use keywright_harness::{BadPlugin, Options, Server, Text};
 use serde_json::{Value, json};
 
 use super::{BULK_REGENERATE, authority, leaf};
@@ -61,7 +61,7 @@ async fn credentials_below_a_failing_middle_ca_fail_too() {
     assert_eq!(reasons[1]["error"], below("/Middle"));
     assert_eq!(reasons[2]["error"], below("/Middle"));
     let error = reasons[3]["error"].as_str().unwrap();
-    assert!(error.contains("is unknown"), "{error}");
+    error.assert_contains("is unknown");
     for (name, count) in [("/a", 1), ("/c", 1), ("/lower", 1), ("/Middle", before)] {
         let versions = given::versions(&server, name).await;
         assert_eq!(versions.len(), count, "{name}");
@@ -165,7 +165,7 @@ async fn missing_permissions_refuse_the_whole_request() {
     server.grant("/root", caller.actor(), &["read"]).await;
     server.grant("/mine", caller.actor(), &["write"]).await;
     let error = caller.post(BULK_REGENERATE, body).await.expect(403).error();
-    assert!(!error.contains("/theirs"), "{error}");
+    error.assert_lacks("/theirs");
     assert_eq!(given::versions(&server, "/mine").await.len(), 1);
 }
 
@@ -175,14 +175,14 @@ async fn a_plugin_still_in_use_refuses_the_whole_request() {
     let server = bad.server().await;
     given::generate(&server, "/a", "password", json!({})).await;
     let body = json!({"generated_by": bad.digest(), "keep_going": true});
-    let error = server.post(BULK_REGENERATE, body).await.expect(400).error();
-    assert!(error.contains("configure another plugin"), "{error}");
+    let response = server.post(BULK_REGENERATE, body).await;
+    response.expect_error(400, "configure another plugin");
 }
 
 #[tokio::test]
 async fn keep_going_must_be_a_boolean() {
     let server = Server::reused().await;
     let body = json!({"signed_by": "/root", "keep_going": "maybe"});
-    let error = server.post(BULK_REGENERATE, body).await.expect(400).error();
-    assert!(error.contains("keep_going"), "{error}");
+    let response = server.post(BULK_REGENERATE, body).await;
+    response.expect_error(400, "keep_going");
 }

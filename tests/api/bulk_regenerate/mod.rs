@@ -4,7 +4,6 @@ mod concurrency;
 mod dry_run;
 mod generated_by;
 mod keep_going;
-mod requests;
 mod signed_by;
 
 use std::time::Duration;

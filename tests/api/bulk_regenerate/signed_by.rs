@@ -3,7 +3,7 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::{authority, leaf, names};
+use super::{BULK_REGENERATE, authority, leaf, names};
 use crate::{
     certificates::{Certificate, assert_signed_by},
     external_certificates, given,
@@ -175,7 +175,7 @@ async fn the_active_version_of_the_ca_signs() {
     let server = Server::reused().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
-    let renewed = server.regenerate("/root").await.expect(200).json();
+    let renewed = server.regenerated("/root").await;
     server.bulk_regenerate("/root").await.expect(200);
     assert_signed_by(&given::newest(&server, "/leaf").await, &renewed);
 }
@@ -267,4 +267,49 @@ async fn a_ca_that_names_itself_as_ca_is_signed_by_its_active_version() {
     let response = server.bulk_regenerate("/root").await;
     assert_eq!(names(&response), ["/a"]);
     assert_signed_by(&given::newest(&server, "/a").await, &active);
+}
+
+// Valid and invalid requests.
+
+#[tokio::test]
+async fn an_unknown_ca_or_one_without_leaves_yields_an_empty_list() {
+    let server = Server::reused().await;
+    authority(&server, "/root", None).await;
+    for name in ["/root", "/nowhere", "nowhere", "/not a name", "//"] {
+        let response = server.bulk_regenerate(name).await.expect(200);
+        assert_eq!(response.json(), json!({"regenerated_credentials": []}));
+    }
+    assert_eq!(given::versions(&server, "/root").await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_name_matches_without_slash_and_in_any_casing() {
+    let server = Server::reused().await;
+    authority(&server, "/Path/Root", None).await;
+    leaf(&server, "/Leaf", "/path/root").await;
+    for name in ["/Path/Root", "Path/Root", "path/root", "/PATH/ROOT"] {
+        let response = server.bulk_regenerate(name).await;
+        assert_eq!(names(&response), ["/Leaf"], "{name}");
+    }
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_missing_name_is_400() {
+    let server = Server::reused().await;
+    for body in [
+        json!({}),
+        json!({"signed_by": null}),
+        json!({"signed_by": ""}),
+        json!({"signed_by": "/"}),
+        json!({"signed_by": 7}),
+        json!({"signed_by": ["/root"]}),
+    ] {
+        let response = server.post(BULK_REGENERATE, body).await;
+        response.expect_error(400, "signed_by");
+    }
+    for body in [json!([]), json!("/root")] {
+        let response = server.post(BULK_REGENERATE, body).await;
+        response.expect(400).error();
+    }
 }

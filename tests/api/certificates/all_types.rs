@@ -1,7 +1,7 @@
 //! `GET /api/v1/certificates` with `all_types`: certificates in credentials of other types.
 
 use chrono::{DateTime, Utc};
-use keywright_harness::{Options, Server, component};
+use keywright_harness::{Options, ReusedServer, Server, Text};
 use serde_json::{Value, json};
 
 use super::{CERTIFICATES, Certificate, summary};
@@ -13,13 +13,11 @@ use crate::{
 const SVID: &str = "app-svid";
 
 /// Starts a server with `/root` and `/svid`, an SVID that it signed.
-async fn server_with_svid() -> Server {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]",
-        component("svid").display()
-    );
-    let options = Options::default().generator(SVID, &section).watched();
-    let server = Server::start_with(&options).await;
+async fn server_with_svid() -> ReusedServer {
+    let options = Options::default()
+        .plugin(SVID, "svid", &["random", "signing"], "")
+        .watched();
+    let server = Server::reused_with(&options).await;
     let parameters = json!({"is_ca": true, "key_usage": ["key_cert_sign"]});
     Certificate::generate(&server, "/root", parameters).await;
     given::generate(&server, "/svid", SVID, json!({"ca": "/root"})).await;
@@ -27,8 +25,7 @@ async fn server_with_svid() -> Server {
 }
 
 async fn listed(server: &Server, query: &str) -> Vec<Value> {
-    let response = server.get(&format!("{CERTIFICATES}{query}")).await;
-    let response = response.expect(200).json();
+    let response = server.get_json(&format!("{CERTIFICATES}{query}")).await;
     assert_eq!(given::fields(&response), ["certificates"]);
     response["certificates"].as_array().unwrap().clone()
 }
@@ -170,7 +167,7 @@ async fn a_malformed_certificate_in_a_declared_field_is_400() {
         let response = server.put("/api/v1/data", body).await.expect(400);
         let error = response.error();
         assert!(error.starts_with("x509_svid "), "{error}");
-        assert!(!error.contains(certificate), "{error}");
+        error.assert_lacks(certificate);
     }
     given::set(&server, "/empty", SVID, svid_value("")).await;
     assert_eq!(

@@ -11,15 +11,15 @@ use super::{Certificate, transitional};
 use crate::{external_certificates::authority, given};
 
 /// Sends the requests simultaneously, each from its own task.
-async fn at_once(server: &Arc<Server>, requests: Vec<(Method, String, Value)>) -> Vec<Response> {
+async fn at_once(server: &Server, requests: Vec<(Method, String, Value)>) -> Vec<Response> {
     let barrier = Arc::new(Barrier::new(requests.len()));
     let mut calls = JoinSet::new();
     for (method, path, body) in requests {
-        let (server, barrier) = (Arc::clone(server), Arc::clone(&barrier));
+        let request = server.authorized(method, &path).body(body.to_string());
+        let barrier = Arc::clone(&barrier);
         calls.spawn(async move {
-            let request = server.authorized(method, &path).body(body.to_string());
             barrier.wait().await;
-            server.send(request).await
+            Response::to(request).await
         });
     }
     calls.join_all().await
@@ -33,7 +33,7 @@ fn statuses(responses: &[Response]) -> Vec<u16> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_concurrent_transitional_regenerations_succeeds() {
-    let server = Arc::new(Server::start().await);
+    let server = Server::reused().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let body = json!({"set_as_transitional": true});
     for round in 0..6 {
@@ -55,7 +55,7 @@ async fn one_of_two_concurrent_transitional_regenerations_succeeds() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_many_concurrent_transitional_versions_is_added() {
-    let server = Arc::new(Server::start().await);
+    let server = Server::reused().await;
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;
     let body = json!({"value": value, "transitional": true});
@@ -73,7 +73,7 @@ async fn one_of_many_concurrent_transitional_versions_is_added() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_most_one_version_is_transitional_under_concurrency() {
-    let server = Arc::new(Server::start().await);
+    let server = Server::reused().await;
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;
     let add = json!({"value": value, "transitional": true});
@@ -96,7 +96,7 @@ async fn at_most_one_version_is_transitional_under_concurrency() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn simultaneous_deletions_of_all_versions_leave_one() {
-    let server = Arc::new(Server::start().await);
+    let server = Server::reused().await;
     let value = json!({"certificate": authority("root").certificate});
     for _ in 0..8 {
         given::set(&server, "/a", "certificate", value.clone()).await;
@@ -117,20 +117,13 @@ async fn simultaneous_deletions_of_all_versions_leave_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_regeneration_adds_no_version_to_a_recreated_certificate() {
-    let server = Arc::new(Server::start().await);
+    let server = Server::reused().await;
     let value = json!({"certificate": authority("root").certificate});
     for round in 0..6 {
         let old = Certificate::set(&server, "/a", value.clone()).await;
-        let barrier = Arc::new(Barrier::new(2));
-        let regenerating = {
-            let (server, barrier) = (Arc::clone(&server), Arc::clone(&barrier));
-            let path = old.path("regenerate");
-            tokio::spawn(async move {
-                barrier.wait().await;
-                server.post(&path, json!({})).await
-            })
-        };
-        barrier.wait().await;
+        let request = server.authorized(Method::POST, &old.path("regenerate"));
+        let regenerating = tokio::spawn(Response::to(request.body("{}")));
+        tokio::task::yield_now().await;
         // Depending on timing, this deletes the certificate before, during or after key generation.
         server.delete("/api/v1/data?name=/a").await.expect(204);
         let new = Certificate::set(&server, "/a", value.clone()).await;

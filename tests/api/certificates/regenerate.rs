@@ -71,8 +71,7 @@ async fn a_second_transitional_version_is_400() {
         }
         let before = certificate.versions().await;
         let response = certificate.regenerate(body.clone()).await;
-        let error = response.expect(400).error();
-        assert!(error.contains("transitional"), "{error}");
+        response.expect_error(400, "transitional");
         assert_eq!(certificate.versions().await, before);
     }
     certificate.regenerate(json!({})).await.expect(200);
@@ -91,7 +90,7 @@ async fn a_certificate_with_only_a_transitional_version_is_refused() {
     }
     assert_eq!(ids(&certificate.versions().await), only);
     // Regeneration by name succeeds: it uses the newest version, transitional or not.
-    let version = server.regenerate("/a").await.expect(200).json();
+    let version = server.regenerated("/a").await;
     assert_eq!(version["transitional"], false);
     certificate.regenerate(json!({})).await.expect(200);
 }
@@ -159,8 +158,8 @@ async fn invalid_bodies_are_refused_and_add_no_version() {
         (json!("text"), 400, ""),
         (Value::Null, 400, ""),
     ] {
-        let error = certificate.regenerate(body.clone()).await.expect(status);
-        assert!(error.error().contains(named), "{body}");
+        let error = certificate.regenerate(body.clone()).await;
+        error.expect_error(status, named);
     }
     let other_type = server
         .request(Method::POST, &certificate.path("regenerate"))
@@ -193,7 +192,7 @@ async fn regenerating_a_set_certificate_needs_a_named_ca() {
     ] {
         let certificate = Certificate::set(&server, name, value).await;
         let response = certificate.regenerate(json!({})).await;
-        assert_eq!(response.status, status, "{name}: {response:?}");
+        response.expect(status);
     }
     server.delete("/api/v1/data?name=/root").await.expect(204);
     let orphan = Certificate::named(&server, "/by-name").await;
@@ -271,10 +270,7 @@ async fn values_refused_on_generate_are_refused_on_regenerate() {
         let of_other_kinds = [json!("x"), json!(true), json!([]), json!({})];
         for value in values.into_iter().chain(of_other_kinds) {
             let response = certificate.regenerate(json!({field: value})).await;
-            assert!(
-                response.expect(400).error().contains(field),
-                "{field} {value}"
-            );
+            response.expect_error(400, field);
         }
     }
     assert_eq!(certificate.versions().await.len(), 1);
@@ -317,10 +313,7 @@ async fn a_newer_transitional_version_does_not_sign() {
         &given::generate_certificate(&server, "/leaf", leaf()).await,
         &active,
     );
-    assert_signed_by(
-        &server.regenerate("/leaf").await.expect(200).json(),
-        &active,
-    );
+    assert_signed_by(&server.regenerated("/leaf").await, &active);
     let leaf = Certificate::named(&server, "/leaf").await;
     for body in [
         json!({}),

@@ -54,7 +54,7 @@ async fn only_a_regeneration_may_omit_the_body() {
         let response = send(&server, to, Some("application/json"), "").await;
         let is_regeneration = path.ends_with("regenerate");
         let status = if is_regeneration { 200 } else { 400 };
-        assert_eq!(response.status, status, "{path}: {response:?}");
+        response.expect(status);
         if is_regeneration {
             send(&server, to, Some("text/plain"), "").await.expect(200);
         }
@@ -63,16 +63,6 @@ async fn only_a_regeneration_may_omit_the_body() {
 }
 
 // Unknown ids of certificates, paths and methods.
-
-async fn send_request(server: &Server, (method, path, body): (Method, String, Value)) -> Response {
-    let request = server.authorized(method, &path);
-    let request = if body.is_null() {
-        request
-    } else {
-        request.body(body.to_string())
-    };
-    server.send(request).await
-}
 
 #[tokio::test]
 async fn an_unknown_certificate_id_is_404() {
@@ -99,10 +89,9 @@ async fn an_unknown_certificate_id_is_404() {
         &version,
     ] {
         for request in requests(id, &version) {
-            let reported = format!("{request:?}");
-            let response = send_request(&server, request).await;
-            assert_eq!(response.status, 404, "{reported}: {response:?}");
-            response.error();
+            let (method, path, body) = request;
+            let response = given::send(&server, method, &path, &body).await;
+            response.expect(404).error();
         }
     }
     assert_eq!(certificate.versions().await, before);
@@ -119,8 +108,9 @@ async fn a_recreated_credential_has_another_id() {
     let new = Certificate::set(&server, "/a", value).await;
     assert_ne!(old.id, new.id);
     let before = new.versions().await;
-    for request in requests(&old.id, &ids(&before)[0]) {
-        assert_eq!(send_request(&server, request).await.status, 404);
+    for (method, path, body) in requests(&old.id, &ids(&before)[0]) {
+        let response = given::send(&server, method, &path, &body).await;
+        response.expect(404);
     }
     assert_eq!(new.versions().await, before);
 }
@@ -135,8 +125,8 @@ async fn a_bad_body_is_reported_before_an_absent_certificate() {
         (Method::POST, "versions"),
         (Method::PUT, "update_transitional_version"),
     ] {
-        let request = (method, format!("{path}/{below}"), unknown.clone());
-        send_request(&server, request).await.expect(422).error();
+        let response = given::send(&server, method, &format!("{path}/{below}"), &unknown).await;
+        response.expect(422).error();
     }
     let versions = format!("{path}/versions?current=maybe");
     server.get(&versions).await.expect(400).error();

@@ -303,6 +303,6 @@ async fn effective(server: &Server, part: &str) -> Vec<Value> {
 
 async fn expiring(server: &Server, part: &str, more: &str) -> Vec<Value> {
     let query = format!("/api/v1/data?name-like={part}&expires-within-days=60{more}");
-    let response = server.get(&query).await.expect(200).json();
+    let response = server.get_json(&query).await;
     response["credentials"].as_array().unwrap().clone()
 }

@@ -222,24 +222,7 @@ async fn a_deleted_credential_is_not_found() {
 #[tokio::test]
 async fn credentials_of_every_type_are_found() {
     let server = Server::reused().await;
-    let certificate = json!({"common_name": "c", "self_sign": true});
-    given::set_value(&server, "/t/value", "v").await;
-    given::set(&server, "/t/json", "json", json!({})).await;
-    for (credential_type, parameters) in [
-        ("password", json!({})),
-        ("user", json!({})),
-        ("rsa", json!({})),
-        ("ssh", json!({})),
-        ("certificate", certificate),
-    ] {
-        given::generate(
-            &server,
-            &format!("/t/{credential_type}"),
-            credential_type,
-            parameters,
-        )
-        .await;
-    }
+    given::every_type(&server, "/t").await;
     let expected = [
         "/t/certificate",
         "/t/ssh",
@@ -292,7 +275,7 @@ async fn active_versions_of_a_plugin_are_found_newest_first() {
     let digest = &bad.digest();
     let all = ["/kept", "/b/three", "/a/two", "/a/One"];
     assert_eq!(found(&server, "", digest).await, all);
-    server.regenerate("/a/two").await.expect(200);
+    server.regenerated("/a/two").await;
     given::generate(&server, "/new", "password", json!({})).await;
     given::set(&server, "/b/three", "password", json!("mine")).await;
     assert_eq!(found(&server, "", digest).await, ["/kept", "/a/One"]);
@@ -405,8 +388,7 @@ async fn an_invalid_digest_or_conflicting_parameter_is_400_and_named() {
         (format!("generated_by={digits}&effective=true"), "effective"),
     ] {
         let response = server.get(&format!("/api/v1/data?{query}")).await;
-        let error = response.expect(400).error();
-        assert!(error.contains(named), "{query}: {error}");
+        response.expect_error(400, named);
     }
 }
 

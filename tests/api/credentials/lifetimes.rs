@@ -1,7 +1,7 @@
 //! Values with a lifetime that their plugin returned: when they expire, and when they should be rotated.
 
 use chrono::{DateTime, Utc};
-use keywright_harness::{Options, Server, component};
+use keywright_harness::{Options, Server, Text};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -10,11 +10,12 @@ const TYPE: &str = "plain-current";
 
 /// Returns options for a server whose plugin adds the numbers of seconds in its settings to the time of the call.
 fn options(settings: &str) -> Options {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\"]\nsettings = {{ {settings} }}",
-        component("current-generator").display()
-    );
-    Options::default().generator(TYPE, &section)
+    Options::default().plugin(
+        TYPE,
+        "current-generator",
+        &["random"],
+        &format!("settings = {{ {settings} }}"),
+    )
 }
 
 async fn generate(server: &Server, name: &str) -> Value {
@@ -36,8 +37,7 @@ fn assert_seconds(version: &Value, field: &str, expected: i64) {
 
 /// Returns the names, expiry dates and rotation dates that a search by expiry finds, in its order.
 async fn expiring(server: &Server, query: &str) -> Vec<(String, Value, Value)> {
-    let found = server.get(&format!("/api/v1/data?{query}")).await;
-    let found = found.expect(200).json();
+    let found = server.get_json(&format!("/api/v1/data?{query}")).await;
     let found = found["credentials"].as_array().unwrap().iter();
     let fields = found.map(|found| {
         let name = found["name"].as_str().unwrap().to_owned();
@@ -54,7 +54,7 @@ async fn lifetimes_of_generated_regenerated_and_set_values_are_stored() {
     let settings = format!("expires_after = {}, rotate_after = {DAY}", 3 * DAY);
     let server = Server::start_with(&options(&settings)).await;
     let made = generate(&server, "/made").await;
-    let regenerated = server.regenerate("/made").await.expect(200).json();
+    let regenerated = server.regenerated("/made").await;
     let read = server.get("/api/v1/data?name=/made&versions=1").await;
     let read = read.expect(200).json()["data"][0].clone();
     assert_eq!(read, regenerated);
@@ -63,8 +63,7 @@ async fn lifetimes_of_generated_regenerated_and_set_values_are_stored() {
         assert_seconds(&version, "rotation_date", DAY);
     }
     // The plugin gets no parameters for a value that was set, and then returns no rotation.
-    let set = server.set("/set", TYPE, json!({"secret": "s"})).await;
-    let set = set.expect(200).json();
+    let set = server.stored("/set", TYPE, json!({"secret": "s"})).await;
     assert_seconds(&set, "expiry_date", 3 * DAY);
     assert_eq!(set["rotation_date"], Value::Null);
     // Converge keeps the version with its lifetime.
@@ -92,8 +91,7 @@ async fn a_search_by_expiry_finds_values_of_any_type() {
     given::set_value(&server, "/text", "v").await;
     let certificate = given::generate_certificate(&server, "/a/root", json!({"is_ca": true})).await;
     let made = generate(&server, "/a/made").await;
-    let set = server.set("/b/set", TYPE, json!({"secret": "s"})).await;
-    let set = set.expect(200).json();
+    let set = server.stored("/b/set", TYPE, json!({"secret": "s"})).await;
     let row = |version: &Value| {
         let name = version["name"].as_str().unwrap().to_owned();
         let [expiry, rotation] = ["expiry_date", "rotation_date"].map(|date| version[date].clone());
@@ -136,7 +134,7 @@ async fn a_search_by_expiry_finds_values_of_any_type() {
 
     // The newest version counts.
     server.reload_plugins(&options("")).await;
-    server.regenerate("/a/made").await.expect(200);
+    server.regenerated("/a/made").await;
     let found = expiring(&server, "path=/a&expires-within-days=20").await;
     assert_eq!(found, []);
 }
@@ -146,8 +144,7 @@ async fn metrics_count_lifetimes_and_the_calls_for_them() {
     let settings = format!("expires_after = {}, rotate_after = {}", 60 * DAY, 20 * DAY);
     let server = Server::start_with(&options(&settings).watched()).await;
     generate(&server, "/made").await;
-    let set = server.set("/set", TYPE, json!({"secret": "s"})).await;
-    set.expect(200);
+    server.stored("/set", TYPE, json!({"secret": "s"})).await;
     let number = |days_left: &'static str| [("type", TYPE), ("days_left", days_left)];
     let scrape = server.scrape().await;
     for (days_left, expected) in [
@@ -207,7 +204,7 @@ async fn lifetimes_at_the_bounds_are_stored_and_beyond_them_refused() {
         "its output has a time after the year 9999",
         "its output has a rotate-seconds after its expires-seconds",
     ] {
-        assert!(log.contains(reason), "{reason}");
+        log.assert_contains(reason);
     }
 }
 
@@ -216,7 +213,7 @@ async fn a_plugin_can_refuse_a_value_that_has_expired() {
     let server = Server::start_with(&options("refuses = true")).await;
     let set = server.set("/set", TYPE, json!({"secret": "hunter2"})).await;
     let error = set.expect(400).error();
-    assert!(error.contains("secret has expired"), "{error}");
-    assert!(!error.contains("hunter2"), "{error}");
+    error.assert_contains("secret has expired");
+    error.assert_lacks("hunter2");
     server.get("/api/v1/data?name=/set").await.expect(404);
 }

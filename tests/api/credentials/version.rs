@@ -152,32 +152,35 @@ async fn metadata_is_always_present_and_null_by_default() {
         let set = server.put("/api/v1/data", body).await.expect(200).json();
         assert_eq!(set.get("metadata"), Some(&metadata));
         let path = format!("/api/v1/data/{}", given::id(&set));
-        assert_eq!(server.get(&path).await.expect(200).json(), set);
+        assert_eq!(server.get_json(&path).await, set);
     }
 }
 
 #[tokio::test]
-async fn metadata_is_not_inherited_by_later_versions() {
+async fn metadata_comes_from_the_request_and_is_not_inherited() {
     let server = Server::reused().await;
     let body = json!({"name": "/a", "type": "password", "metadata": {"of": "the first"}});
     let response = server.post("/api/v1/data", body.clone()).await;
     let first = response.expect(200).json();
     let second = given::set(&server, "/a", "password", json!("p")).await;
     assert_eq!(second["metadata"], Value::Null);
-    let third = json!({"name": "/a", "type": "password", "mode": "overwrite"});
-    server.post("/api/v1/data", third).await.expect(200);
-    server
-        .post("/api/v1/regenerate", json!({"name": "/a"}))
-        .await
-        .expect(200);
-    let versions = given::versions(&server, "/a").await;
-    assert_eq!(versions.len(), 4);
-    assert_eq!(versions[3], first);
-    assert!(
-        versions[..3]
-            .iter()
-            .all(|version| version["metadata"].is_null())
-    );
+    for (path, body) in [
+        ("data", json!({"type": "password", "mode": "overwrite"})),
+        ("data", json!({"regenerate": true})),
+        ("regenerate", json!({})),
+    ] {
+        for metadata in [json!({"of": path}), Value::Null] {
+            let mut body = body.clone();
+            body["name"] = json!("/a");
+            if !metadata.is_null() {
+                body["metadata"] = metadata.clone();
+            }
+            let response = server.post(&format!("/api/v1/{path}"), body).await;
+            let version = response.expect(200).json();
+            assert_eq!(version.get("metadata"), Some(&metadata), "{path}");
+        }
+    }
+    assert_eq!(given::versions(&server, "/a").await.last(), Some(&first));
 }
 
 #[tokio::test]
@@ -186,7 +189,7 @@ async fn every_timestamp_is_utc_in_whole_seconds() {
     let before = chrono::Utc::now();
     let certificate = json!({"common_name": "c", "self_sign": true});
     let certificate = given::generate(&server, "/c", "certificate", certificate).await;
-    let found = server.get("/api/v1/data?path=").await.expect(200).json();
+    let found = server.get_json("/api/v1/data?path=").await;
     let expiring = server
         .get("/api/v1/data?path=&expires-within-days=400")
         .await

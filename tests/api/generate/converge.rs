@@ -3,6 +3,8 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
+use Outcome::{Kept, Written};
+
 use crate::given;
 
 /// The effect of a generate with `converge` on an existing credential.
@@ -19,30 +21,37 @@ pub(super) async fn converge(
     first: &Value,
     then: &Value,
 ) -> Outcome {
-    let made = server
-        .generate_in_mode("overwrite", "/a", credential_type, first.clone())
-        .await;
-    let made = made.expect(200).json();
+    let made = server.generate_in_mode("overwrite", "/a", credential_type, first.clone());
+    let made = made.await.expect(200).json();
     converge_from(server, &made, credential_type, then).await
 }
 
 /// Generates `/a` in the default mode and returns the outcome for its newest version.
-pub(super) async fn converge_from(
+async fn converge_from(
     server: &Server,
     existing: &Value,
     credential_type: &str,
     parameters: &Value,
 ) -> Outcome {
-    let response = server
-        .generate("/a", credential_type, parameters.clone())
-        .await;
-    let response = response.expect(200).json();
+    let response = given::generate(server, "/a", credential_type, parameters.clone()).await;
     if response["id"] == existing["id"] {
         assert_eq!(response["value"], existing["value"]);
-        Outcome::Kept
+        Kept
     } else {
-        Outcome::Written
+        Written
     }
+}
+
+/// Asserts the outcome of a generate of `/a` in the default mode.
+pub(super) async fn assert_outcome(
+    outcome: Outcome,
+    server: &Server,
+    existing: &Value,
+    credential_type: &str,
+    parameters: &Value,
+) {
+    let became = converge_from(server, existing, credential_type, parameters).await;
+    assert_eq!(became, outcome, "{credential_type}: {parameters}");
 }
 
 /// Returns the same parameters with some replaced.
@@ -59,13 +68,12 @@ async fn the_newest_version_is_compared() {
     let server = Server::reused().await;
     let (short, long) = (json!({"length": 10}), json!({"length": 50}));
     let became = converge(&server, "password", &short, &long).await;
-    assert_eq!(became, Outcome::Written);
+    assert_eq!(became, Written);
     let became = converge(&server, "password", &short, &short).await;
-    assert_eq!(became, Outcome::Kept);
+    assert_eq!(became, Kept);
     given::set(&server, "/a", "password", json!("mine")).await;
     let before = server.versions("/a").await[0].clone();
-    let became = converge_from(&server, &before, "password", &short).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &before, "password", &short).await;
 }
 
 // Passwords.
@@ -83,45 +91,33 @@ async fn every_parameter_is_compared_and_defaults_equal_absence() {
     for credential_type in ["password", "user"] {
         server.delete("/api/v1/data?name=/a").await;
         for (first, then, outcome) in [
-            (json!({}), json!({}), Outcome::Kept),
-            (json!({}), defaults.clone(), Outcome::Kept),
-            (defaults.clone(), json!({}), Outcome::Kept),
-            (
-                json!({"length": 30}),
-                json!({"length": "30"}),
-                Outcome::Kept,
-            ),
-            (json!({"length": 20}), json!({}), Outcome::Written),
-            (
-                json!({}),
-                with(&defaults, &json!({"length": 31})),
-                Outcome::Written,
-            ),
+            (json!({}), json!({}), Kept),
+            (json!({}), defaults.clone(), Kept),
+            (defaults.clone(), json!({}), Kept),
+            (json!({"length": 30}), json!({"length": "30"}), Kept),
+            (json!({"length": 20}), json!({}), Written),
+            (json!({}), with(&defaults, &json!({"length": 31})), Written),
             (
                 json!({}),
                 with(&defaults, &json!({"exclude_upper": true})),
-                Outcome::Written,
+                Written,
             ),
             (
                 json!({}),
                 with(&defaults, &json!({"exclude_lower": true})),
-                Outcome::Written,
+                Written,
             ),
             (
                 json!({}),
                 with(&defaults, &json!({"exclude_number": true})),
-                Outcome::Written,
+                Written,
             ),
             (
                 json!({}),
                 with(&defaults, &json!({"include_special": true})),
-                Outcome::Written,
+                Written,
             ),
-            (
-                json!({"include_special": true}),
-                json!({}),
-                Outcome::Written,
-            ),
+            (json!({"include_special": true}), json!({}), Written),
         ] {
             let became = converge(&server, credential_type, &first, &then).await;
             assert_eq!(became, outcome, "{credential_type}: {first}, then {then}");
@@ -134,11 +130,9 @@ async fn a_set_password_always_differs() {
     let server = Server::reused().await;
     let thirty_letters = "abcdefghijABCDEFGHIJ0123456789";
     let set = given::set(&server, "/a", "password", json!(thirty_letters)).await;
-    let became = converge_from(&server, &set, "password", &json!({})).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &set, "password", &json!({})).await;
     let made = server.versions("/a").await[0].clone();
-    let became = converge_from(&server, &made, "password", &json!({})).await;
-    assert_eq!(became, Outcome::Kept);
+    assert_outcome(Kept, &server, &made, "password", &json!({})).await;
 }
 
 #[tokio::test]
@@ -146,9 +140,8 @@ async fn a_regenerated_password_still_has_its_parameters() {
     let server = Server::reused().await;
     let parameters = json!({"length": 12, "include_special": true});
     given::generate(&server, "/a", "password", parameters.clone()).await;
-    let regenerated = server.regenerate("/a").await.expect(200).json();
-    let became = converge_from(&server, &regenerated, "password", &parameters).await;
-    assert_eq!(became, Outcome::Kept);
+    let regenerated = server.regenerated("/a").await;
+    assert_outcome(Kept, &server, &regenerated, "password", &parameters).await;
 }
 
 // Users: differences from passwords.
@@ -158,13 +151,13 @@ async fn the_requested_username_is_compared() {
     let server = Server::reused().await;
     let (ada, grace) = (json!({"username": "ada"}), json!({"username": "grace"}));
     for (first, then, outcome) in [
-        (&ada, &ada, Outcome::Kept),
-        (&ada, &grace, Outcome::Written),
-        (&ada, &json!({"username": "Ada"}), Outcome::Written),
-        (&ada, &json!({}), Outcome::Written),
-        (&json!({}), &ada, Outcome::Written),
-        (&json!({}), &json!({}), Outcome::Kept),
-        (&json!({}), &json!({"username": ""}), Outcome::Kept),
+        (&ada, &ada, Kept),
+        (&ada, &grace, Written),
+        (&ada, &json!({"username": "Ada"}), Written),
+        (&ada, &json!({}), Written),
+        (&json!({}), &ada, Written),
+        (&json!({}), &json!({}), Kept),
+        (&json!({}), &json!({"username": ""}), Kept),
     ] {
         assert_eq!(
             converge(&server, "user", first, then).await,
@@ -179,8 +172,7 @@ async fn requesting_the_generated_username_adds_a_version() {
     let server = Server::reused().await;
     let made = given::generate(&server, "/a", "user", json!({})).await;
     let requested = json!({"username": made["value"]["username"]});
-    let became = converge_from(&server, &made, "user", &requested).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &made, "user", &requested).await;
 }
 
 #[tokio::test]
@@ -189,8 +181,7 @@ async fn the_deprecated_username_field_is_compared_too() {
     let body = json!({"name": "/a", "type": "user", "value": {"username": "ada"}});
     let response = server.post("/api/v1/data", body.clone()).await;
     let made = response.expect(200).json();
-    let same = converge_from(&server, &made, "user", &json!({"username": "ada"})).await;
-    assert_eq!(same, Outcome::Kept);
+    assert_outcome(Kept, &server, &made, "user", &json!({"username": "ada"})).await;
     let again = server.post("/api/v1/data", body).await.expect(200).json();
     assert_eq!(again["id"], made["id"]);
 }
@@ -199,22 +190,19 @@ async fn the_deprecated_username_field_is_compared_too() {
 async fn a_set_user_always_differs() {
     let server = Server::reused().await;
     let value = json!({"username": "ada", "password": "abcdefghijABCDEFGHIJ0123456789"});
-    let set = server.set("/a", "user", value).await.expect(200).json();
+    let set = server.stored("/a", "user", value).await;
     let same_name = json!({"username": "ada"});
-    let became = converge_from(&server, &set, "user", &same_name).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &set, "user", &same_name).await;
 }
 
 #[tokio::test]
 async fn after_a_regeneration_converge_compares_the_username() {
     let server = Server::reused().await;
-    server.generate("/a", "user", json!({})).await.expect(200);
-    let regenerated = server.regenerate("/a").await.expect(200).json();
+    server.generated("/a", "user", json!({})).await;
+    let regenerated = server.regenerated("/a").await;
     let with_name = json!({"username": regenerated["value"]["username"]});
-    let became = converge_from(&server, &regenerated, "user", &with_name).await;
-    assert_eq!(became, Outcome::Kept);
-    let became = converge_from(&server, &regenerated, "user", &json!({})).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Kept, &server, &regenerated, "user", &with_name).await;
+    assert_outcome(Written, &server, &regenerated, "user", &json!({})).await;
 }
 
 // RSA and SSH keys.
@@ -225,15 +213,15 @@ async fn the_key_length_is_compared() {
     for credential_type in ["rsa", "ssh"] {
         server.delete("/api/v1/data?name=/a").await;
         for (first, then, outcome) in [
-            (json!({}), json!({}), Outcome::Kept),
-            (json!({}), json!({"key_length": 2048}), Outcome::Kept),
+            (json!({}), json!({}), Kept),
+            (json!({}), json!({"key_length": 2048}), Kept),
             (
                 json!({"key_length": 3072}),
                 json!({"key_length": "3072"}),
-                Outcome::Kept,
+                Kept,
             ),
-            (json!({"key_length": 3072}), json!({}), Outcome::Written),
-            (json!({}), json!({"key_length": 3072}), Outcome::Written),
+            (json!({"key_length": 3072}), json!({}), Written),
+            (json!({}), json!({"key_length": 3072}), Written),
         ] {
             let became = converge(&server, credential_type, &first, &then).await;
             assert_eq!(became, outcome, "{credential_type}: {first}, then {then}");
@@ -250,13 +238,13 @@ async fn the_ssh_comment_is_compared_and_empty_equals_absent() {
     );
     let empty = json!({"ssh_comment": ""});
     for (first, then, outcome) in [
-        (&ada, &ada, Outcome::Kept),
-        (&ada, &grace, Outcome::Written),
-        (&ada, &empty, Outcome::Written),
-        (&ada, &json!({}), Outcome::Written),
-        (&json!({}), &empty, Outcome::Kept),
-        (&empty, &json!({}), Outcome::Kept),
-        (&json!({}), &ada, Outcome::Written),
+        (&ada, &ada, Kept),
+        (&ada, &grace, Written),
+        (&ada, &empty, Written),
+        (&ada, &json!({}), Written),
+        (&json!({}), &empty, Kept),
+        (&empty, &json!({}), Kept),
+        (&json!({}), &ada, Written),
     ] {
         assert_eq!(
             converge(&server, "ssh", first, then).await,
@@ -285,14 +273,8 @@ async fn a_set_key_is_kept_if_it_matches_the_parameters() {
         let value = made.expect(200).json()["value"].clone();
         for value in [value.clone(), json!({"public_key": value["public_key"]})] {
             let set = given::set(&server, "/a", credential_type, value).await;
-            let same = converge_from(&server, &set, credential_type, &parameters).await;
-            assert_eq!(same, Outcome::Kept, "{credential_type} {parameters}");
-            let different = converge_from(&server, &set, credential_type, &other).await;
-            assert_eq!(
-                different,
-                Outcome::Written,
-                "{credential_type} {parameters}"
-            );
+            assert_outcome(Kept, &server, &set, credential_type, &parameters).await;
+            assert_outcome(Written, &server, &set, credential_type, &other).await;
         }
         for name in ["/made", "/a"] {
             let response = server.delete(&format!("/api/v1/data?name={name}")).await;
@@ -313,8 +295,7 @@ async fn a_key_whose_public_part_is_absent_or_unreadable_differs() {
         ];
         for value in values {
             let set = given::set(&server, "/a", credential_type, value.clone()).await;
-            let became = converge_from(&server, &set, credential_type, &json!({})).await;
-            assert_eq!(became, Outcome::Written, "{credential_type} {value}");
+            assert_outcome(Written, &server, &set, credential_type, &json!({})).await;
         }
     }
 }

@@ -3,7 +3,10 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::converge::{Outcome, converge, converge_from, with};
+use super::converge::{
+    Outcome::{Kept, Written},
+    assert_outcome, converge, with,
+};
 use crate::{
     certificates::Certificate,
     external_certificates::{DURATION_DAYS, authority, self_signed_leaf},
@@ -37,7 +40,7 @@ async fn the_same_parameters_keep_the_certificate() {
         full(),
     ] {
         let became = converge(&server, "certificate", &parameters, &parameters).await;
-        assert_eq!(became, Outcome::Kept);
+        assert_eq!(became, Kept);
     }
 }
 
@@ -75,7 +78,7 @@ async fn equivalent_parameters_keep_the_certificate() {
         (root.clone(), with(&root, &json!({"self_sign": true}))),
     ] {
         let became = converge(&server, "certificate", &first, &then).await;
-        assert_eq!(became, Outcome::Kept, "{first}, then {then}");
+        assert_eq!(became, Kept, "{first}, then {then}");
     }
 }
 
@@ -102,7 +105,7 @@ async fn a_change_of_any_parameter_adds_a_version() {
         json!({"is_ca": true}),
     ] {
         let became = converge(&server, "certificate", &full(), &with(&full(), &change)).await;
-        assert_eq!(became, Outcome::Written, "{change}");
+        assert_eq!(became, Written, "{change}");
     }
 }
 
@@ -121,24 +124,17 @@ async fn a_set_certificate_is_compared_by_its_contents() {
     for (certificate, parameters) in [(&leaf, of_leaf), (&root, of_root)] {
         let value = json!({"certificate": certificate.certificate});
         for (change, outcome) in [
-            (json!({}), Outcome::Kept),
-            (json!({"duration": 365}), Outcome::Written),
-            (json!({"common_name": "other"}), Outcome::Written),
-            (json!({"key_length": 3072}), Outcome::Written),
-            (json!({"key_usage": ["crl_sign"]}), Outcome::Written),
-            (
-                json!({"extended_key_usage": ["server_auth"]}),
-                Outcome::Written,
-            ),
-            (
-                json!({"alternative_names": ["example.org"]}),
-                Outcome::Written,
-            ),
+            (json!({}), Kept),
+            (json!({"duration": 365}), Written),
+            (json!({"common_name": "other"}), Written),
+            (json!({"key_length": 3072}), Written),
+            (json!({"key_usage": ["crl_sign"]}), Written),
+            (json!({"extended_key_usage": ["server_auth"]}), Written),
+            (json!({"alternative_names": ["example.org"]}), Written),
         ] {
             let set = given::set(&server, "/a", "certificate", value.clone()).await;
             let requested = with(&parameters, &change);
-            let became = converge_from(&server, &set, "certificate", &requested).await;
-            assert_eq!(became, outcome, "{requested}");
+            assert_outcome(outcome, &server, &set, "certificate", &requested).await;
         }
     }
 }
@@ -149,8 +145,7 @@ async fn converge_overwrites_a_credential_without_a_certificate() {
     let value = json!({"ca": authority("root").certificate});
     let set = given::set(&server, "/a", "certificate", value).await;
     let parameters = json!({"common_name": "root", "is_ca": true});
-    let became = converge_from(&server, &set, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &set, "certificate", &parameters).await;
 }
 
 #[tokio::test]
@@ -174,10 +169,8 @@ async fn the_active_version_is_compared_not_a_newer_transitional_one() {
     let active = certificate.versions().await[0].clone();
     let body = json!({"set_as_transitional": true, "duration": 40});
     certificate.regenerate(body).await.expect(200);
-    let became = converge_from(&server, &active, "certificate", &parameters(30)).await;
-    assert_eq!(became, Outcome::Kept);
-    let became = converge_from(&server, &active, "certificate", &parameters(40)).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Kept, &server, &active, "certificate", &parameters(30)).await;
+    assert_outcome(Written, &server, &active, "certificate", &parameters(40)).await;
     assert_eq!(certificate.versions().await.len(), 3);
 }
 
@@ -189,11 +182,9 @@ async fn a_lone_transitional_version_is_compared() {
     let only = certificate.versions().await[0].clone();
     let response = certificate.move_transitional(json!("latest")).await;
     response.expect(200);
-    let became = converge_from(&server, &only, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Kept);
+    assert_outcome(Kept, &server, &only, "certificate", &parameters).await;
     let other = with(&parameters, &json!({"common_name": "b"}));
-    let became = converge_from(&server, &only, "certificate", &other).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &only, "certificate", &other).await;
     assert_eq!(certificate.current().await.len(), 2);
 }
 
@@ -216,10 +207,8 @@ async fn another_ca_adds_a_version() {
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
     let by_other = json!({"common_name": "leaf", "ca": "/other"});
     let made = given::generate(&server, "/a", "certificate", by_root.clone()).await;
-    let became = converge_from(&server, &made, "certificate", &by_root).await;
-    assert_eq!(became, Outcome::Kept);
-    let became = converge_from(&server, &made, "certificate", &by_other).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Kept, &server, &made, "certificate", &by_root).await;
+    assert_outcome(Written, &server, &made, "certificate", &by_other).await;
 }
 
 #[tokio::test]
@@ -229,11 +218,9 @@ async fn a_new_version_of_the_ca_adds_one_version() {
     let parameters = json!({"common_name": "leaf", "ca": "/root"});
     let made = given::generate(&server, "/a", "certificate", parameters.clone()).await;
     with_root("/root", &server).await;
-    let became = converge_from(&server, &made, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &made, "certificate", &parameters).await;
     let renewed = server.versions("/a").await[0].clone();
-    let became = converge_from(&server, &renewed, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Kept);
+    assert_outcome(Kept, &server, &renewed, "certificate", &parameters).await;
 }
 
 #[tokio::test]
@@ -243,11 +230,9 @@ async fn switching_between_ca_and_self_signed_adds_a_version() {
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
     let by_itself = json!({"common_name": "leaf", "self_sign": true});
     let made = given::generate(&server, "/a", "certificate", by_root.clone()).await;
-    let became = converge_from(&server, &made, "certificate", &by_itself).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &made, "certificate", &by_itself).await;
     let own = server.versions("/a").await[0].clone();
-    let became = converge_from(&server, &own, "certificate", &by_root).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &own, "certificate", &by_root).await;
 }
 
 #[tokio::test]
@@ -261,18 +246,15 @@ async fn a_leaf_set_with_ca_name_is_compared_by_its_ca() {
     let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
 
     let set = given::set(&server, "/a", "certificate", value.clone()).await;
-    let became = converge_from(&server, &set, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Kept);
+    assert_outcome(Kept, &server, &set, "certificate", &parameters).await;
 
-    server.set("/root", "certificate", stored).await.expect(200);
-    let became = converge_from(&server, &set, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Kept);
+    server.stored("/root", "certificate", stored).await;
+    assert_outcome(Kept, &server, &set, "certificate", &parameters).await;
 
     let renewed = root.renewed_as("root");
     let renewed = json!({"certificate": renewed.certificate, "private_key": renewed.private_key});
     given::set(&server, "/root", "certificate", renewed).await;
-    let became = converge_from(&server, &set, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &set, "certificate", &parameters).await;
 }
 
 #[tokio::test]
@@ -280,13 +262,12 @@ async fn a_leaf_set_with_a_ca_certificate_matches_any_ca_name() {
     let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
-    server.set("/root", "certificate", stored).await.expect(200);
+    server.stored("/root", "certificate", stored).await;
     let leaf = root.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca": root.certificate});
     let set = given::set(&server, "/a", "certificate", value).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
-    let became = converge_from(&server, &set, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Kept);
+    assert_outcome(Kept, &server, &set, "certificate", &parameters).await;
 }
 
 #[tokio::test]
@@ -300,13 +281,10 @@ async fn a_transitional_ca_version_adds_a_version_once_promoted() {
     let first = root.versions().await[0]["id"].clone();
     let body = json!({"set_as_transitional": true});
     root.regenerate(body).await.expect(200);
-    let became = converge_from(&server, &made, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Kept);
+    assert_outcome(Kept, &server, &made, "certificate", &parameters).await;
     root.move_transitional(first).await.expect(200);
-    let became = converge_from(&server, &made, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Written);
+    assert_outcome(Written, &server, &made, "certificate", &parameters).await;
     let renewed = server.versions("/a").await[0].clone();
     root.move_transitional(Value::Null).await.expect(200);
-    let became = converge_from(&server, &renewed, "certificate", &parameters).await;
-    assert_eq!(became, Outcome::Kept);
+    assert_outcome(Kept, &server, &renewed, "certificate", &parameters).await;
 }

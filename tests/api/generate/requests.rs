@@ -1,6 +1,6 @@
 //! Properties of requests that are independent of the type.
 
-use keywright_harness::Server;
+use keywright_harness::{Server, Text};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -31,8 +31,7 @@ async fn the_response_equals_a_later_get_without_issuance_fields() {
         assert_eq!(made["type"], credential_type);
         assert_eq!(made["name"], *name);
         let id = made["id"].as_str().unwrap();
-        let response = server.get(&format!("/api/v1/data/{id}")).await;
-        let read = response.expect(200).json();
+        let read = server.get_json(&format!("/api/v1/data/{id}")).await;
         let fields = made.as_object_mut().unwrap();
         for issuance_field in ["duration_overridden", "duration_used", "key_length"] {
             let is_certificate = credential_type == "certificate";
@@ -53,7 +52,7 @@ async fn parameters_are_optional_for_every_type_but_certificate() {
         ] {
             if credential_type == "certificate" {
                 let error = refused(&server, body).await;
-                assert!(error.contains("parameters"), "{error}");
+                error.assert_contains("parameters");
             } else {
                 server.post("/api/v1/data", body).await.expect(200);
             }
@@ -72,7 +71,7 @@ async fn a_missing_or_unknown_type_is_400() {
         json!({"name": "/a", "type": "secret"}),
     ] {
         let error = refused(&server, body).await;
-        assert!(error.contains("type"), "{error}");
+        error.assert_contains("type");
     }
 }
 
@@ -86,22 +85,6 @@ async fn value_and_json_cannot_be_generated() {
         ] {
             refused(&server, body).await;
         }
-    }
-}
-
-#[tokio::test]
-async fn an_unknown_field_is_400_and_named() {
-    let server = Server::reused().await;
-    for (field, value) in [
-        ("additional_permissions", json!([])),
-        ("colour", json!("red")),
-        ("regenerate", json!(false)),
-        ("regenerate", json!("false")),
-    ] {
-        let mut body = json!({"name": "/a", "type": "password"});
-        body[field] = value;
-        let error = refused(&server, body).await;
-        assert!(error.contains(field), "{error}");
     }
 }
 
@@ -150,18 +133,7 @@ async fn a_value_is_accepted_for_users_only() {
     }
     let body = json!({"name": "/a", "type": "user", "value": {"password": "p"}});
     let error = refused(&server, body).await;
-    assert!(error.contains("password"), "{error}");
-}
-
-#[tokio::test]
-async fn parameters_of_another_json_type_are_400() {
-    let server = Server::reused().await;
-    for (credential_type, _) in generatable() {
-        for parameters in [json!([]), json!("length"), json!(30), json!(true)] {
-            let body = json!({"name": "/a", "type": credential_type, "parameters": parameters});
-            refused(&server, body).await;
-        }
-    }
+    error.assert_contains("password");
 }
 
 #[tokio::test]
@@ -183,7 +155,7 @@ async fn name_mode_type_and_parameters_are_checked_in_this_order() {
         body[mistake] = corrected;
     }
     let error = refused(&server, body).await;
-    assert!(error.contains("colour"), "{error}");
+    error.assert_contains("colour");
 }
 
 // Regenerating through the data endpoint: `{"name": …, "regenerate": true}`.
@@ -207,19 +179,6 @@ async fn regenerate_true_works_like_the_regenerate_endpoint() {
 }
 
 #[tokio::test]
-async fn metadata_comes_from_the_request_only() {
-    let server = Server::reused().await;
-    let body = json!({"name": "/a", "type": "password", "metadata": {"n": 1}});
-    server.post("/api/v1/data", body).await.expect(200);
-    let body = json!({"name": "/a", "regenerate": true});
-    let without = server.post("/api/v1/data", body).await.expect(200).json();
-    assert_eq!(without.get("metadata"), Some(&Value::Null));
-    let body = json!({"name": "/a", "regenerate": true, "metadata": {"n": 2}});
-    let with = server.post("/api/v1/data", body).await.expect(200).json();
-    assert_eq!(with["metadata"], json!({"n": 2}));
-}
-
-#[tokio::test]
 async fn a_type_next_to_regenerate_is_ignored() {
     let server = Server::reused().await;
     given::generate(&server, "/a", "password", json!({})).await;
@@ -227,18 +186,6 @@ async fn a_type_next_to_regenerate_is_ignored() {
         let body = json!({"name": "/a", "regenerate": true, "type": credential_type});
         let response = server.post("/api/v1/data", body).await.expect(200).json();
         assert_eq!(response["type"], "password");
-    }
-}
-
-#[tokio::test]
-async fn fields_next_to_regenerate_are_400_and_named() {
-    let server = Server::reused().await;
-    given::generate(&server, "/a", "password", json!({})).await;
-    for field in ["mode", "overwrite", "parameters", "value", "colour"] {
-        let mut body = json!({"name": "/a", "regenerate": true});
-        body[field] = json!("overwrite");
-        let error = server.post("/api/v1/data", body).await.expect(400).error();
-        assert!(error.contains(field), "{error}");
     }
 }
 

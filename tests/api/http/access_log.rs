@@ -1,6 +1,6 @@
 //! The access log.
 
-use keywright_harness::{Server, mint::present};
+use keywright_harness::{Server, Text, mint::present};
 use reqwest::{Method, header};
 use serde_json::json;
 
@@ -27,7 +27,7 @@ async fn the_access_log_names_the_route_the_actor_and_the_request() {
         r#""duration_ms":"#,
         r#""actor":"uaa-client:developer""#,
     ] {
-        assert!(line.contains(part), "{part}: {line}");
+        line.assert_contains(part);
     }
 }
 
@@ -74,6 +74,6 @@ async fn request_data_is_not_logged() {
         .await
         .expect(401);
     let log = server.whole_log().await;
-    assert!(log.contains("oauth/token"), "the requests are not logged");
-    assert!(!log.contains(CANARY), "{log}");
+    log.assert_contains("oauth/token");
+    log.assert_lacks(CANARY);
 }

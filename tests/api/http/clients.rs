@@ -128,7 +128,7 @@ async fn exported_certificates_are_imported_with_their_ca_names() {
         let path = format!("/api/v1/data?current=true&name={name}");
         let mut value = given::versions_in(&server.get(&path).await)[0]["value"].clone();
         let path = format!("/api/v1/certificates/?name={name}");
-        let summary = server.get(&path).await.expect(200).json();
+        let summary = server.get_json(&path).await;
         let signed_by = summary["certificates"][0]["signed_by"].clone();
         if ![json!(""), json!(name)].contains(&signed_by) {
             value.as_object_mut().unwrap().remove("ca");
@@ -143,7 +143,7 @@ async fn exported_certificates_are_imported_with_their_ca_names() {
     for (name, value) in exported {
         given::set(&server, name, "certificate", value).await;
     }
-    let summaries = server.get("/api/v1/certificates/").await.expect(200).json();
+    let summaries = server.get_json("/api/v1/certificates/").await;
     let signers: Vec<_> = summaries["certificates"]
         .as_array()
         .unwrap()

@@ -1,7 +1,7 @@
 //! Paths, methods, query parameters, and the order in which a request is checked.
 
 use keywright_harness::Server;
-use reqwest::{Method, header};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::given;
@@ -51,7 +51,7 @@ async fn a_wrong_method_is_404_and_needs_a_token_like_its_path() {
         let is_open = ["/info", "/health"].contains(&path);
         let status = if is_open { 404 } else { 401 };
         let response = server.send(server.request(method.clone(), path)).await;
-        assert_eq!(response.status, status, "{method} {path}");
+        response.expect(status);
     }
 }
 
@@ -77,21 +77,6 @@ async fn an_invalid_token_is_reported_before_all_other_errors() {
             "{path}"
         );
     }
-}
-
-#[tokio::test]
-async fn the_content_type_is_checked_before_the_body() {
-    let server = Server::reused().await;
-    let request = server
-        .request(Method::PUT, "/api/v1/data")
-        .bearer_auth(server.token())
-        .header(header::CONTENT_TYPE, "text/plain")
-        .body(r#"{"unknown": 1}"#);
-    let response = server.send(request).await.expect(400);
-    assert!(
-        response.error().to_lowercase().contains("content type"),
-        "{response:?}"
-    );
 }
 
 #[tokio::test]
@@ -198,7 +183,7 @@ async fn head_responds_like_get_without_a_body() {
         "/unknown",
     ] {
         let response = server.send(server.request(Method::HEAD, path)).await;
-        assert_eq!(response.status, 401, "{path} without a token");
+        response.expect(401);
     }
 }
 
@@ -220,8 +205,7 @@ async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
     ] {
         let path = format!("/api/v1/data{query}");
         for response in [server.get(&path).await, server.delete(&path).await] {
-            assert_eq!(response.status, 400, "{query}: {response:?}");
-            assert!(response.error().contains("name"), "{query}: {response:?}");
+            response.expect_error(400, "name");
         }
     }
 }
@@ -243,11 +227,7 @@ async fn a_duplicate_parameter_is_400_and_named() {
         ),
     ] {
         let response = server.get(&format!("/api/v1/data?{query}")).await;
-        assert_eq!(response.status, 400, "{query}: {response:?}");
-        assert!(
-            response.error().contains(parameter),
-            "{query}: {response:?}"
-        );
+        response.expect_error(400, parameter);
     }
     let response = server.delete("/api/v1/data?name=/a&name=/b").await;
     response.expect(400);
@@ -276,11 +256,7 @@ async fn an_unparsable_scalar_is_400_and_names_the_parameter() {
         ("name=/a&effective=maybe", "effective"),
     ] {
         let response = server.get(&format!("/api/v1/data?{query}")).await;
-        assert_eq!(response.status, 400, "{query}: {response:?}");
-        assert!(
-            response.error().contains(parameter),
-            "{query}: {response:?}"
-        );
+        response.expect_error(400, parameter);
     }
 }
 

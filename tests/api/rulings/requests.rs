@@ -1,10 +1,10 @@
 //! Rows 1, 2, 11, 12, 16 and 20: requests and settings.
 
-use keywright_harness::{Caller, Options, Response, Server};
+use keywright_harness::{Caller, Options, Response, Server, Text};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{certificates::Certificate, given};
 
 // Requests of Spring CredHub.
 
@@ -52,15 +52,9 @@ async fn row_01_v1_entry_path_must_equal_credential_name() {
 #[tokio::test]
 async fn row_02_missing_transitional_version_clears_the_flag() {
     let server = Server::reused().await;
-    let parameters = json!({"common_name": "ca", "is_ca": true});
-    given::generate_certificate(&server, "/ca", parameters).await;
-    let listed = server.get("/api/v1/certificates?name=/ca").await;
-    let listed = listed.expect(200).json();
-    let certificate = given::id(&listed["certificates"][0]);
-    let address = format!("/api/v1/certificates/{certificate}");
-    let regenerate = format!("{address}/regenerate");
-    let update = format!("{address}/update_transitional_version");
-    let new = server.post(&regenerate, json!({"set_as_transitional": true}));
+    let authority = Certificate::generate_root(&server, "/ca").await;
+    let update = authority.path("update_transitional_version");
+    let new = authority.regenerate(json!({"set_as_transitional": true}));
     let new = given::id(&new.await.expect(200).json());
 
     for unknown in ["8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9", "", "x"] {
@@ -82,10 +76,10 @@ async fn row_02_missing_transitional_version_clears_the_flag() {
 /// Adds one permission on a credential, through `/api/v1/permissions`.
 async fn add(server: &Server, name: &str, entry: Value, status: u16) {
     let body = json!({"credential_name": name, "permissions": [entry]});
-    let response = server.post("/api/v1/permissions", body.clone()).await;
-    assert_eq!(response.status, status, "{body}: {response:?}");
+    let response = server.post("/api/v1/permissions", body).await;
+    let response = response.expect(status);
     if status == 400 {
-        assert!(response.error().contains("path"), "{response:?}");
+        response.expect_error(400, "path");
     }
 }
 
@@ -152,35 +146,7 @@ async fn row_11_unknown_fields_are_reported_before_missing_ones() {
         let response = caller
             .send(method.clone(), &path, json!({"unheard_of": 1}))
             .await;
-        assert_eq!(response.status, status, "{method} {path}: {response:?}");
-        assert!(response.error().contains("unheard_of"), "{response:?}");
-    }
-    let entry = json!({"permissions": [{"unheard_of": 1}]});
-    for (method, path, body, status) in [
-        (Method::POST, "/api/v1/permissions", entry, 422),
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "user", "value": {"unheard_of": 1}}),
-            422,
-        ),
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "certificate", "value": {"unheard_of": 1}}),
-            422,
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "certificate", "parameters": {"unheard_of": 1}}),
-            400,
-        ),
-    ] {
-        let response = caller.send(method.clone(), path, body.clone()).await;
-        assert_eq!(response.status, status, "{method} {body}: {response:?}");
-        let error = response.error();
-        assert!(error.contains("unheard_of"), "{body}: {error}");
+        response.expect_error(status, "unheard_of");
     }
 }
 
@@ -196,10 +162,10 @@ async fn row_12_every_body_may_have_128_levels() {
             Response::to(request.body(nested("unheard_of", levels)))
         };
         let response = sent(128).await;
-        assert_eq!(response.status, status, "{method} {path}: {response:?}");
+        response.expect(status);
         for levels in [129, 10_000] {
             let refused = sent(levels).await.expect(400).error();
-            assert!(refused.contains("at most 128 levels"), "{path}: {refused}");
+            refused.assert_contains("at most 128 levels");
         }
     }
 }
@@ -221,7 +187,7 @@ async fn row_12_values_of_128_levels_are_returned_and_resolved() {
     put(set(128)).await.expect(200);
     let value = nested("k", 127);
     let read = server.get("/api/v1/data?name=/a").await.expect(200);
-    assert!(read.body.contains(&value));
+    read.assert_contains(&value);
     let document = json!({"s": [{"credentials": {"credhub-ref": "/a"}}]});
     let resolved = server.post("/api/v1/interpolate", document).await;
     let expected = format!(r#"{{"s":[{{"credentials":{value}}}]}}"#);
@@ -232,7 +198,7 @@ async fn row_12_values_of_128_levels_are_returned_and_resolved() {
         format!(r#"{{"name":"/b","type":"value","value":"v","metadata":{metadata}}}"#);
     put(with_metadata).await.expect(200);
     let read = server.get("/api/v1/data?name=/b").await.expect(200);
-    assert!(read.body.contains(&metadata));
+    read.assert_contains(&metadata);
 }
 
 #[tokio::test]
@@ -257,7 +223,7 @@ async fn row_16_a_slash_at_the_end_of_the_url_is_dropped() {
     for slashes in ["", "/", "//"] {
         let url = format!("{}/identity{slashes}", provider.base_url());
         let server = Server::start_with(&Options::default().identity_provider(&url)).await;
-        let information = server.get("/info").await.expect(200).json();
+        let information = server.get_json("/info").await;
         assert_eq!(
             information["auth-server"]["url"],
             format!("{}/identity", provider.base_url())

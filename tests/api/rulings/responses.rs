@@ -4,7 +4,7 @@ use keywright_harness::{Options, Server};
 use reqwest::{ClientBuilder, Method, Version};
 use serde_json::{Value, json};
 
-use crate::{audit::events_of, given};
+use crate::{audit::events_of, certificates::Certificate, given};
 
 /// The headers of every response.
 const HEADERS: [(&str, &str); 5] = [
@@ -178,13 +178,10 @@ async fn row_17_all_writes_returning_existing_values_are_recorded() {
     let parameters = json!({"common_name": "c", "self_sign": true, "key_type": given::QUICK_KEY});
     let second = server.generate_in_mode("overwrite", "/c", "certificate", parameters);
     second.await.expect(200);
-    let listed = server.get("/api/v1/certificates?name=/c").await;
-    let id = given::id(&listed.expect(200).json()["certificates"][0]);
-    let certificate = format!("/api/v1/certificates/{id}");
+    let certificate = Certificate::named(&server, "/c").await;
     let details = json!({"existing_value_disclosed": true});
 
-    let moved = format!("{certificate}/update_transitional_version");
-    let moved = server.put(&moved, json!({"version": first["id"]})).await;
+    let moved = certificate.move_transitional(first["id"].clone()).await;
     let events = events_of(&server, &moved.expect(200));
     assert_eq!(events.len(), 2);
     assert!(
@@ -193,8 +190,8 @@ async fn row_17_all_writes_returning_existing_values_are_recorded() {
             .all(|event| event["request_details"] == details)
     );
 
-    let deleted = format!("{certificate}/versions/{}", given::id(&first));
-    let events = events_of(&server, &server.delete(&deleted).await.expect(200));
+    let deleted = certificate.delete_version(&given::id(&first)).await;
+    let events = events_of(&server, &deleted.expect(200));
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["request_details"], details);
 }

@@ -1,11 +1,10 @@
 //! Rulings, rows 3 to 5: scalars whose type or notation differs from the declared one.
 
-use keywright_harness::{Options, Response, Server, component};
+use keywright_harness::{Options, Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
-use x509_parser::{der_parser::asn1_rs::FromDer, prelude::X509Certificate};
 
-use crate::given;
+use crate::{certificates::Certificate, given, keys::with_certificate};
 
 /// Sends a literal body, because `json!` does not preserve the notation of numbers.
 async fn send(server: &Server, method: Method, path: &str, body: String) -> Response {
@@ -33,22 +32,18 @@ async fn set(server: &Server, name: &str, credential_type: &str, value: &str) ->
 /// Returns the subject of a certificate version, and its DNS names.
 fn names(version: &Value) -> (String, Vec<String>) {
     let pem = version["value"]["certificate"].as_str().unwrap();
-    let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();
-    let (_, certificate) = X509Certificate::from_der(&pem.contents).unwrap();
-    let alternative = certificate.subject_alternative_name().unwrap();
-    let alternative = alternative.map(|extension| &extension.value.general_names);
-    let alternative = alternative.into_iter().flatten().map(ToString::to_string);
-    (certificate.subject().to_string(), alternative.collect())
+    with_certificate(pem, |certificate| {
+        let alternative = certificate.subject_alternative_name().unwrap();
+        let alternative = alternative.map(|extension| &extension.value.general_names);
+        let alternative = alternative.into_iter().flatten().map(ToString::to_string);
+        (certificate.subject().to_string(), alternative.collect())
+    })
 }
 
 /// Configures the plugin `plain`, which returns its parameters. The host checks them against the plugin's schema, and the
 /// plugin does not validate them.
 fn plain() -> Options {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\"]",
-        component("plain").display()
-    );
-    Options::default().generator("plain", &section)
+    Options::default().plugin("plain", "plain", &["random"], "")
 }
 
 #[tokio::test]
@@ -77,7 +72,7 @@ async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
     // The number becomes text here too, and the text is not a valid DNS name.
     let parameters = r#"{"common_name": "a", "self_sign": true, "alternative_names": [5]}"#;
     let refused = generate(&server, "/b", "certificate", parameters).await;
-    assert!(refused.expect(400).error().contains("`5`"));
+    refused.expect_error(400, "`5`");
 }
 
 #[tokio::test]
@@ -190,10 +185,7 @@ async fn row_03_other_set_values_are_not_converted() {
         ("certificate", r#"{"ca_name": 5}"#),
     ] {
         let response = set(&server, "/a", credential_type, value).await;
-        assert_eq!(
-            response.status, 400,
-            "{credential_type} {value}: {response:?}"
-        );
+        response.expect(400);
     }
     assert!(given::all_versions(&server).await.is_empty());
 }
@@ -202,6 +194,7 @@ async fn row_03_other_set_values_are_not_converted() {
 async fn row_04_booleans_are_accepted_as_words_and_digits() {
     let server = Server::reused().await;
     for (no_letters, letters) in [
+        (r#""true""#, r#""false""#),
         (r#""True""#, r#""False""#),
         (r#""TRUE""#, r#""FALSE""#),
         (r#""true""#, r#""false""#),
@@ -227,7 +220,7 @@ async fn row_04_booleans_are_accepted_as_words_and_digits() {
     for flag in ["2", "1.0", r#""1""#, r#""yes""#, r#""""#, "null", "[true]"] {
         let parameters = format!(r#"{{"exclude_upper":{flag}}}"#);
         let response = generate(&server, "/q", "password", &parameters).await;
-        assert_eq!(response.status, 400, "{flag}: {response:?}");
+        response.expect(400).error();
     }
 }
 
@@ -235,9 +228,8 @@ async fn row_04_booleans_are_accepted_as_words_and_digits() {
 async fn row_04_booleans_in_bodies_are_accepted_as_words_and_digits() {
     let server = Server::reused().await;
     given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
-    let certificates = server.get("/api/v1/certificates?name=/c").await;
-    let id = given::id(&certificates.expect(200).json()["certificates"][0]);
-    let regenerate = format!("/api/v1/certificates/{id}/regenerate");
+    let certificate = Certificate::named(&server, "/c").await;
+    let regenerate = certificate.path("regenerate");
     for (yes, no) in [
         (r#""True""#, r#""False""#),
         (r#""TRUE""#, r#""FALSE""#),
@@ -260,9 +252,7 @@ async fn row_04_booleans_in_bodies_are_accepted_as_words_and_digits() {
             let version = send(&server, Method::POST, &regenerate, body).await;
             assert_eq!(version.expect(200).json()["transitional"], is_transitional);
         }
-        let clear = format!("/api/v1/certificates/{id}/update_transitional_version");
-        let response = server.put(&clear, json!({"version": null})).await;
-        response.expect(200);
+        certificate.move_transitional(Value::Null).await.expect(200);
         for (flag, is_read_only) in [(yes, true), (no, false)] {
             let body = format!(r#"{{"read_only_mode":{flag}}}"#);
             let mode = send(&server, Method::POST, "/management", body).await;
@@ -296,15 +286,14 @@ async fn row_04_integers_may_have_a_fraction_of_zero() {
     for length in ["20.5", r#""20.0""#, "true", "null", "201.0", "1e300"] {
         let parameters = format!(r#"{{"length":{length}}}"#);
         let response = generate(&server, "/q", "password", &parameters).await;
-        assert_eq!(response.status, 400, "{length}: {response:?}");
+        response.expect(400);
     }
 
     let parameters = r#"{"common_name":"c","self_sign":true,"key_length":2048.0,"duration":20.0}"#;
     let version = generate(&server, "/c", "certificate", parameters).await;
     assert_eq!(version.expect(200).json()["duration_used"], 20);
-    let certificates = server.get("/api/v1/certificates?name=/c").await;
-    let id = given::id(&certificates.expect(200).json()["certificates"][0]);
-    let regenerate = format!("/api/v1/certificates/{id}/regenerate");
+    let certificate = Certificate::named(&server, "/c").await;
+    let regenerate = certificate.path("regenerate");
     let body = r#"{"duration":30.0,"key_length":2048.0}"#.to_owned();
     let version = send(&server, Method::POST, &regenerate, body).await;
     assert_eq!(version.expect(200).json()["duration_used"], 30);
@@ -328,8 +317,16 @@ async fn row_05_a_null_overwrite_is_treated_as_absent() {
     converging["parameters"] = json!({"length": 40});
     server.post("/api/v1/data", converging).await.expect(200);
     assert_eq!(given::versions(&server, "/p").await.len(), 2);
-    let body = json!({"name": "/p", "type": "password", "overwrite": [null]});
-    server.post("/api/v1/data", body).await.expect(400);
+    for invalid in [
+        json!([null]),
+        json!("yes"),
+        json!("1"),
+        json!(""),
+        json!({}),
+    ] {
+        let body = json!({"name": "/p", "type": "password", "overwrite": invalid});
+        server.post("/api/v1/data", body).await.expect(400).error();
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Response, Server, component, digest, release};
+use keywright_harness::{Options, Response, Server, digest, release};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -39,7 +39,7 @@ async fn read(server: &Server, name: &str) -> Value {
 
 async fn found(server: &Server) -> Value {
     let query = format!("{DATA}?generated_by={OTHER}");
-    let mut found = server.get(&query).await.expect(200).json();
+    let mut found = server.get_json(&query).await;
     for item in found["credentials"].as_array_mut().unwrap() {
         item.as_object_mut().unwrap().remove("version_created_at");
     }
@@ -95,8 +95,7 @@ async fn provenance_is_only_returned_if_requested_and_known() {
         }
     }
     let query = format!("{DATA}?name=/made&provenance=maybe");
-    let error = server.get(&query).await.expect(400).error();
-    assert!(error.contains("provenance"), "{error}");
+    server.get(&query).await.expect_error(400, "provenance");
 }
 
 #[tokio::test]
@@ -130,7 +129,7 @@ async fn returned_provenance_can_be_imported_for_every_type() {
         if credential_type == "certificate" {
             assert_eq!(copy["generated"], false);
         }
-        server.regenerate(&name).await.expect(200);
+        server.regenerated(&name).await;
     }
 }
 
@@ -173,11 +172,11 @@ async fn refused_provenance_is_400_and_stores_nothing() {
             "kept is read-only",
         ),
     ] {
-        let error = server.put(DATA, body.clone()).await.expect(400).error();
-        assert!(error.contains(named), "{body}: {error}");
+        let response = server.put(DATA, body.clone()).await;
+        response.expect_error(400, named);
     }
-    let unknown = server.put(DATA, without("generated_by")).await.expect(422);
-    assert!(unknown.error().contains("parameters"), "{unknown:?}");
+    let unknown = server.put(DATA, without("generated_by")).await;
+    unknown.expect_error(422, "parameters");
     assert!(server.versions("/a").await.is_empty());
 }
 
@@ -199,8 +198,7 @@ async fn parameters_must_name_the_ca_that_signed_the_certificate() {
         (&unnamed, with_ca("/root")),
     ] {
         let response = import(&server, "/a", "certificate", value, &parameters).await;
-        let error = response.expect(400).error();
-        assert!(error.contains("ca must equal the ca_name"), "{error}");
+        response.expect_error(400, "ca must equal the ca_name");
     }
     let response = import(&server, "/a", "certificate", &signed, &with_ca("/absent")).await;
     response.expect(404);
@@ -222,10 +220,7 @@ async fn parameters_must_name_the_ca_that_signed_the_certificate() {
 /// Otherwise, a caller without access to a CA could make another caller's bulk regeneration sign with it.
 #[tokio::test]
 async fn a_ca_in_parameters_requires_permission_to_read_it() {
-    let path = component("svid");
-    let path = path.display();
-    let section = format!("component = \"{path}\"\ngrants = [\"random\", \"signing\"]");
-    let options = Options::default().generator("app-svid", &section);
+    let options = Options::default().plugin("app-svid", "svid", &["random", "signing"], "");
     let server = Server::start_with(&options).await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let app = server.as_client("app").await;
@@ -248,7 +243,7 @@ async fn a_ca_in_parameters_requires_permission_to_read_it() {
     // Nothing proves that the CA signed the value.
     let issued = async || {
         let query = "/api/v1/certificates?name=/root";
-        let listed = server.get(query).await.expect(200).json();
+        let listed = server.get_json(query).await;
         listed["certificates"][0]["issued"].clone()
     };
     assert_eq!(issued().await, Value::Null);
@@ -286,7 +281,7 @@ async fn the_imported_plugin_normalizes_the_parameters_again() {
     body["generated_by"] = json!(new_digest);
     server.put(DATA, body).await.expect(200);
     let server = Server::start_in(server.stop().await, &new).await;
-    let regenerated = server.regenerate("/a").await.expect(200).json();
+    let regenerated = server.regenerated("/a").await;
     let given = json!({"length": 16, "style": "lower", "prefix": ""});
     assert_eq!(regenerated["value"]["given"], given);
 }

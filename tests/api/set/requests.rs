@@ -1,6 +1,6 @@
 //! Properties of requests that are independent of the type, and metadata.
 
-use keywright_harness::Server;
+use keywright_harness::{Server, Text};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -55,8 +55,7 @@ async fn the_response_equals_a_later_get() {
         assert_eq!(set["name"], "/a");
         assert_eq!(set["metadata"], Value::Null);
         let id = set["id"].as_str().unwrap();
-        let response = server.get(&format!("/api/v1/data/{id}")).await;
-        let read = response.expect(200).json();
+        let read = server.get_json(&format!("/api/v1/data/{id}")).await;
         assert_eq!(read, set, "{credential_type}");
         server.delete("/api/v1/data?name=/a").await.expect(204);
     }
@@ -83,7 +82,7 @@ async fn an_unknown_or_missing_type_is_422_and_lists_the_types() {
             "rsa",
             "ssh",
         ] {
-            assert!(error.contains(known), "{body}: {error}");
+            error.assert_contains(known);
         }
     }
 }
@@ -104,8 +103,8 @@ async fn a_missing_or_null_value_is_400_for_every_type() {
             json!({"name": "/a", "type": credential_type}),
             json!({"name": "/a", "type": credential_type, "value": null}),
         ] {
-            let error = server.put("/api/v1/data", body).await.expect(400).error();
-            assert!(error.contains("value"), "{credential_type}: {error}");
+            let response = server.put("/api/v1/data", body).await;
+            response.expect_error(400, "value");
         }
     }
 }
@@ -162,8 +161,7 @@ async fn metadata_over_7000_characters_is_400() {
     let longest = "ä".repeat(METADATA_CHARACTERS_MAX - frame_characters);
     set_with(&server, json!({"a": longest})).await.expect(200);
     let response = set_with(&server, json!({"a": format!("{longest}x")})).await;
-    let error = response.expect(400).error();
-    assert!(error.contains("metadata"), "{error}");
+    response.expect_error(400, "metadata");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Values of each type except certificate, and the limits on their size.
 
-use keywright_harness::Server;
+use keywright_harness::{Server, Text};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ async fn a_value_that_is_not_an_object_is_400() {
 async fn a_user_gets_the_hash_of_its_password() {
     let server = Server::reused().await;
     let value = json!({"username": "ada", "password": "pässword"});
-    let user = server.set("/a", "user", value).await.expect(200).json()["value"].clone();
+    let user = server.stored("/a", "user", value).await["value"].clone();
     assert_eq!(user["username"], "ada");
     assert_eq!(user["password"], "pässword");
     let hash = user["password_hash"].as_str().unwrap();
@@ -106,7 +106,7 @@ async fn the_hash_is_stable_across_reads_and_differs_by_version() {
     let server = Server::reused().await;
     let value = json!({"username": "ada", "password": "p"});
     let first = given::set(&server, "/a", "user", value.clone()).await;
-    let second = server.set("/a", "user", value).await.expect(200).json();
+    let second = server.stored("/a", "user", value).await;
     assert_ne!(
         first["value"]["password_hash"],
         second["value"]["password_hash"]
@@ -126,7 +126,7 @@ async fn a_user_without_a_username_has_a_null_username() {
         json!({"password": "p", "username": null}),
         json!({"password": "p", "username": ""}),
     ] {
-        let response = server.set("/a", "user", value).await.expect(200).json();
+        let response = server.stored("/a", "user", value).await;
         assert_eq!(response["value"].get("username"), Some(&Value::Null));
     }
 }
@@ -136,7 +136,7 @@ async fn a_sent_hash_is_ignored() {
     let server = Server::reused().await;
     for sent in [json!("$6$saltsalt$forged"), json!(""), json!(null)] {
         let value = json!({"username": "ada", "password": "p", "password_hash": sent});
-        let response = server.set("/a", "user", value).await.expect(200).json();
+        let response = server.stored("/a", "user", value).await;
         let hash = response["value"]["password_hash"].as_str().unwrap();
         assert!(
             hash.starts_with("$6$") && !hash.contains("forged"),
@@ -154,8 +154,8 @@ async fn a_missing_or_empty_password_is_400_and_named() {
         json!({"username": "ada", "password": ""}),
         json!({"username": "ada", "password": null}),
     ] {
-        let error = server.set("/a", "user", value).await.expect(400).error();
-        assert!(error.contains("password"), "{error}");
+        let response = server.set("/a", "user", value).await;
+        response.expect_error(400, "password");
     }
 }
 
@@ -164,8 +164,8 @@ async fn a_username_that_is_not_a_string_is_400() {
     let server = Server::reused().await;
     for username in [json!(1), json!(["ada"]), json!({"first": "ada"})] {
         let value = json!({"username": username, "password": "p"});
-        let error = server.set("/a", "user", value).await.expect(400).error();
-        assert!(error.contains("username"), "{error}");
+        let response = server.set("/a", "user", value).await;
+        response.expect_error(400, "username");
     }
 }
 
@@ -232,7 +232,7 @@ async fn the_fingerprint_of_a_set_key_is_null() {
     ] {
         let mut value = key.clone();
         value["public_key_fingerprint"] = fingerprint;
-        let response = server.set("/a", "ssh", value).await.expect(200).json();
+        let response = server.stored("/a", "ssh", value).await;
         assert_eq!(
             response["value"].get("public_key_fingerprint"),
             Some(&Value::Null)
@@ -326,6 +326,6 @@ async fn a_password_of_a_user_over_4096_bytes_is_400() {
     assert_eq!(user["value"]["password"], longest);
     let too_long = json!({"password": format!("{longest}p")});
     let refused = server.set("/a", "user", too_long).await.expect(400).error();
-    assert!(refused.contains("password"), "{refused}");
+    refused.assert_contains("password");
     assert_eq!(server.versions("/a").await.len(), 1);
 }

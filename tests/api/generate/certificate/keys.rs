@@ -1,6 +1,6 @@
 //! The CA that signs, and the types of keys.
 
-use keywright_harness::{Response, Server};
+use keywright_harness::{Response, Server, Text};
 use rcgen::{DnType, DnValue, KeyIdMethod};
 use serde_json::{Value, json};
 use x509_parser::extensions::ParsedExtension;
@@ -17,7 +17,7 @@ async fn a_ca_without_its_private_key_cannot_sign() {
     let server = Server::reused().await;
     let root = authority("root");
     let value = json!({"certificate": root.certificate});
-    server.set("/root", "certificate", value).await.expect(200);
+    server.stored("/root", "certificate", value).await;
     let key_alone = json!({"private_key": root.private_key});
     given::set(&server, "/key", "certificate", key_alone).await;
     for ca in ["/root", "/key"] {
@@ -104,11 +104,10 @@ async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
         parameters.key_identifier_method = KeyIdMethod::PreSpecified(key_identifier.clone());
     });
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    server.set("/root", "certificate", value).await.expect(200);
+    server.stored("/root", "certificate", value).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});
-    let response = server.generate("/leaf", "certificate", parameters).await;
-    let made = response.expect(200).json();
-    let regenerated = server.regenerate("/leaf").await.expect(200).json();
+    let made = server.generated("/leaf", "certificate", parameters).await;
+    let regenerated = server.regenerated("/leaf").await;
     let subject = with_certificate(&root.certificate, |root| root.subject().as_raw().to_vec());
     for version in [made, regenerated] {
         with_certificate(version["value"]["certificate"].as_str().unwrap(), |leaf| {
@@ -131,7 +130,7 @@ async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
 async fn the_newest_version_of_the_ca_signs() {
     let server = Server::reused().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    let newest = server.regenerate("/root").await.expect(200).json();
+    let newest = server.regenerated("/root").await;
     let leaf = generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
     assert_signed_by(&leaf, &newest);
 }
@@ -179,12 +178,16 @@ fn signature_algorithm(version: &Value) -> String {
 async fn each_type_has_its_own_key_and_signature_algorithm() {
     let server = Server::reused().await;
     for (key_type, bits, label, algorithm) in KEY_TYPES {
-        let response = generate(&server, "/root", root(key_type)).await;
-        let version = response.expect(200).json();
-        assert_eq!(version["key_length"], bits, "{key_type}");
-        assert_is_pem(version["value"]["private_key"].as_str().unwrap(), label);
-        assert_eq!(signature_algorithm(&version), algorithm, "{key_type}");
-        assert_eq!(version["self_signed"], true, "{key_type}");
+        let made = generate(&server, "/root", root(key_type)).await;
+        let regenerated = server.regenerate("/root").await;
+        for version in [made, regenerated].map(|response| response.expect(200).json()) {
+            assert_eq!(version["key_length"], bits, "{key_type}");
+            let text = |field: &str| version["value"][field].as_str().unwrap().to_owned();
+            assert_is_pem(&text("private_key"), label);
+            assert_is_pem(&text("certificate"), "CERTIFICATE");
+            assert_eq!(signature_algorithm(&version), algorithm, "{key_type}");
+            assert_eq!(version["self_signed"], true, "{key_type}");
+        }
     }
 }
 
@@ -214,7 +217,7 @@ async fn a_set_ca_of_every_key_type_signs() {
     ] {
         let root = authority_with("root", algorithm);
         let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-        server.set("/root", "certificate", value).await.expect(200);
+        server.stored("/root", "certificate", value).await;
         let parameters = json!({"common_name": "leaf", "ca": "/root"});
         let leaf = generate(&server, "/leaf", parameters).await;
         assert_eq!(leaf.status, 200, "{what}: {}", leaf.body);
@@ -249,7 +252,7 @@ async fn an_unknown_key_type_or_an_inapplicable_length_is_400() {
         }
         let error = generate(&server, "/a", sent).await.expect(400).error();
         for part in parts {
-            assert!(error.contains(part), "{part} is not in: {error}");
+            error.assert_contains(part);
         }
     }
     for absent in [json!(""), Value::Null] {
@@ -276,8 +279,7 @@ async fn converge_compares_the_key_type_which_defaults_to_rsa() {
     ] {
         let response = generate(&server, "/a", first.clone()).await;
         let made = response.expect(200).json();
-        let response = server.generate("/a", "certificate", then.clone()).await;
-        let response = response.expect(200).json();
+        let response = server.generated("/a", "certificate", then.clone()).await;
         assert_eq!(response["id"] == made["id"], is_kept, "{first} {then}");
     }
 }
@@ -288,7 +290,7 @@ async fn a_regenerated_certificate_has_the_same_key_type() {
     for (key_type, bits, label, algorithm) in KEY_TYPES {
         let response = generate(&server, "/root", root(key_type)).await;
         let made = response.expect(200).json();
-        let regenerated = server.regenerate("/root").await.expect(200).json();
+        let regenerated = server.regenerated("/root").await;
         assert_ne!(
             regenerated["value"]["private_key"],
             made["value"]["private_key"]
@@ -323,7 +325,7 @@ async fn a_key_usage_unsuitable_for_the_key_type_is_400_and_named() {
             if refused.contains(&usage) {
                 let error = response.expect(400).error();
                 for part in ["key_usage", usage, key_type] {
-                    assert!(error.contains(part), "{part} is not in: {error}");
+                    error.assert_contains(part);
                 }
             } else {
                 response.expect(200);

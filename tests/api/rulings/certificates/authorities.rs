@@ -1,6 +1,6 @@
 //! Rows 6, 9 and 15: CAs and subjects.
 
-use keywright_harness::{Caller, Options, Response, ReusedServer, Server};
+use keywright_harness::{Caller, Options, Response, ReusedServer, Server, Text};
 use serde_json::{Value, json};
 
 use crate::{external_certificates, given};
@@ -56,7 +56,7 @@ async fn row_06_an_unreadable_ca_is_404_in_every_mode() {
         .await;
     for mode in MODES {
         let refused = generate_as(&caller, mode).await.expect(404).error();
-        assert!(refused.contains("certificate authority"), "{refused}");
+        refused.assert_contains("certificate authority");
     }
     server.grant("/root", caller.actor(), &["read"]).await;
     for mode in MODES {
@@ -99,8 +99,7 @@ async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
         generate_leaf(&server, mode, "/root").await.expect(200);
     }
     let response = generate_leaf(&server, "overwrite", "/root").await;
-    let error = response.expect(400).error();
-    assert!(error.contains("private_key is missing"), "{error}");
+    response.expect_error(400, "private_key is missing");
 }
 
 // Rows 9 and 15: the subject of a certificate, and the certificates that a CA signed.
@@ -108,11 +107,9 @@ async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
 /// Returns the names of the certificates that a CA signed, after asserting that both lists of certificates agree.
 async fn signs(server: &Server, authority: &str) -> Value {
     let one = server
-        .get(&format!("/api/v1/certificates?name={authority}"))
-        .await
-        .expect(200)
-        .json();
-    let all = server.get("/api/v1/certificates").await.expect(200).json();
+        .get_json(&format!("/api/v1/certificates?name={authority}"))
+        .await;
+    let all = server.get_json("/api/v1/certificates").await;
     let all = all["certificates"].as_array().cloned().unwrap_or_default();
     let in_all = all.iter().find(|listed| listed["name"] == authority);
     assert_eq!(
@@ -225,8 +222,7 @@ async fn row_15_only_versions_with_a_certificate_have_a_signer() {
     given::set(&server, "/own", "certificate", json!({"ca_name": "/root"})).await;
     given::generate_certificate(&server, "/own", json!({"self_sign": true})).await;
     assert_eq!(bulk_regenerated(&server, "/root").await, json!([]));
-    let listed = server.get("/api/v1/certificates?name=/root").await;
-    let listed = listed.expect(200).json();
+    let listed = server.get_json("/api/v1/certificates?name=/root").await;
     assert_eq!(listed["certificates"][0]["signs"], json!(["/emptied"]));
 }
 
@@ -243,11 +239,8 @@ async fn row_15_a_rotation_adds_no_version_without_a_certificate() {
         json!({"ca_name": "/root"}),
     )
     .await;
-    let root = server.get("/api/v1/certificates?name=/root").await;
-    let id = given::id(&root.expect(200).json()["certificates"][0]);
-    let regenerate = format!("/api/v1/certificates/{id}/regenerate");
-    let body = json!({"set_as_transitional": true});
-    server.post(&regenerate, body).await.expect(200);
+    let response = server.regenerate_as_transitional("/root").await;
+    response.expect(200);
     assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
     assert_eq!(given::versions(&server, "/without").await.len(), 1);
 }

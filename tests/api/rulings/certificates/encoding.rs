@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use keywright_harness::{Options, Server, Shell};
+use keywright_harness::{Options, Server, Shell, Text};
 use serde_json::{Value, json};
 
 use super::{Identity, Openssl, P256};
@@ -117,7 +117,7 @@ async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
     let second = openssl.run(&["req", "-x509", "-key", "key.pem", "-subj", "/CN=second"]);
     openssl.write("second.pem", &second);
     let trusted = openssl.run(&["x509", "-in", "second.pem", "-trustout"]);
-    assert!(trusted.contains("BEGIN TRUSTED CERTIFICATE"));
+    trusted.assert_contains("BEGIN TRUSTED CERTIFICATE");
     let unknown = "-----BEGIN X-----\nAQI=\n-----END X-----\n";
     for (text, expected) in [
         (format!("{first}{second}"), None),
@@ -149,7 +149,7 @@ async fn row_13_a_ca_set_in_any_layout_signs() {
         .zip(sloppy(&root.private_key));
     for (certificate, private_key) in layouts {
         let value = json!({"certificate": certificate, "private_key": private_key});
-        server.set("/root", "certificate", value).await.expect(200);
+        server.stored("/root", "certificate", value).await;
         let leaf = json!({"ca": "/root", "common_name": "leaf", "key_type": "ed25519"});
         let leaf = server
             .generate_in_mode("overwrite", "/leaf", "certificate", leaf)
@@ -171,7 +171,7 @@ async fn row_13_certificates_are_checked_in_the_brief_plugin_lane() {
     let root = openssl.authority(openssl.private_key(P256), &[]);
     let leaf = openssl.leaf_of(&root, &[]);
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    server.set("/root", "certificate", value).await.expect(200);
+    server.stored("/root", "certificate", value).await;
     let mut runs = runs_in_brief_lane(&server).await;
     for (value, more) in [
         (
@@ -286,10 +286,9 @@ async fn row_14_the_largest_generated_certificates_can_be_set() {
         ("/lone", &lone),
         ("/authority", &authority),
     ] {
-        let response = target.get(&format!("/api/v1/data?name={name}")).await;
-        let stored = response.expect(200).json();
+        let stored = target.get_json(&format!("/api/v1/data?name={name}")).await;
         assert_eq!(stored["data"][0]["value"], made["value"], "{name}");
-        target.regenerate(name).await.expect(200);
+        target.regenerated(name).await;
     }
 }
 

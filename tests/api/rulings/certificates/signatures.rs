@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use keywright_harness::Server;
+use keywright_harness::{Server, Text};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, PKCS_RSA_SHA256, PublicKeyData,
     SignatureAlgorithm, SigningKey,
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Identity, Openssl, P256, rsa_8192};
 use crate::{
+    certificates::Certificate,
     given,
     keys::{certificate_key_bits, public_key_bits},
 };
@@ -32,7 +33,7 @@ async fn assert_verified(
     openssl.assert_verified(&authority.certificate, &leaf.certificate);
     let stored =
         json!({"certificate": authority.certificate, "private_key": authority.private_key});
-    server.set("/root", "certificate", stored).await.expect(200);
+    server.stored("/root", "certificate", stored).await;
     for value in [
         json!({"ca": authority.certificate, "certificate": leaf.certificate}),
         json!({"ca_name": "/root", "certificate": leaf.certificate}),
@@ -42,11 +43,7 @@ async fn assert_verified(
     }
     let value = json!({"ca": other.certificate, "certificate": leaf.certificate});
     let response = server.set("/leaf", "certificate", value).await;
-    let error = response.expect(400).error();
-    assert!(
-        error.contains("certificate was not signed by ca"),
-        "{error}"
-    );
+    response.expect_error(400, "certificate was not signed by ca");
 }
 
 #[tokio::test]
@@ -73,30 +70,24 @@ async fn row_07_rsa_of_1024_to_8192_bits_is_verified_with_every_hash() {
 }
 
 #[tokio::test]
-async fn row_07_ecdsa_on_every_curve_is_verified_with_every_hash() {
+async fn row_07_ecdsa_on_every_curve_with_every_hash_and_ed25519_are_verified() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
     let server = Server::reused().await;
-    for curve in ["P-256", "P-384", "P-521"] {
-        let curve = format!("ec_paramgen_curve:{curve}");
-        let [authority, other] = [(); 2]
-            .map(|()| openssl.authority(openssl.private_key(&["EC", "-pkeyopt", &curve]), &[]));
-        for hash in HASHES {
-            assert_verified(&server, &openssl, (&authority, &other), &[hash]).await;
+    let curves = ["P-256", "P-384", "P-521"].map(|name| format!("ec_paramgen_curve:{name}"));
+    let ecdsa = curves.iter().map(|curve| vec!["EC", "-pkeyopt", curve]);
+    for kind in ecdsa.chain([vec!["ED25519"]]) {
+        let [authority, other] =
+            [(); 2].map(|()| openssl.authority(openssl.private_key(&kind), &[]));
+        let hashes: Vec<&[&str]> = match kind[0] {
+            "EC" => HASHES.iter().map(std::slice::from_ref).collect(),
+            _ => vec![&[]],
+        };
+        for hash in hashes {
+            assert_verified(&server, &openssl, (&authority, &other), hash).await;
         }
     }
-}
-
-#[tokio::test]
-async fn row_07_ed25519_is_verified() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
-    let server = Server::reused().await;
-    let [authority, other] =
-        [(); 2].map(|()| openssl.authority(openssl.private_key(&["ED25519"]), &[]));
-    assert_verified(&server, &openssl, (&authority, &other), &[]).await;
 }
 
 #[tokio::test]
@@ -123,7 +114,7 @@ async fn row_07_rsa_with_pss_is_verified() {
     let leaf = openssl.leaf_of(&authority, &[]);
     openssl.assert_verified(&authority.certificate, &leaf.certificate);
     let value = json!({"ca": authority.certificate, "certificate": leaf.certificate});
-    server.set("/leaf", "certificate", value).await.expect(200);
+    server.stored("/leaf", "certificate", value).await;
 }
 
 #[tokio::test]
@@ -143,11 +134,7 @@ async fn row_07_a_ca_with_a_key_of_another_algorithm_is_refused() {
             if position == other_position {
                 response.expect(200);
             } else {
-                let error = response.expect(400).error();
-                assert!(
-                    error.contains("certificate was not signed by ca"),
-                    "{error}"
-                );
+                response.expect_error(400, "certificate was not signed by ca");
             }
         }
     }
@@ -188,7 +175,7 @@ async fn row_07_an_algorithm_that_is_not_supported_is_named() {
         }
         // Without the CA there is no signature to verify.
         let alone = json!({"certificate": leaf.certificate, "private_key": leaf.private_key});
-        server.set("/leaf", "certificate", alone).await.expect(200);
+        server.stored("/leaf", "certificate", alone).await;
     }
 }
 
@@ -204,11 +191,7 @@ async fn row_07_an_unsupported_curve_is_reported_as_unverifiable() {
         let leaf = openssl.leaf_of(&authority, &[]);
         let value = json!({"ca": authority.certificate, "certificate": leaf.certificate});
         let response = server.set("/leaf", "certificate", value).await;
-        let error = response.expect(400).error();
-        assert!(
-            error.contains("no signature can be verified with the signer's key"),
-            "{error}"
-        );
+        response.expect_error(400, "no signature can be verified with the signer's key");
     }
 }
 
@@ -337,14 +320,14 @@ async fn row_08_a_certificate_of_1024_bits_is_accepted_with_a_warning() {
             ),
         ] {
             let name = format!("/{bits}/{field}");
-            let stored = server.set(&name, "certificate", value.clone()).await;
-            let stored = stored.expect(200).json();
+            let stored = server.stored(&name, "certificate", value.clone()).await;
             assert_eq!(stored["value"]["private_key"], value["private_key"]);
             assert_eq!(warnings(&server, &name), usize::from(is_warned), "{name}");
         }
     }
     let log = server.log();
-    assert!(!log.contains("PRIVATE KEY") && !log.contains("BEGIN CERTIFICATE"));
+    log.assert_lacks("PRIVATE KEY");
+    log.assert_lacks("BEGIN CERTIFICATE");
 }
 
 #[tokio::test]
@@ -356,11 +339,8 @@ async fn row_08_a_version_of_1024_bits_is_added_with_a_warning() {
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
     let value = json!({"certificate": short.certificate});
     given::set(&server, "/a", "certificate", value.clone()).await;
-    let response = server.get("/api/v1/certificates?name=/a").await;
-    let listed = response.expect(200).json();
-    let id = listed["certificates"][0]["id"].as_str().unwrap_or_default();
-    let path = format!("/api/v1/certificates/{id}/versions");
-    let response = server.post(&path, json!({"value": value})).await;
+    let certificate = Certificate::named(&server, "/a").await;
+    let response = certificate.add_version(json!({"value": value})).await;
     response.expect(200);
     assert_eq!(warnings(&server, "/a"), 2);
 }
@@ -388,8 +368,7 @@ async fn row_08_a_certificate_of_fewer_than_1024_bits_is_400() {
             ),
         ] {
             let response = server.set("/a", "certificate", value).await;
-            let error = response.expect(400).error();
-            assert!(error.contains(words), "{error}");
+            response.expect_error(400, words);
         }
     }
     assert!(server.versions("/a").await.is_empty());
@@ -404,7 +383,7 @@ async fn row_08_a_ca_of_1024_bits_signs() {
     for bits in [1024, 2047] {
         let short = openssl.authority(rsa(&openssl, bits), &[]);
         let value = json!({"certificate": short.certificate, "private_key": short.private_key});
-        server.set("/root", "certificate", value).await.expect(200);
+        server.stored("/root", "certificate", value).await;
         let leaf = json!({"ca": "/root", "common_name": "leaf"});
         let leaf = server
             .generate_in_mode("overwrite", "/leaf", "certificate", leaf)
@@ -412,7 +391,7 @@ async fn row_08_a_ca_of_1024_bits_signs() {
         let leaf = leaf.expect(200).json();
         let certificate = leaf["value"]["certificate"].as_str().unwrap_or_default();
         openssl.assert_verified(&short.certificate, certificate);
-        let regenerated = server.regenerate("/leaf").await.expect(200).json();
+        let regenerated = server.regenerated("/leaf").await;
         let certificate = regenerated["value"]["certificate"]
             .as_str()
             .unwrap_or_default();
@@ -471,12 +450,12 @@ async fn row_08_generated_keys_have_at_least_2048_bits() {
         let mut parameters = more;
         parameters["key_length"] = json!(1024);
         let response = server.generate("/a", credential_type, parameters).await;
-        assert!(response.expect(400).error().contains("key_length"));
+        response.expect_error(400, "key_length");
     }
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
     let value = json!({"certificate": short.certificate, "private_key": short.private_key});
     given::set(&server, "/certificate", "certificate", value).await;
-    let regenerated = server.regenerate("/certificate").await.expect(200).json();
+    let regenerated = server.regenerated("/certificate").await;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     assert_eq!(
         certificate_key_bits(&text(&regenerated["value"]["certificate"])),
@@ -484,7 +463,7 @@ async fn row_08_generated_keys_have_at_least_2048_bits() {
     );
     let public_key = openssl.public_key(&short.private_key);
     given::set(&server, "/rsa", "rsa", json!({"public_key": public_key})).await;
-    let regenerated = server.regenerate("/rsa").await.expect(200).json();
+    let regenerated = server.regenerated("/rsa").await;
     assert_eq!(
         public_key_bits(&text(&regenerated["value"]["public_key"])),
         2048

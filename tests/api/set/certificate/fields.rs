@@ -23,7 +23,7 @@ async fn any_one_of_the_four_fields_is_enough() {
     let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate});
-    server.set("/root", "certificate", stored).await.expect(200);
+    server.stored("/root", "certificate", stored).await;
     let key = another_private_key();
     let absent = Value::Null;
     for (given, ca, certificate, private_key) in [
@@ -95,15 +95,14 @@ async fn ca_and_ca_name_together_are_400() {
     let server = Server::reused().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate});
-    server.set("/root", "certificate", stored).await.expect(200);
+    server.stored("/root", "certificate", stored).await;
     let value = json!({
         "certificate": root.sign_leaf("leaf").certificate,
         "ca": root.certificate,
         "ca_name": "/root",
     });
     let response = server.set("/a", "certificate", value).await;
-    let error = response.expect(400).error();
-    assert!(error.contains("ca_name"), "{error}");
+    response.expect_error(400, "ca_name");
 }
 
 #[tokio::test]
@@ -113,8 +112,7 @@ async fn fields_of_another_json_type_are_400_and_named() {
         for wrong in [json!(1), json!(true), json!(["x"]), json!({"x": "y"})] {
             let value = json!({field: wrong});
             let response = server.set("/a", "certificate", value).await;
-            let error = response.expect(400).error();
-            assert!(error.contains(field), "{error}");
+            response.expect_error(400, field);
         }
     }
 }
@@ -137,8 +135,7 @@ async fn an_invalid_certificate_is_400_and_names_the_field() {
         for field in ["certificate", "ca"] {
             let value = json!({field: wrong});
             let response = server.set("/a", "certificate", value).await;
-            let error = response.expect(400).error();
-            assert!(error.contains(field), "{error}");
+            response.expect_error(400, field);
         }
     }
     assert!(server.versions("/a").await.is_empty());
@@ -252,8 +249,7 @@ async fn a_key_of_another_certificate_is_400() {
     ] {
         let value = json!({"certificate": certificate, "private_key": private_key});
         let response = server.set("/a", "certificate", value).await;
-        let error = response.expect(400).error();
-        assert!(error.contains("private_key"), "{error}");
+        response.expect_error(400, "private_key");
     }
 }
 
