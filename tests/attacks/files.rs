@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{Options, Server, Shell, is_on_postgres, run_command};
+use keywright_harness::{Options, Server, Shell, Text, is_on_postgres, run_command};
 use reqwest::Method;
 use serde_json::json;
 
@@ -37,7 +37,7 @@ async fn get(server: &Server, name: &str) -> u16 {
 async fn assert_stored(server: &Server, names: &[String]) {
     for name in names {
         let path = format!("/api/v1/data?name={name}&current=true");
-        let found = server.get(&path).await.expect(200).json();
+        let found = server.get_json(&path).await;
         assert_eq!(found["data"][0]["value"], json!(name));
     }
 }
@@ -122,7 +122,7 @@ async fn a_moved_database_is_not_used_until_it_is_restored() {
     }
     assert!(is_healthy(&server, "database_file").await);
     let log = server.log();
-    assert!(log.contains("stopped using the database: its file was moved or replaced"));
+    log.assert_contains("stopped using the database: its file was moved or replaced");
     // After the kill, the files contain all acknowledged writes.
     let server = Server::start_in(server.kill(), &options()).await;
     assert_stored(&server, &stored).await;
@@ -140,7 +140,7 @@ async fn after_deletion_of_the_database_writes_and_starts_fail() {
     wait_for_health(&server, 503).await;
     let refused = Server::try_start_in(server.stop().await, &options()).await;
     let log = refused.err().unwrap();
-    assert!(log.contains("is missing"), "{log}");
+    log.assert_contains("is missing");
 }
 
 /// Renames a file, replaces it unless `removal` is `Rename`, and returns its new path.
@@ -209,7 +209,7 @@ fn a_missing_database_prevents_start_if_creation_is_disabled() {
     }
     let refusal = Server::refusal(&options);
     let words = "storage.file_creation_enabled is false";
-    assert!(refusal.contains(words), "{refusal}");
+    refusal.assert_contains(words);
 }
 
 /// Asserts that neither a server nor a command creates an empty database.
@@ -217,7 +217,7 @@ fn a_missing_database_prevents_start_if_creation_is_disabled() {
 fn assert_refused(directory: &Path, words: &str) {
     for command in [&["keys", "rotate"][..], &["serve"]] {
         let refused = run_command(directory, command).expect(1);
-        assert!(refused.errors.contains(words), "{refused:?}");
+        refused.errors.assert_contains(words);
     }
 }
 
@@ -365,10 +365,7 @@ async fn a_key_warns_at_half_its_limit_and_stops_at_its_limit() {
     assert_eq!(status["keys"][0]["encryptions"], json!(half));
     assert_eq!(status["encryptions_max"], json!(most));
     let table = server.run_command(&["keys", "status"]).expect(0);
-    assert!(
-        table.output.contains("configure a new active key"),
-        "{table:?}"
-    );
+    table.output.assert_contains("configure a new active key");
     let scrape = server.scrape().await;
     let measured = scrape.sum("keywright_encryption_key_encryptions", &[]);
     assert_eq!(measured, u32::try_from(half).ok().map(f64::from));
@@ -412,10 +409,9 @@ async fn an_export_follows_a_symbolic_link_only_with_force() {
         let link = shell.file("export.yml");
         symlink(elsewhere(target), &link).unwrap();
         let refused = shell.run(&["export", "--file", "export.yml"]).expect(1);
-        assert!(
-            refused.errors.contains("is a symbolic link; use --force"),
-            "{refused:?}"
-        );
+        refused
+            .errors
+            .assert_contains("is a symbolic link; use --force");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         fs::remove_file(&link).unwrap();
     }
@@ -428,8 +424,8 @@ async fn an_export_follows_a_symbolic_link_only_with_force() {
         .run(&["export", "--file", "export.yml", "--force"])
         .expect(0);
     let followed = fs::read_to_string(elsewhere("absent")).unwrap();
-    assert!(followed.contains("secret"));
+    followed.assert_contains("secret");
     // `/dev/stdout` is a symbolic link, too, but does not need `--force`.
     let piped = shell.run(&["export", "--file", "/dev/stdout"]).expect(0);
-    assert!(piped.output.contains("secret"));
+    piped.output.assert_contains("secret");
 }

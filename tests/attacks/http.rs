@@ -202,7 +202,7 @@ async fn a_wildcard_in_different_letter_case_matches_no_stored_name() {
         ] {
             let response = caller.post(&format!("/api/v1/{path}"), body.clone()).await;
             assert_eq!(response.status, status, "{path} {body}: {response:?}");
-            assert!(!response.body.contains("hidden"), "{response:?}");
+            response.assert_lacks("hidden");
         }
         for (name, credential_type, value) in [
             (of("json"), "json", json!({"key": "other"})),

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, fs, path::Path, time::Duration};
 
-use keywright_harness::{Caller, Options, Response, Server, component, workspace};
+use keywright_harness::{Caller, Options, Response, Server, Text, component, workspace};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
@@ -143,22 +143,16 @@ async fn invalid_and_too_complex_schemas_are_rejected_on_load() {
     let component = folder.path().join("hostile.wasm");
     fs::write(&component, described_by(r#"{"type":"object"}"#)).unwrap();
     let server = Server::start_with(&options_with(&component)).await;
-    server
-        .generate("/a", "hostile", json!({}))
-        .await
-        .expect(200);
+    server.generated("/a", "hostile", json!({})).await;
     for (schema, reason) in hostile_schemas() {
         fs::write(&component, described_by(&schema)).unwrap();
         let reloaded = server.reload_plugins(&options_with(&component)).await;
-        assert!(reloaded.contains("could not reload"), "{reloaded}");
+        reloaded.assert_contains("could not reload");
         let log = server.log();
         let refusal = log.lines().rev().find(|line| line.contains("is refused"));
         assert!(refusal.unwrap().contains(reason), "{reason}: {refusal:?}");
         server.get("/health").await.expect(200);
-        server
-            .generate("/a", "hostile", json!({}))
-            .await
-            .expect(200);
+        server.generated("/a", "hostile", json!({})).await;
     }
 }
 
@@ -200,10 +194,7 @@ fn too_many_functions_are_rejected_before_compilation() {
     let component = folder.path().join("many.wasm");
     fs::write(&component, component_with_many_functions()).unwrap();
     let refusal = Server::refusal(&options_with(&component));
-    assert!(
-        refusal.contains("it has more than 40000 functions"),
-        "{refusal}"
-    );
+    refusal.assert_contains("it has more than 40000 functions");
 }
 
 /// The maximum number of consecutive faults.
@@ -300,7 +291,7 @@ async fn trapping_parameters_open_only_the_circuit_of_the_sender() {
 async fn too_deep_or_overlapping_references_fail_their_request() {
     let server = server().await;
     let caller = server.as_client("caller").await;
-    server.set("/x", "json", json!({})).await.expect(200);
+    server.stored("/x", "json", json!({})).await;
     server.grant("/x", caller.actor(), &["read"]).await;
     for (behaviour, status) in [
         ("deep-pointer", 400),
@@ -423,9 +414,8 @@ async fn many_calls_of_one_actor_delay_others_only_briefly() {
     for number in 0..3 {
         let before = storm.len();
         server
-            .generate(&format!("/mine/{number}"), "password", json!({}))
-            .await
-            .expect(200);
+            .generated(&format!("/mine/{number}"), "password", json!({}))
+            .await;
         // Counts completed calls without waiting for others.
         let mut ended = 0;
         while storm.try_join_next().is_some() {
@@ -438,9 +428,6 @@ async fn many_calls_of_one_actor_delay_others_only_briefly() {
     storm.abort_all();
     while storm.join_next().await.is_some() {}
     tokio::time::sleep(Duration::from_millis(10)).await;
-    server
-        .generate("/mine/after", "password", json!({}))
-        .await
-        .expect(200);
+    server.generated("/mine/after", "password", json!({})).await;
     server.get("/health").await.expect(200);
 }

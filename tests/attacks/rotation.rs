@@ -2,28 +2,24 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Program, Server, Shell, component, is_available};
+use keywright_harness::{Options, Program, Server, Shell, Text, is_available};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Starts a server with `/ca/root`, `/ca/nested` below it, and an SVID of each.
 async fn server_with_svids() -> Server {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]",
-        component("svid").display()
-    );
-    let server = Server::start_with(&Options::default().generator(SVID, &section)).await;
+    let server =
+        Server::start_with(&Options::default().plugin(SVID, "svid", &["random", "signing"], ""))
+            .await;
     for (name, ca) in [("/ca/root", Value::Null), ("/ca/nested", json!("/ca/root"))] {
         let parameters = json!({
             "common_name": name, "is_ca": true, "ca": ca, "key_type": "ecdsa-p256",
             "key_usage": ["key_cert_sign"],
         });
-        let made = server.generate(name, "certificate", parameters).await;
-        made.expect(200);
+        server.generated(name, "certificate", parameters).await;
     }
     for (name, ca) in SVIDS {
-        let made = server.generate(name, SVID, json!({"ca": ca})).await;
-        made.expect(200);
+        server.generated(name, SVID, json!({"ca": ca})).await;
     }
     server
 }
@@ -31,10 +27,8 @@ async fn server_with_svids() -> Server {
 /// Returns a field of the active version's value.
 async fn field(server: &Server, name: &str, field: &str) -> String {
     let read = server
-        .get(&format!("/api/v1/data?current=true&name={name}"))
-        .await
-        .expect(200)
-        .json();
+        .get_json(&format!("/api/v1/data?current=true&name={name}"))
+        .await;
     read["data"][0]["value"][field].as_str().unwrap().to_owned()
 }
 
@@ -182,7 +176,7 @@ async fn the_record_of_an_svid_matches_openssl() {
         let dates = found.iter().filter(|found| found["expiry_date"] == expiry);
         assert!(dates.count() >= 1, "{query}");
     }
-    let all = server.get("/api/v1/certificates").await.expect(200).json();
+    let all = server.get_json("/api/v1/certificates").await;
     let all = all["certificates"].as_array().unwrap();
     assert_eq!(all.len(), 2);
     assert!(all.iter().all(|listed| listed.get("issued").is_none()));
@@ -207,22 +201,20 @@ async fn an_svid_is_bulk_regenerated_and_converges_with_its_ca() {
     );
     assert_eq!(server.versions("/svid/nested").await.len(), 2);
 
-    server.regenerate("/ca/root").await.expect(200);
+    server.regenerated("/ca/root").await;
     for _ in 0..2 {
-        let converged = server
-            .generate("/svid/root", SVID, json!({"ca": "/ca/root"}))
+        server
+            .generated("/svid/root", SVID, json!({"ca": "/ca/root"}))
             .await;
-        converged.expect(200);
         assert_eq!(server.versions("/svid/root").await.len(), 2);
     }
     let bundle = field(&server, "/svid/root", "bundle").await;
     assert_eq!(bundle, field(&server, "/ca/root", "certificate").await);
 
     // A credential that another CA has signed since then is listed only there.
-    let moved = server
-        .generate("/svid/root", SVID, json!({"ca": "/ca/nested"}))
+    server
+        .generated("/svid/root", SVID, json!({"ca": "/ca/nested"}))
         .await;
-    moved.expect(200);
     let made = server.bulk_regenerate("/ca/root").await.expect(200).json();
     let names = json!(["/ca/nested", "/svid/nested", "/svid/root"]);
     assert_eq!(made["regenerated_credentials"], names);
@@ -234,7 +226,7 @@ async fn an_svid_is_bulk_regenerated_and_converges_with_its_ca() {
 
     // Without the plugin, nothing can be generated: the response names the credential.
     let log = server.reload_plugins(&Options::default()).await;
-    assert!(log.contains("reloaded the plugins"), "{log}");
+    log.assert_contains("reloaded the plugins");
     let refused = server.bulk_regenerate("/ca/root").await.expect(400);
     assert!(refused.error().contains("/svid/"), "{}", refused.error());
     assert_eq!(server.versions("/ca/nested").await.len(), 2);
@@ -265,7 +257,7 @@ async fn an_unreadable_svid_is_named_and_blocks_the_rotation() {
     }
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", caller.token());
     let stuck = shell.run(&["certificates", "rotate", "/ca/root", "--status"]);
-    assert!(stuck.errors.contains("/svid/root"), "{stuck:?}");
+    stuck.errors.assert_contains("/svid/root");
     assert_eq!(server.versions("/svid/root").await.len(), 1);
 }
 

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{Options, Server, component, digest};
+use keywright_harness::{Options, Server, Text, component, digest};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -32,7 +32,7 @@ fn plain(component: &Path) -> Options {
 
 async fn upgrade(server: &Server, to: &Options) {
     let log = server.reload_plugins(to).await;
-    assert!(log.contains("reloaded the plugins"), "{log}");
+    log.assert_contains("reloaded the plugins");
 }
 
 /// Waits until each credential has converged several more times, or a worker has failed.
@@ -66,8 +66,7 @@ async fn a_new_default_under_converge_load_adds_no_version() {
                 let number = round % CREDENTIALS;
                 let name = format!("/load/{number}");
                 let parameters = parameters(number);
-                let made = server.generate(&name, "plain", parameters).await;
-                made.expect(200);
+                server.generated(&name, "plain", parameters).await;
                 converged.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -86,7 +85,7 @@ async fn a_new_default_under_converge_load_adds_no_version() {
     }
 
     // The new release of the plugin receives the default, and explicit parameters still apply.
-    server.regenerate("/load/0").await.expect(200);
+    server.regenerated("/load/0").await;
     let expected = json!({"length": 4, "label": "new"});
     assert_eq!(given(&server, "/load/0").await, expected);
     let old = digest(&fs::read(component("plain")).unwrap());
@@ -97,10 +96,9 @@ async fn a_new_default_under_converge_load_adds_no_version() {
         .expect(200);
     let expected = json!({"length": 5, "label": "new"});
     assert_eq!(given(&server, "/load/1").await, expected);
-    let other = server
-        .generate("/load/0", "plain", json!({"length": 9}))
+    server
+        .generated("/load/0", "plain", json!({"length": 9}))
         .await;
-    other.expect(200);
     assert_eq!(server.versions("/load/0").await.len(), 3);
 }
 
@@ -111,22 +109,21 @@ async fn a_removed_parameter_is_reported_and_adds_no_version() {
     let server = Server::start_with(&plain(&component("plain"))).await;
     let labelled = json!({"length": 8, "label": "x"});
     for name in ["/kept", "/changed"] {
-        let made = server.generate(name, "plain", labelled.clone()).await;
-        made.expect(200);
+        server.generated(name, "plain", labelled.clone()).await;
     }
     upgrade(&server, &plain(&newer)).await;
 
     let refused = server.regenerate("/kept").await.expect(400).error();
     for part in ["label", "generate the credential again"] {
-        assert!(refused.contains(part), "{refused}");
+        refused.assert_contains(part);
     }
     let old = digest(&fs::read(component("plain")).unwrap());
     let bulk = json!({"generated_by": old});
     let refused = server.post("/api/v1/bulk-regenerate", bulk).await;
     let refused = refused.expect(400).error();
-    assert!(refused.contains("label"), "{refused}");
+    refused.assert_contains("label");
     let refused = server.generate("/kept", "plain", labelled).await;
-    assert!(refused.expect(400).error().contains("label"));
+    refused.expect_error(400, "label");
 
     for (name, parameters, versions) in [
         ("/kept", json!({"length": 8}), 1),
@@ -134,11 +131,10 @@ async fn a_removed_parameter_is_reported_and_adds_no_version() {
         ("/changed", json!({"length": 7}), 2),
         ("/kept", json!({"length": 8, "badge": "b"}), 2),
     ] {
-        let converged = server.generate(name, "plain", parameters).await;
-        converged.expect(200);
+        server.generated(name, "plain", parameters).await;
         assert_eq!(server.versions(name).await.len(), versions, "{name}");
     }
-    server.regenerate("/kept").await.expect(200);
+    server.regenerated("/kept").await;
     let expected = json!({"length": 8, "badge": "b"});
     assert_eq!(given(&server, "/kept").await, expected);
 }
@@ -157,14 +153,13 @@ async fn newer_builds_keep_and_regenerate_values_of_older_ones() {
     for (name, credential_type, parameters) in
         [("/a", "certificate", &certificate), ("/u", "user", &user)]
     {
-        let made = server
-            .generate(name, credential_type, parameters.clone())
+        server
+            .generated(name, credential_type, parameters.clone())
             .await;
-        made.expect(200);
     }
     let a = server.versions("/a").await[0]["value"].take();
-    server.set("/set", "certificate", a).await.expect(200);
-    server.regenerate("/set").await.expect(200);
+    server.stored("/set", "certificate", a).await;
+    server.regenerated("/set").await;
     let newer = |plugin: &str, text, grants: &str| {
         let path = release(&files, plugin, text);
         format!("component = \"{}\"\ngrants = [{grants}]", path.display())
@@ -195,7 +190,7 @@ async fn newer_builds_keep_and_regenerate_values_of_older_ones() {
     for ((name, credential_type, parameters), before) in credentials.into_iter().zip(before) {
         let after = converge(name, credential_type, parameters).await;
         assert_eq!(after, before, "{name}");
-        let regenerated = server.regenerate(name).await.expect(200).json();
+        let regenerated = server.regenerated(name).await;
         assert_ne!(regenerated["id"], before, "{name}");
     }
 }

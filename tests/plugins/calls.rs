@@ -3,7 +3,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use keywright_harness::{Options, Scrape, Server};
+use keywright_harness::{Options, Scrape, Server, Text};
 use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -63,9 +63,8 @@ async fn a_full_queue_is_503_with_retry_after() {
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
     server
-        .set("/user", "user", json!({"password": "p"}))
-        .await
-        .expect(200);
+        .stored("/user", "user", json!({"password": "p"}))
+        .await;
     assert!(
         [running, waiting]
             .iter()
@@ -87,16 +86,13 @@ async fn queue_accepts_calls_again_after_being_full() {
         for request in storm(&server, "hostile", 0, 0..8) {
             match request.await.unwrap() {
                 (500, _, body) => {
-                    assert!(body.contains("exceeded its deadline"), "{body}");
+                    body.assert_contains("exceeded its deadline");
                 }
                 (503, ..) => was_full = true,
                 (other, _, body) => panic!("{other}: {body}"),
             }
         }
-        server
-            .generate("/after", "password", json!({}))
-            .await
-            .expect(200);
+        server.generated("/after", "password", json!({})).await;
         if was_full {
             return;
         }
@@ -110,23 +106,18 @@ const STORMS_MAX: usize = 20;
 #[tokio::test]
 async fn reads_succeed_during_many_key_generations() {
     let server = Server::reused().await;
-    server.set("/text", "value", json!("v")).await.expect(200);
-    server
-        .set("/json", "json", json!({"a": 1}))
-        .await
-        .expect(200);
+    server.stored("/text", "value", json!("v")).await;
+    server.stored("/json", "json", json!({"a": 1})).await;
     let storm = storm(&server, "rsa", 4_096, 0..32);
     for round in 0..20 {
         server.get("/api/v1/data?name=/text").await.expect(200);
         server.get("/api/v1/data?path=/").await.expect(200);
         server
-            .set("/text", "value", json!(format!("{round}")))
-            .await
-            .expect(200);
+            .stored("/text", "value", json!(format!("{round}")))
+            .await;
         server
-            .set("/user", "user", json!({"password": "p"}))
-            .await
-            .expect(200);
+            .stored("/user", "user", json!({"password": "p"}))
+            .await;
         let document = json!({"s": [{"credentials": {"store-ref": "/json"}}]});
         server
             .post("/api/v1/interpolate", document)
@@ -168,41 +159,6 @@ fn calls(scrape: &Scrape, function: &str, outcome: &str) -> Option<f64> {
 }
 
 #[tokio::test]
-async fn every_outcome_of_a_call_is_counted() {
-    for (behaviour, outcome) in [
-        ("allocate", "memory_exceeded"),
-        ("large-output", "output_too_large"),
-        ("loop", "timed_out"),
-        ("misconfigured", "misconfigured"),
-        ("not-json", "output_malformed"),
-        ("other", "reported"),
-        ("panic", "trapped"),
-        ("recurse", "stack_exhausted"),
-        ("refuse-parameters", "refused"),
-        ("trap", "trapped"),
-        ("wrong-shape", "output_malformed"),
-    ] {
-        // Only `loop` may exceed its deadline. Five seconds are enough for the call of `normalize` before it.
-        let deadline_ms = if behaviour == "loop" { 5_000 } else { LONG_MS };
-        let limits = format!("deadline_ms = {deadline_ms}, memory_bytes_max = 16777216");
-        let server = server_with_metrics("generate", behaviour, &limits).await;
-        let response = server.generate("/a", "hostile", json!({})).await;
-        assert!(response.status >= 400, "{behaviour}: {response:?}");
-        let scrape = server.scrape().await;
-        assert_eq!(
-            calls(&scrape, "generate", outcome),
-            Some(1.0),
-            "{behaviour}:\n{}",
-            scrape.text()
-        );
-        assert_eq!(calls(&scrape, "normalize", "ok"), Some(1.0), "{behaviour}");
-        let duration = "keywright_plugin_call_duration_seconds_count";
-        let generate = [("plugin", "hostile"), ("function", "generate")];
-        assert_eq!(scrape.sum(duration, &generate), Some(1.0), "{behaviour}");
-    }
-}
-
-#[tokio::test]
 async fn defaults_are_normalized_once_unless_they_are_random() {
     for (function, behaviour, parameters, normalized) in [
         ("none", "none", json!({}), 1.0),
@@ -225,12 +181,9 @@ async fn defaults_are_normalized_once_unless_they_are_random() {
 async fn every_function_is_counted() {
     let server = server_with_metrics("none", "none", &format!("deadline_ms = {LONG_MS}")).await;
     let set = json!({"secret": "s"});
-    server.set("/set", "hostile", set).await.expect(200);
-    server
-        .generate("/a", "hostile", json!({}))
-        .await
-        .expect(200);
-    server.regenerate("/a").await.expect(200);
+    server.stored("/set", "hostile", set).await;
+    server.generated("/a", "hostile", json!({})).await;
+    server.regenerated("/a").await;
     let document = json!({"a": [{"credentials": {"b": 1}}]});
     server
         .post("/api/v1/interpolate", document)
@@ -239,6 +192,9 @@ async fn every_function_is_counted() {
     let scrape = server.scrape().await;
     for (function, count) in [("generate", 2.0), ("accept", 1.0), ("recover", 1.0)] {
         assert_eq!(calls(&scrape, function, "ok"), Some(count), "{function}");
+        let labels = [("plugin", "hostile"), ("function", function)];
+        let timed = scrape.sum("keywright_plugin_call_duration_seconds_count", &labels);
+        assert_eq!(timed, Some(count), "{function}");
     }
     let resolver = [
         ("plugin", "resolver"),
@@ -328,10 +284,7 @@ async fn full_lane_is_visible_in_metrics() {
 #[tokio::test]
 async fn after_too_many_traps_generating_is_503_and_reads_succeed() {
     let server = Server::start_with(&options_with_pause("trap", 3600)).await;
-    server
-        .set("/a", "hostile", json!({"secret": "s"}))
-        .await
-        .expect(200);
+    server.stored("/a", "hostile", json!({"secret": "s"})).await;
     for _ in 0..FAULTS_MAX {
         let response = server.generate("/a", "hostile", json!({})).await;
         response.expect(500);
@@ -353,10 +306,7 @@ async fn after_too_many_traps_generating_is_503_and_reads_succeed() {
 
     server.get("/api/v1/data?name=/a").await.expect(200);
     server.get("/api/v1/data?path=/").await.expect(200);
-    server
-        .generate("/b", "password", json!({}))
-        .await
-        .expect(200);
+    server.generated("/b", "password", json!({})).await;
     server.delete("/api/v1/data?name=/a").await.expect(204);
 }
 
@@ -396,10 +346,7 @@ async fn reload_enables_a_disabled_plugin() {
     server
         .reload_plugins(&options_with_pause("count-calls", 3600))
         .await;
-    server
-        .generate("/a", "hostile", json!({}))
-        .await
-        .expect(200);
+    server.generated("/a", "hostile", json!({})).await;
 }
 
 /// The maximum number of consecutive failed calls.

@@ -2,13 +2,15 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Program, Server, component, run_program, workspace};
+use keywright_harness::{
+    Options, Program, ReusedServer, Server, Text, component, run_program, workspace,
+};
 use serde_json::json;
 
 use crate::inputs::{find_derived_from, set};
 
-async fn shipped() -> Server {
-    Server::start_with(&Options::default().beyond_the_specification()).await
+async fn shipped() -> ReusedServer {
+    Server::reused_with(&Options::default().beyond_the_specification()).await
 }
 
 /// Returns the hash that OpenSSL computes from a password and the salt of another hash.
@@ -59,8 +61,7 @@ async fn htpasswd_lines_have_hashes_that_openssl_confirms() {
         (json!({"credential": "/line/ada"}), "credential"),
     ] {
         let refused = server.generate("/refused", "htpasswd", parameters).await;
-        let error = refused.expect(400).error();
-        assert!(error.contains(named), "{error}");
+        refused.expect_error(400, named);
     }
 }
 
@@ -68,11 +69,10 @@ async fn htpasswd_lines_have_hashes_that_openssl_confirms() {
 async fn connection_strings_follow_their_credentials() {
     let server = shipped().await;
     let user = json!({"username": "ada", "password": "p@ss/1"});
-    server.set("/user", "user", user).await.expect(200);
+    server.stored("/user", "user", user).await;
     server
-        .set("/db", "json", json!({"host": "db.example", "port": 5432}))
-        .await
-        .expect(200);
+        .stored("/db", "json", json!({"host": "db.example", "port": 5432}))
+        .await;
     let parameters = json!({
         "template": "postgres://{user.username}:{user.password}@{db.host}:{db.port}/app",
         "credentials": {"user": "/user", "db": "/db"},
@@ -90,7 +90,7 @@ async fn connection_strings_follow_their_credentials() {
     );
     assert_eq!(generate().await["id"], first["id"]);
     let user = json!({"username": "ada", "password": "renewed"});
-    server.set("/user", "user", user).await.expect(200);
+    server.stored("/user", "user", user).await;
     assert_eq!(
         find_derived_from(&server, "/user").await,
         json!([["/url", true]])
@@ -114,10 +114,8 @@ async fn connection_strings_follow_their_credentials() {
             .generate("/refused", "connection-string", parameters)
             .await;
         let error = refused.expect(400).error();
-        assert!(
-            error.contains(named) && !error.contains("renewed"),
-            "{error}"
-        );
+        error.assert_contains(named);
+        error.assert_lacks("renewed");
     }
 }
 
@@ -147,7 +145,7 @@ fn plugins_with_inputs_are_tested_with_examples_or_given_inputs() {
         vectors.to_str().unwrap(),
     ];
     let run = run_program(&workspace(), &arguments, &[]).expect(0);
-    assert!(run.output.contains("expectation 3 is met"), "{run:?}");
+    run.output.assert_contains("expectation 3 is met");
 
     let parameters = parameters.to_string();
     let inputs = json!({"/user": user}).to_string();
@@ -161,17 +159,15 @@ fn plugins_with_inputs_are_tested_with_examples_or_given_inputs() {
         &inputs,
     ];
     let run = run_program(&workspace(), &arguments, &[]).expect(0);
-    assert!(!run.output.contains("p%40ss"), "{run:?}");
+    run.output.assert_lacks("p%40ss");
     let arguments = [&arguments[..], &["--reveal"]].concat();
     let run = run_program(&workspace(), &arguments, &[]).expect(0);
     assert_eq!(run.output.trim(), r#""ada:p%40ss""#);
 
     let run = run_program(&workspace(), &["plugin", "inspect", file], &[]).expect(0);
-    assert!(run.output.contains("grants = [\"inputs\"]"), "{run:?}");
-    assert!(
-        run.output.contains("named by the parameters credentials"),
-        "{run:?}"
-    );
+    run.output.assert_contains("grants = [\"inputs\"]");
+    run.output
+        .assert_contains("named by the parameters credentials");
     let htpasswd = component("htpasswd");
     let arguments = ["plugin", "test", htpasswd.to_str().unwrap()];
     run_program(&workspace(), &arguments, &[]).expect(0);

@@ -5,52 +5,37 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use keywright_harness::{
-    Options, Program, Server, component_by_toolchain, is_available, run_program, toolchain_program,
-    toolchain_python, workspace,
+    Options, Program, Server, Text, component_by_toolchain, is_available, run_program,
+    toolchain_program, toolchain_python, workspace,
 };
 use serde_json::{Value, json};
 use uuid::{Uuid, Variant};
 
-#[test]
-fn c_generator_passes_its_tests() {
-    assert_passes_its_tests("uuid", "uuid-generator");
-}
+/// The types of the examples in Go, JavaScript, Python, C and Rust, with their folders.
+const EXAMPLES: [(&str, &str); 5] = [
+    ("age", "age-generator"),
+    ("diceware", "passphrase-generator"),
+    ("totp", "totp-generator"),
+    ("uuid", "uuid-generator"),
+    ("wireguard", "wireguard-generator"),
+];
 
 #[test]
-fn go_generator_passes_its_tests() {
-    assert_passes_its_tests("age", "age-generator");
-}
-
-#[test]
-fn javascript_generator_passes_its_tests() {
-    assert_passes_its_tests("diceware", "passphrase-generator");
-}
-
-#[test]
-fn python_generator_passes_its_tests() {
-    assert_passes_its_tests("totp", "totp-generator");
-}
-
-#[test]
-fn rust_generator_passes_its_tests() {
-    assert_passes_its_tests("wireguard", "wireguard-generator");
+fn each_example_passes_its_tests() {
+    for (credential_type, folder) in EXAMPLES {
+        assert_passes_its_tests(credential_type, folder);
+    }
 }
 
 #[test]
 fn configurations_name_the_built_components() {
-    for folder in [
-        "age-generator",
-        "passphrase-generator",
-        "totp-generator",
-        "uuid-generator",
-        "wireguard-generator",
-    ] {
+    for (_, folder) in EXAMPLES {
         let section = fs::read_to_string(example_file(folder, "keywright.toml")).unwrap();
-        assert!(section.contains(&component_path(folder)), "{section}");
+        section.assert_contains(&component_path(folder));
         let readme = fs::read_to_string(example_file(folder, "README.md")).unwrap();
         let (build, test) = (format!("examples/{folder}\n"), component_path(folder));
-        assert!(readme.contains(&format!("keywright plugin build {build}")));
-        assert!(readme.contains(&format!("keywright plugin test {test}")));
+        readme.assert_contains(&format!("keywright plugin build {build}"));
+        readme.assert_contains(&format!("keywright plugin test {test}"));
     }
 }
 
@@ -59,17 +44,12 @@ fn configurations_name_the_built_components() {
 async fn values_generated_over_https_are_valid() {
     let mut options = Options::default();
     let mut configured = Vec::new();
-    for (credential_type, folder) in [
-        ("age", "age-generator"),
-        ("diceware", "passphrase-generator"),
-        ("totp", "totp-generator"),
-        ("uuid", "uuid-generator"),
-    ] {
+    for (credential_type, folder) in &EXAMPLES[..4] {
         if let Some(component) = component_by_toolchain(credential_type) {
             let section = fs::read_to_string(example_file(folder, "keywright.toml")).unwrap();
             let built = component.to_str().unwrap();
             options = options.extra(&section.replace(&component_path(folder), built));
-            configured.push(credential_type);
+            configured.push(*credential_type);
         }
     }
     let server = Server::start_with(&options).await;
@@ -138,7 +118,7 @@ async fn generated(server: &Server, credential_type: &str, parameters: &Value) -
     assert_eq!(first["type"], credential_type);
     let again = generate(parameters).await.expect(200).json();
     assert_eq!(again["id"], first["id"], "{parameters}");
-    let second = server.regenerate(&name).await.expect(200).json();
+    let second = server.regenerated(&name).await;
     assert_ne!(second["value"], first["value"]);
     let mut unknown = parameters.clone();
     unknown["unknown"] = json!(true);
@@ -243,8 +223,7 @@ async fn assert_rejects_parameters_without_app_support(server: &Server) {
         ),
     ] {
         let refused = server.generate("/refused", "totp", parameters).await;
-        let error = refused.expect(400).error();
-        assert!(error.contains(named), "{error}");
+        refused.expect_error(400, named);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A misbehaving generator or resolver only fails its own request, with an error that names the plugin and the failure.
 
-use keywright_harness::{Options, Response, Scrape, Server, component};
+use keywright_harness::{Options, Response, Scrape, Server, Text, component};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -48,38 +48,50 @@ const MISCONFIGURED: &str = "reported that its settings are invalid; the log has
 const MEMORY_EXCEEDED: &str = "exceeded its memory limit (memory_bytes_max)";
 
 #[tokio::test]
-async fn every_misbehavior_has_its_own_error() {
-    let server = Server::start_with(&options(LONG_MS, "")).await;
-    for (behaviour, fault) in [
-        ("loop", "exceeded its deadline"),
-        ("allocate", MEMORY_EXCEEDED),
-        ("recurse", "overflowed its stack"),
-        ("trap", TRAPPED),
-        ("panic", TRAPPED),
-        ("much-random", TRAPPED),
-        ("large-output", OUTPUT_TOO_LARGE),
-        ("claimed-output", MALFORMED),
-        ("not-utf-8", MALFORMED),
-        ("not-json", MALFORMED),
-        ("wrong-shape", MALFORMED),
-        ("unknown-member", MALFORMED),
-        ("member-twice", MALFORMED),
-        ("misconfigured", MISCONFIGURED),
-        ("other", REPORTED),
+async fn every_misbehavior_has_its_own_error_and_is_counted() {
+    let server = Server::start_with(&options(LONG_MS, "").watched()).await;
+    for (behaviour, fault, outcome) in [
+        ("loop", "exceeded its deadline", "timed_out"),
+        ("allocate", MEMORY_EXCEEDED, "memory_exceeded"),
+        ("recurse", "overflowed its stack", "stack_exhausted"),
+        ("trap", TRAPPED, "trapped"),
+        ("panic", TRAPPED, "trapped"),
+        ("much-random", TRAPPED, "trapped"),
+        ("large-output", OUTPUT_TOO_LARGE, "output_too_large"),
+        ("claimed-output", MALFORMED, "output_malformed"),
+        ("not-utf-8", MALFORMED, "output_malformed"),
+        ("not-json", MALFORMED, "output_malformed"),
+        ("wrong-shape", MALFORMED, "output_malformed"),
+        ("unknown-member", MALFORMED, "output_malformed"),
+        ("member-twice", MALFORMED, "output_malformed"),
+        ("misconfigured", MISCONFIGURED, "misconfigured"),
+        ("other", REPORTED, "reported"),
     ] {
-        server
-            .reload_plugins(&misbehaving("generate", behaviour))
-            .await;
+        let misbehaving = misbehaving("generate", behaviour).watched();
+        server.reload_plugins(&misbehaving).await;
+        let before = calls(&server, "generate", outcome).await;
         for _ in 0..2 {
             let response = server.generate("/a", "hostile", json!({})).await;
             assert_faulted(&server, &response, fault, behaviour);
         }
+        let counted = calls(&server, "generate", outcome).await - before;
+        assert!((counted - 2.0).abs() < 0.5, "{behaviour}: {counted}");
         assert!(server.versions("/a").await.is_empty(), "{behaviour}");
-        server
-            .generate("/b", "password", json!({}))
-            .await
-            .expect(200);
+        server.generated("/b", "password", json!({})).await;
     }
+}
+
+/// Returns the number of calls of a function with this outcome.
+async fn calls(server: &Server, function: &str, outcome: &str) -> f64 {
+    let labels = [
+        ("plugin", "hostile"),
+        ("function", function),
+        ("outcome", outcome),
+    ];
+    let scrape = server.scrape().await;
+    scrape
+        .sum("keywright_plugin_calls_total", &labels)
+        .unwrap_or_default()
 }
 
 #[tokio::test]
@@ -101,48 +113,42 @@ async fn misbehavior_is_contained_in_every_function() {
                 "normalize" => server.generate("/a", "hostile", json!({})).await,
                 "accept" => server.set("/a", "hostile", json!({"secret": "s"})).await,
                 _ => {
-                    server
-                        .generate(&name, "hostile", json!({}))
-                        .await
-                        .expect(200);
+                    server.generated(&name, "hostile", json!({})).await;
                     server.regenerate(&name).await
                 }
             };
             assert_faulted(&server, &response, fault, &what);
-            server
-                .generate("/b", "password", json!({}))
-                .await
-                .expect(200);
+            server.generated("/b", "password", json!({})).await;
         }
     }
 }
 
 #[tokio::test]
-async fn guest_errors_are_truncated_and_printable() {
-    let server = Server::start_with(&options(LONG_MS, "")).await;
+async fn guest_errors_are_truncated_printable_and_counted() {
+    let server = Server::start_with(&options(LONG_MS, "").watched()).await;
     for (function, behaviour) in [
         ("normalize", "refuse-parameters"),
         ("generate", "refuse-parameters"),
         ("accept", "refuse-value"),
         ("generate", "refuse-value"),
     ] {
-        server
-            .reload_plugins(&misbehaving(function, behaviour))
-            .await;
+        let misbehaving = misbehaving(function, behaviour).watched();
+        server.reload_plugins(&misbehaving).await;
+        let before = calls(&server, function, "refused").await;
         let response = if function == "accept" {
             server.set("/a", "hostile", json!({"secret": "s"})).await
         } else {
             server.generate("/a", "hostile", json!({})).await
         };
         let error = response.expect(400).error();
-        assert!(
-            error.contains("length") && error.contains("noxxx"),
-            "{error}"
-        );
+        error.assert_contains("length");
+        error.assert_contains("noxxx");
         assert!(
             error.len() < 2_048 && !error.contains(char::is_control),
             "{error}"
         );
+        let counted = calls(&server, function, "refused").await - before;
+        assert!((counted - 1.0).abs() < 0.5, "{function}: {counted}");
     }
 }
 
@@ -165,12 +171,11 @@ async fn other_requests_succeed_while_guests_loop_and_trap() {
     for _ in 0..3 {
         let trapped = server.set("/c", "hostile", json!({"secret": "s"})).await;
         assert_faulted(&server, &trapped, TRAPPED, "trap");
-        server.set("/text", "value", json!("v")).await.expect(200);
+        server.stored("/text", "value", json!("v")).await;
         server.get("/api/v1/data?name=/text").await.expect(200);
         server
-            .set("/user", "user", json!({"password": "p"}))
-            .await
-            .expect(200);
+            .stored("/user", "user", json!({"password": "p"}))
+            .await;
     }
     assert!(are_busy(&server.scrape().await));
     assert!(looping.iter().all(|request| !request.is_finished()));
@@ -239,9 +244,8 @@ async fn every_misbehavior_of_a_resolver_has_its_own_error() {
             .await;
         for name in ["x", "y"] {
             server
-                .set(name, "json", json!({"secret": "hunter2"}))
-                .await
-                .expect(200);
+                .stored(name, "json", json!({"secret": "hunter2"}))
+                .await;
         }
         let document = json!({"a": {"b": "hunter2"}});
         let response = server.post("/api/v1/interpolate", document).await;
@@ -265,9 +269,8 @@ async fn pointer_outside_the_document_is_a_plugin_fault() {
         let resolver = misbehaving_resolver(&format!("at:{pointer}"));
         server.reload_plugins(&resolver).await;
         server
-            .set("/x", "json", json!({"secret": "hunter2"}))
-            .await
-            .expect(200);
+            .stored("/x", "json", json!({"secret": "hunter2"}))
+            .await;
         let document = json!({"a": {"b": 1}, "list": [1, 2]});
         let response = server.post("/api/v1/interpolate", document).await;
         assert_eq!(response.status, 500, "{pointer}: {}", response.body);
@@ -380,10 +383,8 @@ async fn references_of_a_resolver_are_checked_one_by_one() {
         assert_eq!(response.status, status, "{reference}: {}", response.body);
         let found = response.error();
         assert!(found.contains(error), "{reference}: {found}");
-        assert!(
-            !found.contains(char::is_control) && !found.contains(GUEST_DATA),
-            "{found}"
-        );
+        assert!(!found.contains(char::is_control), "{found}");
+        found.assert_lacks(GUEST_DATA);
         assert!(!server.log().contains(GUEST_DATA), "{reference}");
     }
 }
@@ -400,7 +401,7 @@ async fn any_value_in_the_document_can_be_replaced() {
         let resolver = misbehaving_resolver(&format!("at:{pointer}"));
         server.reload_plugins(&resolver).await;
         let value = json!({"secret": "s"});
-        server.set("/x", "json", value.clone()).await.expect(200);
+        server.stored("/x", "json", value.clone()).await;
         let document = json!({"a": {"b": 1}, "list": [1, 2]});
         let response = server.post("/api/v1/interpolate", document).await;
         let expected = expected
@@ -418,10 +419,7 @@ async fn too_many_or_too_long_references_are_400() {
             .reload_plugins(&misbehaving_resolver(behaviour))
             .await;
         let response = server.post("/api/v1/interpolate", json!({})).await;
-        assert!(
-            response.expect(400).error().contains("references"),
-            "{behaviour}"
-        );
+        response.expect_error(400, "references");
     }
 }
 
@@ -433,7 +431,7 @@ async fn rejected_document_is_400_with_a_printable_message() {
         .await
         .expect(400)
         .error();
-    assert!(error.contains("noxxx"), "{error}");
+    error.assert_contains("noxxx");
     assert!(
         error.len() < 2_048 && !error.contains(char::is_control),
         "{error}"
@@ -448,8 +446,5 @@ async fn server_works_without_a_resolver() {
         .await
         .expect(501)
         .error();
-    server
-        .generate("/a", "password", json!({}))
-        .await
-        .expect(200);
+    server.generated("/a", "password", json!({})).await;
 }

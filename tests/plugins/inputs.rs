@@ -1,14 +1,14 @@
 //! Generators that derive values from other credentials: what they get, who may derive, and what happens when an input changes.
 
-use keywright_harness::{Caller, Options, Response, Server, component};
+use keywright_harness::{Caller, Options, Response, ReusedServer, Server, Text, component};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 const TYPE: &str = "deriving";
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
-async fn server() -> Server {
-    Server::start_with(&Options::default().generator_with_inputs(TYPE)).await
+async fn server() -> ReusedServer {
+    Server::reused_with(&Options::default().generator_with_inputs(TYPE)).await
 }
 
 async fn generated(server: &Server, name: &str, parameters: Value) -> Value {
@@ -24,7 +24,7 @@ pub(crate) async fn set(server: &Server, name: &str, text: &str) -> Value {
 /// Returns the provenance of the active version: the inputs, and whether it is a claim.
 async fn derived_from(server: &Server, name: &str) -> [Value; 2] {
     let path = format!("/api/v1/data?current=true&provenance=true&name={name}");
-    let mut version = server.get(&path).await.expect(200).json()["data"][0].take();
+    let mut version = server.get_json(&path).await["data"][0].take();
     ["derived_from", "imported"].map(|field| version[field].take())
 }
 
@@ -46,8 +46,7 @@ pub(crate) async fn find_derived_from(server: &Server, query: &str) -> Value {
 async fn inputs_are_passed_in_order_and_recorded() {
     let server = server().await;
     let one = set(&server, "/Team/one", "first").await;
-    let two = server.set("/two", "json", json!({"a": [1.50]})).await;
-    let two = two.expect(200).json();
+    let two = server.stored("/two", "json", json!({"a": [1.50]})).await;
     let parameters = json!({"also": {"z": "two", "a/b": "/TEAM/one"}, "from": ["Team/one"]});
     let made = generated(&server, "/made", parameters).await;
     let expected = json!([
@@ -79,10 +78,7 @@ async fn credentials_generated_without_inputs_record_none() {
     let server = server().await;
     let made = generated(&server, "/made", json!({})).await;
     assert_eq!(made["value"]["inputs"], json!([]));
-    server
-        .generate("/p", "password", json!({}))
-        .await
-        .expect(200);
+    server.generated("/p", "password", json!({})).await;
     for name in ["/made", "/p"] {
         assert_eq!(
             derived_from(&server, name).await,
@@ -136,7 +132,7 @@ async fn converge_and_bulk_regenerate_derive_again_from_a_new_input() {
         json!([["/b", true], ["/a", true]])
     );
     let missing = server.regenerate("/a").await.expect(404).error();
-    assert!(missing.contains("/from"), "{missing}");
+    missing.assert_contains("/from");
     let body = json!({"derived_from": "/input", "keep_going": true});
     let failed = server.post(BULK_REGENERATE, body).await.expect(200).json();
     assert_eq!(failed["failed_credentials"].as_array().unwrap().len(), 2);
@@ -160,7 +156,7 @@ async fn other_modes_keep_or_replace_a_derived_value() {
     let second = in_mode("overwrite").await;
     assert_eq!(second["value"]["inputs"][0]["value"], "second");
     assert_ne!(in_mode("overwrite").await["id"], second["id"]);
-    let regenerated = server.regenerate("/a").await.expect(200).json();
+    let regenerated = server.regenerated("/a").await;
     assert_eq!(regenerated["value"]["inputs"][0]["value"], "second");
 }
 
@@ -222,7 +218,7 @@ async fn only_a_caller_who_may_read_the_input_derives_from_it() {
     });
     let actions: Vec<_> = reads.map(|event| event["action"].clone()).collect();
     assert_eq!(actions, ["GENERATE", "GENERATE", "REGENERATE"]);
-    assert!(!trail.contains("canary-of-an-input"));
+    trail.assert_lacks("canary-of-an-input");
     assert!(!server.log().contains("canary-of-an-input"));
 }
 
@@ -247,7 +243,7 @@ async fn bulk_regeneration_needs_permission_to_read_every_input() {
     };
     for is_dry_run in [true, false] {
         let refused = bulk(is_dry_run).await.expect(404).error();
-        assert!(refused.contains("/also/0"), "{refused}");
+        refused.assert_contains("/also/0");
     }
     server
         .grant("/other-input", caller.actor(), &["read"])
@@ -288,8 +284,7 @@ async fn invalid_inputs_are_400_and_name_the_parameter() {
         ),
     ] {
         let response = server.generate("/a", TYPE, parameters.clone()).await;
-        let error = response.expect(400).error();
-        assert!(error.contains(expected), "{parameters}: {error}");
+        response.expect_error(400, expected);
     }
     let empty = generated(&server, "/a", json!({"from": ""})).await;
     assert_eq!(empty["value"]["inputs"], json!([]));
@@ -304,8 +299,7 @@ async fn invalid_inputs_are_400_and_name_the_parameter() {
         ),
     ] {
         let error = server.get(&format!("/api/v1/data?{query}")).await;
-        let error = error.expect(400).error();
-        assert!(error.contains(named), "{error}");
+        error.expect_error(400, named);
     }
     for body in [
         json!({"derived_from": ""}),
@@ -322,11 +316,13 @@ async fn the_number_and_the_size_of_inputs_are_limited() {
     const INPUTS_MAX: usize = 16;
     const INPUTS_BYTES_MAX: usize = 1_048_576;
     const VALUE_BYTES_MAX: usize = 65_536;
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"inputs\"]\nlimits = {{ input_bytes_max = 2097152 }}",
-        component(TYPE).display()
-    );
-    let server = Server::start_with(&Options::default().generator(TYPE, &section)).await;
+    let server = Server::start_with(&Options::default().plugin(
+        TYPE,
+        TYPE,
+        &["random", "inputs"],
+        "limits = { input_bytes_max = 2097152 }",
+    ))
+    .await;
     let longest = "x".repeat(VALUE_BYTES_MAX);
     set(&server, "/longest", &longest).await;
     set(&server, "/short", "x").await;
@@ -347,21 +343,23 @@ async fn the_number_and_the_size_of_inputs_are_limited() {
     generate(names.clone()).await.expect(200);
     set(&server, "/rest", &"x".repeat(rest + 1)).await;
     let refused = generate(names).await.expect(413).error();
-    assert!(refused.contains("1,048,576 bytes"), "{refused}");
+    refused.assert_contains("1,048,576 bytes");
 }
 
 #[tokio::test]
 async fn inputs_count_towards_the_input_limit_of_the_plugin() {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"inputs\"]\nlimits = {{ input_bytes_max = 1024 }}",
-        component(TYPE).display()
-    );
-    let server = Server::start_with(&Options::default().generator(TYPE, &section)).await;
+    let server = Server::start_with(&Options::default().plugin(
+        TYPE,
+        TYPE,
+        &["random", "inputs"],
+        "limits = { input_bytes_max = 1024 }",
+    ))
+    .await;
     set(&server, "/input", "x").await;
     generated(&server, "/a", json!({"from": "/input"})).await;
     set(&server, "/input", &"x".repeat(1_024)).await;
     let refused = server.regenerate("/a").await.expect(413).error();
-    assert!(refused.contains("input_bytes_max"), "{refused}");
+    refused.assert_contains("input_bytes_max");
     for is_dry_run in [true, false] {
         let body = json!({"derived_from": "/input", "dry_run": is_dry_run});
         server.post(BULK_REGENERATE, body).await.expect(413).error();
@@ -376,16 +374,15 @@ async fn a_plugin_can_not_name_other_inputs_than_the_caller() {
     for act in ["rename", "add"] {
         let parameters = json!({"from": "/input", "act": act});
         let response = server.generate("/a", TYPE, parameters).await;
-        let error = response.expect(500).error();
-        assert!(error.contains("declared form"), "{error}");
+        response.expect_error(500, "declared form");
     }
     // The plugin recovers another name for every value.
     generated(&server, "/made", json!({"from": "/input"})).await;
-    let made = server.regenerate("/made").await.expect(200).json();
+    let made = server.regenerated("/made").await;
     assert_eq!(made["value"]["inputs"][0]["name"], "/input");
     let value = json!({"inputs": [], "salt": "s"});
-    server.set("/set", TYPE, value).await.expect(200);
-    let regenerated = server.regenerate("/set").await.expect(200).json();
+    server.stored("/set", TYPE, value).await;
+    let regenerated = server.regenerated("/set").await;
     assert_eq!(regenerated["value"]["inputs"], json!([]));
 }
 
@@ -433,7 +430,7 @@ fn a_plugin_with_inputs_needs_a_grant() {
         "keywright:generator/derived-generator",
         "add \"inputs\" to its grants",
     ] {
-        assert!(refusal.contains(expected), "{refusal}");
+        refusal.assert_contains(expected);
     }
 }
 

@@ -20,6 +20,5 @@ mod refusals;
 mod registry;
 mod released;
 mod reload;
-mod settings;
 mod signing;
 mod types;

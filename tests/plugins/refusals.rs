@@ -1,8 +1,9 @@
-//! An invalid plugin prevents the start, with an error that names the plugin and the remedy.
+//! An invalid plugin or setting of a plugin prevents the start, with an error that names the plugin and the remedy.
 
 use std::fs;
 
-use keywright_harness::{Options, Server, component};
+use keywright_harness::{Options, Server, Text, component};
+use serde_json::json;
 use tempfile::TempDir;
 
 /// Returns the configuration of a component.
@@ -14,7 +15,7 @@ fn section(path: &std::path::Path, more: &str) -> String {
 fn assert_refused(options: &Options, parts: &[&str]) {
     let refusal = Server::refusal(options);
     for part in parts {
-        assert!(refusal.contains(part), "{part} is not in: {refusal}");
+        refusal.assert_contains(part);
     }
 }
 
@@ -193,52 +194,6 @@ fn invalid_type_names_are_rejected() {
     }
 }
 
-#[test]
-fn limits_out_of_range_are_rejected() {
-    for (limit, value) in [
-        ("deadline_ms", 9),
-        ("memory_bytes_max", 1_000),
-        ("input_bytes_max", 1),
-        ("output_bytes_max", 1_000_000_000_u64),
-    ] {
-        let more = format!("grants = [\"random\"]\nlimits = {{ {limit} = {value} }}");
-        let options = Options::default().generator("plain", &section(&component("plain"), &more));
-        assert_refused(
-            &options,
-            &[&format!("generators.plain.limits.{limit}: must be from")],
-        );
-    }
-}
-
-#[test]
-fn sandbox_settings_out_of_range_are_rejected() {
-    for (setting, value, max) in [
-        ("cache_unused_days_max", 0, 3_650),
-        ("cache_unused_days_max", 3_651, 3_650),
-        ("rest_seconds", 3_601, 3_600),
-    ] {
-        let variable = format!("KEYWRIGHT_PLUGINS__{}", setting.to_uppercase());
-        let options = Options::default()
-            .without_plugins()
-            .environment(&variable, &value.to_string());
-        let reported = format!("plugins.{setting}: must be from 1 to {max}, not {value}");
-        assert_refused(&options, &[&reported]);
-    }
-}
-
-#[test]
-fn unknown_plugin_settings_are_rejected() {
-    for more in [
-        "colour = \"red\"",
-        "grants = [\"network\"]",
-        "limits = { fuel = 1 }",
-    ] {
-        let options = Options::default().generator("plain", &section(&component("plain"), more));
-        let (unknown, _) = more.split_once(" = ").unwrap();
-        assert_refused(&options, &[unknown]);
-    }
-}
-
 #[tokio::test]
 async fn pinned_component_is_accepted() {
     let options = Options::default().generator(
@@ -254,8 +209,64 @@ async fn pinned_component_is_accepted() {
     let pinned = format!("sha256 = \"{digest}\"\ngrants = [\"random\"]");
     let options = Options::default().generator("plain", &section(&component("plain"), &pinned));
     let server = Server::start_with(&options).await;
-    server
-        .generate("/a", "plain", serde_json::json!({}))
-        .await
-        .expect(200);
+    server.generated("/a", "plain", json!({})).await;
+}
+
+// Settings that do not match the schema that a plugin declares for them.
+
+/// The invalid setting of [`with_settings`], with its keyword and JSON Pointer.
+const REFUSED: &str =
+    r#"size must be of type integer (violates "type" of its schema at the JSON Pointer "/size")"#;
+
+fn with_settings(settings: &str) -> Options {
+    Options::default().plugin(
+        "plain-current",
+        "current-generator",
+        &["random"],
+        &format!("settings = {{ {settings} }}"),
+    )
+}
+
+#[test]
+fn the_server_does_not_start_with_invalid_settings() {
+    for (settings, reason) in [
+        ("size = \"hunter2\"", REFUSED),
+        (
+            "sise = \"hunter2\"",
+            r#"sise is unknown (violates "additionalProperties" of its schema at the JSON Pointer "")"#,
+        ),
+    ] {
+        let refusal = Server::refusal(&with_settings(settings)).replace('\\', "");
+        let expected = "the plugin plain-current ";
+        refusal.assert_contains(expected);
+        let expected = format!("is refused: invalid settings: {reason}");
+        refusal.assert_contains(&expected);
+        refusal.assert_lacks("hunter2");
+    }
+}
+
+#[tokio::test]
+async fn a_reload_with_invalid_settings_keeps_the_previous_plugins() {
+    let server = Server::start_with(&with_settings("size = 3")).await;
+    let reported = server
+        .reload_plugins(&with_settings("size = \"hunter2\""))
+        .await;
+    reported.assert_contains("calls use the previous plugins");
+    let log = server.log();
+    log.assert_contains("invalid settings: size must be");
+    log.assert_lacks("hunter2");
+    let made = server.generated("/a", "plain-current", json!({})).await;
+    assert_eq!(made["value"]["settings"], json!({"size": 3}));
+}
+
+#[tokio::test]
+async fn settings_of_a_plugin_without_a_schema_are_not_checked() {
+    let options = Options::default().plugin(
+        "plain-0-1-0",
+        "released-0-1-0-generator",
+        &["random"],
+        "settings = { size = \"any\" }",
+    );
+    let server = Server::start_with(&options).await;
+    server.generated("/a", "plain-0-1-0", json!({})).await;
 }

@@ -11,7 +11,7 @@
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use aws_lc_rs::digest::{SHA256, digest};
-use keywright_harness::{Options, Server, component, hexadecimal, workspace};
+use keywright_harness::{Options, Server, Text, component, hexadecimal, workspace};
 use serde_json::{Value, json};
 use wit_parser::{Resolve, Stability};
 use x509_parser::pem::parse_x509_pem;
@@ -65,10 +65,7 @@ const ATTEMPTS_MAX: usize = 1_000;
 async fn guests_of_all_versions_run_in_one_server() {
     let server = Server::start_with(&options(&VERSIONS[0])).await;
     let (authority, leaf) = certificates(&server).await;
-    server
-        .set("/found", "json", json!({"a": 1}))
-        .await
-        .expect(200);
+    server.stored("/found", "json", json!({"a": 1})).await;
     for version in &VERSIONS {
         assert_generates(&server, version).await;
         assert_signs(&server, version, &authority, &leaf).await;
@@ -77,7 +74,7 @@ async fn guests_of_all_versions_run_in_one_server() {
     assert_resolves(&server).await;
     for version in &VERSIONS[1..] {
         let reported = server.reload_plugins(&options(version)).await;
-        assert!(reported.contains("new calls use them"), "{reported}");
+        reported.assert_contains("new calls use them");
         assert_resolves(&server).await;
         assert_generates(&server, &VERSIONS[0]).await;
     }
@@ -131,7 +128,7 @@ async fn assert_generates(server: &Server, version: &Version) {
         generate(json!({})).await.expect(200).json()["id"],
         first["id"]
     );
-    let second = server.regenerate(made_name).await.expect(200).json();
+    let second = server.regenerated(made_name).await;
     assert_ne!(second["value"]["secret"], value["secret"]);
     assert_eq!(second["value"]["given"], value["given"]);
     let wrong = generate(json!({"label": "wrong"})).await.expect(400);
@@ -141,7 +138,7 @@ async fn assert_generates(server: &Server, version: &Version) {
     let set = server.set(set_name, credential_type, json!({"secret": "s"}));
     let set = set.await.expect(200).json();
     assert_eq!(set["value"], json!({"accepted": true, "secret": "s"}));
-    let regenerated = server.regenerate(set_name).await.expect(200).json();
+    let regenerated = server.regenerated(set_name).await;
     assert_eq!(regenerated["value"]["given"], json!({"label": "recovered"}));
 }
 
@@ -186,7 +183,7 @@ async fn assert_signs(server: &Server, version: &Version, authority: &Value, lea
         if signed.contains("the validity must not begin") {
             continue;
         }
-        assert!(signed.contains(&hexadecimal(&body)), "{signed}");
+        signed.assert_contains(&hexadecimal(&body));
         let pem = authority["value"]["certificate"].as_str().unwrap();
         let der = hexadecimal(&parse_x509_pem(pem.as_bytes()).unwrap().1.contents);
         assert_eq!(value["issuer"]["certificate"], der);
@@ -194,7 +191,7 @@ async fn assert_signs(server: &Server, version: &Version, authority: &Value, lea
             let learned = value["issuer"][field].as_str().unwrap();
             assert!(!learned.is_empty() && der.contains(learned), "{field}");
         }
-        server.regenerate(name).await.expect(200);
+        server.regenerated(name).await;
         return;
     }
     panic!("no call started and ended in the same second");

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_harness::{Options, Response, Scrape, Server, component};
+use keywright_harness::{Options, Response, Scrape, Server, Text, component};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -51,8 +51,7 @@ async fn call_outlasts_a_reload(deadline_ms: u32) -> bool {
         .scrape_until(|scrape| is_busy(scrape) || started.is_finished())
         .await;
     assert_loaded(&server.reload_plugins(&hostile("")).await);
-    let made = server.generate("/b", "hostile", json!({})).await;
-    made.expect(200);
+    server.generated("/b", "hostile", json!({})).await;
     let was_in_flight = !started.is_finished();
     let error = started.await.unwrap().expect(500).error();
     assert_eq!(error, "the plugin hostile exceeded its deadline");
@@ -66,8 +65,7 @@ async fn removed_type_stays_readable_and_can_be_added_again() {
     let unknown = server.generate("/a", "wireguard", json!({})).await;
     unknown.expect(400);
     assert_loaded(&server.reload_plugins(&with).await);
-    let made = server.generate("/a", "wireguard", json!({})).await;
-    let made = made.expect(200).json();
+    let made = server.generated("/a", "wireguard", json!({})).await;
 
     assert_loaded(&server.reload_plugins(&Options::default()).await);
     assert!(!types(&server).await.contains("wireguard"));
@@ -76,7 +74,7 @@ async fn removed_type_stays_readable_and_can_be_added_again() {
     server.regenerate("/a").await.expect(400);
 
     assert_loaded(&server.reload_plugins(&with).await);
-    let again = server.regenerate("/a").await.expect(200).json();
+    let again = server.regenerated("/a").await;
     assert_ne!(again["value"], made["value"]);
 }
 
@@ -92,14 +90,13 @@ async fn invalid_plugins_are_rejected_as_a_whole() {
         )
         .random_generator("wireguard", &component("wireguard"));
     let expected = server.reload_plugins(&mistaken).await;
-    assert!(expected.contains("calls use the previous plugins"));
+    expected.assert_contains("calls use the previous plugins");
     let log = server.log();
     for reason in ["nowhere.wasm", "the plugin hostile"] {
-        assert!(log.contains(reason), "{reason} is not in: {log}");
+        log.assert_contains(reason);
     }
     assert_eq!(types(&server).await, before);
-    let made = server.generate("/a", "password", json!({})).await;
-    made.expect(200);
+    server.generated("/a", "password", json!({})).await;
 
     // The next valid configuration is loaded.
     assert_loaded(&server.reload_plugins(&with_wireguard()).await);
@@ -110,10 +107,9 @@ async fn unreadable_configuration_changes_nothing() {
     let server = Server::start().await;
     let nonsense = Options::default().extra("[plugin]\nfile = \"hunter2\"");
     let expected = server.reload_plugins(&nonsense).await;
-    assert!(expected.contains("calls use the previous plugins"));
+    expected.assert_contains("calls use the previous plugins");
     assert!(!server.log().contains("hunter2"));
-    let made = server.generate("/a", "password", json!({})).await;
-    made.expect(200);
+    server.generated("/a", "password", json!({})).await;
 }
 
 #[tokio::test]
@@ -137,12 +133,12 @@ fn with_wireguard() -> Options {
 
 #[track_caller]
 fn assert_loaded(expected: &str) {
-    assert!(expected.contains("reloaded the plugins"), "{expected}");
+    expected.assert_contains("reloaded the plugins");
 }
 
 /// Returns the types that can be generated.
 async fn types(server: &Server) -> BTreeSet<String> {
-    let response = server.get("/api/v1/types").await.expect(200).json();
+    let response = server.get_json("/api/v1/types").await;
     let types = response["types"].as_array().unwrap().iter();
     types
         .map(|listed| listed["name"].as_str().unwrap().to_owned())
@@ -274,7 +270,7 @@ fn options(build: &Path) -> Options {
 /// Returns the names of the credentials that a component generated.
 async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
     let query = format!("/api/v1/data?generated_by={digest}");
-    let found = server.get(&query).await.expect(200).json();
+    let found = server.get_json(&query).await;
     let found: &Vec<Value> = found["credentials"].as_array().unwrap();
     let names = found.iter().map(|found| found["name"].as_str().unwrap());
     names.map(str::to_owned).collect()

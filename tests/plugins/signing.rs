@@ -2,7 +2,7 @@
 //! CA's private key is never in the guest's memory, not even while the guest uses the issuer.
 
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Options, Server, hexadecimal};
+use keywright_harness::{Options, ReusedServer, Server, hexadecimal};
 use serde_json::{Value, json};
 use x509_parser::{certificate::X509Certificate, pem::parse_x509_pem, prelude::FromDer};
 
@@ -27,51 +27,59 @@ struct Signed {
     of_other_issuer: Value,
 }
 
-#[tokio::test]
-async fn requested_certificate_is_signed() {
-    assert_outcome(&body_of_leaf, DURATION_DAYS, "signed ").await;
-}
+/// A body for signing, made from certificates that the server generated.
+type Body = fn(&Signed) -> Vec<u8>;
 
-#[tokio::test]
-async fn ca_certificate_is_refused_unless_requested() {
-    let words = "refused: the basic constraints must be present; they may mark the certificate as a CA only if a CA was requested";
-    assert_outcome(&|signed| body(&signed.intermediate), DURATION_DAYS, words).await;
-}
-
-#[tokio::test]
-async fn other_issuer_name_is_refused() {
-    let words = "refused: the issuer field must equal the subject of the issuing CA's certificate";
-    assert_outcome(
-        &|signed| body(&signed.of_other_issuer),
+/// The bodies, the number of days for which they are valid, and the beginnings of the results.
+const BODIES: [(Body, i64, &str); 7] = [
+    (body_of_leaf, DURATION_DAYS, "signed "),
+    (
+        |signed| body(&signed.intermediate),
         DURATION_DAYS,
-        words,
-    )
-    .await;
-}
+        "refused: the basic constraints must be present; they may mark the certificate as a CA only if a CA was requested",
+    ),
+    (
+        |signed| body(&signed.of_other_issuer),
+        DURATION_DAYS,
+        "refused: the issuer field must equal the subject of the issuing CA's certificate",
+    ),
+    (
+        |signed| with_key(signed, &public_key(&signed.root)),
+        DURATION_DAYS,
+        OWN_KEY_REFUSED,
+    ),
+    (
+        |signed| with_key(signed, &hybrid(&public_key(&signed.root))),
+        DURATION_DAYS,
+        OWN_KEY_REFUSED,
+    ),
+    (
+        body_of_leaf,
+        DURATION_DAYS + 1,
+        "refused: the validity must not be longer than was requested",
+    ),
+    (
+        |signed| replaced(&body_of_leaf(signed), KEY_USAGE, UNKNOWN),
+        DURATION_DAYS,
+        "refused: only basic constraints, key usage, extended key usage and subject alternative name may be critical",
+    ),
+];
+
+const OWN_KEY_REFUSED: &str = "refused: the public key must not be the issuer's own";
 
 #[tokio::test]
-async fn the_key_of_the_issuer_is_refused() {
-    let with_own_key = |signed: &Signed| with_key(signed, &public_key(&signed.root));
-    assert_outcome(&with_own_key, DURATION_DAYS, OWN_KEY_REFUSED).await;
-}
-
-#[tokio::test]
-async fn the_key_of_the_issuer_is_refused_in_another_encoding() {
-    let in_another_form = |signed: &Signed| with_key(signed, &hybrid(&public_key(&signed.root)));
-    assert_outcome(&in_another_form, DURATION_DAYS, OWN_KEY_REFUSED).await;
-}
-
-#[tokio::test]
-async fn longer_validity_than_requested_is_refused() {
-    let words = "refused: the validity must not be longer than was requested";
-    assert_outcome(&body_of_leaf, DURATION_DAYS + 1, words).await;
-}
-
-#[tokio::test]
-async fn unknown_critical_extension_is_refused() {
-    let with_unknown = |signed: &Signed| replaced(&body_of_leaf(signed), KEY_USAGE, UNKNOWN);
-    let words = "refused: only basic constraints, key usage, extended key usage and subject alternative name may be critical";
-    assert_outcome(&with_unknown, DURATION_DAYS, words).await;
+async fn only_the_requested_certificate_is_signed() {
+    let server = server().await;
+    for key_type in KEY_TYPES {
+        let signed = signed(&server, key_type).await;
+        for (body, days, expected) in BODIES {
+            let outcome = outcome(&server, &body(&signed), days, &[]).await;
+            assert!(
+                outcome.starts_with(expected),
+                "{key_type}: {outcome}, not {expected}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
@@ -102,18 +110,6 @@ async fn normalized_parameters_that_exceed_the_request_are_a_plugin_fault() {
     }
 }
 
-const OWN_KEY_REFUSED: &str = "refused: the public key must not be the issuer's own";
-
-/// Asserts that the result of signing the body from `wanted` starts with `words`, for an issuer with a key of each type.
-async fn assert_outcome(wanted: &dyn Fn(&Signed) -> Vec<u8>, days: i64, words: &str) {
-    let server = server().await;
-    for key_type in KEY_TYPES {
-        let signed = signed(&server, key_type).await;
-        let outcome = outcome(&server, &wanted(&signed), days, &[]).await;
-        assert!(outcome.starts_with(words), "{key_type}: {outcome}");
-    }
-}
-
 fn body_of_leaf(signed: &Signed) -> Vec<u8> {
     body(&signed.leaf)
 }
@@ -123,8 +119,8 @@ fn with_key(signed: &Signed, key: &[u8]) -> Vec<u8> {
     replaced(&body_of_leaf(signed), &public_key(&signed.leaf), key)
 }
 
-async fn server() -> Server {
-    Server::start_with(&Options::default().hostile("", "generate = \"search\"")).await
+async fn server() -> ReusedServer {
+    Server::reused_with(&Options::default().hostile("", "generate = \"search\"")).await
 }
 
 async fn signed(server: &Server, key_type: &str) -> Signed {
@@ -241,17 +237,9 @@ const FRAGMENT_BYTES: usize = 16;
 async fn ca_key_is_never_in_guest_memory() {
     let server = server().await;
     let root = json!({"common_name": "root", "is_ca": true});
-    let root = server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200)
-        .json();
+    let root = server.generated("/root", "certificate", root).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 2});
-    let leaf = server
-        .generate("/leaf", "certificate", leaf)
-        .await
-        .expect(200)
-        .json();
+    let leaf = server.generated("/leaf", "certificate", leaf).await;
 
     let pem = root["value"]["private_key"].as_str().unwrap();
     let modulus = &der(pem)[20..20 + FRAGMENT_BYTES];

@@ -2,7 +2,7 @@
 //! the specification.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use keywright_harness::{BadPlugin, Options, Server, Shell, component};
+use keywright_harness::{BadPlugin, Options, ReusedServer, Server, Shell, Text, component};
 use serde_json::{Value, json};
 
 /// Returns the types, each with parameters other than the defaults, and a value to set.
@@ -23,8 +23,8 @@ fn types() -> [(&'static str, Value, Value); 3] {
     ]
 }
 
-async fn server() -> Server {
-    Server::start_with(&Options::default().beyond_the_specification()).await
+async fn server() -> ReusedServer {
+    Server::reused_with(&Options::default().beyond_the_specification()).await
 }
 
 async fn generated(
@@ -94,7 +94,7 @@ async fn every_type_is_regenerated_with_its_parameters() {
     for (credential_type, parameters, _) in types() {
         let name = format!("/{credential_type}");
         let first = generated(&server, &name, credential_type, &parameters).await;
-        let second = server.regenerate(&name).await.expect(200).json();
+        let second = server.regenerated(&name).await;
         assert_ne!(secret(&second), secret(&first));
         let converged = generated(&server, &name, credential_type, &parameters).await;
         assert_eq!(converged, second);
@@ -157,8 +157,7 @@ async fn invalid_parameters_are_400_and_named() {
         ("passphrase", json!({"separator": "\n"}), "separator"),
     ] {
         let response = server.generate("/a", credential_type, parameters).await;
-        let error = response.expect(400).error();
-        assert!(error.contains(named), "{error}");
+        response.expect_error(400, named);
     }
 }
 
@@ -197,11 +196,11 @@ async fn bulk_regenerate_replaces_values_of_a_bad_plugin() {
         let bad = BadPlugin::of(credential_type);
         let server = bad.server().await;
         let first = generated(&server, "/generated", credential_type, &parameters).await;
-        server.set("/set", credential_type, value).await.expect(200);
+        server.stored("/set", credential_type, value).await;
         let server = BadPlugin::replaced(server).await;
         let digest = bad.digest();
         let path = format!("/api/v1/data?generated_by={digest}");
-        let found = server.get(&path).await.expect(200).json();
+        let found = server.get_json(&path).await;
         assert_eq!(found["credentials"].as_array().unwrap().len(), 1);
         let body = json!({"generated_by": digest});
         let bulk = server.post("/api/v1/bulk-regenerate", body).await;
@@ -240,7 +239,7 @@ async fn every_type_is_exported_and_imported() {
         let name = format!("/generated/{credential_type}");
         generated(&source, &name, credential_type, &parameters).await;
         let name = format!("/set/{credential_type}");
-        source.set(&name, credential_type, value).await.expect(200);
+        source.stored(&name, credential_type, value).await;
     }
     let shell = Shell::of(&source);
     shell.run(&["export", "--file", "export.yml"]).expect(0);
@@ -279,7 +278,7 @@ async fn every_type_is_exported_and_imported() {
 #[tokio::test]
 async fn every_type_is_listed_with_its_schemas() {
     let server = server().await;
-    let listed = server.get("/api/v1/types").await.expect(200).json();
+    let listed = server.get_json("/api/v1/types").await;
     let listed = listed["types"].as_array().unwrap();
     for (credential_type, parameters, _) in types() {
         let known = listed.iter().find(|known| known["name"] == credential_type);
@@ -295,13 +294,13 @@ async fn every_type_is_listed_with_its_schemas() {
             .await
             .expect(422)
             .error();
-        assert!(error.contains(credential_type), "{error}");
+        error.assert_contains(credential_type);
     }
 }
 
-async fn server_with_wireguard() -> Server {
+async fn server_with_wireguard() -> ReusedServer {
     let options = Options::default().random_generator("wireguard", &component("wireguard"));
-    Server::start_with(&options).await
+    Server::reused_with(&options).await
 }
 
 async fn generated_wireguard(server: &Server, parameters: Value) -> Value {
@@ -349,11 +348,7 @@ async fn wireguard_keys_are_generated_and_converge() {
 async fn set_wireguard_values_are_validated_against_the_schema() {
     let server = server_with_wireguard().await;
     let value = generated_wireguard(&server, json!({})).await["value"].clone();
-    let set = server
-        .set("/b", "wireguard", value.clone())
-        .await
-        .expect(200)
-        .json();
+    let set = server.stored("/b", "wireguard", value.clone()).await;
     assert_eq!(set["value"]["private_key"], value["private_key"]);
     for wrong in [json!("key"), json!({"private_key": "short"}), json!({})] {
         server
@@ -369,5 +364,5 @@ async fn set_wireguard_values_are_validated_against_the_schema() {
         .await
         .expect(422)
         .error();
-    assert!(error.contains("endpoint"), "{error}");
+    error.assert_contains("endpoint");
 }

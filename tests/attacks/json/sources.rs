@@ -114,7 +114,7 @@ async fn no_parameters_recovered_by_a_plugin_crash_the_server() {
         }
         for parameters in [text.clone(), format!(r#"{{"a":{text}}}"#)] {
             let value = json!({"secret": "s", "note": parameters});
-            server.set("/a", "hostile", value).await.expect(200);
+            server.stored("/a", "hostile", value).await;
             let body =
                 json!({"name": "/a", "type": "hostile", "mode": "converge", "parameters": {}});
             assert_refused(&server.post(DATA, body).await, &input);

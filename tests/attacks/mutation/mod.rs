@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use crate::{
     assert_alive, assert_no_fault, assert_runs,
     json::{
-        BODIES, attacked,
+        attacked, bodies,
         corpus::{RAW_VALUE_KEY, reserved_key_text},
         filled, send,
     },
@@ -80,10 +80,11 @@ async fn mutated_bodies_cause_no_server_error() {
     let (server, certificate_id) = attacked().await;
     let reserved = reserved_key_text(RAW_VALUE_KEY, 120, 125);
     let values = [&VALUES[..], &[&reserved]].concat();
+    let bodies = bodies();
     let mut rounds = Rounds::new(1, 1_500);
     while let Some((round, mut random)) = rounds.next() {
         // The last body enables read-only mode, in which no further mutation would be stored.
-        let (method, path, body, _) = random.pick(&BODIES[..BODIES.len() - 1]);
+        let (method, path, body, _) = random.pick(&bodies[..bodies.len() - 1]);
         let body = filled(body, random.pick(&values).as_bytes());
         let body = random.mutated(&body, &JSON_WORDS);
         let path = path.replace("CERTIFICATE", &certificate_id);
@@ -186,10 +187,7 @@ const TARGET_WORDS: [&[u8]; 18] = [
 #[tokio::test]
 async fn mutated_paths_and_queries_cause_no_server_error() {
     let server = Server::start().await;
-    server
-        .set("/a/b", "json", json!({"a": 1}))
-        .await
-        .expect(200);
+    server.stored("/a/b", "json", json!({"a": 1})).await;
     let mut rounds = Rounds::new(3, 1_500);
     while let Some((round, mut random)) = rounds.next() {
         let target = random.mutated(random_target(round).as_bytes(), &TARGET_WORDS);
@@ -267,19 +265,13 @@ const PEM_WORDS: [&[u8]; 6] = [
 async fn mutated_certificates_cause_no_server_error() {
     let server = Server::start().await;
     let root = json!({"is_ca": true, "common_name": "root"});
-    let root = server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200);
+    let mut root = server.generated("/root", "certificate", root).await;
     let leaf = json!({
         "ca": "/root", "common_name": "leaf", "alternative_names": ["a.example", "10.0.0.1"],
         "extended_key_usage": ["client_auth"], "organization_unit": "app:1",
     });
-    let leaf = server
-        .generate("/leaf", "certificate", leaf)
-        .await
-        .expect(200);
-    let values = [root.json()["value"].take(), leaf.json()["value"].take()];
+    let mut leaf = server.generated("/leaf", "certificate", leaf).await;
+    let values = [root["value"].take(), leaf["value"].take()];
     let mut rounds = Rounds::new(4, 600);
     while let Some((round, mut random)) = rounds.next() {
         let value = mutated_value(&mut random, &values[round % 2]);

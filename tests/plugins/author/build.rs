@@ -8,7 +8,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Commanded, Options, Program, Server, print_message, run_program, workspace,
+    Commanded, Options, Program, Server, Text, print_message, run_program, workspace,
 };
 use serde_json::json;
 use wit_component::DecodedWasm;
@@ -77,11 +77,8 @@ async fn new_project_can_be_built_tested_and_served() {
         assert_eq!(imports(&component), ["wasi:random/random"], "{language}");
         let file = component.to_str().unwrap();
         let tested = workshop.plugin(&["test", file]).expect(0).output;
-        assert!(tested.contains("expectation 5 is met"), "{tested}");
-        assert!(
-            tested.contains("random, with at least 256 bits"),
-            "{tested}"
-        );
+        tested.assert_contains("expectation 5 is met");
+        tested.assert_contains("random, with at least 256 bits");
         if language == SLOWEST {
             continue;
         }
@@ -93,19 +90,17 @@ async fn new_project_can_be_built_tested_and_served() {
     for credential_type in types {
         let name = format!("/{credential_type}");
         let parameters = json!({"length": 20});
-        let made = server.generate(&name, &credential_type, parameters).await;
-        let made = made.expect(200).json();
+        let made = server.generated(&name, &credential_type, parameters).await;
         assert_eq!(made["value"].as_str().unwrap().len(), 40, "{made}");
-        let again = server.regenerate(&name).await.expect(200).json();
+        let again = server.regenerated(&name).await;
         assert_eq!(again["value"].as_str().unwrap().len(), 40, "{again}");
         assert_ne!(again["value"], made["value"]);
         let path = format!("/api/v1/data?name={name}&current=true");
-        let read = server.get(&path).await.expect(200).json();
+        let read = server.get_json(&path).await;
         assert_eq!(read["data"], json!([again]));
         let parameters = json!({"length": 65});
         let refused = server.generate(&name, &credential_type, parameters).await;
-        let error = refused.expect(400).error();
-        assert!(error.contains("length"), "{error}");
+        refused.expect_error(400, "length");
     }
 }
 
@@ -146,13 +141,12 @@ fn folder_with_no_project_or_two_is_rejected() {
             workshop.write(file, "");
         }
         let refused = workshop.plugin(&["build"]).expect(1);
-        assert!(refused.errors.contains(expected), "{refused:#?}");
+        refused.errors.assert_contains(expected);
     }
     let absent = workshop.plugin(&["build", "absent"]).expect(1);
-    assert!(
-        absent.errors.contains("absent contains no plugin project"),
-        "{absent:#?}"
-    );
+    absent
+        .errors
+        .assert_contains("absent contains no plugin project");
 }
 
 #[test]
@@ -181,7 +175,7 @@ fn missing_tool_is_reported_with_installation_instructions() {
         let failed = run_program(workshop.0.path(), &["plugin", "build", &name], &nowhere);
         let failed = failed.expect(1);
         for expected in [tool, remedy] {
-            assert!(failed.errors.contains(expected), "{expected}: {failed:#?}");
+            failed.errors.assert_contains(expected);
         }
         assert_eq!(failed.output, "");
     }
@@ -205,7 +199,7 @@ fn missing_target_is_reported_with_installation_instructions() {
     let path = [("PATH", folder.to_str().unwrap())];
     let failed = run_program(workshop.0.path(), &["plugin", "build", "token"], &path).expect(1);
     let remedy = "rustup target add wasm32-unknown-unknown";
-    assert!(failed.errors.contains(remedy), "{failed:#?}");
+    failed.errors.assert_contains(remedy);
 }
 
 #[test]
@@ -226,7 +220,7 @@ fn compiler_errors_are_printed() {
         let text = fs::read_to_string(&source).unwrap();
         fs::write(&source, format!("{text}\nint mistaken = unheard_of;\n")).unwrap();
         let failed = workshop.with_toolchains(&["build", &name]).expect(1);
-        assert!(failed.errors.contains("mistaken"), "{failed:#?}");
+        failed.errors.assert_contains("mistaken");
         assert!(
             failed.errors.contains("failed (exit status: "),
             "{failed:#?}"
@@ -245,10 +239,7 @@ fn errors_in_the_project_are_reported() {
     let path = [("PATH", folder.to_str().unwrap())];
     let build = || run_program(workshop.0.path(), &["plugin", "build", "token"], &path).expect(1);
     let failed = build();
-    assert!(
-        failed.errors.contains("jco failed (exit status: 9)"),
-        "{failed:#?}"
-    );
+    failed.errors.assert_contains("jco failed (exit status: 9)");
     workshop.write("token/package.json", "{}");
     assert!(build().errors.contains("whose field `main`"));
     workshop.write("token/wit/plugin.wit", "world other {}");
@@ -333,16 +324,13 @@ fn output_lists_the_next_commands_in_each_language() {
             "keywright plugin build",
             &format!("keywright plugin test {name}.wasm"),
         ] {
-            assert!(
-                created.output.contains(expected),
-                "{expected}: {created:#?}"
-            );
+            created.output.assert_contains(expected);
         }
         let folder = workshop.0.path().join(&name);
         let readme = fs::read_to_string(folder.join("README.md")).unwrap();
-        assert!(readme.contains(&format!("--type {name}")), "{readme}");
+        readme.assert_contains(&format!("--type {name}"));
         let configuration = fs::read_to_string(folder.join("keywright.toml")).unwrap();
-        assert!(configuration.contains(&format!("[generators.{name}]")));
+        configuration.assert_contains(&format!("[generators.{name}]"));
     }
 }
 
@@ -370,7 +358,7 @@ fn invalid_name_language_or_kind_is_rejected() {
     ] {
         let arguments = ["new", name, "--lang", language, "--kind", kind];
         let refused = workshop.plugin(&arguments).expect(2);
-        assert!(refused.errors.contains(expected), "{refused:#?}");
+        refused.errors.assert_contains(expected);
     }
     assert_eq!(fs::read_dir(workshop.0.path()).unwrap().count(), 0);
 }
@@ -386,10 +374,7 @@ fn existing_folder_is_not_overwritten() {
         let refused = workshop
             .plugin(&["new", "token", "--lang", language])
             .expect(1);
-        assert!(
-            refused.errors.contains("token already exists"),
-            "{refused:#?}"
-        );
+        refused.errors.assert_contains("token already exists");
     }
     let folder = workshop.0.path().join("token");
     assert_eq!(fs::read(folder.join("plugin.py")).unwrap(), b"mine");

@@ -1,6 +1,6 @@
 //! Calls of each function of a plugin with fixed input: the options of `keywright plugin run`, and test vectors.
 
-use keywright_harness::Program;
+use keywright_harness::{Program, Text};
 use serde_json::{Value, json};
 
 use super::Workshop;
@@ -239,13 +239,13 @@ fn call_of_another_kind_of_plugin_is_refused() {
         ),
     ] {
         let refused = workshop.plugin(arguments).expect(status);
-        assert!(refused.errors.contains(expected), "{refused:#?}");
+        refused.errors.assert_contains(expected);
     }
     let value = r#"{"username": "a", "password": "hunter2"}"#;
     let hidden = workshop
         .plugin(&["run", "user.wasm", "--set", value])
         .expect(0);
-    assert!(!hidden.output.contains("hunter2"), "{hidden:#?}");
+    hidden.output.assert_lacks("hunter2");
 }
 
 /// `svid` generates no value without an issuer.

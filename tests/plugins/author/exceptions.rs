@@ -3,7 +3,7 @@
 
 use std::{env, fs, path::Path};
 
-use keywright_harness::{print_message, workspace};
+use keywright_harness::{Text, print_message, workspace};
 
 use super::{
     Workshop,
@@ -144,7 +144,7 @@ fn failures_are_shown_as_in_the_golden_files() {
             .iter()
             .filter(|(_, _, languages)| languages.contains(&language));
         let check = |kind: &str, shown: &str| {
-            assert!(!shown.contains("hunter2"), "{shown}");
+            shown.assert_lacks("hunter2");
             let golden = workspace().join(format!("tests/golden/exceptions/{language}-{kind}.txt"));
             assert_golden(&golden, shown, refreshes);
         };
@@ -180,7 +180,7 @@ fn failing_guest(
     let (before, rest) = text.split_once(after).unwrap();
     let mut text = format!("{before}{after}{mistakes}{rest}");
     for (_, from, to) in IMPORTS.iter().filter(|(name, ..)| *name == language) {
-        assert!(text.contains(from), "{text}");
+        text.assert_contains(from);
         text = text.replacen(from, to, 1);
     }
     fs::write(&source, text).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Program, Server, print_message};
+use keywright_harness::{Options, Program, Server, Text, print_message};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn issued_generator_is_signed_by_a_ca_of_a_server() {
         if let Some(section) = workshop.configured("issued", language) {
             let file = format!("issued-in-{language}/issued-in-{language}.wasm");
             let tested = workshop.plugin(&["test", &file]).expect(0).output;
-            assert!(tested.contains("expectation 4 is met"), "{tested}");
+            tested.assert_contains("expectation 4 is met");
             if language == SLOWEST {
                 continue;
             }
@@ -52,8 +52,8 @@ async fn issued_generator_is_signed_by_a_ca_of_a_server() {
     }
     let server = Server::start_with(&options).await;
     let ca = json!({"common_name": "my-ca", "is_ca": true, "key_type": "ed25519"});
-    let ca = server.generate("/ca", "certificate", ca).await.expect(200);
-    let ca = ca.json()["value"]["certificate"].clone();
+    let ca = server.generated("/ca", "certificate", ca).await;
+    let ca = ca["value"]["certificate"].clone();
     let (callers_key, callers_public_key) = key_of_a_caller();
     for language in languages {
         let credential_type = format!("issued-in-{language}");
@@ -73,7 +73,7 @@ async fn issued_generator_is_signed_by_a_ca_of_a_server() {
         let made = made.await.expect(200).json()["value"].clone();
         assert_eq!(made["ca"], ca);
         assert_is_signed(&workshop, &made, &key(&made));
-        let again = server.regenerate(&name).await.expect(200).json()["value"].clone();
+        let again = server.regenerated(&name).await["value"].clone();
         assert_ne!(again["certificate"], made["certificate"]);
         let has_same_key = key(&again) == key(&made);
         assert_eq!(has_same_key, language == CERTIFIES_CALLERS_KEY);
@@ -81,7 +81,7 @@ async fn issued_generator_is_signed_by_a_ca_of_a_server() {
         let refused = server.generate(&name, &credential_type, parameters("app.example.org"));
         let error = refused.await.expect(400).error();
         let expected = "common_name must end in ";
-        assert!(error.contains(expected), "{language}: {error}");
+        error.assert_contains(expected);
     }
 }
 
@@ -135,12 +135,9 @@ async fn resolver_from_template_finds_references() {
             Server::start_with(&Options::default().without_plugins().extra(&section)).await;
         let file = format!("resolver-in-{language}/resolver-in-{language}.wasm");
         let tested = workshop.plugin(&["test", &file]).expect(0).output;
-        assert!(tested.contains("expectation 3 is met"), "{tested}");
+        tested.assert_contains("expectation 3 is met");
         let value = json!({"user": "ada"});
-        server
-            .set("/database", "json", value.clone())
-            .await
-            .expect(200);
+        server.stored("/database", "json", value.clone()).await;
         let interpolate = async |document| server.post("/api/v1/interpolate", document).await;
         let document =
             json!({"a": ["((/database))", {"b/~": "((database))"}], "c": "((", "d": null});
@@ -151,16 +148,13 @@ async fn resolver_from_template_finds_references() {
         let interpolated = server.send(request.body(escaped)).await.expect(200).json();
         assert_eq!(interpolated, json!({"\u{1f600}\u{e9}\"\n": value}));
         let refused = interpolate(json!({"a": "(())"})).await.expect(400).error();
-        assert!(
-            refused.contains("the reference (()) has no name"),
-            "{refused}"
-        );
+        refused.assert_contains("the reference (()) has no name");
         server.stop().await;
 
         let section = format!("{section}settings = {{ unknown = 1 }}\n");
         let refusal = Server::refusal(&Options::default().without_plugins().extra(&section));
         let expected = "invalid settings: unknown is unknown";
-        assert!(refusal.contains(expected), "{refusal}");
+        refusal.assert_contains(expected);
     }
 }
 
@@ -171,7 +165,7 @@ fn javascript_does_not_return_a_borrowed_ca() {
     let new = ["new", "issued", "--lang", "js", "--kind", "issued"];
     let refused = workshop.plugin(&new).expect(1).errors;
     let reason = "components of jco's QuickJS do not return the CA that they borrow";
-    assert!(refused.contains(reason), "{refused}");
+    refused.assert_contains(reason);
     if !is_installed(LANGUAGES[2].1) {
         return;
     }
@@ -202,7 +196,7 @@ fn javascript_does_not_return_a_borrowed_ca() {
         ),
     ] {
         let text = fs::read_to_string(folder.join(file)).unwrap();
-        assert!(text.contains(from), "{text}");
+        text.assert_contains(from);
         fs::write(folder.join(file), text.replacen(from, to, 1)).unwrap();
     }
     workshop.with_toolchains(&["build", "issued"]).expect(0);
@@ -235,7 +229,7 @@ fn failures_of_templates_are_reported() {
         ] {
             let run = workshop.plugin(&["run", &file, "--settings", settings]);
             let errors = run.expect(1).errors;
-            assert!(errors.contains(expected), "{language}: {errors}");
+            errors.assert_contains(expected);
         }
         let settings = r#"{"length_max": 32}"#;
         workshop
@@ -305,7 +299,7 @@ fn unsupported_modules_and_schema_keywords_are_reported() {
         };
         assert!(call.starts_with("+ cd native && "), "{call}");
         let expected = "could not import numeric.py:1: ModuleNotFoundError: No module named '_numeric_core'; modules in C or Rust";
-        assert!(error.contains(expected), "{error}");
+        error.assert_contains(expected);
     }
     if is_installed(LANGUAGES[1].1) {
         workshop.plugin(&["new", "dated", "--lang", "c"]).expect(0);
@@ -316,6 +310,6 @@ fn unsupported_modules_and_schema_keywords_are_reported() {
         fs::write(&source, text.replacen(member, &with_format, 1)).unwrap();
         let built = workshop.with_toolchains(&["build", "dated"]).expect(0);
         let expected = r#": the host ignores "format": "uuid" in a schema; use "pattern""#;
-        assert!(built.errors.contains(expected), "{built:#?}");
+        built.errors.assert_contains(expected);
     }
 }

@@ -10,7 +10,7 @@ mod working;
 
 use std::fs;
 
-use keywright_harness::{Commanded, Options, Server, component, run_program};
+use keywright_harness::{Commanded, Options, Server, Text, component, run_program};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -87,7 +87,7 @@ fn usage_errors_name_the_argument() {
         (&["bench", "wireguard.wasm", "--calls", "0"], "--calls"),
     ] {
         let run = workshop.plugin(arguments).expect(2);
-        assert!(run.errors.contains(expected), "{run:#?}");
+        run.errors.assert_contains(expected);
     }
 }
 
@@ -97,15 +97,9 @@ fn file_that_is_not_a_component_is_reported() {
     workshop.write("module.wasm", b"\0asm\x01\0\0\0");
     for verb in ["bench", "inspect", "run", "test"] {
         let absent = workshop.plugin(&[verb, "absent.wasm"]).expect(1);
-        assert!(
-            absent.errors.contains("the file does not exist"),
-            "{absent:#?}"
-        );
+        absent.errors.assert_contains("the file does not exist");
         let module = workshop.plugin(&[verb, "module.wasm"]).expect(1);
-        assert!(
-            module.errors.contains("convert it to a component"),
-            "{module:#?}"
-        );
+        module.errors.assert_contains("convert it to a component");
     }
 }
 
@@ -116,10 +110,7 @@ fn limit_out_of_range_is_reported() {
     let run = workshop
         .plugin(&["run", "wireguard.wasm", "--limits", limits])
         .expect(1);
-    assert!(
-        run.errors.contains("deadline_ms must be from 10"),
-        "{run:#?}"
-    );
+    run.errors.assert_contains("deadline_ms must be from 10");
 }
 
 /// Splits a shell command line that uses only single quotes.
@@ -168,9 +159,9 @@ fn invalid_settings_are_refused_and_inspect_prints_their_schema() {
         let expected = format!("invalid settings: {setting} must be of type");
         let refusal = refused["refusal"].as_str().unwrap();
         assert!(refusal.starts_with(&expected), "{refusal}");
-        assert!(!refusal.contains("hunter2"), "{refusal}");
+        refusal.assert_lacks("hunter2");
         let table = workshop.plugin(&["inspect", file]).expect(0).output;
-        assert!(table.contains("\nsettings     {"), "{table}");
+        table.assert_contains("\nsettings     {");
     }
     let shown = workshop.json(&["inspect", "wireguard.wasm"], 0);
     assert_eq!(shown["settings_schema"], Value::Null);
@@ -180,8 +171,8 @@ fn invalid_settings_are_refused_and_inspect_prints_their_schema() {
         let refused = workshop.plugin(&arguments).expect(status);
         let shown = format!("{}{}", refused.output, refused.errors);
         let expected = "invalid settings: size must be of type integer";
-        assert!(shown.contains(expected), "{refused:#?}");
-        assert!(!shown.contains("hunter2"), "{refused:#?}");
+        shown.assert_contains(expected);
+        shown.assert_lacks("hunter2");
     }
 }
 
@@ -204,10 +195,7 @@ fn inspect_prints_the_interface_version() {
         let shown = workshop.json(&["inspect", file], 0);
         assert_eq!(shown["interface_version"], version, "{file}");
         let table = workshop.plugin(&["inspect", file]).expect(0).output;
-        assert!(
-            table.contains(&format!("built for    {version}\n")),
-            "{table}"
-        );
+        table.assert_contains(&format!("built for    {version}\n"));
     }
 }
 
@@ -254,7 +242,7 @@ fn inspect_prints_a_resolver() {
     let table = workshop
         .plugin(&["inspect", "interpolation.wasm"])
         .expect(0);
-    assert!(table.output.contains("[resolver]"), "{table:#?}");
+    table.output.assert_contains("[resolver]");
 }
 
 #[tokio::test]
@@ -270,9 +258,8 @@ async fn configuration_printed_by_inspect_works_in_a_server() {
     }
     let server = Server::start_with(&options).await;
     server
-        .generate("/a", "wireguard", serde_json::json!({}))
-        .await
-        .expect(200);
+        .generated("/a", "wireguard", serde_json::json!({}))
+        .await;
 }
 
 #[test]
@@ -288,12 +275,10 @@ fn inspect_prints_why_a_component_cannot_be_loaded() {
     let shown = workshop.json(&["inspect", "clock.wasm"], 3);
     let reason = "it imports wasi:clocks/wall-clock@0.2.0, which this server does not provide";
     let refusal = shown["refusal"].as_str().unwrap();
-    assert!(refusal.contains(reason), "{refusal}");
+    refusal.assert_contains(reason);
     let table = workshop.plugin(&["inspect", "clock.wasm"]).expect(3).output;
-    assert!(
-        table.contains(reason) && !table.contains("[generators"),
-        "{table}"
-    );
+    table.assert_contains(reason);
+    table.assert_lacks("[generators");
 }
 
 #[test]
@@ -326,10 +311,7 @@ fn run_reports_rejected_parameters() {
     let run = workshop
         .plugin(&["run", "password.wasm", "--parameters", parameters])
         .expect(1);
-    assert!(
-        run.errors.contains("length must be from 4 to 200"),
-        "{run:#?}"
-    );
+    run.errors.assert_contains("length must be from 4 to 200");
     assert_eq!(run.output, "");
 }
 
@@ -379,7 +361,7 @@ fn bench_reports_the_times_of_calls() {
         .plugin(&["bench", "wireguard.wasm"])
         .expect(0)
         .output;
-    assert!(table.contains("overhead of a call"), "{table}");
+    table.assert_contains("overhead of a call");
 }
 
 #[test]
@@ -394,17 +376,11 @@ fn bench_measures_a_resolver() {
             "{measured}"
         );
         let table = workshop.plugin(&arguments).expect(0).output;
-        assert!(
-            table.contains("finding references in a new instance"),
-            "{table}"
-        );
+        table.assert_contains("finding references in a new instance");
     }
     let arguments = ["bench", "interpolation.wasm", "--document", "[]"];
     let refused = workshop.plugin(&arguments).expect(1);
-    assert!(
-        refused.errors.contains("finding references: "),
-        "{refused:#?}"
-    );
+    refused.errors.assert_contains("finding references: ");
 }
 
 #[test]
@@ -421,6 +397,6 @@ fn bench_stops_at_a_failing_call() {
     let run = workshop
         .plugin(&["bench", "hostile.wasm", "--settings", settings])
         .expect(1);
-    assert!(run.errors.contains("trapped"), "{run:#?}");
+    run.errors.assert_contains("trapped");
     assert_eq!(run.output, "");
 }

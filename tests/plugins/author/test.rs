@@ -1,6 +1,6 @@
 //! `keywright plugin test`, and the notes of plugins.
 
-use keywright_harness::{Options, Server, release};
+use keywright_harness::{Options, Server, Text, release};
 use serde_json::{Value, json};
 
 use super::Workshop;
@@ -35,7 +35,7 @@ fn good_plugin_passes_and_its_resource_use_is_shown() {
         "its values are random, with at least 160 bits",
         "memory_bytes_max",
     ] {
-        assert!(table.contains(shown), "{table}");
+        table.assert_contains(shown);
     }
 }
 
@@ -61,7 +61,7 @@ fn every_kind_of_weak_randomness_is_detected() {
         .plugin(&["test", "careless.wasm", "--settings", settings])
         .expect(3);
     let failed = "FAILED  its values are random, with at least 128 bits: ";
-    assert!(table.output.contains(failed), "{table:#?}");
+    table.output.assert_contains(failed);
 }
 
 #[test]
@@ -188,12 +188,12 @@ fn malformed_test_vectors_are_reported() {
         "must be a JSON array of valid test vectors",
         "expected",
     ] {
-        assert!(run.errors.contains(reported), "{run:#?}");
+        run.errors.assert_contains(reported);
     }
     let absent = workshop
         .plugin(&["test", "wireguard.wasm", "--vectors", "absent.json"])
         .expect(1);
-    assert!(absent.errors.contains("absent.json"), "{absent:#?}");
+    absent.errors.assert_contains("absent.json");
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn malformed_value_is_reported_with_pointer_and_keyword() {
         for (verb, status) in [("run", 1), ("test", 3)] {
             let run = workshop.plugin(&[verb, "hostile.wasm", "--settings", &settings]);
             let errors = run.expect(status).errors.replace('\\', "");
-            assert!(errors.contains(reason), "{errors}");
-            assert!(!errors.contains(NOTED), "{errors}");
+            errors.assert_contains(reason);
+            errors.assert_lacks(NOTED);
         }
     }
 }
@@ -236,7 +236,7 @@ fn notes_are_printed_within_their_limits() {
     let settings = settings("note");
     let run = workshop.plugin(&["run", "hostile.wasm", "--settings", &settings]);
     let run = run.expect(0);
-    assert!(!run.output.contains("note"), "{run:#?}");
+    run.output.assert_lacks("note");
     let lines: Vec<&str> = run.errors.lines().collect();
     // The note has 1,025 bytes, and the 1,024th is inside a character.
     assert_eq!(lines[0], format!("note (generate): x{}", "é".repeat(511)));

@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf};
 
-use keywright_harness::{Options, Server, component, release};
+use keywright_harness::{Options, Server, Text, component, release};
 use serde_json::{Value, json};
 
 use super::Workshop;
@@ -53,7 +53,7 @@ async fn release_with_a_new_default_changes_what_a_server_does() {
         ("converge", "same"),
         ("regenerate", "changed"),
     ] {
-        assert!(observed.contains(&expected), "{expected:?}: {observed:#?}");
+        assert!(observed.contains(&expected), "{expected:?}: {observed:?}");
     }
     assert!(observed.iter().all(|(_, outcome)| *outcome != "failed"));
 }
@@ -88,7 +88,7 @@ async fn incompatible_release_is_reported() {
             "{operation}: {observed:#?}"
         );
     }
-    assert!(observed.contains(&("converge", "same")));
+    assert!(observed.contains(&("converge", "same")), "{observed:?}");
 }
 
 /// Performs each predicted operation on a server, and compares its outcome with the prediction. Returns the operations with
@@ -115,7 +115,7 @@ async fn is_as_predicted<'c>(
         }
     }
     let reloaded = server.reload_plugins(&options(new)).await;
-    assert!(reloaded.contains("new calls use them"), "{reloaded}");
+    reloaded.assert_contains("new calls use them");
     let mut observed = Vec::new();
     for credential in stored {
         let outcome = credential.outcome(&server).await;
@@ -151,12 +151,11 @@ impl<'c> Stored<'c> {
         parameters: &'c Value,
         prediction: &'c Value,
     ) -> Self {
-        let generated = server.generate(&name, TYPE, parameters.clone()).await;
-        let mut version = generated.expect(200).json();
+        let mut version = server.generated(&name, TYPE, parameters.clone()).await;
         let operation = prediction["operation"].as_str().unwrap();
         if operation.ends_with("-set") {
             let value = version["value"].take();
-            version = server.set(&name, TYPE, value).await.expect(200).json();
+            version = server.stored(&name, TYPE, value).await;
         }
         Self {
             name,
@@ -179,7 +178,7 @@ impl<'c> Stored<'c> {
             other => panic!("unknown operation {other}"),
         };
         if response.status != 200 {
-            assert_eq!(response.status, 400, "{}", response.body);
+            response.expect(400);
             return "failed";
         }
         let after = response.json();
@@ -223,7 +222,7 @@ fn text_output_ends_with_the_verdict() {
         let new = workshop.release(new);
         let arguments = ["test", new.to_str().unwrap(), "--against", old];
         let table = workshop.plugin(&arguments).expect(status).output;
-        assert!(table.contains(expected), "{table}");
+        table.assert_contains(expected);
     }
 }
 
@@ -322,10 +321,7 @@ async fn release_of_another_type_breaks_the_configuration() {
     let options = |plugin| Options::default().random_generator("wireguard", &component(plugin));
     let server = Server::start_with(&options("wireguard")).await;
     let reloaded = server.reload_plugins(&options("password")).await;
-    assert!(
-        reloaded.contains("could not reload the plugins"),
-        "{reloaded}"
-    );
+    reloaded.assert_contains("could not reload the plugins");
 }
 
 #[test]
@@ -333,5 +329,5 @@ fn missing_old_release_is_reported_before_the_tests() {
     let workshop = Workshop::with(&["wireguard"]);
     let run = workshop.plugin(&["test", "wireguard.wasm", "--against", "absent.wasm"]);
     let run = run.expect(1);
-    assert!(run.errors.contains("the file does not exist"), "{run:#?}");
+    run.errors.assert_contains("the file does not exist");
 }

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use keywright_harness::{Shell, component, run_program};
+use keywright_harness::{Shell, Text, component, run_program};
 use tempfile::TempDir;
 
 /// Returns the compiled components in a cache, with the times of their last change.
@@ -53,17 +53,15 @@ fn component_is_compiled_once_for_all_commands() {
         "compiled components are not cached",
         "must have the mode 0700",
     ] {
-        assert!(run.errors.contains(expected), "{run:#?}");
+        run.errors.assert_contains(expected);
     }
     assert_eq!(compiled(&cache), first);
 
     fs::set_permissions(&plugins, fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(plugins.join("key"), "short").unwrap();
     let run = plugin(&["run"]);
-    assert!(
-        run.errors.contains("the file key must have 32 bytes"),
-        "{run:#?}"
-    );
+    run.errors
+        .assert_contains("the file key must have 32 bytes");
 }
 
 #[test]
@@ -73,10 +71,7 @@ fn progress_is_shown_only_on_a_terminal() {
     let shell = Shell::new();
     let (status, screen) = shell.on_terminal(&arguments).end();
     assert_eq!(status, Some(0), "{screen}");
-    assert!(
-        screen.contains("its values are random, with at least 160 bits: "),
-        "{screen}"
-    );
+    screen.assert_contains("its values are random, with at least 160 bits: ");
     let run = shell.run(&arguments).expect(0);
     assert_eq!(run.errors, "");
 }

@@ -5,7 +5,7 @@ mod stored;
 
 use std::{fs, path::Path};
 
-use keywright_harness::{Options, Server, hexadecimal};
+use keywright_harness::{Options, Server, Text, hexadecimal};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -72,7 +72,7 @@ async fn assert_absent_from_files(server: Server, canaries: &Canaries, marker: &
     );
     assert!(server.log().contains("keywright"), "the log is empty");
     let trail = server.audit_trail();
-    assert!(trail.contains(marker), "the search covers the wrong trail");
+    trail.assert_contains(marker);
     canaries.assert_absent("the audit trail", &trail);
     canaries.assert_absent("the log", &server.whole_log().await);
     canaries.assert_absent("the open database", &database(server.directory()));
@@ -102,10 +102,7 @@ async fn tokens_are_in_no_log_or_database_file() {
     for part in server.token().split('.').skip(1) {
         canaries.watch("the token", part);
     }
-    server
-        .set("/marker/value", "value", json!("v"))
-        .await
-        .expect(200);
+    server.stored("/marker/value", "value", json!("v")).await;
     let forged = canaries.plant("a forged token");
     let cut = server.token().split_once('.').unwrap().1;
     for value in [
@@ -148,10 +145,7 @@ password = "{password}"
 "#
     );
     let server = Server::start_with(&Options::default().extra(&identities)).await;
-    server
-        .set("/marker/value", "value", json!("v"))
-        .await
-        .expect(200);
+    server.stored("/marker/value", "value", json!("v")).await;
     let client = "client_id=tester";
     let user = "client_id=credhub_cli&client_secret=&grant_type=password&username=tester";
     for (form, status) in [
@@ -200,22 +194,19 @@ async fn metrics_contain_no_secrets_names_or_actors() {
     let mut canaries = Canaries::default();
     let name = format!("/{}", canaries.plant("a credential's name"));
     let value = canaries.plant("a value");
-    server.set(&name, "value", json!(value)).await.expect(200);
+    server.stored(&name, "value", json!(value)).await;
     let json_value = json!({canaries.plant("a json's key"): canaries.plant("a json's value")});
     server
-        .set(&format!("{name}/json"), "json", json_value)
-        .await
-        .expect(200);
+        .stored(&format!("{name}/json"), "json", json_value)
+        .await;
     let certificate = json!({
         "common_name": canaries.plant("a common name"),
         "alternative_names": [format!("{}.example", canaries.plant("an alternative name"))],
         "self_sign": true,
     });
     let certificate = server
-        .generate(&format!("{name}/c"), "certificate", certificate)
-        .await
-        .expect(200)
-        .json();
+        .generated(&format!("{name}/c"), "certificate", certificate)
+        .await;
     canaries.watch_generated("a certificate", &certificate["value"]);
     let id = certificate["id"].as_str().unwrap_or_default().to_owned();
     canaries.watch("a version's id", &id);
@@ -225,10 +216,8 @@ async fn metrics_contain_no_secrets_names_or_actors() {
         .await
         .expect(200);
     let password = server
-        .generate(&format!("{name}/p"), "password", json!({"length": 40}))
-        .await
-        .expect(200)
-        .json();
+        .generated(&format!("{name}/p"), "password", json!({"length": 40}))
+        .await;
     canaries.watch_generated("a password", &password["value"]);
     for source in ["a path", "a query", "a refused token", "a method"] {
         let text = canaries.plant(source);
@@ -266,10 +255,7 @@ async fn assert_rejected_without_repeating(
     bodies: impl Fn(&str) -> Vec<Value>,
 ) {
     let server = Server::start().await;
-    server
-        .set("/marker/value", "value", json!("v"))
-        .await
-        .expect(200);
+    server.stored("/marker/value", "value", json!("v")).await;
     let mut canaries = Canaries::default();
     let canary = canaries.plant("a refused request");
     for body in bodies(&canary) {

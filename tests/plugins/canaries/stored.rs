@@ -119,11 +119,7 @@ async fn generated_values_are_in_no_log_or_database_file() {
     let body = json!({"name": "/marker/u", "type": "user", "value": {"username": user_canary}});
     server.post("/api/v1/data", body).await.expect(200);
     let leaf = json!({"common_name": canaries.plant("a leaf"), "ca": "/marker/certificate"});
-    let leaf = server
-        .generate("/marker/leaf", "certificate", leaf)
-        .await
-        .expect(200)
-        .json();
+    let leaf = server.generated("/marker/leaf", "certificate", leaf).await;
     canaries.watch_generated("a leaf", &leaf["value"]);
     read_everything(&server, "/marker").await;
     assert_absent_from_files(server, &canaries, "/marker/password").await;
@@ -134,10 +130,7 @@ async fn interpolated_documents_are_in_no_log_or_database_file() {
     let server = Server::start().await;
     let mut canaries = Canaries::default();
     let value = json!({"password": canaries.plant("a referenced value")});
-    server
-        .set("/marker/json", "json", value.clone())
-        .await
-        .expect(200);
+    server.stored("/marker/json", "json", value.clone()).await;
     let document = json!({
         canaries.plant("a service's name"): [
             {"name": canaries.plant("a binding's name"), "credentials": {"store-ref": "/marker/json"}},
@@ -158,11 +151,7 @@ async fn interpolated_documents_are_in_no_log_or_database_file() {
 
 /// Reads all versions of all credentials with every endpoint.
 async fn read_everything(server: &Server, path: &str) {
-    let found = server
-        .get(&format!("/api/v1/data?path={path}"))
-        .await
-        .expect(200)
-        .json();
+    let found = server.get_json(&format!("/api/v1/data?path={path}")).await;
     for item in found["credentials"].as_array().unwrap_or(&Vec::new()) {
         let name = item["name"].as_str().unwrap_or_default();
         server
@@ -171,11 +160,7 @@ async fn read_everything(server: &Server, path: &str) {
             .expect(200);
         for version in server.versions(name).await {
             let id = version["id"].as_str().unwrap_or_default();
-            let read: Value = server
-                .get(&format!("/api/v1/data/{id}"))
-                .await
-                .expect(200)
-                .json();
+            let read: Value = server.get_json(&format!("/api/v1/data/{id}")).await;
             assert_eq!(read, version);
         }
     }
@@ -236,14 +221,12 @@ async fn send_values(server: &Server, canaries: &mut Canaries) {
         }
     }
     let made = server
-        .generate(
+        .generated(
             "/marker/root",
             "certificate",
             json!({"common_name": "r", "is_ca": true, "key_type": "ecdsa-p256"}),
         )
-        .await
-        .expect(200)
-        .json();
+        .await;
     canaries.watch_generated("a CA", &made["value"]);
 }
 

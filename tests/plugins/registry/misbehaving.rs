@@ -9,7 +9,9 @@ use std::{
     thread,
 };
 
-use keywright_harness::{Commanded, ReceivedRequest, Reply, Stub, digest, key_file, run_program};
+use keywright_harness::{
+    Commanded, ReceivedRequest, Reply, Stub, Text, digest, key_file, run_program,
+};
 
 use super::{Workshop, assert_refused, manifest, path, protected};
 
@@ -291,7 +293,7 @@ fn upload_target_does_not_get_the_password() {
             &[],
         );
         let run = run.expect(1);
-        assert!(run.errors.contains(REFUSED), "{run:#?}");
+        run.errors.assert_contains(REFUSED);
         let lines = stranger.lines();
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].starts_with("PUT /upload?session=1"), "{lines:?}");
@@ -324,7 +326,7 @@ fn plain_http_registry_needs_token_server_on_its_host() {
     let other = tokens(Ipv4Addr::new(127, 0, 0, 2));
     let run = push(&workshop, &registry(other.url()).host(), &[], &[]).expect(1);
     let reported = "its token server is on another host and does not use https";
-    assert!(run.errors.contains(reported), "{run:#?}");
+    run.errors.assert_contains(reported);
     assert_eq!(other.heads(), Vec::<String>::new());
 }
 
@@ -389,7 +391,7 @@ fn password_file(workshop: &Workshop) -> String {
 #[track_caller]
 fn assert_no_credentials<'a>(heads: impl Iterator<Item = &'a String>) {
     for head in heads {
-        assert!(!head.contains("authorization"), "{head}");
+        head.assert_lacks("authorization");
     }
 }
 

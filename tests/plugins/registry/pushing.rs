@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{DockerRegistry, Reply, Server, Stub, digest, key_file, run_program};
+use keywright_harness::{DockerRegistry, Reply, Server, Stub, Text, digest, key_file, run_program};
 use serde_json::{Value, json};
 
 use super::{Workshop, assert_generates, assert_refused, manifest, path, protected};
@@ -65,7 +65,7 @@ fn unloadable_component_is_not_pushed() {
         ("plain.wasm", 1, "the registry does not respond"),
     ] {
         let run = workshop.push(&[file, target]).expect(status);
-        assert!(run.errors.contains(expected), "{run:#?}");
+        run.errors.assert_contains(expected);
         assert_eq!(run.output, "");
     }
 }
@@ -84,7 +84,7 @@ fn usage_errors_are_reported() {
         ),
     ] {
         let run = workshop.push(arguments).expect(2);
-        assert!(run.errors.contains(expected), "{run:#?}");
+        run.errors.assert_contains(expected);
     }
 }
 
@@ -95,10 +95,8 @@ fn password_is_not_sent_over_plain_http() {
     let login = ["--user", "ada", "--password-file", "token", "--plain-http"];
     let target = ["plain.wasm", "oci://registry.example.com/a:1"];
     let run = workshop.push(&[&target[..], &login].concat()).expect(1);
-    assert!(
-        run.errors.contains("over plain HTTP only to this machine"),
-        "{run:#?}"
-    );
+    run.errors
+        .assert_contains("over plain HTTP only to this machine");
 }
 
 /// Runs the commands below `Examples:` in the help text, with the test's registry.
@@ -121,7 +119,7 @@ fn examples_in_help_work() {
         let line = line.replace("registry.example.com", &registry.host());
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         let run = run_program(workshop.0.path(), &words, &[]).expect(0);
-        assert!(run.output.contains("@sha256:"), "{run:#?}");
+        run.output.assert_contains("@sha256:");
     }
 }
 
@@ -179,18 +177,14 @@ async fn push_and_pull_require_the_login() {
     };
     let user = ["--user", DockerRegistry::USER, "--password-file"];
     let refused = push(&[], 1);
-    assert!(
-        refused.errors.contains("denies anonymous users access to"),
-        "{refused:#?}"
-    );
+    refused
+        .errors
+        .assert_contains("denies anonymous users access to");
     let refused = push(&[&user[..], &["wrong"]].concat(), 1);
-    assert!(
-        refused
-            .errors
-            .contains("denies the configured user access to"),
-        "{refused:#?}"
-    );
-    assert!(!refused.errors.contains("hunter2"));
+    refused
+        .errors
+        .assert_contains("denies the configured user access to");
+    refused.errors.assert_lacks("hunter2");
     let pushed = push(&[&user[..], &["password"]].concat(), 0);
     let again = push(&["--docker-config", "docker.json"], 0);
     assert_eq!(pushed.output, again.output);
@@ -212,7 +206,7 @@ async fn push_and_pull_require_the_login() {
     };
     let denied = "denies the configured user access to the manifest";
     let refusal = assert_refused(&with("wrong"), &[denied]);
-    assert!(!refusal.contains("hunter2"), "{refusal}");
+    refusal.assert_lacks("hunter2");
     let server = Server::start_with(&with("password")).await;
     assert_generates(&server, "/a").await;
     assert!(!server.log().contains(DockerRegistry::PASSWORD));

@@ -8,7 +8,7 @@ use aws_lc_rs::{
     signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use keywright_harness::{DockerRegistry, Options, Server};
+use keywright_harness::{DockerRegistry, Options, Server, Text};
 use serde_json::json;
 
 use super::{Workshop, assert_generates, assert_refused, is_available, path};
@@ -93,10 +93,7 @@ async fn minisign_signature_of_another_component_is_rejected() {
     fs::write(signature, "nonsense").unwrap();
     let target = format!("oci://{}/plain:1", registry.host());
     let run = workshop.push(&["plain.wasm", &target]).expect(1);
-    assert!(
-        run.errors.contains("its signature is malformed"),
-        "{run:#?}"
-    );
+    run.errors.assert_contains("its signature is malformed");
 }
 
 #[tokio::test]
