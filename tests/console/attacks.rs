@@ -1,6 +1,6 @@
 //! Attacks: stored scripts, requests from other sites, redirections, and secrets in pages.
 
-use keywright_harness::Server;
+use keywright_harness::{ReusedServer, Text};
 use reqwest::{
     Method,
     header::{ACCEPT, CONTENT_TYPE, ORIGIN},
@@ -118,7 +118,7 @@ async fn every_response_has_the_security_headers() {
             "frame-ancestors 'none'",
             "base-uri 'none'",
         ] {
-            assert!(policy.contains(required), "{path}: {policy}");
+            policy.assert_contains(required);
         }
         for (name, value) in [
             ("cache-control", "no-store"),
@@ -152,10 +152,10 @@ async fn every_response_has_the_security_headers() {
 async fn no_action_is_possible_from_another_site() {
     let server = with_a_credential().await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let root = browser.get("/console").await.expect(200);
+    let root = browser.page("/console").await;
     let token = fields(form(&root.body, "/console/logout")).remove(0);
     let mut other = Browser::logged_in(&server, DEVELOPER).await;
-    let page = other.get("/console").await.expect(200);
+    let page = other.page("/console").await;
     let other_token = fields(form(&page.body, "/console/logout")).remove(0);
     let id = server.versions("/a").await[0]["id"]
         .as_str()
@@ -193,7 +193,7 @@ async fn no_action_is_possible_from_another_site() {
                 request = request.header("sec-fetch-site", site);
             }
             let refused = server.send(request).await.expect(403);
-            assert!(!refused.body.contains(SECRET), "{path}: {refused:?}");
+            refused.assert_lacks(SECRET);
         }
         let request = browser
             .request(Method::POST, path)
@@ -210,7 +210,7 @@ async fn no_action_is_possible_from_another_site() {
     assert_eq!(kept.expect(200).json()["operations"], json!(["delete"]));
     let added = "/api/v2/permissions?path=/b&actor=uaa-user:x";
     server.get(added).await.expect(404);
-    browser.get("/console").await.expect(200);
+    browser.page("/console").await;
 }
 
 #[tokio::test]
@@ -230,17 +230,15 @@ async fn stored_texts_are_never_markup() {
     }
     let parameters = json!({"common_name": "<script>alert(1)</script>", "self_sign": true});
     server
-        .generate("/x/certificate", "certificate", parameters)
-        .await
-        .expect(200);
+        .generated("/x/certificate", "certificate", parameters)
+        .await;
     let permission = server.grant("/x/*", SCRIPT, &["read"]).await;
     let script = "%22%27%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E";
     let mut pages = vec![browser.get("/console?path=/x").await];
     for name in ["json", "value", "user", "certificate"] {
         let page = browser
-            .get(&format!("/console/credential?name=/x/{name}"))
-            .await
-            .expect(200);
+            .page(&format!("/console/credential?name=/x/{name}"))
+            .await;
         pages.push(
             browser
                 .submit(&page, "/console/credential/reveal", &[])
@@ -270,10 +268,10 @@ async fn stored_texts_are_never_markup() {
         pages.push(browser.open(&path.replace("{}", script)).await);
     }
     let change = format!("/console/permission?id={permission}");
-    pages.push(browser.get(&change).await.expect(200));
+    pages.push(browser.page(&change).await);
     let action = "/console/permission/remove";
     pages.push(browser.fill_in(&change, action, &[]).await.expect(200));
-    let set = browser.get("/console/set").await.expect(200);
+    let set = browser.page("/console/set").await;
     let filled = [
         ("name", SCRIPT),
         ("metadata", SCRIPT),
@@ -288,11 +286,9 @@ async fn stored_texts_are_never_markup() {
     );
     for page in pages {
         let markup = without_own_script(&page.body);
-        assert!(
-            !markup.contains("<script") && !markup.contains("<img"),
-            "{page:?}"
-        );
-        assert!(!page.body.contains("\"'>"), "{page:?}");
+        markup.assert_lacks("<script");
+        markup.assert_lacks("<img");
+        page.assert_lacks("\"'>");
     }
 }
 
@@ -322,13 +318,13 @@ async fn pages_and_logs_contain_no_secret_before_it_is_revealed() {
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for path in PAGES {
         let page = browser.get(path).await;
-        assert!(!page.body.contains(SECRET), "{path}: {page:?}");
+        page.assert_lacks(SECRET);
     }
     let page = browser.get("/console/credential?name=/a").await;
     let revealed = browser
         .submit(&page, "/console/credential/reveal", &[])
         .await;
-    assert!(revealed.body.contains(SECRET));
+    revealed.assert_contains(SECRET);
     let session = &browser.cookies[crate::browser::SESSION];
     let token = fields(form(&page.body, "/console/logout")).remove(0).1;
     let log = server.log();
@@ -343,9 +339,9 @@ async fn pages_and_logs_contain_no_secret_before_it_is_revealed() {
 async fn a_field_for_the_script_is_exact_and_not_cached() {
     let server = server().await;
     let value = "\n<b>\r\n\u{feff}ü";
-    server.set("/a", "value", json!(value)).await.expect(200);
+    server.stored("/a", "value", json!(value)).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let page = browser.get("/console/credential?name=/a").await.expect(200);
+    let page = browser.page("/console/credential?name=/a").await;
     let fields = fields(form(&page.body, "/console/credential/reveal"));
     let request = browser
         .form_request("/console/credential/reveal", &fields)
@@ -385,12 +381,7 @@ async fn a_form_past_the_maximum_size_is_413() {
         .submit(&form, "/console/set", &[("value", &value)])
         .await
         .expect(413);
-    assert!(
-        refused
-            .body
-            .contains("A form may have at most 327680 bytes."),
-        "{refused:?}"
-    );
+    refused.assert_contains("A form may have at most 327680 bytes.");
     let longest = "+".repeat(65_536);
     browser
         .submit(&form, "/console/set", &[("value", &longest)])
@@ -411,7 +402,7 @@ async fn one_field_past_the_maximum_of_a_form_is_413() {
     all.push(all[all.len() - 1].clone());
     let refused = browser.send_form("/console/set", &all).await.expect(413);
     let message = "A form may have at most 10000 fields.";
-    assert!(refused.body.contains(message), "{refused:?}");
+    refused.assert_contains(message);
 }
 
 /// Returns a page without the element of the console's own script.
@@ -419,12 +410,9 @@ pub(crate) fn without_own_script(page: &str) -> String {
     page.replacen("<script src=\"/console/script.js\" defer></script>", "", 1)
 }
 
-async fn with_a_credential() -> Server {
+async fn with_a_credential() -> ReusedServer {
     let server = server().await;
-    server
-        .set("/a", "password", json!(SECRET))
-        .await
-        .expect(200);
+    server.stored("/a", "password", json!(SECRET)).await;
     server
 }
 

@@ -42,14 +42,14 @@ impl Browser {
     pub(crate) async fn logged_in(server: &Server, user: (&str, &str)) -> Self {
         let mut browser = Self::new(server);
         let page = browser.log_in("/console", user).await;
-        assert!(page.body.contains("Log out"), "{page:?}");
+        page.assert_contains("Log out");
         browser
     }
 
     /// Opens a page, logs a user in on the provider's page, and returns the page that follows.
     pub(crate) async fn log_in(&mut self, path: &str, (name, password): (&str, &str)) -> Response {
         let form = self.open(path).await.expect(200);
-        assert!(form.body.contains("Development login"), "{form:?}");
+        form.assert_contains("Development login");
         let fields = filled(&form.body, &[("username", name), ("password", password)]);
         let redirection = self
             .send_form("/identity/oauth/authorize", &fields)
@@ -80,6 +80,11 @@ impl Browser {
         self.sent(request).await
     }
 
+    /// Opens a page, whose status must be 200.
+    pub(crate) async fn page(&mut self, path: &str) -> Response {
+        self.get(path).await.expect(200)
+    }
+
     /// Fills in the form of a page that submits to this address, and submits it.
     pub(crate) async fn submit(
         &mut self,
@@ -98,7 +103,7 @@ impl Browser {
         action: &str,
         given: &[(&str, &str)],
     ) -> Response {
-        let page = self.get(path).await.expect(200);
+        let page = self.page(path).await;
         self.submit(&page, action, given).await
     }
 
@@ -109,12 +114,11 @@ impl Browser {
         action: &str,
         given: &[(&str, &str)],
     ) -> Response {
-        let page = self.get(path).await.expect(200);
-        let next = self.submit_and_follow(&page, action, given).await;
-        next.expect(200)
+        let page = self.page(path).await;
+        self.submit_and_follow(&page, action, given).await
     }
 
-    /// Submits a form, and shows the page that follows.
+    /// Submits a form, and shows the page that follows, whose status must be 200.
     pub(crate) async fn submit_and_follow(
         &mut self,
         page: &Response,
@@ -123,7 +127,7 @@ impl Browser {
     ) -> Response {
         let redirection = self.submit(page, action, given).await.expect(303);
         let location = redirection.header("location").unwrap().to_owned();
-        self.open(&location).await
+        self.open(&location).await.expect(200)
     }
 
     /// Sends a form from a page of the same origin.

@@ -1,5 +1,7 @@
 //! The limits of the pages of CAs and certificates, and hostile certificates.
 
+use keywright_harness::Text;
+
 use crate::{
     browser::{Browser, DEVELOPER},
     certificates::CERTIFICATES,
@@ -12,25 +14,19 @@ async fn a_page_of_the_forest_shows_at_most_fifty_cas() {
     let server = server().await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for number in 0..51 {
-        let page = browser.get(CERTIFICATES).await.expect(200).body;
+        let page = browser.page(CERTIFICATES).await.body;
         assert_eq!(nodes(&page), number, "{page}");
-        assert!(!page.contains("Next page"), "{page}");
+        page.assert_lacks("Next page");
         let root = Ca::root("root");
         root.set(&server, &format!("/{number:02}"), None).await;
     }
-    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 50);
-    assert!(
-        page.contains("href=\"/console/certificates?from=%2F50\""),
-        "{page}"
-    );
-    let page = browser.get("/console/certificates?from=/50").await;
-    let page = page.expect(200).body;
+    page.assert_contains("href=\"/console/certificates?from=%2F50\"");
+    let page = browser.page("/console/certificates?from=/50").await.body;
     assert_eq!(nodes(&page), 1);
-    assert!(
-        page.contains(">/50</a>") && page.contains("First page"),
-        "{page}"
-    );
+    page.assert_contains(">/50</a>");
+    page.assert_contains("First page");
 }
 
 #[tokio::test]
@@ -46,12 +42,10 @@ async fn a_deep_chain_is_cut_off_and_its_download_refused() {
         above = next;
     }
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 50);
-    assert!(
-        page.contains("Show everything that /49 signed") && !page.contains("Next page"),
-        "{page}"
-    );
+    page.assert_contains("Show everything that /49 signed");
+    page.assert_lacks("Next page");
     for (name, count) in [("/19", Some(20)), ("/20", None)] {
         let path = format!("/console/certificate/download?name={name}&part=chain");
         let response = browser.get(&path).await;
@@ -61,7 +55,7 @@ async fn a_deep_chain_is_cut_off_and_its_download_refused() {
         } else {
             let refused = response.expect(413).body;
             let limit = "A chain may have at most 20 certificates.";
-            assert!(refused.contains(limit), "{refused}");
+            refused.assert_contains(limit);
         }
     }
 }
@@ -76,7 +70,7 @@ async fn cas_that_signed_each_other_are_shown_once() {
     let one = two.authority("one");
     one.set(&server, "/one", Some("/two")).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 2);
     for name in ["one", "two"] {
         let page = browser
@@ -95,40 +89,34 @@ async fn long_lists_of_names_are_cut_off() {
     let all = "Show everything that /root signed";
     for number in 0..101 {
         let page = if [10, 11].contains(&number) {
-            browser.get(CERTIFICATES).await.expect(200).body
+            browser.page(CERTIFICATES).await.body
         } else {
             String::new()
         };
         assert_eq!(page.contains(all), number == 11, "{number}: {page}");
         if number == 100 {
             let page = browser.get("/console/certificate?name=/root").await.body;
-            assert!(!page.contains("Next page"), "{page}");
+            page.assert_lacks("Next page");
         }
         let leaf = root.leaf_with("leaf", |_| {});
         leaf.set(&server, &format!("/leaf/{number:03}"), Some("/root"))
             .await;
     }
     let page = browser.get("/console/certificate?name=/root").await.body;
-    assert!(
-        page.contains("/leaf/099</a>") && !page.contains("/leaf/100</a>"),
-        "{page}"
-    );
+    page.assert_contains("/leaf/099</a>");
+    page.assert_lacks("/leaf/100</a>");
     let page = browser
         .get("/console/certificate?name=/root&page=2")
         .await
         .body;
-    assert!(
-        page.contains("/leaf/100</a>") && page.contains("Page 2 of 2"),
-        "{page}"
-    );
+    page.assert_contains("/leaf/100</a>");
+    page.assert_contains("Page 2 of 2");
     // 1,000 in total, and then one more.
     server.copy_certificate("/leaf/000", 899).await;
     let limit = "Only the first 1000 are shown.";
     let page = browser.get("/console/certificate?name=/root").await.body;
-    assert!(
-        page.contains("Page 1 of 10") && !page.contains(limit),
-        "{page}"
-    );
+    page.assert_contains("Page 1 of 10");
+    page.assert_lacks(limit);
     for (count, more) in [(100, false), (101, true)] {
         let leaf = root.leaf_with("leaf", |parameters| {
             parameters.subject_alt_names = alternative_names("a.example", count);
@@ -139,10 +127,8 @@ async fn long_lists_of_names_are_cut_off() {
         assert_eq!(page.contains("Not shown: 1 more."), more, "{count}: {page}");
     }
     let page = browser.get("/console/certificate?name=/root").await.body;
-    assert!(
-        page.contains("Page 1 of 10") && page.contains(limit),
-        "{page}"
-    );
+    page.assert_contains("Page 1 of 10");
+    page.assert_contains(limit);
     let subject = |length: usize| Ca::root(&"ä".repeat(length - "CN=".len()));
     for (length, is_cut) in [(200, false), (201, true)] {
         subject(length).set(&server, "/long", None).await;
@@ -159,25 +145,15 @@ async fn the_forest_has_at_most_ten_thousand_cas() {
     Ca::root("last").set(&server, "/zz", None).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     // Values that can't be decrypted don't hide the other CAs.
-    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 50);
-    assert!(
-        page.contains("its certificate can't be read") && page.contains("CN=root"),
-        "{page}"
-    );
+    page.assert_contains("its certificate can't be read");
+    page.assert_contains("CN=root");
     let limit = "Only the newest 10000 CAs are shown.";
-    let page = browser
-        .get("/console/certificates?from=/zz")
-        .await
-        .expect(200)
-        .body;
+    let page = browser.page("/console/certificates?from=/zz").await.body;
     assert!(!page.contains(limit) && nodes(&page) == 1, "{page}");
     Ca::root("last").set(&server, "/zzz", None).await;
-    let page = browser
-        .get("/console/certificates?from=/zz")
-        .await
-        .expect(200)
-        .body;
+    let page = browser.page("/console/certificates?from=/zz").await.body;
     assert!(page.contains(limit) && nodes(&page) == 2, "{page}");
 }
 

@@ -1,6 +1,6 @@
 //! The pages of CAs and certificates, and downloads.
 
-use keywright_harness::{Program, field};
+use keywright_harness::{Program, Text, field};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -28,7 +28,7 @@ async fn the_forest_shows_the_cas_and_what_they_signed() {
         .await
         .expect(200);
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let page = browser.get(CERTIFICATES).await.expect(200).body;
+    let page = browser.page(CERTIFICATES).await.body;
     let (tree, graph) = page.split_once("<svg").unwrap();
     let positions = [
         "/other<",
@@ -43,7 +43,7 @@ async fn the_forest_shows_the_cas_and_what_they_signed() {
     });
     assert!(positions.is_sorted(), "{positions:?}: {tree}");
     let below = between(tree, ">/root</a>", "</details>").unwrap();
-    assert!(below.contains("<bdi>CN=/team/inner</bdi>"), "{below}");
+    below.assert_contains("<bdi>CN=/team/inner</bdi>");
     for expected in [
         "/root",
         "/team/inner",
@@ -52,13 +52,12 @@ async fn the_forest_shows_the_cas_and_what_they_signed() {
         "<path",
         "<desc",
     ] {
-        assert!(graph.contains(expected), "{expected}: {graph}");
+        graph.assert_contains(expected);
     }
-    let certificate = browser.get("/console/certificate?name=/root").await;
-    let certificate = certificate.expect(200).body;
-    assert!(certificate.contains("href=\"/console/credential?name=%2Fteam%2Finner\""));
+    let certificate = browser.page("/console/certificate?name=/root").await.body;
+    certificate.assert_contains("href=\"/console/credential?name=%2Fteam%2Finner\"");
     let credential = browser.get("/console/credential?name=/root").await.body;
-    assert!(credential.contains("href=\"/console/certificate?name=%2Froot\""));
+    credential.assert_contains("href=\"/console/certificate?name=%2Froot\"");
 }
 
 #[tokio::test]
@@ -70,11 +69,8 @@ async fn only_readable_cas_are_in_the_forest() {
         .generate_authority("/team/inner", Some("/hidden/root"))
         .await;
     server.generate_leaf("/hidden/web", "/team/inner").await;
-    let nothing = browser.get(CERTIFICATES).await.expect(200).body;
-    assert!(
-        nothing.contains("There is no CA here that you may read."),
-        "{nothing}"
-    );
+    let nothing = browser.page(CERTIFICATES).await.body;
+    nothing.assert_contains("There is no CA here that you may read.");
     for path in [
         "certificate",
         "certificate/rotation",
@@ -90,24 +86,18 @@ async fn only_readable_cas_are_in_the_forest() {
     }
     server.grant("/team/*", GUEST_ACTOR, &["read"]).await;
     // Without the permission to read its signer, a CA is the first of a tree.
-    let page = browser.get(CERTIFICATES).await.expect(200).body;
-    assert!(
-        page.contains("/team/inner</a>") && !page.contains("/hidden/root"),
-        "{page}"
-    );
+    let page = browser.page(CERTIFICATES).await.body;
+    page.assert_contains("/team/inner</a>");
+    page.assert_lacks("/hidden/root");
     // A user who may read a CA sees the names of the credentials that it signed, but no details.
-    assert!(
-        page.contains("/hidden/web <span class=\"detail\">(you may not read it)"),
-        "{page}"
-    );
-    let page = browser.get("/console/certificate?name=/team/inner").await;
-    let page = page.expect(200).body;
-    assert!(
-        page.contains("/hidden/web</th><td colspan=\"2\">You may not read this credential"),
-        "{page}"
-    );
+    page.assert_contains("/hidden/web <span class=\"detail\">(you may not read it)");
+    let page = browser
+        .page("/console/certificate?name=/team/inner")
+        .await
+        .body;
+    page.assert_contains("/hidden/web</th><td colspan=\"2\">You may not read this credential");
     let chain = "/console/certificate/download?name=/team/inner&part=chain";
-    let chain = browser.get(chain).await.expect(200);
+    let chain = browser.page(chain).await;
     assert_eq!(chain.body.matches("BEGIN CERTIFICATE").count(), 2);
 }
 
@@ -115,20 +105,13 @@ async fn only_readable_cas_are_in_the_forest() {
 async fn the_page_of_a_certificate_shows_all_of_its_contents() {
     let server = server().await;
     let root = json!({"common_name": "root", "is_ca": true, "duration": 10, "key_usage": ["key_cert_sign", "crl_sign"]});
-    server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200);
+    server.generated("/root", "certificate", root).await;
     let leaf = json!({
         "common_name": "web", "organization": "a, b", "ca": "/root", "duration": 365,
         "alternative_names": ["web.example", "10.0.0.1"], "key_usage": ["digital_signature"],
         "extended_key_usage": ["server_auth"], "key_type": "ecdsa-p256",
     });
-    let leaf = server
-        .generate("/web", "certificate", leaf)
-        .await
-        .expect(200)
-        .json();
+    let leaf = server.generated("/web", "certificate", leaf).await;
     let file = TempDir::new().unwrap();
     let path = file.path().join("web.pem");
     std::fs::write(&path, field(&leaf, "certificate")).unwrap();
@@ -143,11 +126,7 @@ async fn the_page_of_a_certificate_shows_all_of_its_contents() {
     let serial = after(openssl(&["-serial"]));
     let fingerprint = after(openssl(&["-fingerprint", "-sha256"]));
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let page = browser
-        .get("/console/certificate?name=/web")
-        .await
-        .expect(200)
-        .body;
+    let page = browser.page("/console/certificate?name=/web").await.body;
     for expected in [
         "CN=web",
         "O=a\\, b",
@@ -165,23 +144,19 @@ async fn the_page_of_a_certificate_shows_all_of_its_contents() {
         "Authority key id",
         leaf["expiry_date"].as_str().unwrap(),
     ] {
-        assert!(page.contains(expected), "{expected}: {page}");
+        page.assert_contains(expected);
     }
-    assert!(!page.contains("PRIVATE KEY"), "{page}");
-    let page = browser
-        .get("/console/certificate?name=/root")
-        .await
-        .expect(200)
-        .body;
+    page.assert_lacks("PRIVATE KEY");
+    let page = browser.page("/console/certificate?name=/root").await.body;
     for expected in [
         "RSA, 2048 bits",
         "a CA without a path length constraint",
         "key_cert_sign, crl_sign",
     ] {
-        assert!(page.contains(expected), "{expected}: {page}");
+        page.assert_contains(expected);
     }
-    assert!(!page.contains("Effective expiry"), "{page}");
-    server.set("/text", "value", json!("v")).await.expect(200);
+    page.assert_lacks("Effective expiry");
+    server.stored("/text", "value", json!("v")).await;
     browser
         .get("/console/certificate?name=/text")
         .await
@@ -194,24 +169,16 @@ async fn each_version_of_a_certificate_has_a_page() {
     let first = server.generate_authority("/ca", None).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for _ in 0..14 {
-        server.regenerate("/ca").await.expect(200);
+        server.regenerated("/ca").await;
     }
     let complete = browser.get("/console/certificate?name=/ca").await.body;
-    assert!(
-        !complete.contains("Older versions are not shown."),
-        "{complete}"
-    );
+    complete.assert_lacks("Older versions are not shown.");
     let id = first["id"].as_str().unwrap();
     let path = format!("/console/certificate?name=/ca&version={id}");
-    assert!(
-        complete.contains(&path.replace("/ca", "%2Fca").replace('&', "&amp;")),
-        "{complete}"
-    );
-    let older = browser.get(&path).await.expect(200).body;
-    assert!(
-        older.contains("Older version<") && !older.contains("Active version<"),
-        "{older}"
-    );
+    complete.assert_contains(&path.replace("/ca", "%2Fca").replace('&', "&amp;"));
+    let older = browser.page(&path).await.body;
+    older.assert_contains("Older version<");
+    older.assert_lacks("Active version<");
     server.regenerate_as_transitional("/ca").await.expect(200);
     let current = browser.get("/console/certificate?name=/ca").await.body;
     for expected in [
@@ -219,7 +186,7 @@ async fn each_version_of_a_certificate_has_a_page() {
         "Transitional version<",
         "Older versions are not shown.",
     ] {
-        assert!(current.contains(expected), "{expected}: {current}");
+        current.assert_contains(expected);
     }
     // A version of another certificate, and a malformed id.
     server.generate_authority("/other", None).await;
@@ -251,7 +218,7 @@ async fn openssl_verifies_downloaded_files() {
         ("/web", "ca", "keywright-web-ca.pem", 1),
     ] {
         let path = format!("/console/certificate/download?name={name}&part={part}");
-        let response = browser.get(&path).await.expect(200);
+        let response = browser.page(&path).await;
         let disposition = format!("attachment; filename=\"{file_name}\"");
         assert_eq!(response.header("content-disposition"), Some(&*disposition));
         assert_eq!(
@@ -264,7 +231,7 @@ async fn openssl_verifies_downloaded_files() {
             count,
             "{response:?}"
         );
-        assert!(!response.body.contains("PRIVATE KEY"), "{response:?}");
+        response.assert_lacks("PRIVATE KEY");
         let path = folder.path().join(file_name);
         std::fs::write(&path, &response.body).unwrap();
         files.push(path.to_str().unwrap().to_owned());
@@ -304,16 +271,15 @@ async fn no_page_contains_a_key_that_is_in_the_text_of_a_certificate() {
     let root = Ca::root("root");
     let text = format!("{}{}", root.private_key(), root.certificate);
     let value = json!({"certificate": text, "ca": text});
-    server.set("/root", "certificate", value).await.expect(200);
+    server.stored("/root", "certificate", value).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for page in ["credential", "certificate"] {
-        let page = browser.get(&format!("/console/{page}?name=/root")).await;
-        let page = page.expect(200);
-        assert!(!page.body.contains("PRIVATE KEY"), "{page:?}");
+        let page = browser.page(&format!("/console/{page}?name=/root")).await;
+        page.assert_lacks("PRIVATE KEY");
     }
     for part in ["certificate", "ca", "chain", "trusted"] {
         let path = format!("/console/certificate/download?name=/root&part={part}");
-        let response = browser.get(&path).await.expect(200);
+        let response = browser.page(&path).await;
         assert_eq!(
             response.body.replace("\r\n", "\n"),
             root.certificate.replace("\r\n", "\n"),
@@ -350,13 +316,11 @@ async fn stored_scripts_in_certificates_are_text() {
         "/console/expiring?within-days=%3Cscript%3E&page=%3Cscript%3E",
     ] {
         let page = without_own_script(&browser.get(path).await.body);
-        assert!(
-            !page.contains("<script") && !page.contains("\"'>"),
-            "{path}: {page}"
-        );
+        page.assert_lacks("<script");
+        page.assert_lacks("\"'>");
     }
     let page = browser.get("/console/certificate?name=/leaf").await.body;
-    assert!(page.contains("DNS: &quot;'&gt;&lt;script&gt;"), "{page}");
+    page.assert_contains("DNS: &quot;'&gt;&lt;script&gt;");
 }
 
 #[tokio::test]
@@ -373,7 +337,7 @@ async fn reading_a_certificate_is_audited() {
             "DOWNLOAD",
         ),
     ] {
-        browser.get(path).await.expect(200);
+        browser.page(path).await;
         let read = events(&server, action);
         let is_read = |event: &&Value| {
             event["resource_name"] == "/ca"

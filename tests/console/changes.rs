@@ -17,17 +17,14 @@ const DELETE: &str = "/console/credential/delete";
 #[tokio::test]
 async fn a_form_generates_a_credential_with_its_parameters() {
     let (server, mut browser) = session().await;
-    let form = browser
-        .get("/console/generate?type=password")
-        .await
-        .expect(200);
+    let form = browser.page("/console/generate?type=password").await;
     for expected in [
         "parameter.length",
         "type=\"number\"",
         "type=\"checkbox\"",
         "aria-describedby",
     ] {
-        assert!(form.body.contains(expected), "{expected}: {form:?}");
+        form.assert_contains(expected);
     }
     let filled = [
         ("name", "/a/password"),
@@ -35,14 +32,8 @@ async fn a_form_generates_a_credential_with_its_parameters() {
         ("parameter.exclude_upper", "true"),
         ("metadata", "{ \"owner\": \"shop\" }"),
     ];
-    let page = browser
-        .submit_and_follow(&form, GENERATE, &filled)
-        .await
-        .expect(200);
-    assert!(
-        page.body.contains("The credential was generated."),
-        "{page:?}"
-    );
+    let page = browser.submit_and_follow(&form, GENERATE, &filled).await;
+    page.assert_contains("The credential was generated.");
     let version = &server.versions("/a/password").await[0];
     let value = version["value"].as_str().unwrap();
     assert_eq!(value.len(), 12);
@@ -51,7 +42,7 @@ async fn a_form_generates_a_credential_with_its_parameters() {
         "{value}"
     );
     assert_eq!(version["metadata"], json!({"owner": "shop"}));
-    assert!(!page.body.contains(value), "{page:?}");
+    page.assert_lacks(value);
     let events = events(&server, "GENERATE");
     assert_eq!(events.len(), 1);
     assert_eq!(
@@ -68,7 +59,7 @@ async fn every_type_has_a_form_that_generates_it() {
     let input = json!({"name": "/input", "type": "password", "value": "x"});
     server.put("/api/v1/data", input).await.expect(200);
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let list = browser.get(GENERATE).await.expect(200);
+    let list = browser.page(GENERATE).await;
     let types = listed_types(&list.body);
     assert!(types.len() >= 8, "{types:?}");
     for credential_type in types {
@@ -77,10 +68,7 @@ async fn every_type_has_a_form_that_generates_it() {
         let mut filled = vec![("name", name.as_str())];
         filled.extend(required_fields(&credential_type));
         let page = browser.fill_in_and_follow(&form, GENERATE, &filled).await;
-        assert!(
-            page.body.contains("The credential was generated."),
-            "{page:?}"
-        );
+        page.assert_contains("The credential was generated.");
     }
 }
 
@@ -91,11 +79,8 @@ async fn a_custom_type_of_a_plugin_has_a_form() {
         .console("");
     let server = Server::start_with(&options).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let list = browser.get(GENERATE).await.expect(200);
-    assert!(
-        list.body.contains("/console/generate?type=wireguard"),
-        "{list:?}"
-    );
+    let list = browser.page(GENERATE).await;
+    list.assert_contains("/console/generate?type=wireguard");
     let page = browser
         .fill_in_and_follow(
             "/console/generate?type=wireguard",
@@ -103,20 +88,14 @@ async fn a_custom_type_of_a_plugin_has_a_form() {
             &[("name", "/wireguard")],
         )
         .await;
-    assert!(
-        page.body.contains("The credential was generated."),
-        "{page:?}"
-    );
+    page.assert_contains("The credential was generated.");
     assert_eq!(server.versions("/wireguard").await[0]["type"], "wireguard");
 }
 
 #[tokio::test]
 async fn a_refused_form_is_shown_again_with_its_fields() {
     let (_server, mut browser) = session().await;
-    let form = browser
-        .get("/console/generate?type=password")
-        .await
-        .expect(200);
+    let form = browser.page("/console/generate?type=password").await;
     for (filled, message) in [
         (
             ("parameter.length", "two"),
@@ -139,13 +118,9 @@ async fn a_refused_form_is_shown_again_with_its_fields() {
             filled,
         ];
         let page = browser.submit(&form, GENERATE, &all).await.expect(400);
-        assert!(page.body.contains("role=\"alert\""), "{page:?}");
-        assert!(page.body.contains(message), "{message}: {page:?}");
-        assert!(
-            page.body
-                .contains("name=\"parameter.exclude_lower\" value=\"true\" checked"),
-            "{page:?}"
-        );
+        page.assert_contains("role=\"alert\"");
+        page.assert_contains(message);
+        page.assert_contains("name=\"parameter.exclude_lower\" value=\"true\" checked");
     }
     let page = browser.get("/console/generate?type=absent").await;
     page.expect(404);
@@ -163,49 +138,39 @@ async fn values_of_simple_types_are_set() {
         let form = format!("{SET}?name={name}&type={credential_type}");
         let filled = [("value", entered)];
         let page = browser.fill_in_and_follow(&form, SET, &filled).await;
-        assert!(page.body.contains("The credential was set."), "{page:?}");
+        page.assert_contains("The credential was set.");
         assert_eq!(server.versions(&name).await[0]["value"], value);
     }
     let form = "/console/set?name=/set/json&type=json";
     let malformed = [("value", "{\"secret-key\": 1,}")];
     let refused = browser.fill_in(form, SET, &malformed).await.expect(400);
-    assert!(
-        refused
-            .body
-            .contains("The value must be a JSON object without duplicate keys.")
-    );
-    assert!(!refused.body.contains("secret-key"), "{refused:?}");
+    refused.assert_contains("The value must be a JSON object without duplicate keys.");
+    refused.assert_lacks("secret-key");
 }
 
 #[tokio::test]
 async fn a_credential_is_regenerated() {
     let (server, mut browser) = session().await;
-    server
-        .generate("/a", "password", json!({}))
-        .await
-        .expect(200);
+    server.generated("/a", "password", json!({})).await;
     let action = "/console/credential/regenerate";
     let page = browser
         .fill_in_and_follow("/console/credential?name=/a", action, &[])
         .await;
-    assert!(
-        page.body.contains("The credential was regenerated."),
-        "{page:?}"
-    );
+    page.assert_contains("The credential was regenerated.");
     assert_eq!(server.versions("/a").await.len(), 2);
-    server.set("/set", "password", json!("v")).await.expect(200);
+    server.stored("/set", "password", json!("v")).await;
     let refused = browser
         .fill_in("/console/credential?name=/set", action, &[])
         .await
         .expect(400);
-    assert!(refused.body.contains("can't be regenerated"), "{refused:?}");
+    refused.assert_contains("can't be regenerated");
 }
 
 #[tokio::test]
 async fn a_credential_is_deleted_only_if_its_name_is_typed() {
     let (server, mut browser) = session().await;
-    server.set("/a", "value", json!("v")).await.expect(200);
-    let page = browser.get("/console/credential?name=/a").await.expect(200);
+    server.stored("/a", "value", json!("v")).await;
+    let page = browser.page("/console/credential?name=/a").await;
     for typed in ["", "a", "/A", "/a "] {
         let refused = browser
             .submit(&page, DELETE, &[("typed_name", typed)])
@@ -219,11 +184,7 @@ async fn a_credential_is_deleted_only_if_its_name_is_typed() {
         .submit(&page, DELETE, &[("typed_name", "/a")])
         .await
         .expect(200);
-    assert!(
-        deleted
-            .body
-            .contains("Deleted <code>/a</code> with all its versions.")
-    );
+    deleted.assert_contains("Deleted <code>/a</code> with all its versions.");
     assert!(server.versions("/a").await.is_empty());
     let events = events(&server, "DELETE");
     assert_eq!(events.last().unwrap()["resource_name"], "/a");

@@ -51,7 +51,7 @@ impl Ca {
         let private_key = self.private_key();
         let value =
             json!({"certificate": self.certificate, "private_key": private_key, field: authority});
-        server.set(name, "certificate", value).await.expect(200);
+        server.stored(name, "certificate", value).await;
     }
 
     /// Returns the private key, PEM.

@@ -23,22 +23,17 @@ pub(crate) async fn credentials(server: &Server) {
         }
     }
     server
-        .set("/mail/dkim-selector", "value", json!("s2026"))
-        .await
-        .expect(200);
+        .stored("/mail/dkim-selector", "value", json!("s2026"))
+        .await;
     server
-        .set(
+        .stored(
             "/mail/relay",
             "json",
             json!({"host": "relay.example", "token": "t"}),
         )
-        .await
-        .expect(200);
+        .await;
     let root = json!({"common_name": "Example root", "is_ca": true, "duration": 300});
-    server
-        .generate("/pki/root", "certificate", root)
-        .await
-        .expect(200);
+    server.generated("/pki/root", "certificate", root).await;
     for (name, days) in [
         ("shop", 6),
         ("warehouse", 25),
@@ -50,9 +45,8 @@ pub(crate) async fn credentials(server: &Server) {
             "alternative_names": [format!("{name}.example"), format!("www.{name}.example")],
         });
         server
-            .generate(&format!("/pki/{name}"), "certificate", leaf)
-            .await
-            .expect(200);
+            .generated(&format!("/pki/{name}"), "certificate", leaf)
+            .await;
     }
     server
         .regenerate_as_transitional("/pki/root")

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Response, Server, release};
+use keywright_harness::{Options, Response, Server, Text, release};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ async fn types_are_listed_with_their_plugins_calls_and_faults() {
         generated.expect(status);
     }
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let page = browser.get(PAGE).await.expect(200);
+    let page = browser.page(PAGE).await;
     for (credential_type, randomness, calls, faults) in [
         ("password", "tested: at least 160 bits", 2, "0"),
         ("rsa", "tested: at least", 0, "0"),
@@ -38,10 +38,10 @@ async fn types_are_listed_with_their_plugins_calls_and_faults() {
     ] {
         let row = row(&page, credential_type);
         let digest = server.plugin_digest(credential_type).await;
-        assert!(row.contains(&format!("sha256:{digest}")), "{row}");
-        assert!(row.contains(randomness), "{row}");
+        row.assert_contains(&format!("sha256:{digest}"));
+        row.assert_contains(randomness);
         let counted = format!("<td>{calls}</td><td>{faults}</td><td class=\"wrapped\">closed</td>");
-        assert!(row.contains(&counted), "{row}");
+        row.assert_contains(&counted);
     }
     assert!(row(&page, "json").contains("Set by callers, without a plugin."));
     assert!(row(&page, "resolver").contains("not applicable"));
@@ -69,10 +69,10 @@ async fn a_summary_of_a_plugin_is_never_markup() {
         "/console/generate?type=hostile",
         "/console/set",
     ] {
-        let page = browser.get(path).await.expect(200);
+        let page = browser.page(path).await;
         let escaped = "&lt;script&gt;alert(1)&lt;/script&gt;";
-        assert!(page.body.contains(escaped), "{path}: {page:?}");
-        assert!(!page.body.contains(SCRIPT), "{path}: {page:?}");
+        page.assert_contains(escaped);
+        page.assert_lacks(SCRIPT);
     }
 }
 
@@ -95,22 +95,19 @@ async fn an_open_circuit_is_shown_to_the_callers_for_whom_it_is_open() {
             .await
             .status
     };
-    let page = developer.get(OVERVIEW).await.expect(200);
-    assert!(page.body.contains("No plugin is disabled."), "{page:?}");
+    let page = developer.page(OVERVIEW).await;
+    page.assert_contains("No plugin is disabled.");
     for number in 1..=3 {
         let name = format!("/a/{number}");
         assert_eq!(fail(&mut developer, &name).await, 500);
     }
     assert_eq!(fail(&mut developer, "/a/4").await, 503);
     let open = "<span class=\"mark late\">open</span> for you, next attempt in 3";
-    let page = developer.get(PAGE).await.expect(200);
+    let page = developer.page(PAGE).await;
     assert!(row(&page, "hostile").contains(open), "{page:?}");
-    let page = developer.get(OVERVIEW).await.expect(200);
-    assert!(
-        page.body.contains(&format!("hostile</a>: {open}")),
-        "{page:?}"
-    );
-    let page = guest.get(PAGE).await.expect(200);
+    let page = developer.page(OVERVIEW).await;
+    page.assert_contains(&format!("hostile</a>: {open}"));
+    let page = guest.page(PAGE).await;
     assert!(row(&page, "hostile").contains(">closed</td>"), "{page:?}");
 
     // Faults of three actors open the circuit for all.
@@ -119,11 +116,8 @@ async fn an_open_circuit_is_shown_to_the_callers_for_whom_it_is_open() {
         .generate("/a/6", "hostile", json!({}))
         .await
         .expect(500);
-    let page = guest.get(OVERVIEW).await.expect(200);
-    assert!(
-        page.body.contains("open</span> for all callers"),
-        "{page:?}"
-    );
+    let page = guest.page(OVERVIEW).await;
+    page.assert_contains("open</span> for all callers");
 }
 
 #[tokio::test]
@@ -148,21 +142,18 @@ async fn keys_are_listed_and_a_rotation_has_a_progress_bar() {
     };
     let server = Server::start_with(&options(&["Q"])).await;
     for name in ["/a", "/b", "/c"] {
-        server.set(name, "value", json!("v")).await.expect(200);
+        server.stored(name, "value", json!("v")).await;
     }
     let server = Server::start_in(server.stop().await, &options(&["R", "Q"])).await;
-    server.set("/d", "value", json!("v")).await.expect(200);
+    server.stored("/d", "value", json!("v")).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let progress = "<progress id=\"rotation\" max=\"4\" value=\"1\">";
     for path in [PAGE, OVERVIEW] {
-        let page = browser.get(path).await.expect(200);
-        assert!(page.body.contains(progress), "{path}: {page:?}");
+        let page = browser.page(path).await;
+        page.assert_contains(progress);
     }
-    let page = browser.get(PAGE).await.expect(200);
-    assert!(
-        page.body
-            .contains("1 of 4 versions are encrypted with the active key.")
-    );
+    let page = browser.page(PAGE).await;
+    page.assert_contains("1 of 4 versions are encrypted with the active key.");
     let rows: Vec<_> = page
         .body
         .split("<th scope=\"row\"><code>")
@@ -179,33 +170,23 @@ async fn keys_are_listed_and_a_rotation_has_a_progress_bar() {
         "{}",
         rows[1]
     );
-    assert!(
-        page.body
-            .contains("No plugins are configured on this server.")
-    );
+    page.assert_contains("No plugins are configured on this server.");
 
     let server = Server::start_in(server.stop().await, &options(&["R"])).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let page = browser.get(PAGE).await.expect(200);
-    assert!(!page.body.contains("<progress"), "{page:?}");
-    assert!(
-        page.body.contains("not configured</span></td><td>3</td>"),
-        "{page:?}"
-    );
+    let page = browser.page(PAGE).await;
+    page.assert_lacks("<progress");
+    page.assert_contains("not configured</span></td><td>3</td>");
     let unreadable = "Versions that can't be read, because their keys are not configured: 3.";
-    assert!(page.body.contains(unreadable), "{page:?}");
+    page.assert_contains(unreadable);
 }
 
 #[tokio::test]
 async fn the_overview_counts_readable_credentials_by_type() {
     let (server, mut developer) = session().await;
     let mut guest = Browser::logged_in(&server, GUEST).await;
-    let page = guest.get(OVERVIEW).await.expect(200);
-    assert!(
-        page.body
-            .contains("There is no credential that you may read."),
-        "{page:?}"
-    );
+    let page = guest.page(OVERVIEW).await;
+    page.assert_contains("There is no credential that you may read.");
     for (name, credential_type) in [
         ("/a/one", "value"),
         ("/a/two", "json"),
@@ -220,7 +201,7 @@ async fn the_overview_counts_readable_credentials_by_type() {
         } else {
             json!("v")
         };
-        server.set(name, credential_type, value).await.expect(200);
+        server.stored(name, credential_type, value).await;
     }
     for path in ["/a/*", "/a/sub/*", "/other", "/absent"] {
         server.grant(path, GUEST_ACTOR, &["read"]).await;
@@ -232,38 +213,34 @@ async fn the_overview_counts_readable_credentials_by_type() {
         let counts = counts.map(|count| count[..count.find('<').unwrap()].to_owned());
         counts.collect::<Vec<_>>()
     };
-    let page = developer.get(OVERVIEW).await.expect(200);
+    let page = developer.page(OVERVIEW).await;
     assert_eq!(counts(&page), ["json 1", "value 6"]);
-    let page = guest.get(OVERVIEW).await.expect(200);
+    let page = guest.page(OVERVIEW).await;
     assert_eq!(counts(&page), ["json 1", "value 3"]);
     let partial = "You may read more than the ";
-    assert!(!page.body.contains(partial), "{page:?}");
+    page.assert_lacks(partial);
 
     // One path more than the maximum. The other outermost paths are /a/*, /absent and /other.
     for number in 0..253 {
         let path = format!("/many/{number}");
         server.grant(&path, GUEST_ACTOR, &["read"]).await;
     }
-    let page = guest.get(OVERVIEW).await.expect(200);
-    assert!(!page.body.contains(partial), "{page:?}");
+    let page = guest.page(OVERVIEW).await;
+    page.assert_lacks(partial);
     server.grant("/many/z", GUEST_ACTOR, &["read"]).await;
-    let page = guest.get(OVERVIEW).await.expect(200);
-    assert!(page.body.contains(partial), "{page:?}");
+    let page = guest.page(OVERVIEW).await;
+    page.assert_contains(partial);
 }
 
 #[tokio::test]
 async fn the_overview_lists_cas_with_a_transitional_version() {
     let (server, mut browser) = session().await;
-    let page = browser.get(OVERVIEW).await.expect(200);
-    assert!(
-        page.body
-            .contains("No CA that you may read has a transitional version")
-    );
+    let page = browser.page(OVERVIEW).await;
+    page.assert_contains("No CA that you may read has a transitional version");
     let parameters = json!({"common_name": "root", "is_ca": true});
     server
-        .generate("/ca/root", "certificate", parameters)
-        .await
-        .expect(200);
+        .generated("/ca/root", "certificate", parameters)
+        .await;
     let value = &server.versions("/ca/root").await[0]["value"];
     let rotate = async |name: &str| {
         let set = server.set(name, "certificate", value.clone()).await;
@@ -280,16 +257,16 @@ async fn the_overview_lists_cas_with_a_transitional_version() {
         rotate(&format!("/ca/{number:02}")).await;
     }
     let more = "Only the 20 oldest CAs are shown.";
-    let page = browser.get(OVERVIEW).await.expect(200);
+    let page = browser.page(OVERVIEW).await;
     assert_eq!(listed_cas(&page).len(), 20);
-    assert!(!page.body.contains(more), "{page:?}");
+    page.assert_lacks(more);
     rotate("/ca/20").await;
-    let page = browser.get(OVERVIEW).await.expect(200);
+    let page = browser.page(OVERVIEW).await;
     assert_eq!(listed_cas(&page).len(), 20);
-    assert!(page.body.contains(more), "{page:?}");
+    page.assert_contains(more);
     let mut guest = Browser::logged_in(&server, GUEST).await;
     server.grant("/ca/20", GUEST_ACTOR, &["read"]).await;
-    let page = guest.get(OVERVIEW).await.expect(200);
+    let page = guest.page(OVERVIEW).await;
     assert_eq!(listed_cas(&page), ["/ca/20"]);
 }
 

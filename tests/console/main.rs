@@ -24,16 +24,16 @@ mod rotation;
 mod rotation_refusals;
 
 use browser::{Browser, DEVELOPER};
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, ReusedServer, Server};
 use serde_json::Value;
 
-/// Starts a server with the console.
-async fn server() -> Server {
-    Server::start_with(&Options::default().console("")).await
+/// Returns a server with the console.
+async fn server() -> ReusedServer {
+    Server::reused_with(&Options::default().console("")).await
 }
 
-/// Starts a server with the console, and logs in the user with all permissions.
-async fn session() -> (Server, Browser) {
+/// Returns a server with the console, and logs in the user with all permissions.
+async fn session() -> (ReusedServer, Browser) {
     let server = server().await;
     let browser = Browser::logged_in(&server, DEVELOPER).await;
     (server, browser)

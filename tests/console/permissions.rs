@@ -1,6 +1,6 @@
 //! The permissions on a path, explanations, and adding, changing and removing permissions.
 
-use keywright_harness::{Caller, Options, Response, Server};
+use keywright_harness::{Caller, Options, Response, Server, Text};
 use serde_json::json;
 
 use crate::{
@@ -26,8 +26,7 @@ async fn permissions_on_a_path_are_listed_with_inherited_ones() {
     ] {
         ids.push(server.grant(path, actor, operations).await);
     }
-    let page = browser.get("/console/permissions?path=a/b").await;
-    let page = page.expect(200);
+    let page = browser.page("/console/permissions?path=a/b").await;
     let developers = [DEVELOPER_CLIENT, DEVELOPER_ACTOR];
     assert_eq!(
         rows(&page),
@@ -39,7 +38,7 @@ async fn permissions_on_a_path_are_listed_with_inherited_ones() {
             [developers[1], ALL, "/* inherited"],
         ]
     );
-    assert!(page.body.contains("<td>your own</td>"), "{page:?}");
+    page.assert_contains("<td>your own</td>");
     let events = events(&server, "GET_PERMISSIONS");
     assert_eq!(events.len(), 5, "{events:?}");
     for (event, (path, index)) in events.iter().zip([("/a/b", 2), ("/a/b", 1), ("/a/*", 0)]) {
@@ -61,18 +60,19 @@ async fn permissions_past_the_maximum_of_a_page_are_on_the_next() {
     server.post("/api/v1/permissions", body).await.expect(201);
     let page = browser.get("/console/permissions?path=/a").await;
     assert_eq!(rows(&page).len(), 100);
-    assert!(!page.body.contains("Next page"), "{page:?}");
+    page.assert_lacks("Next page");
 
     server.grant("/a", &actor(98), &["read"]).await;
     let first = browser.get("/console/permissions?path=/a").await;
-    let second = browser.get(&next_page(&first)).await.expect(200);
+    let second = browser.page(&next_page(&first)).await;
     let actors = [rows(&first), rows(&second)].concat();
     let actors: Vec<_> = actors.iter().map(|[actor, ..]| actor.clone()).collect();
     let expected = (0..99).map(actor);
     let expected = expected.chain([DEVELOPER_CLIENT, DEVELOPER_ACTOR].map(str::to_owned));
     assert_eq!(actors, expected.collect::<Vec<_>>());
     assert_eq!(rows(&second).len(), 1);
-    assert!(second.body.contains("First page") && !second.body.contains("Next page"));
+    second.assert_contains("First page");
+    second.assert_lacks("Next page");
 
     // No permission needs to exist at a position. A position on a path that does not cover the path is ignored.
     let query = "path=/a&after-path=/a&after-actor=uaa-user:097x";
@@ -107,20 +107,17 @@ async fn permissions_that_the_user_may_not_read_are_hidden() {
     let message = "The permission does not exist or the caller may not access it.";
     assert!(hidden.expect(404).body.contains(message));
     let hidden = guest.get(explain).await.expect(404);
-    assert!(!hidden.body.contains("<svg"), "{hidden:?}");
+    hidden.assert_lacks("<svg");
 
     server.grant("/a/*", GUEST_ACTOR, &["read_acl"]).await;
-    let page = guest
-        .get("/console/permissions?path=/a/b")
-        .await
-        .expect(200);
+    let page = guest.page("/console/permissions?path=/a/b").await;
     let actors: Vec<_> = rows(&page).into_iter().map(|[actor, ..]| actor).collect();
     assert_eq!(actors, [GUEST_ACTOR, "uaa-user:shown"]);
     let note = "You may not read the permissions on <code>/*</code>.";
-    assert!(page.body.contains(note), "{page:?}");
-    assert!(!page.body.contains("uaa-user:secret"), "{page:?}");
-    guest.get(&one(&on_path)).await.expect(200);
-    guest.get(explain).await.expect(200);
+    page.assert_contains(note);
+    page.assert_lacks("uaa-user:secret");
+    guest.page(&one(&on_path)).await;
+    guest.page(explain).await;
     let hidden = guest.get(&one(&on_all)).await.expect(404);
     assert_eq!(hidden.body, unknown.body);
     // The permission to read does not suffice to change. The response is the same as for an unknown permission.
@@ -132,30 +129,30 @@ async fn permissions_that_the_user_may_not_read_are_hidden() {
 #[tokio::test]
 async fn a_permission_is_added_changed_and_removed() {
     let (server, mut browser) = session().await;
-    server.set("/a/b", "value", json!("v")).await.expect(200);
+    server.stored("/a/b", "value", json!("v")).await;
     let guest = server.as_user(GUEST_ID).await;
     let status = async || guest.get("/api/v1/data?name=/a/b").await.status;
     let form = "/console/permissions/add?path=/a/*";
     let given = [("actor", GUEST_ACTOR), ("operation.read", "true")];
     let page = browser.fill_in(form, ADD, &given).await.expect(200);
     let added = format!("Added the permission of {GUEST_ACTOR} on <code>/a/*</code>: read.");
-    assert!(page.body.contains(&added), "{page:?}");
+    page.assert_contains(&added);
     assert_eq!(status().await, 200);
 
     let list = browser.get("/console/permissions?path=/a/*").await;
     let change = between(&list.body, "href=\"/console/permission?id=", "\"").unwrap();
     let form = format!("/console/permission?id={change}");
-    let page = browser.get(&form).await.expect(200);
+    let page = browser.page(&form).await;
     let checked = "name=\"operation.read\" value=\"true\" checked";
-    assert!(page.body.contains(checked), "{page:?}");
+    page.assert_contains(checked);
     let given = [("operation.read", ""), ("operation.delete", "true")];
     let page = browser.submit(&page, CHANGE, &given).await.expect(200);
     let changed = format!("Changed the permission of {GUEST_ACTOR} on <code>/a/*</code>: delete.");
-    assert!(page.body.contains(&changed), "{page:?}");
+    page.assert_contains(&changed);
     assert_eq!(status().await, 404);
 
     let page = browser.fill_in(&form, REMOVE, &[]).await.expect(200);
-    assert!(page.body.contains("Removed the permission of"), "{page:?}");
+    page.assert_contains("Removed the permission of");
     browser.get(&form).await.expect(404);
     for (action, operations) in [
         ("ADD_PERMISSIONS", "read"),
@@ -214,23 +211,20 @@ async fn refused_changes_have_the_messages_of_the_api() {
         let refused = browser.fill_in(ADD, ADD, &given).await.expect(status);
         let message = message.replace("&#39;", "'");
         let body = refused.body.replace("&#39;", "'");
-        assert!(body.contains(&message), "{message}: {refused:?}");
+        body.assert_contains(&message);
         assert!(body.contains("checked") || given[2].1.is_empty(), "{body}");
     }
     let own = format!("/api/v2/permissions?path=/*&actor={DEVELOPER_ACTOR}");
-    let own = server.get(&own).await.expect(200).json()["uuid"].clone();
+    let own = server.get_json(&own).await["uuid"].clone();
     let form = format!("/console/permission?id={}", own.as_str().unwrap());
     for (action, given) in [(CHANGE, [("operation.read", "true")]), (REMOVE, [("", "")])] {
         let refused = browser.fill_in(&form, action, &given).await;
         assert!(refused.expect(400).body.contains("its own permissions."));
     }
 
-    server
-        .post("/management", json!({"read_only_mode": true}))
-        .await
-        .expect(200);
+    server.set_read_only(true).await;
     let refused = browser.fill_in(ADD, ADD, &valid).await.expect(503);
-    assert!(refused.body.contains("read-only mode"), "{refused:?}");
+    refused.assert_contains("read-only mode");
 }
 
 #[tokio::test]
@@ -266,7 +260,7 @@ async fn an_explanation_agrees_with_the_decision_of_the_server() {
         ] {
             for operation in ["read", "write", "delete", "read_acl"] {
                 for stored in ["/e/name", "/e/sub/name", "/e/Mixed/name"] {
-                    server.set(stored, "value", json!("v")).await.expect(200);
+                    server.stored(stored, "value", json!("v")).await;
                 }
                 let page = explained(&mut browser, name, operation).await;
                 let is_allowed = is_allowed(&guest, name, operation).await;
@@ -317,11 +311,8 @@ async fn an_explanation_is_a_diagram_and_a_table_of_the_rules() {
     let diagram = between(&page.body, "<svg class=\"rules\"", "</svg>").unwrap();
     let title =
         "/*: no permission; /a/*: read, delete; /a/b/*: no permission; /a/b/c: write</title>";
-    assert!(
-        diagram.contains("role=\"img\" aria-labelledby=\"diagram-0\""),
-        "{diagram}"
-    );
-    assert!(diagram.contains(title), "{diagram}");
+    diagram.assert_contains("role=\"img\" aria-labelledby=\"diagram-0\"");
+    diagram.assert_contains(title);
     let allowing = between(diagram, "<text class=\"allows\"", "</text>").unwrap();
     assert!(allowing.ends_with(">✓ read, delete"), "{diagram}");
     assert_eq!(
@@ -333,21 +324,15 @@ async fn an_explanation_is_a_diagram_and_a_table_of_the_rules() {
             ["/a/b/c", "write", "no"],
         ]
     );
-    assert!(
-        page.body
-            .contains("The permission on <code>/a/*</code> allows this operation.")
-    );
+    page.assert_contains("The permission on <code>/a/*</code> allows this operation.");
     let events = events(&server, "EXPLAIN_PERMISSIONS");
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["operation"], "read_acl");
     assert_eq!(events[0]["resource_name"], "/a/b/c");
 
-    server.set("/A/B/c", "value", json!("v")).await.expect(200);
+    server.stored("/A/B/c", "value", json!("v")).await;
     let page = explained(&mut browser, "/a/b/c", "read").await;
-    assert!(
-        page.body
-            .contains("The credential is stored as <code>/A/B/c</code>.")
-    );
+    page.assert_contains("The credential is stored as <code>/A/B/c</code>.");
     assert_eq!(
         page.body.matches("<svg class=\"rules\"").count(),
         2,
@@ -378,9 +363,10 @@ async fn without_enforcement_every_actor_may_do_everything() {
     let mut browser = Browser::logged_in(&server, GUEST).await;
     let page = explained(&mut browser, "/a", "delete").await;
     let decision = format!("{GUEST_ACTOR} may delete <code>/a</code>");
-    assert!(page.body.contains(&decision), "{page:?}");
+    page.assert_contains(&decision);
     let note = "This server does not enforce permissions";
-    assert!(page.body.contains(note) && !page.body.contains("Add one"));
+    page.assert_contains(note);
+    page.assert_lacks("Add one");
 }
 
 /// The id of the user without permissions.
@@ -395,9 +381,8 @@ const ALL: &str = "read, write, delete, read_acl, write_acl";
 async fn explained(browser: &mut Browser, path: &str, operation: &str) -> Response {
     let query = format!("actor={GUEST_ACTOR}&path={path}&operation={operation}");
     browser
-        .get(&format!("{PERMISSIONS}/explain?{query}"))
+        .page(&format!("{PERMISSIONS}/explain?{query}"))
         .await
-        .expect(200)
 }
 
 /// Returns the texts of the first three cells of each row of the page's tables.

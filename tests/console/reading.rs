@@ -1,6 +1,5 @@
 //! Browsing, searching, and the page of a credential.
 
-use keywright_harness::{Options, Server};
 use serde_json::json;
 
 use crate::{
@@ -12,13 +11,13 @@ use crate::{
 async fn the_tree_shows_the_folders_and_credentials_of_one_path() {
     let (server, mut browser) = session().await;
     for name in ["/top", "/Team/a", "/team/b/c", "/team/b/d/e", "/team-b"] {
-        server.set(name, "value", json!("v")).await.expect(200);
+        server.stored(name, "value", json!("v")).await;
     }
-    let root = browser.get("/console").await.expect(200);
+    let root = browser.page("/console").await;
     assert_eq!(rows(&root.body), ["team-b", "Team/", "top"]);
-    let team = browser.get("/console?path=%2Fteam%2F").await.expect(200);
+    let team = browser.page("/console?path=%2Fteam%2F").await;
     assert_eq!(rows(&team.body), ["a", "b/"]);
-    let below = browser.get("/console?path=/team/b").await.expect(200);
+    let below = browser.page("/console?path=/team/b").await;
     assert_eq!(rows(&below.body), ["c", "d/"]);
     let finds = events(&server, "FIND");
     assert_eq!(
@@ -35,39 +34,35 @@ async fn a_path_with_more_entries_has_pages() {
         let name = format!("/many/{number:03}");
         if number % 3 == 0 {
             server
-                .set(&format!("{name}/one"), "value", json!("v"))
-                .await
-                .expect(200);
+                .stored(&format!("{name}/one"), "value", json!("v"))
+                .await;
             server
-                .set(&format!("{name}/two"), "value", json!("v"))
-                .await
-                .expect(200);
+                .stored(&format!("{name}/two"), "value", json!("v"))
+                .await;
             expected.push(format!("{number:03}/"));
         } else {
-            server.set(&name, "value", json!("v")).await.expect(200);
+            server.stored(&name, "value", json!("v")).await;
             expected.push(format!("{number:03}"));
         }
     }
-    let first = browser.get("/console?path=/many").await.expect(200);
+    let first = browser.page("/console?path=/many").await;
     assert_eq!(rows(&first.body), expected[..100]);
-    let second = browser.get(&next_page(&first.body)).await.expect(200);
+    let second = browser.page(&next_page(&first.body)).await;
     assert_eq!(rows(&second.body), expected[100..]);
-    assert!(second.body.contains("First page") && !second.body.contains("Next page"));
+    second.assert_contains("First page");
+    second.assert_lacks("Next page");
 }
 
 #[tokio::test]
 async fn a_search_finds_parts_of_names() {
     let (server, mut browser) = session().await;
     for name in ["/team/database", "/other/Database", "/team/web"] {
-        server.set(name, "password", json!("v")).await.expect(200);
+        server.stored(name, "password", json!("v")).await;
     }
-    let found = browser.get("/console?name-like=DATA").await.expect(200);
+    let found = browser.page("/console?name-like=DATA").await;
     assert_eq!(rows(&found.body), ["/other/Database", "/team/database"]);
-    let none = browser.get("/console?name-like=absent").await.expect(200);
-    assert!(
-        none.body.contains("No credential that you may read"),
-        "{none:?}"
-    );
+    let none = browser.page("/console?name-like=absent").await;
+    none.assert_contains("No credential that you may read");
 }
 
 #[tokio::test]
@@ -75,11 +70,10 @@ async fn filters_apply_to_all_credentials_below_a_path() {
     let server = server().await;
     for (name, days) in [("/team/deep/one", 10), ("/team/two", 300), ("/other", 10)] {
         let parameters = json!({"common_name": "a", "self_sign": true, "duration": days});
-        let generated = server.generate(name, "certificate", parameters).await;
-        generated.expect(200);
+        server.generated(name, "certificate", parameters).await;
     }
     for name in ["/team/old", "/team/new"] {
-        server.set(name, "password", json!("v")).await.expect(200);
+        server.stored(name, "password", json!("v")).await;
     }
     // 31 days, in milliseconds.
     let age = "update credential set current_created_at = current_created_at - 2678400000 where name = '/team/old'";
@@ -106,7 +100,7 @@ async fn filters_apply_to_all_credentials_below_a_path() {
         ("type=certificate&older-than-days=30", &[]),
         ("type=unknown", &[]),
     ] {
-        let page = browser.get(&format!("/console?{query}")).await.expect(200);
+        let page = browser.page(&format!("/console?{query}")).await;
         assert_eq!(rows(&page.body), expected, "{query}");
         let is_empty = page.body.contains("There is no matching credential");
         assert_eq!(is_empty, expected.is_empty(), "{query}");
@@ -123,7 +117,7 @@ async fn filters_apply_to_all_credentials_below_a_path() {
         let path = format!("/console?older-than-days={days}");
         let refused = browser.get(&path).await.expect(400);
         let message = "Older-than-days must be a whole number between 0 and 36500.";
-        assert!(refused.body.contains(message));
+        refused.assert_contains(message);
     }
 }
 
@@ -132,26 +126,23 @@ async fn a_filter_past_its_maximum_of_entries_or_queries_has_pages() {
     let server = server().await;
     for number in 0..101 {
         let name = format!("/many/{number:03}");
-        server.set(&name, "value", json!("v")).await.expect(200);
+        server.stored(&name, "value", json!("v")).await;
     }
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let first = browser.get("/console?type=value").await.expect(200);
+    let first = browser.page("/console?type=value").await;
     assert_eq!(rows(&first.body).len(), 100);
-    let second = browser.get(&next_page(&first.body)).await.expect(200);
+    let second = browser.page(&next_page(&first.body)).await;
     assert_eq!(rows(&second.body), ["/many/100"]);
 
     for number in 200..457 {
         let path = format!("/many/{number}");
         server.grant(&path, GUEST_ACTOR, &["read"]).await;
     }
-    server
-        .set("/many/456", "value", json!("v"))
-        .await
-        .expect(200);
+    server.stored("/many/456", "value", json!("v")).await;
     let mut guest = Browser::logged_in(&server, GUEST).await;
-    let first = guest.get("/console?type=value").await.expect(200);
+    let first = guest.page("/console?type=value").await;
     assert!(rows(&first.body).is_empty(), "{first:?}");
-    let second = guest.get(&next_page(&first.body)).await.expect(200);
+    let second = guest.page(&next_page(&first.body)).await;
     assert_eq!(rows(&second.body), ["/many/456"]);
 }
 
@@ -159,7 +150,7 @@ async fn a_filter_past_its_maximum_of_entries_or_queries_has_pages() {
 async fn a_user_sees_only_what_the_permissions_allow() {
     let server = server().await;
     for name in ["/a/one", "/a/two/three", "/b/one", "/c/Mixed/x"] {
-        server.set(name, "value", json!("v")).await.expect(200);
+        server.stored(name, "value", json!("v")).await;
     }
     let mut browser = Browser::logged_in(&server, GUEST).await;
     for path in [
@@ -168,12 +159,9 @@ async fn a_user_sees_only_what_the_permissions_allow() {
         "/console?name-like=one",
         "/console/overview",
     ] {
-        let page = browser.get(path).await.expect(200);
+        let page = browser.page(path).await;
         for name in ["one", "two", "three", "/b"] {
-            assert!(
-                !page.body.contains(&format!("{name}</a>")),
-                "{path}: {page:?}"
-            );
+            page.assert_lacks(&format!("{name}</a>"));
         }
     }
     let hidden = browser
@@ -191,18 +179,18 @@ async fn a_user_sees_only_what_the_permissions_allow() {
     server.grant("/b/one", GUEST_ACTOR, &["read"]).await;
     server.grant("/c/mixed/*", GUEST_ACTOR, &["read"]).await;
     server.grant("/d/*", GUEST_ACTOR, &["write"]).await;
-    let root = browser.get("/console").await.expect(200);
+    let root = browser.page("/console").await;
     assert_eq!(rows(&root.body), ["a/", "b/"]);
-    let below = browser.get("/console?path=/a").await.expect(200);
+    let below = browser.page("/console?path=/a").await;
     assert_eq!(rows(&below.body), ["two/"]);
-    let found = browser.get("/console?name-like=one").await.expect(200);
+    let found = browser.page("/console?name-like=one").await;
     assert_eq!(rows(&found.body), ["/b/one"]);
 }
 
 #[tokio::test]
 async fn many_permissions_on_absent_names_make_pages() {
     let server = server().await;
-    server.set("/many/z", "value", json!("v")).await.expect(200);
+    server.stored("/many/z", "value", json!("v")).await;
     for number in 0..256 {
         server
             .grant(&format!("/many/{number}"), GUEST_ACTOR, &["read"])
@@ -210,9 +198,9 @@ async fn many_permissions_on_absent_names_make_pages() {
     }
     server.grant("/many/z", GUEST_ACTOR, &["read"]).await;
     let mut browser = Browser::logged_in(&server, GUEST).await;
-    let first = browser.get("/console?path=/many").await.expect(200);
+    let first = browser.page("/console?path=/many").await;
     assert!(rows(&first.body).is_empty(), "{first:?}");
-    let second = browser.get(&next_page(&first.body)).await.expect(200);
+    let second = browser.page(&next_page(&first.body)).await;
     assert_eq!(rows(&second.body), ["z"]);
 }
 
@@ -222,9 +210,9 @@ async fn versions_past_the_maximum_are_not_shown() {
     let older = "Older versions are not shown.";
     for (versions, is_complete) in [(15, true), (16, false)] {
         while server.versions("/a").await.len() < versions {
-            server.set("/a", "value", json!("v")).await.expect(200);
+            server.stored("/a", "value", json!("v")).await;
         }
-        let page = browser.get("/console/credential?name=/a").await.expect(200);
+        let page = browser.page("/console/credential?name=/a").await;
         assert_eq!(page.body.matches("<li><p><time").count(), 15);
         assert_eq!(page.body.contains(older), !is_complete);
     }
@@ -234,16 +222,11 @@ async fn versions_past_the_maximum_are_not_shown() {
 async fn secret_fields_are_revealed_one_at_a_time_and_audited() {
     let (server, mut browser) = session().await;
     let value = json!({"username": "ada", "password": "correct horse"});
-    server.set("/a/user", "user", value).await.expect(200);
-    let page = browser
-        .get("/console/credential?name=/a/user")
-        .await
-        .expect(200);
-    assert!(page.body.contains("ada"), "{page:?}");
-    assert!(
-        !page.body.contains("correct horse") && !page.body.contains("$6$"),
-        "{page:?}"
-    );
+    server.stored("/a/user", "user", value).await;
+    let page = browser.page("/console/credential?name=/a/user").await;
+    page.assert_contains("ada");
+    page.assert_lacks("correct horse");
+    page.assert_lacks("$6$");
     assert_eq!(events(&server, "GET"), [] as [serde_json::Value; 0]);
     let views = events(&server, "VIEW");
     assert!(
@@ -256,8 +239,8 @@ async fn secret_fields_are_revealed_one_at_a_time_and_audited() {
     let reveal = "/console/credential/reveal";
     assert!(form(&page.body, reveal).contains("value=\"password\""));
     let revealed = browser.submit(&page, reveal, &[]).await.expect(200);
-    assert!(revealed.body.contains("correct horse"), "{revealed:?}");
-    assert!(!revealed.body.contains("$6$"), "{revealed:?}");
+    revealed.assert_contains("correct horse");
+    revealed.assert_lacks("$6$");
     let reads = events(&server, "GET");
     assert_eq!(reads.len(), 1);
     assert_eq!(reads[0]["operation"], "read");
@@ -272,13 +255,10 @@ async fn secret_fields_are_revealed_one_at_a_time_and_audited() {
 #[tokio::test]
 async fn a_revealed_version_requires_the_permission_to_read() {
     let server = server().await;
-    server
-        .set("/a", "password", json!("hunter2"))
-        .await
-        .expect(200);
+    server.stored("/a", "password", json!("hunter2")).await;
     let id = server.versions("/a").await[0]["id"].clone();
     let mut browser = Browser::logged_in(&server, GUEST).await;
-    let root = browser.get("/console").await.expect(200);
+    let root = browser.page("/console").await;
     let token = crate::browser::fields(form(&root.body, "/console/logout")).remove(0);
     let fields = [
         token,
@@ -289,22 +269,16 @@ async fn a_revealed_version_requires_the_permission_to_read() {
         .send_form("/console/credential/reveal", &fields)
         .await
         .expect(404);
-    assert!(!refused.body.contains("hunter2"));
+    refused.assert_lacks("hunter2");
 }
 
 #[tokio::test]
 async fn the_timeline_marks_active_and_transitional_versions() {
     let (server, mut browser) = session().await;
     let parameters = json!({"common_name": "root", "is_ca": true, "duration": 10});
-    server
-        .generate("/ca", "certificate", parameters)
-        .await
-        .expect(200);
+    server.generated("/ca", "certificate", parameters).await;
     server.regenerate_as_transitional("/ca").await.expect(200);
-    let page = browser
-        .get("/console/credential?name=/ca")
-        .await
-        .expect(200);
+    let page = browser.page("/console/credential?name=/ca").await;
     for expected in [
         "Active version",
         "Transitional version",
@@ -315,20 +289,12 @@ async fn the_timeline_marks_active_and_transitional_versions() {
         "&quot;common_name&quot;: &quot;root&quot;",
         "in 9 days",
     ] {
-        assert!(page.body.contains(expected), "{expected}: {page:?}");
+        page.assert_contains(expected);
     }
-    assert!(!page.body.contains("PRIVATE KEY"), "{page:?}");
-    let overview = browser.get("/console/overview").await.expect(200);
-    assert!(
-        overview
-            .body
-            .contains("href=\"/console/credential?name=%2Fca\""),
-        "{overview:?}"
-    );
-    assert!(
-        overview.body.contains("Within 30 days</a></dt><dd>1</dd>"),
-        "{overview:?}"
-    );
+    page.assert_lacks("PRIVATE KEY");
+    let overview = browser.page("/console/overview").await;
+    overview.assert_contains("href=\"/console/credential?name=%2Fca\"");
+    overview.assert_contains("Within 30 days</a></dt><dd>1</dd>");
 }
 
 #[tokio::test]
@@ -338,32 +304,23 @@ async fn metadata_is_shown_and_json_values_are_not() {
         "name": "/a", "type": "json", "value": {"secret-key": "secret-text"}, "metadata": {"owner": "shop"},
     });
     server.put("/api/v1/data", body).await.expect(200);
-    let page = browser.get("/console/credential?name=/a").await.expect(200);
-    assert!(
-        page.body.contains("&quot;owner&quot;: &quot;shop&quot;"),
-        "{page:?}"
-    );
-    assert!(!page.body.contains("secret-"), "{page:?}");
+    let page = browser.page("/console/credential?name=/a").await;
+    page.assert_contains("&quot;owner&quot;: &quot;shop&quot;");
+    page.assert_lacks("secret-");
     let revealed = browser
         .submit(&page, "/console/credential/reveal", &[])
         .await;
     let json = "{&quot;secret-key&quot;:&quot;secret-text&quot;}";
-    assert!(revealed.body.contains(json), "{revealed:?}");
+    revealed.assert_contains(json);
 }
 
 #[tokio::test]
 async fn values_are_revealed_in_read_only_mode() {
-    let server = Server::start_with(&Options::default().console("")).await;
-    server
-        .set("/a", "password", json!("hunter2"))
-        .await
-        .expect(200);
+    let server = server().await;
+    server.stored("/a", "password", json!("hunter2")).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    server
-        .post("/management", json!({"read_only_mode": true}))
-        .await
-        .expect(200);
-    let page = browser.get("/console/credential?name=/a").await.expect(200);
+    server.set_read_only(true).await;
+    let page = browser.page("/console/credential?name=/a").await;
     let revealed = browser
         .submit(&page, "/console/credential/reveal", &[])
         .await;

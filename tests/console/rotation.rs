@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keywright_harness::{Response, Server, Shell, connects};
+use keywright_harness::{Response, ReusedServer, Shell, connects};
 use serde_json::{Value, json};
 
 use crate::{
@@ -29,11 +29,7 @@ async fn a_rotation_in_four_steps_interrupts_no_connection() {
         ),
     ] {
         let page = opened(&mut browser).await;
-        assert!(
-            page.body
-                .contains(&format!("<button>Take step {step}</button>")),
-            "{page:?}"
-        );
+        page.assert_contains(&format!("<button>Take step {step}</button>"));
         assert_eq!(
             page.body.matches("(complete)").count(),
             step - 1,
@@ -44,20 +40,10 @@ async fn a_rotation_in_four_steps_interrupts_no_connection() {
             step == 3,
             "{page:?}"
         );
-        let page = browser
-            .submit_and_follow(&page, ROTATION, &[])
-            .await
-            .expect(200);
-        assert!(
-            page.body
-                .contains(&format!("Step {step} is complete. {confirmation}")),
-            "{page:?}"
-        );
+        let page = browser.submit_and_follow(&page, ROTATION, &[]).await;
+        page.assert_contains(&format!("Step {step} is complete. {confirmation}"));
         let trusted = "/console/certificate/download?name=/root&part=trusted";
-        assert!(
-            page.body
-                .contains("/console/certificate/download?name=%2Froot&amp;part=trusted")
-        );
+        page.assert_contains("/console/certificate/download?name=%2Froot&amp;part=trusted");
         let leaf = server.current_versions("/leaf").await.remove(0);
         let now = deployed(leaf, browser.get(trusted).await);
         assert_eq!(
@@ -106,10 +92,7 @@ async fn a_rotation_is_continued_with_the_command_line_and_back() {
             rotate("--next");
         } else {
             let page = opened(&mut browser).await;
-            browser
-                .submit_and_follow(&page, ROTATION, &[])
-                .await
-                .expect(200);
+            browser.submit_and_follow(&page, ROTATION, &[]).await;
         }
         let stage = ["introduced", "switched", "renewed", "not_begun"][step - 1];
         assert_eq!(rotate("--status")["stage"], stage);
@@ -128,10 +111,7 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
     let shell = Shell::of(&server);
     for _ in 0..2 {
         let page = opened(&mut browser).await;
-        browser
-            .submit_and_follow(&page, ROTATION, &[])
-            .await
-            .expect(200);
+        browser.submit_and_follow(&page, ROTATION, &[]).await;
     }
     let mut seen = Vec::new();
     for change in [
@@ -155,7 +135,7 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
             "/root" => {
                 let active = server.current_versions("/root").await.remove(0);
                 let value = active["value"].clone();
-                server.set("/root", "certificate", value).await.expect(200);
+                server.stored("/root", "certificate", value).await;
             }
             "/inner transitional" => {
                 server
@@ -168,7 +148,7 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
                 assert_eq!(shell.run(&arguments).status, Some(0));
             }
             name => {
-                server.regenerate(name).await.expect(200);
+                server.regenerated(name).await;
             }
         }
         let ran = shell.run(&["certificates", "rotate", "/root", "--status"]);
@@ -198,7 +178,7 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
 }
 
 /// Starts a server with a CA and a certificate that it signed.
-pub(crate) async fn with_leaf() -> Server {
+pub(crate) async fn with_leaf() -> ReusedServer {
     let server = server().await;
     server.generate_authority("/root", None).await;
     server.generate_leaf("/leaf", "/root").await;
@@ -206,10 +186,7 @@ pub(crate) async fn with_leaf() -> Server {
 }
 
 pub(crate) async fn opened(browser: &mut Browser) -> Response {
-    browser
-        .get(&format!("{ROTATION}?name=/root"))
-        .await
-        .expect(200)
+    browser.page(&format!("{ROTATION}?name=/root")).await
 }
 
 /// Returns the number of the step that a page offers.

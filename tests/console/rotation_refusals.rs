@@ -1,5 +1,6 @@
 //! Refused steps of a rotation, and its limits.
 
+use keywright_harness::Text;
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,34 +17,20 @@ async fn a_form_of_an_earlier_stage_is_refused() {
     let mut earlier = Vec::new();
     for step in 1..=4 {
         let page = opened(&mut browser).await;
-        browser
-            .submit_and_follow(&page, ROTATION, &[])
-            .await
-            .expect(200);
+        browser.submit_and_follow(&page, ROTATION, &[]).await;
         earlier.push(page);
         let versions = server.versions("/root").await;
         for page in &earlier {
             let refused = browser.submit(page, ROTATION, &[]).await.expect(409);
-            assert!(
-                refused
-                    .body
-                    .contains("The rotation has been continued elsewhere; nothing was changed."),
-                "{refused:?}"
-            );
-            assert!(
-                refused
-                    .body
-                    .contains("href=\"/console/certificate/rotation?name=%2Froot\"")
-            );
+            refused
+                .assert_contains("The rotation has been continued elsewhere; nothing was changed.");
+            refused.assert_contains("href=\"/console/certificate/rotation?name=%2Froot\"");
         }
         assert_eq!(server.versions("/root").await, versions, "{step}");
     }
     // A new rotation reaches the same stages with other versions.
     let page = opened(&mut browser).await;
-    browser
-        .submit_and_follow(&page, ROTATION, &[])
-        .await
-        .expect(200);
+    browser.submit_and_follow(&page, ROTATION, &[]).await;
     browser.submit(&earlier[1], ROTATION, &[]).await.expect(409);
     let page = opened(&mut browser).await;
     for tampered in [("step", "5"), ("step", ""), ("signing", "none")] {
@@ -72,10 +59,7 @@ async fn only_one_of_two_simultaneous_steps_is_taken() {
     for step in [2, 4] {
         while step_of(&opened(&mut browser).await) < step {
             let page = opened(&mut browser).await;
-            browser
-                .submit_and_follow(&page, ROTATION, &[])
-                .await
-                .expect(200);
+            browser.submit_and_follow(&page, ROTATION, &[]).await;
         }
         let page = opened(&mut browser).await;
         let (mut one, mut other) = (browser.clone(), browser.clone());
@@ -103,10 +87,7 @@ async fn no_step_is_taken_without_the_token_of_the_session() {
         let elsewhere = elsewhere.header("sec-fetch-site", "cross-site");
         server.send(elsewhere).await.expect(403);
         assert_eq!(step_of(&opened(&mut browser).await), step);
-        browser
-            .submit_and_follow(&page, ROTATION, &[])
-            .await
-            .expect(200);
+        browser.submit_and_follow(&page, ROTATION, &[]).await;
     }
 }
 
@@ -121,24 +102,15 @@ async fn each_step_requires_its_permissions() {
         if step == 3 {
             // Without reading a signed credential, it is unknown whether it was regenerated.
             let refused = page.expect(409).body;
-            assert!(
-                refused.contains("You may not read /leaf, which the CA signed"),
-                "{refused}"
-            );
+            refused.assert_contains("You may not read /leaf, which the CA signed");
             server.grant("/leaf", GUEST_ACTOR, &["read"]).await;
         }
         let page = opened(&mut guest).await;
         let refused = guest.submit(&page, ROTATION, &[]).await.expect(403).body;
-        assert!(
-            refused.contains("The caller may not write this credential."),
-            "{refused}"
-        );
+        refused.assert_contains("The caller may not write this credential.");
         assert_eq!(step_of(&opened(&mut developer).await), step);
         let page = opened(&mut developer).await;
-        developer
-            .submit_and_follow(&page, ROTATION, &[])
-            .await
-            .expect(200);
+        developer.submit_and_follow(&page, ROTATION, &[]).await;
     }
 }
 
@@ -168,22 +140,16 @@ async fn only_a_ca_with_a_signing_version_is_rotated() {
     ] {
         let refused = browser.get(&format!("{ROTATION}?name={name}")).await;
         let refused = refused.expect(409).body;
-        assert!(refused.contains(message), "{refused}");
+        refused.assert_contains(message);
     }
     // A CA that was set without the information to regenerate it.
     let intermediate = Ca::root("root").authority("inner");
     let value = json!({"certificate": intermediate.certificate});
-    server.set("/set", "certificate", value).await.expect(200);
-    let page = browser
-        .get(&format!("{ROTATION}?name=/set"))
-        .await
-        .expect(200);
+    server.stored("/set", "certificate", value).await;
+    let page = browser.page(&format!("{ROTATION}?name=/set")).await;
     let refused = browser.submit(&page, ROTATION, &[]).await.expect(400).body;
-    assert!(
-        refused.contains("The credential can't be regenerated"),
-        "{refused}"
-    );
-    assert!(refused.contains("Show the current state"), "{refused}");
+    refused.assert_contains("The credential can't be regenerated");
+    refused.assert_contains("Show the current state");
 }
 
 #[tokio::test]
@@ -194,10 +160,7 @@ async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for _ in 0..2 {
         let page = opened(&mut browser).await;
-        browser
-            .submit_and_follow(&page, ROTATION, &[])
-            .await
-            .expect(200);
+        browser.submit_and_follow(&page, ROTATION, &[]).await;
     }
     let old = server.versions("/root").await.pop().unwrap();
     let leaf = root.leaf_with("leaf", |_| {});
@@ -214,10 +177,8 @@ async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
         if number == 100 {
             flag(&old).await.expect(200);
             let page = opened(&mut browser).await.body;
-            assert!(
-                page.contains("Outstanding: 100 credentials") && !page.contains("Not shown"),
-                "{page}"
-            );
+            page.assert_contains("Outstanding: 100 credentials");
+            page.assert_lacks("Not shown");
             flag(&versions[0]).await.expect(200);
         }
         leaf.set(&server, &format!("/leaf/{number:03}"), Some("/root"))
@@ -225,16 +186,11 @@ async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
     }
     flag(&old).await.expect(200);
     let page = opened(&mut browser).await.body;
-    assert!(page.contains("Outstanding: 101 credentials"), "{page}");
-    assert!(
-        page.contains("Not shown: 1 more.") && !page.contains("/leaf/100"),
-        "{page}"
-    );
+    page.assert_contains("Outstanding: 101 credentials");
+    page.assert_contains("Not shown: 1 more.");
+    page.assert_lacks("/leaf/100");
     server.copy_certificate("/leaf/000", 9_900).await;
     let refused = browser.get(&format!("{ROTATION}?name=/root")).await;
     let refused = refused.expect(413).body;
-    assert!(
-        refused.contains("have signed more than 10,000 credentials"),
-        "{refused}"
-    );
+    refused.assert_contains("have signed more than 10,000 credentials");
 }

@@ -1,11 +1,12 @@
-//! Generating, setting, regenerating and deleting credentials.
+//! Changes: of credentials and of permissions, and the rotation of a CA. Also the pages of keys, plugins and certificates.
 
 use keywright_harness::{Options, Server, component};
 use serde_json::json;
 
 use super::Chromium;
 use crate::{
-    given::{listed_types, required_fields},
+    browser::DEVELOPER,
+    given::{self, listed_types, required_fields},
     server,
 };
 
@@ -16,10 +17,7 @@ async fn every_type_and_a_custom_type_is_generated_by_its_form() {
         .random_generator("wireguard", &component("wireguard"))
         .console("");
     let server = Server::start_with(&options).await;
-    server
-        .set("/input", "password", json!("x"))
-        .await
-        .expect(200);
+    server.stored("/input", "password", json!("x")).await;
     let Some(chromium) = Chromium::logged_in(&server).await else {
         return;
     };
@@ -71,10 +69,7 @@ async fn a_credential_is_set_regenerated_and_deleted() {
         json!({"host": "db.example"})
     );
 
-    server
-        .generate("/a/password", "password", json!({}))
-        .await
-        .expect(200);
+    server.generated("/a/password", "password", json!({})).await;
     chromium.open("/console/credential?name=/a/password").await;
     chromium
         .submit("form[action='/console/credential/regenerate'] button")
@@ -96,4 +91,90 @@ async fn a_credential_is_set_regenerated_and_deleted() {
         .await;
     chromium.check("deleted").await;
     assert!(server.versions("/a/password").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_permission_is_added_explained_changed_and_removed() {
+    let server = server().await;
+    let Some(chromium) = Chromium::start(&server).await else {
+        return;
+    };
+    chromium.open("/console/permissions?path=/team/*").await;
+    chromium.log_in(DEVELOPER).await;
+    chromium.check("permissions").await;
+    chromium.follow("Add a permission").await;
+    chromium.check("permission-add").await;
+    chromium.fill("actor", READER).await;
+    chromium.fill("operation.read", "true").await;
+    chromium.submit(".entry button").await;
+    chromium.find_text("Added the permission").await;
+    chromium.check("permission-added").await;
+
+    let explain = format!("/console/permissions/explain?path=/team/database&actor={READER}");
+    chromium.open(&format!("{explain}&operation=read")).await;
+    chromium.find_text("may read").await;
+    chromium.check("explain-read").await;
+    chromium.fill("operation", "write").await;
+    chromium.submit("main form button").await;
+    chromium.find_text("may not write").await;
+    chromium.check("explain-write").await;
+
+    chromium.open("/console/permissions?path=/team/*").await;
+    chromium.check("permissions-on-path").await;
+    chromium.submit("a[href^='/console/permission?']").await;
+    chromium.check("permission").await;
+    chromium.click("details summary").await;
+    chromium.submit("button.danger").await;
+    chromium.find_text("Removed the permission").await;
+    chromium.check("permission-removed").await;
+}
+
+#[tokio::test]
+async fn keys_and_plugins_and_unknown_paths_are_accessible() {
+    let server = server().await;
+    let Some(chromium) = Chromium::logged_in(&server).await else {
+        return;
+    };
+    chromium.follow("Keys and plugins").await;
+    chromium.check("keys-and-plugins").await;
+    chromium.open("/console/absent").await;
+    chromium.check("unknown-path").await;
+}
+
+const READER: &str = "uaa-user:reader";
+
+#[tokio::test]
+async fn a_ca_is_rotated_from_the_first_to_the_last_step() {
+    let server = server().await;
+    given::credentials(&server).await;
+    let root = json!({"common_name": "Shop root", "is_ca": true});
+    server.generated("/shop/root", "certificate", root).await;
+    let leaf = json!({"common_name": "shop.example", "ca": "/shop/root"});
+    server.generated("/shop/web", "certificate", leaf).await;
+    let Some(chromium) = Chromium::logged_in(&server).await else {
+        return;
+    };
+    for (path, page) in [
+        ("/console/certificates", "certificates"),
+        ("/console/certificates?name=/pki/root", "certificates-of-ca"),
+        ("/console/certificate?name=/pki/root", "certificate-details"),
+        ("/console/expiring?within-days=90", "expiring"),
+    ] {
+        chromium.open(path).await;
+        chromium.check(page).await;
+    }
+    let rotation = "/console/certificate/rotation";
+    chromium.open(&format!("{rotation}?name=/shop/root")).await;
+    for step in 1..=4 {
+        chromium.find_text(&format!("Take step {step}")).await;
+        chromium.check(&format!("rotation-{step}")).await;
+        chromium
+            .submit(&format!("form[action='{rotation}'] button"))
+            .await;
+        chromium
+            .find_text(&format!("Step {step} is complete."))
+            .await;
+    }
+    chromium.check("rotation-complete").await;
+    assert_eq!(server.versions("/shop/root").await.len(), 2);
 }

@@ -2,11 +2,9 @@
 //!
 //! Each test starts its own browser. To test a page, open it, and call [`Chromium::check`] in each of its states.
 
-mod certificates;
 mod changes;
 mod check;
 mod keyboard;
-mod permissions;
 mod pictures;
 mod reading;
 mod script;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, env, fs};
 
-use keywright_harness::workspace;
+use keywright_harness::{Text, workspace};
 use serde_json::json;
 
 use super::{Chromium, Look};
@@ -47,7 +47,7 @@ async fn golden_pictures_of_the_guide_show_pages_that_exist() {
             let picture = chromium.picture(clip, true).await;
             fs::write(folder.join(format!("{name}.png")), picture).unwrap();
         }
-        assert!(guide.contains(&format!("(pictures/{name}.png)")), "{name}");
+        guide.assert_contains(&format!("(pictures/{name}.png)"));
     }
     let files = fs::read_dir(folder).unwrap().map(Result::unwrap);
     let mut names = BTreeSet::new();

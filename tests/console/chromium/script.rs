@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use keywright_harness::{Options, Server, key_file};
+use keywright_harness::{Options, Server, Text, key_file};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ const SECRET: &str = "\n two  lines\r\nand ünïcode\t";
 async fn a_secret_is_copied_exactly_and_not_shown() {
     let server = server().await;
     let user = json!({"username": "ada", "password": SECRET});
-    server.set("/a", "user", user).await.expect(200);
+    server.stored("/a", "user", user).await;
     let Some(chromium) = Chromium::logged_in(&server).await else {
         return;
     };
@@ -36,7 +36,7 @@ async fn a_secret_is_copied_exactly_and_not_shown() {
         &server.log(),
         &server.audit_trail(),
     ] {
-        assert!(!place.contains("two  lines"), "{place}");
+        place.assert_lacks("two  lines");
     }
     chromium.click("[aria-label='Copy username']").await;
     chromium
@@ -63,7 +63,7 @@ async fn a_secret_is_copied_exactly_and_not_shown() {
 #[tokio::test]
 async fn without_scripts_there_are_no_copy_buttons() {
     let server = server().await;
-    server.set("/a", "password", json!("v")).await.expect(200);
+    server.stored("/a", "password", json!("v")).await;
     let Some(chromium) = Chromium::logged_in(&server).await else {
         return;
     };
@@ -84,8 +84,8 @@ async fn without_scripts_there_are_no_copy_buttons() {
 #[tokio::test]
 async fn a_running_rotation_is_refreshed_until_it_is_complete() {
     let keys = TempDir::new().unwrap();
-    let server = server().await;
-    server.set("/old", "value", json!("v")).await.expect(200);
+    let server = Server::start_with(&Options::default().console("")).await;
+    server.stored("/old", "value", json!("v")).await;
     let options = Options::default()
         .console("")
         .encryption(&rotated_keys(&keys));
@@ -105,15 +105,15 @@ async fn a_running_rotation_is_refreshed_until_it_is_complete() {
     let is_same_page = chromium.run("return window.isSamePage", json!([])).await;
     assert_eq!(is_same_page, json!(true));
     let text = chromium.text().await;
-    assert!(!text.contains("Rotation of the encryption key"), "{text}");
+    text.assert_lacks("Rotation of the encryption key");
     chromium.check_log("keys-after-rotation").await;
 }
 
 #[tokio::test]
 async fn refreshing_ends_with_the_session() {
     let keys = TempDir::new().unwrap();
-    let server = server().await;
-    server.set("/old", "value", json!("v")).await.expect(200);
+    let server = Server::start_with(&Options::default().console("")).await;
+    server.stored("/old", "value", json!("v")).await;
     let options = Options::default()
         .console("idle_seconds_max = 12")
         .encryption(&rotated_keys(&keys));
