@@ -1,6 +1,6 @@
 //! Interpolating references in strings, to credentials of any type: the setting `references_in_strings` of the shipped resolver.
 
-use keywright_harness::{Options, Response, Server, component};
+use keywright_harness::{Options, Response, ReusedServer, Server, Text, component};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ fn options(setting: &str) -> Options {
 const PASSWORD: &str = "canary \"\\\n\u{7f}ä((/text))$1";
 
 /// Starts a server that searches strings, with a credential of each kind of value.
-async fn server() -> Server {
-    let server = Server::start_with(&options("true")).await;
+async fn server() -> ReusedServer {
+    let server = Server::reused_with(&options("true")).await;
     for (name, credential_type, value) in [
         ("/text", "value", json!("canary-text")),
         ("/password", "password", json!(PASSWORD)),
@@ -162,8 +162,8 @@ async fn without_the_setting_strings_are_returned_unchanged() {
 fn the_server_does_not_start_with_a_malformed_setting() {
     let refusal = Server::refusal(&options("\"hunter2\""));
     let named = "is refused: invalid settings: references_in_strings must be of type boolean";
-    assert!(refusal.contains(named), "{refusal}");
-    assert!(!refusal.contains("hunter2"), "{refusal}");
+    refusal.assert_contains(named);
+    refusal.assert_lacks("hunter2");
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn errors_for_references_without_a_value_name_the_credential() {
     ] {
         let response = interpolate(&server, json!({"a": "((/db))", "b": text})).await;
         let found = response.expect(400).error();
-        assert!(found.contains(error), "{text}: {found}");
+        found.assert_contains(error);
         assert!(
             !found.contains("canary") && !server.log().contains("canary"),
             "{text}"

@@ -1,6 +1,6 @@
 //! Information about the server: health, identity provider, version, types, and use of encryption keys.
 
-use keywright_harness::{Options, Server, component};
+use keywright_harness::{Options, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn info_has_provider_and_application_without_a_token() {
     assert_eq!(without_a_token.expect(200).json(), expected);
     let with_garbage = server.request(Method::GET, "/info").bearer_auth("x");
     assert_eq!(server.send(with_garbage).await.expect(200).json(), expected);
-    assert_eq!(server.get("/info").await.expect(200).json(), expected);
+    assert_eq!(server.get_json("/info").await, expected);
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn versions_are_counted_by_the_current_state_of_their_key() {
 // GET /api/v1/types
 
 async fn types(server: &Server) -> Vec<Value> {
-    let response = server.get(TYPES).await.expect(200).json();
+    let response = server.get_json(TYPES).await;
     response["types"].as_array().unwrap().clone()
 }
 
@@ -186,11 +186,9 @@ async fn a_type_has_the_schemas_of_its_plugin() {
 
 #[tokio::test]
 async fn a_type_names_the_digest_of_its_plugin() {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\"]",
-        component("wireguard").display()
-    );
-    let server = Server::start_with(&Options::default().generator("wireguard", &section)).await;
+    let server =
+        Server::start_with(&Options::default().plugin("wireguard", "wireguard", &["random"], ""))
+            .await;
     let types = types(&server).await;
     let wireguard = named(&types, "wireguard");
     assert_eq!(wireguard["plugin"]["name"], "wireguard");

@@ -1,38 +1,34 @@
 //! Credentials that are derived from others: finding, regenerating, exporting and importing them.
 
-use keywright_harness::{Options, Server, Shell};
+use keywright_harness::{Options, ReusedServer, Server, Shell, Text};
 use serde_json::json;
 
 use crate::json_of;
 
 const TYPE: &str = "deriving";
 
-async fn server() -> Server {
-    Server::start_with(&Options::default().generator_with_inputs(TYPE)).await
+async fn server() -> ReusedServer {
+    Server::reused_with(&Options::default().generator_with_inputs(TYPE)).await
 }
 
 #[tokio::test]
 async fn stale_credentials_are_found_and_regenerated() {
     let server = server().await;
-    let input = server.set("/in", "password", json!("first")).await;
-    let input = input.expect(200).json();
+    let input = server.stored("/in", "password", json!("first")).await;
     let shell = Shell::of(&server);
     let generate = ["generate", "/out", "--type", TYPE, "--param", "from=/in"];
     shell.run(&generate).expect(0);
     let table = shell.run(&["get", "/out", "--provenance", "-o", "table"]);
     let table = table.expect(0).output;
     let expected = format!("/in {}", input["id"].as_str().unwrap());
-    assert!(table.contains(&expected), "{table}");
+    table.assert_contains(&expected);
     let none = shell
         .run(&["bulk-regenerate", "--derived-from", "/in"])
         .expect(0);
     let expected = "No credentials are derived from an older version of /in.";
-    assert!(none.errors.contains(expected), "{none:?}");
+    none.errors.assert_contains(expected);
 
-    server
-        .set("/in", "password", json!("second"))
-        .await
-        .expect(200);
+    server.stored("/in", "password", json!("second")).await;
     let find = ["find", "--derived-from", "/in"];
     let found = json_of(shell.run(&find));
     assert_eq!(found["credentials"][0]["stale"], true);
@@ -72,12 +68,8 @@ async fn stale_credentials_are_found_and_regenerated() {
 #[tokio::test]
 async fn imported_credentials_are_regenerated_from_imported_inputs() {
     let source = server().await;
-    source
-        .set("/in", "password", json!("first"))
-        .await
-        .expect(200);
-    let made = source.generate("/out", TYPE, json!({"from": "/in"})).await;
-    made.expect(200);
+    source.stored("/in", "password", json!("first")).await;
+    source.generated("/out", TYPE, json!({"from": "/in"})).await;
     let shell = Shell::of(&source);
     shell.run(&["export", "--file", "export.yml"]).expect(0);
     let path = shell.file("export.yml");

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Program, Reply, ReusedServer, Server, Shell, Stub, python_program};
+use keywright_harness::{Program, Reply, ReusedServer, Server, Shell, Stub, Text, python_program};
 use serde_json::{Value, json};
 
 use crate::{
@@ -42,8 +42,8 @@ async fn entries_have_name_type_value_and_optional_metadata() {
         .filter(|line| !line.contains("password_hash"))
         .collect();
     assert_eq!(written, expected);
-    assert!(run.output.contains("    password_hash: \"$6$"));
-    assert!(run.errors.contains("Exported 4 credentials"), "{run:?}");
+    run.output.assert_contains("    password_hash: \"$6$");
+    run.errors.assert_contains("Exported 4 credentials");
 }
 
 #[tokio::test]
@@ -72,8 +72,8 @@ async fn a_path_limits_the_export() {
     let shell = Shell::of(&server);
     for path in ["/a", "a/", "/A"] {
         let run = shell.run(&["export", "--path", path]).expect(0);
-        assert!(run.errors.contains("Exported 3 credentials"), "{run:?}");
-        assert!(!run.output.contains("name: /b"), "{run:?}");
+        run.errors.assert_contains("Exported 3 credentials");
+        run.output.assert_lacks("name: /b");
     }
     let nothing = shell.run(&["export", "--path", "/nothing"]).expect(0);
     assert_eq!(nothing.output, "credentials: []\n");
@@ -88,10 +88,10 @@ async fn another_yaml_parser_reads_the_same_values() {
     let server = server_with_unusual_values().await;
     for (index, text) in AMBIGUOUS_TEXTS.iter().enumerate() {
         let name = format!("/c/{index}");
-        server.set(&name, "value", json!(text)).await.expect(200);
+        server.stored(&name, "value", json!(text)).await;
         let object = json!({*text: [*text, {*text: 1}]});
         let name = format!("/d/{index}");
-        server.set(&name, "json", object).await.expect(200);
+        server.stored(&name, "json", object).await;
     }
     let shell = Shell::of(&server);
     let yaml = shell.run(&["export"]).expect(0).output;
@@ -142,7 +142,7 @@ async fn server_with_unusual_values() -> ReusedServer {
         ("/a/number", "value", json!("12")),
         ("/a/user", "user", json!({"password": "secret"})),
     ] {
-        server.set(name, credential_type, value).await.expect(200);
+        server.stored(name, credential_type, value).await;
     }
     let body = r#"{"name":"/a/object","type":"json","metadata":{"owner":"me"},
         "value":{"port":5432,"list":[1.10,123456789012345678901234567890]}}"#;
@@ -174,10 +174,7 @@ async fn an_existing_file_is_overwritten_only_with_force() {
     let shell = Shell::of(&server);
     fs::write(shell.file("export.yml"), "before").unwrap();
     let refused = shell.run(&["export", "--file", "export.yml"]).expect(1);
-    assert!(
-        refused.errors.contains("export.yml already exists"),
-        "{refused:?}"
-    );
+    refused.errors.assert_contains("export.yml already exists");
     assert_eq!(
         fs::read_to_string(shell.file("export.yml")).unwrap(),
         "before"
@@ -207,9 +204,9 @@ async fn a_terminal_shows_a_progress_bar_and_a_summary() {
     let shell = Shell::of(&server);
     let (status, screen) = shell.on_terminal(&["export", "--file", "export.yml"]).end();
     assert_eq!(status, Some(0), "{screen}");
-    assert!(screen.contains("3 of 3"), "{screen}");
-    assert!(screen.contains("exported"), "{screen}");
-    assert!(!screen.contains("secret"), "{screen}");
+    screen.assert_contains("3 of 3");
+    screen.assert_contains("exported");
+    screen.assert_lacks("secret");
 }
 
 async fn server_with_passwords() -> ReusedServer {
@@ -237,18 +234,15 @@ async fn a_certificate_refers_to_a_stored_ca_by_name() {
 async fn certificates_of_an_old_or_deleted_ca_contain_the_ca() {
     let server = server_with_chain().await;
     let before = exported(&server);
-    server.regenerate("/ca").await.expect(200);
+    server.regenerated("/ca").await;
     let entries = exported(&server);
     assert_eq!(entries["/leaf"]["ca"], before["/ca"]["certificate"]);
     assert!(entries["/leaf"].get("ca_name").is_none());
     let run = Shell::of(&server).run(&["export"]).expect(0);
-    assert!(
-        run.errors
-            .contains("it was not signed by the active version of /ca"),
-        "{run:?}"
-    );
+    run.errors
+        .assert_contains("it was not signed by the active version of /ca");
 
-    server.regenerate("/leaf").await.expect(200);
+    server.regenerated("/leaf").await;
     let entries = exported(&server);
     assert_eq!(entries["/leaf"]["ca_name"], json!("/ca"));
     server.delete("/api/v1/data?name=/ca").await.expect(204);
@@ -265,12 +259,9 @@ async fn certificates_of_an_unreadable_ca_contain_the_ca() {
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
     let run = shell.run(&["export", "--format", "json"]).expect(0);
     let message = "it was signed by /ca, which does not exist or is hidden from you";
-    assert!(run.errors.contains(message), "{run:?}");
-    assert!(
-        run.errors
-            .contains("Exported 1 credential, 0 failed, 1 without ca_name."),
-        "{run:?}"
-    );
+    run.errors.assert_contains(message);
+    run.errors
+        .assert_contains("Exported 1 credential, 0 failed, 1 without ca_name.");
     let json = run.json();
     let leaf = &json["credentials"][0]["value"];
     assert_eq!(leaf["ca"], exported(&server)["/ca"]["certificate"]);
@@ -316,12 +307,12 @@ async fn an_unreadable_credential_prevents_the_export() {
     let server = damaged().await;
     let shell = Shell::of(&server);
     let run = shell.run(&["export", "--file", "export.yml"]).expect(1);
-    assert!(run.errors.contains("can't read /b"), "{run:?}");
+    run.errors.assert_contains("can't read /b");
     assert!(!shell.file("export.yml").exists());
 
     let piped = shell.run(&["export"]).expect(1);
     let import = shell.run_with(&["import", "-"], &piped.output).expect(1);
-    assert!(import.errors.contains("line "), "{import:?}");
+    import.errors.assert_contains("line ");
 }
 
 #[tokio::test]
@@ -331,7 +322,7 @@ async fn keep_going_exports_the_rest_and_reports_failures() {
     let run = shell
         .run(&["export", "--file", "export.json", "--keep-going"])
         .expect(3);
-    assert!(run.errors.contains("failed: /b: "), "{run:?}");
+    run.errors.assert_contains("failed: /b: ");
     let summary = run.json();
     assert_eq!(summary["exported"], json!(2));
     assert_eq!(summary["failed"], json!(1));
@@ -363,21 +354,19 @@ fn credentials_deleted_during_an_export_are_counted() {
     assert_eq!(summary["exported"], json!(2));
     assert_eq!(summary["deleted_meanwhile"], json!(1));
     let file = std::fs::read_to_string(shell.file("export.yml")).unwrap();
-    assert!(!file.contains("/b"), "{file}");
+    file.assert_lacks("/b");
     let piped = without_b(ABSENT, &["/a", "/c"]).shell().run(&["export"]);
     let piped = piped.expect(0);
     let counts = "Exported 2 credentials, 0 failed, 1 deleted during the export.";
-    assert!(piped.errors.contains(counts), "{piped:?}");
+    piped.errors.assert_contains(counts);
 }
 
 #[test]
 fn a_404_for_a_listed_credential_is_a_failure() {
     let stub = without_b(ABSENT, &["/a", "/b", "/c"]);
     let run = stub.shell().run(&["export"]).expect(3);
-    assert!(
-        run.errors.contains("Exported 2 credentials, 1 failed"),
-        "{run:?}"
-    );
+    run.errors
+        .assert_contains("Exported 2 credentials, 1 failed");
 }
 
 #[test]
@@ -390,10 +379,8 @@ fn a_404_with_an_unexpected_body_is_a_failure() {
         assert!(!shell.file("export.yml").exists());
         let stub = without_b(body, &["/a", "/c"]);
         let run = stub.shell().run(&["export", "--keep-going"]).expect(3);
-        assert!(
-            run.errors.contains("Exported 2 credentials, 1 failed"),
-            "{run:?}"
-        );
+        run.errors
+            .assert_contains("Exported 2 credentials, 1 failed");
     }
 }
 

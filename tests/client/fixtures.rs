@@ -102,8 +102,7 @@ pub(crate) async fn certificate(server: &Server, name: &str, mut parameters: Val
 /// Returns the type, value and metadata of the active version of each credential below a path, by name, without fields that the
 /// server computes.
 pub(crate) async fn stored(server: &Server, path: &str) -> Value {
-    let found = server.get(&format!("/api/v1/data?path={path}")).await;
-    let found = found.expect(200).json();
+    let found = server.get_json(&format!("/api/v1/data?path={path}")).await;
     let mut stored = json!({});
     for item in found["credentials"].as_array().unwrap() {
         let name = item["name"].as_str().unwrap();

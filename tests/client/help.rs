@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use clap::{Command, Subcommand};
 use keywright_client::commands;
-use keywright_harness::{Application, Server, Shell, is_available};
+use keywright_harness::{Application, Server, Shell, Text, is_available};
 use serde_json::json;
 
 #[test]
@@ -25,7 +25,7 @@ fn the_help_of_each_command_shows_its_tested_examples() {
         assert!(!examples.is_empty(), "{name}");
         for example in examples {
             let shown = format!("\n  # {}\n  {}\n", example.does, example.line);
-            assert!(help.contains(&shown), "{name}: {help}");
+            help.assert_contains(&shown);
         }
     }
 }
@@ -44,9 +44,12 @@ fn help_lists_sorted_commands_and_exit_statuses() {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")
         .collect();
-    assert!(names.contains(&"get") && names.contains(&"serve"), "{help}");
+    assert!(
+        names.contains(&"get") && names.contains(&"serve"),
+        "{names:?}"
+    );
     assert!(names.is_sorted(), "{names:?}");
-    assert!(help.contains(commands::EXIT_STATUSES), "{help}");
+    help.assert_contains(commands::EXIT_STATUSES);
 }
 
 /// Collects the names of the commands without subcommands.
@@ -116,7 +119,7 @@ fn examples(text: &'static str) -> Vec<Example> {
 
 /// Deletes the credentials of other examples, and stores the credentials below `/demo` that examples require.
 async fn prepare(server: &Server) {
-    let found = server.get("/api/v1/data?path=").await.expect(200).json();
+    let found = server.get_json("/api/v1/data?path=").await;
     for credential in found["credentials"].as_array().unwrap() {
         let name = credential["name"].as_str().unwrap();
         let deleted = server.delete(&format!("/api/v1/data?name={name}")).await;
@@ -135,7 +138,7 @@ async fn prepare(server: &Server) {
             json!({"host": "db.example", "port": 5432}),
         ),
     ] {
-        server.set(name, credential_type, value).await.expect(200);
+        server.stored(name, credential_type, value).await;
     }
 }
 
@@ -209,7 +212,7 @@ fn zsh_completes_commands_and_options() {
         .type_line("exit 7");
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(7), "{screen}");
-    assert!(screen.contains("keywright regenerate"), "{screen}");
+    screen.assert_contains("keywright regenerate");
 }
 
 /// Writes the script for a shell, and returns the name of its file.
@@ -226,7 +229,7 @@ fn completions_of_each_shell_include_commands_and_options() {
     for name in ["bash", "fish", "zsh"] {
         let script = shell.run(&["completions", name]).expect(0).output;
         for word in ["regenerate", "check-config", "ca-cert"] {
-            assert!(script.contains(word), "{name}: {word}");
+            script.assert_contains(word);
         }
     }
     shell.run(&["completions", "tcsh"]).expect(2);
@@ -243,6 +246,6 @@ fn each_command_has_a_manual_page() {
     ] {
         let text = fs::read_to_string(shell.file("man").join(page)).unwrap();
         let text = text.replace("\\-", "-");
-        assert!(text.contains(words), "{page}: {text}");
+        text.assert_contains(words);
     }
 }

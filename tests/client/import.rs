@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use keywright_harness::{Server, Shell};
+use keywright_harness::{Server, Shell, Text};
 use serde_json::{Value, json};
 
 use crate::fixtures;
@@ -157,7 +157,7 @@ async fn an_imported_certificate_may_refer_to_a_ca_on_the_server() {
     let shell = Shell::of(&server);
     fixtures::file(&shell, "file", &json!({"credentials": entries}).to_string());
     let run = shell.run(&["import", "file"]).expect(3);
-    assert!(run.errors.contains("failed: /leaf (entry 1): "), "{run:?}");
+    run.errors.assert_contains("failed: /leaf (entry 1): ");
 }
 
 #[tokio::test]
@@ -197,9 +197,8 @@ const DEPTH: usize = 12;
 async fn failed_entries_are_reported_and_the_rest_is_set() {
     let server = Server::reused().await;
     server
-        .set("/many/500", "user", json!({"password": "p"}))
-        .await
-        .expect(200);
+        .stored("/many/500", "user", json!({"password": "p"}))
+        .await;
     let mut file = "credentials:\n".to_owned();
     for index in 0..1_000 {
         let name = match index {
@@ -243,9 +242,10 @@ async fn failed_entries_are_reported_and_the_rest_is_set() {
         let (name, line) = (failure["name"].as_str().unwrap(), &failure["line"]);
         let (entry, reason) = (&failure["entry"], failure["reason"].as_str().unwrap());
         let message = format!("failed: {name} (entry {entry}, line {line}): {reason}\n");
-        assert!(run.errors.contains(&message), "{message}: {run:?}");
+        run.errors.assert_contains(&message);
     }
-    assert!(!run.errors.contains("s3cret") && !run.output.contains("s3cret"));
+    run.errors.assert_lacks("s3cret");
+    run.output.assert_lacks("s3cret");
     let stored = fixtures::stored(&server, "/many").await;
     assert_eq!(stored.as_object().unwrap().len(), 998);
     assert_eq!(stored["/many/998"][1], json!("s3cret-998"));
@@ -268,15 +268,12 @@ async fn no_entry_of_a_truncated_file_is_set() {
     ] {
         fixtures::file(&shell, "file", file);
         let run = shell.run(&["import", "file"]).expect(1);
-        assert!(run.errors.contains(message), "{run:?}");
-        assert!(!run.errors.contains("s3cret"), "{run:?}");
+        run.errors.assert_contains(message);
+        run.errors.assert_lacks("s3cret");
         shell.run_with(&["import", "-"], file).expect(1);
     }
     let absent = shell.run(&["import", "absent"]).expect(1);
-    assert!(
-        absent.errors.contains("absent: can't be read"),
-        "{absent:?}"
-    );
+    absent.errors.assert_contains("absent: can't be read");
     assert_eq!(fixtures::stored(&server, "").await, json!({}));
 }
 
@@ -312,18 +309,15 @@ async fn a_terminal_shows_failures_above_the_progress_bar() {
     fixtures::file(&shell, "file", listing);
     let (status, screen) = shell.on_terminal(&["import", "file"]).end();
     assert_eq!(status, Some(3), "{screen}");
-    assert!(screen.contains("2 of 2"), "{screen}");
-    assert!(
-        screen.contains("failed: /\\u{1b}[31m (entry 2, line 3)"),
-        "{screen}"
-    );
-    assert!(!screen.contains("s3cret"), "{screen}");
+    screen.assert_contains("2 of 2");
+    screen.assert_contains("failed: /\\u{1b}[31m (entry 2, line 3)");
+    screen.assert_lacks("s3cret");
 }
 
 #[tokio::test]
 async fn a_dry_run_checks_each_entry_and_sets_nothing() {
     let server = Server::reused().await;
-    server.set("/there", "value", json!("v")).await.expect(200);
+    server.stored("/there", "value", json!("v")).await;
     fixtures::certificate(&server, "/ca", json!({"is_ca": true})).await;
     let before = fixtures::stored(&server, "").await;
     let shell = Shell::of(&server);
@@ -358,7 +352,7 @@ async fn a_dry_run_without_findings_succeeds() {
     );
     let run = shell.run(&["import", "file", "--dry-run", "--output", "table"]);
     let run = run.expect(0);
-    assert!(run.output.contains("would be set"), "{run:?}");
+    run.output.assert_contains("would be set");
     assert_eq!(fixtures::stored(&server, "").await, json!({}));
 }
 

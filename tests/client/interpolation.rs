@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{ReusedServer, Server, Shell};
+use keywright_harness::{ReusedServer, Server, Shell, Text};
 use serde_json::json;
 
 use crate::json_of;
@@ -15,7 +15,7 @@ const RESOLVED: &str = r#"{"services":[{"label":"db","big":123456789012345678901
 async fn server() -> ReusedServer {
     let server = Server::reused().await;
     let value = json!({"port": 5432, "host": "db.example"});
-    server.set("/database", "json", value).await.expect(200);
+    server.stored("/database", "json", value).await;
     server
 }
 
@@ -55,8 +55,8 @@ async fn interpolate_prompts_for_the_document_on_a_terminal() {
     terminal.type_line(DOCUMENT).type_line("\u{4}");
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(0), "{screen}");
-    assert!(screen.contains("\n  \"services\": ["), "{screen}");
-    assert!(screen.contains("\"host\": \"db.example\""), "{screen}");
+    screen.assert_contains("\n  \"services\": [");
+    screen.assert_contains("\"host\": \"db.example\"");
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn the_result_can_be_written_to_a_file_of_mode_0600() {
 #[tokio::test]
 async fn invalid_or_too_long_documents_are_refused() {
     let server = server().await;
-    server.set("/text", "value", json!("x")).await.expect(200);
+    server.stored("/text", "value", json!("x")).await;
     let shell = Shell::of(&server);
     let refers_to =
         |name: &str| json!({"services": [{"credentials": {"credhub-ref": name}}]}).to_string();

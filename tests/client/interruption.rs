@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{ReceivedRequest, Reply, Stub, ended, signal};
+use keywright_harness::{ReceivedRequest, Reply, Stub, Text, ended, signal};
 use rustix::io::ioctl_fionread;
 use serde_json::json;
 
@@ -104,8 +104,8 @@ fn an_interrupted_export_to_a_pipe_is_invalid() {
         signal(child.id(), name);
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
         let exported = read_of(child.stdout.take());
-        assert!(exported.contains("/b"), "{exported}");
-        assert!(!exported.contains("/c"), "{exported}");
+        exported.assert_contains("/b");
+        exported.assert_lacks("/c");
         let import = shell.run_with(&["import", "-", "--dry-run"], &exported);
         assert!(import.expect(1).errors.contains("line "), "{exported}");
     }
@@ -178,10 +178,7 @@ fn an_interrupted_import_reports_its_counts() {
         signal(child.id(), name);
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
         let errors = read_of(child.stderr.take());
-        assert!(
-            errors.contains("Set 3 credentials, 0 failed, 6 not attempted."),
-            "{errors}"
-        );
+        errors.assert_contains("Set 3 credentials, 0 failed, 6 not attempted.");
     }
 }
 
@@ -264,10 +261,7 @@ fn a_change_of_the_file_during_the_import_is_reported() {
     drop(gate);
     assert_eq!(ended(&mut child).code(), Some(1));
     let errors = read_of(child.stderr.take());
-    assert!(
-        errors.contains("file: the file was modified during the import"),
-        "{errors}"
-    );
+    errors.assert_contains("file: the file was modified during the import");
 }
 
 fn entries(count: usize) -> String {

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use keywright_harness::{Reply, ReservedPort, Server, Shell, Stub, key_file};
+use keywright_harness::{Reply, ReservedPort, Server, Shell, Stub, Text, key_file};
 use serde_json::json;
 
 use crate::fixtures::{VERSION, versions};
@@ -42,10 +42,7 @@ fn commands_exit_with_status_6_if_the_server_is_unavailable() {
         let shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", retries);
         let run = shell.run(&["get", "/a"]).expect(6);
         assert_eq!(stub.lines(), vec![GET; requests]);
-        assert!(
-            run.errors.contains("the database is not available"),
-            "{run:?}"
-        );
+        run.errors.assert_contains("the database is not available");
     }
 }
 
@@ -74,7 +71,7 @@ fn a_503_without_retry_after_is_retried() {
         _ => Reply::new(200, &versions()),
     });
     let run = stub.shell().run(&["get", "/a"]).expect(0);
-    assert!(run.errors.contains("retrying in 0."), "{run:?}");
+    run.errors.assert_contains("retrying in 0.");
 }
 
 #[test]
@@ -108,7 +105,7 @@ fn writes_are_not_retried_after_a_lost_connection() {
         let lines = stub.lines();
         let writes = lines.iter().filter(|line| !line.starts_with("GET"));
         assert_eq!(writes.count(), 1, "{lines:?}");
-        assert!(run.errors.contains("can't be reached"), "{run:?}");
+        run.errors.assert_contains("can't be reached");
     }
 }
 
@@ -155,13 +152,13 @@ fn an_untrusted_server_is_not_retried() {
     let other = key_file("server.pem").display().to_string();
     let shell = stub.shell().variable("KEYWRIGHT_CLIENT_CA_CERT", &other);
     let run = shell.run(&["get", "/a"]).expect(6);
-    assert!(!run.errors.contains("retrying"), "{run:?}");
+    run.errors.assert_lacks("retrying");
 }
 
 #[tokio::test]
 async fn requests_use_the_proxy_in_the_environment() {
     let server = Server::reused().await;
-    server.set("/a", "value", json!("v")).await.expect(200);
+    server.stored("/a", "value", json!("v")).await;
     let proxy = Proxy::start();
     let shell = || Shell::of(&server).variable("HTTPS_PROXY", &proxy.url());
     let address = server.base_url().trim_start_matches("https://").to_owned();

@@ -25,7 +25,7 @@ async fn read_only_mode_is_shown_and_switched() {
     // Switching requires a login.
     let run = Shell::at(&server).run(&["management", "--read-only", "on"]);
     assert_eq!(run.expect(5).output, "");
-    server.set("/a", "value", json!("x")).await.expect(200);
+    server.stored("/a", "value", json!("x")).await;
     for mode in ["on", "off"] {
         let (status, screen) = shell
             .on_terminal(&["management", "--read-only", mode])
@@ -42,7 +42,7 @@ async fn read_only_mode_is_shown_and_switched() {
 async fn key_usage_counts_versions_by_kind_of_key() {
     let server = Server::reused().await;
     for _ in 0..3 {
-        server.set("/a", "value", json!("x")).await.expect(200);
+        server.stored("/a", "value", json!("x")).await;
     }
     let shell = Shell::of(&server);
     let usage = json!({"active_key": 3, "inactive_keys": 0, "unknown_keys": 0});

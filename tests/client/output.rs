@@ -1,6 +1,6 @@
 //! The output of the client: JSON, YAML and tables, in a pipe and on a terminal; and the exit statuses that scripts rely on.
 
-use keywright_harness::{Reply, Server, Shell, Stub};
+use keywright_harness::{Reply, Server, Shell, Stub, Text};
 use serde_json::{Value, json};
 
 use crate::fixtures::versions;
@@ -8,10 +8,7 @@ use crate::fixtures::versions;
 #[tokio::test]
 async fn pipes_get_json_and_terminals_tables_by_default() {
     let server = Server::reused().await;
-    server
-        .set("/a", "password", json!("secret"))
-        .await
-        .expect(200);
+    server.stored("/a", "password", json!("secret")).await;
     let shell = Shell::of(&server);
     let json = shell.run(&["get", "/a"]).expect(0).output;
     assert!(serde_json::from_str::<Value>(&json).is_ok());
@@ -19,15 +16,15 @@ async fn pipes_get_json_and_terminals_tables_by_default() {
         .run(&["get", "/a", "--output", "yaml"])
         .expect(0)
         .output;
-    assert!(yaml.contains("\nvalue: secret\n"), "{yaml}");
+    yaml.assert_contains("\nvalue: secret\n");
     let table = shell.run(&["get", "/a", "-o", "table"]).expect(0).output;
-    assert!(table.contains("\nvalue    secret\n"), "{table}");
+    table.assert_contains("\nvalue    secret\n");
     let by_variable = Shell::of(&server).variable("KEYWRIGHT_CLIENT_OUTPUT", "yaml");
     assert_eq!(by_variable.run(&["get", "/a"]).expect(0).output, yaml);
 
     let (status, screen) = shell.on_terminal(&["get", "/a"]).end();
     assert_eq!(status, Some(0));
-    assert!(screen.contains("\u{1b}[1mvalue\u{1b}[0m"), "{screen:?}");
+    screen.assert_contains("\u{1b}[1mvalue\u{1b}[0m");
     let (_, screen) = shell.on_terminal(&["get", "/a", "-o", "json"]).end();
     assert_eq!(screen, json);
 }
@@ -35,7 +32,7 @@ async fn pipes_get_json_and_terminals_tables_by_default() {
 #[tokio::test]
 async fn colors_are_used_only_on_terminals_without_no_color() {
     let server = Server::reused().await;
-    server.set("/a", "value", json!("v")).await.expect(200);
+    server.stored("/a", "value", json!("v")).await;
     for arguments in [["find", "-o", "table"], ["get", "/absent", "--raw"]] {
         let run = Shell::of(&server).run(&arguments);
         assert!(!format!("{run:?}").contains("\\u{1b}"), "{run:?}");
@@ -52,7 +49,7 @@ async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
     let control_characters = ['\u{7f}', '\u{85}', '\u{9b}', '\u{202e}', '\u{2066}'];
     let value: String = control_characters.iter().collect();
     let server = Server::reused().await;
-    server.set("/a", "value", json!(value)).await.expect(200);
+    server.stored("/a", "value", json!(value)).await;
     let document = json!({"a": value});
     let shell = Shell::of(&server).variable("NO_COLOR", "1");
     std::fs::write(shell.file("document.json"), document.to_string()).unwrap();
@@ -66,28 +63,22 @@ async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
         (&["interpolate", "document.json", "-o", "table"], "/a"),
     ] {
         let (_, screen) = shell.on_terminal(arguments).end();
-        assert!(
-            !screen.contains(control_characters),
-            "{arguments:?}: {screen:?}"
-        );
-        assert!(
-            screen.contains("\\u009b\\u202e"),
-            "{arguments:?}: {screen:?}"
-        );
+        assert!(!screen.contains(control_characters), "{screen}");
+        screen.assert_contains("\\u009b\\u202e");
         let shown: Value = serde_json::from_str(&screen).unwrap();
         assert_eq!(shown.pointer(pointer), Some(&json!(value)), "{arguments:?}");
     }
     let piped = shell.run(&["get", "/a", "-o", "json"]).expect(0).output;
-    assert!(piped.contains(&value), "{piped:?}");
+    piped.assert_contains(&value);
     let (_, screen) = shell.on_terminal(&["get", "/a", "-o", "yaml"]).end();
-    assert!(!screen.contains(control_characters), "{screen:?}");
+    assert!(!screen.contains(control_characters), "{screen}");
     let title = json!("\u{1b}]0;title\u{7}\u{1b}[2J");
-    server.set("/title", "value", title).await.expect(200);
+    server.stored("/title", "value", title).await;
     let (_, screen) = shell.on_terminal(&["get", "/title"]).end();
-    assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen:?}");
-    assert!(screen.contains(r"\u{1b}]0;title\u{7}"), "{screen:?}");
+    assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen}");
+    screen.assert_contains(r"\u{1b}]0;title\u{7}");
     let (_, screen) = shell.on_terminal(&["get", "/title", "-o", "json"]).end();
-    assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen:?}");
+    assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen}");
 }
 
 #[test]
@@ -100,10 +91,10 @@ fn field_names_with_control_characters_are_escaped() {
     assert_eq!(status, Some(0), "{screen}");
     assert!(
         !screen.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
-        "{screen:?}"
+        "{screen}"
     );
-    assert!(screen.contains(r"\u{1b}[2J\u{9b}  x"), "{screen}");
-    assert!(screen.contains(r"\u{202e}b c"), "{screen}");
+    screen.assert_contains(r"\u{1b}[2J\u{9b}  x");
+    screen.assert_contains(r"\u{202e}b c");
     assert!(screen.contains(r#" {"n":1.10}"#), "{screen}");
 }
 
@@ -117,20 +108,17 @@ async fn numbers_keep_their_digits() {
     let raw = shell.run(&["get", "/a", "--raw"]).expect(0).output;
     assert_eq!(raw.trim_end(), value);
     let all = shell.run(&["get", "/a"]).expect(0).output;
-    assert!(
-        all.contains("\"large\": 123456789012345678901234567890"),
-        "{all}"
-    );
+    all.assert_contains("\"large\": 123456789012345678901234567890");
     let yaml = ["get", "/a", "--output", "yaml"];
     let yaml = shell.run(&yaml).expect(0).output;
     let fields = "\nvalue:\n  large: 123456789012345678901234567890\n  small: 1.10\n";
-    assert!(yaml.contains(fields), "{yaml}");
+    yaml.assert_contains(fields);
 }
 
 #[tokio::test]
 async fn each_outcome_has_its_exit_status() {
     let server = Server::reused().await;
-    server.set("/a", "password", json!("x")).await.expect(200);
+    server.stored("/a", "password", json!("x")).await;
     let developer = || Shell::of(&server);
     let stranger = || developer().variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
     let anonymous = || Shell::at(&server);
@@ -220,7 +208,7 @@ async fn missing_write_permission_exits_with_status_5() {
     let run = shell
         .run(&["generate", "/a", "--type", "password"])
         .expect(5);
-    assert!(run.errors.contains("may not write"), "{run:#?}");
+    run.errors.assert_contains("may not write");
     shell.run(&["get", "/a"]).expect(4);
 }
 
@@ -244,7 +232,7 @@ fn malformed_responses_fail_without_a_panic() {
             "{run:?}"
         );
         // Malformed content may be a secret.
-        assert!(!run.errors.contains("hunter2"), "{run:?}");
+        run.errors.assert_lacks("hunter2");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The `permissions` commands.
 
-use keywright_harness::{Server, Shell};
+use keywright_harness::{Server, Shell, Text};
 use serde_json::{Value, json};
 
 use crate::json_of;
@@ -54,7 +54,7 @@ async fn add_prints_one_field_per_line_on_a_terminal() {
     let (status, screen) = Shell::of(&server).on_terminal(&arguments).end();
     assert_eq!(status, Some(0), "{screen}");
     for text in ["/a/*", ACTOR, "write, read_acl"] {
-        assert!(screen.contains(&format!("  {text}\n")), "{screen}");
+        screen.assert_contains(&format!("  {text}\n"));
     }
 }
 
@@ -120,7 +120,7 @@ async fn get_finds_a_permission_by_path_and_actor_or_by_id() {
         .on_terminal(&["permissions", "get", "--id", &id])
         .end();
     assert_eq!(status, Some(0), "{screen}");
-    assert!(screen.contains("  read, write\n"), "{screen}");
+    screen.assert_contains("  read, write\n");
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn update_replaces_only_the_operations() {
     ];
     let (status, screen) = shell.on_terminal(&arguments).end();
     assert_eq!(status, Some(0), "{screen}");
-    assert!(screen.contains("  read, write\n"), "{screen}");
+    screen.assert_contains("  read, write\n");
 }
 
 #[tokio::test]
@@ -214,6 +214,6 @@ async fn delete_prints_the_deleted_permission() {
         .on_terminal(&["permissions", "delete", "--id", &id])
         .end();
     assert_eq!(status, Some(0), "{screen}");
-    assert!(screen.contains(&id), "{screen}");
+    screen.assert_contains(&id);
     assert_eq!(stored(&server, "/a/*", ACTOR).await, None);
 }

@@ -1,13 +1,13 @@
 //! The provenance of generated credentials in exports and imports.
 
-use keywright_harness::{Options, Reply, Server, Shell, Stub, component};
+use keywright_harness::{Options, Reply, Server, Shell, Stub, Text};
 use serde_json::{Value, json};
 
 use crate::fixtures;
 
 async fn provenance(server: &Server, name: &str) -> Value {
     let query = format!("/api/v1/data?current=true&provenance=true&name={name}");
-    let version = server.get(&query).await.expect(200).json()["data"][0].take();
+    let version = server.get_json(&query).await["data"][0].take();
     json!([
         version["generated_by"],
         version["parameters"],
@@ -17,26 +17,19 @@ async fn provenance(server: &Server, name: &str) -> Value {
 
 #[tokio::test]
 async fn imported_credentials_keep_plugin_and_parameters() {
-    let path = component("svid");
-    let path = path.display();
-    let section = format!("component = \"{path}\"\ngrants = [\"random\", \"signing\"]");
-    let options = Options::default().generator("app-svid", &section);
+    let options = Options::default().plugin("app-svid", "svid", &["random", "signing"], "");
     let source = Server::start_with(&options).await;
     let parameters = json!({"length": 40, "include_special": true});
-    let made = source
-        .generate("/password", "password", parameters.clone())
+    source
+        .generated("/password", "password", parameters.clone())
         .await;
-    made.expect(200);
     let user = json!({"username": "007"});
-    source.generate("/user", "user", user).await.expect(200);
+    source.generated("/user", "user", user).await;
     fixtures::certificate(&source, "/ca", json!({"is_ca": true})).await;
     fixtures::certificate(&source, "/leaf", json!({"ca": "/ca"})).await;
     // The export contains this credential before its CA.
     let issued = json!({"ca": "/ca"});
-    source
-        .generate("/app", "app-svid", issued)
-        .await
-        .expect(200);
+    source.generated("/app", "app-svid", issued).await;
     let names = ["/app", "/password", "/user", "/ca", "/leaf"];
     for file in ["export.yml", "export.json"] {
         let shell = Shell::of(&source);
@@ -60,18 +53,15 @@ async fn imported_credentials_keep_plugin_and_parameters() {
 
         let shown = shell.run(&["get", "/password", "--provenance", "--output", "table"]);
         let shown = shown.expect(0).output;
-        assert!(
-            shown.contains("sha256:") && shown.contains("\"length\":40"),
-            "{shown}"
-        );
+        shown.assert_contains("sha256:");
+        shown.assert_contains("\"length\":40");
         let digest = provenance(&source, "/password").await[0].clone();
         let found = shell.run(&["find", "--generated-by", digest.as_str().unwrap()]);
         let found = found.expect(0).json();
         assert_eq!(found["credentials"][0]["imported"], json!(true));
-        let kept = target
-            .generate("/password", "password", parameters.clone())
+        target
+            .generated("/password", "password", parameters.clone())
             .await;
-        kept.expect(200);
         assert_eq!(target.versions("/password").await.len(), 1);
         for name in names {
             shell.run(&["regenerate", name]).expect(0);
@@ -101,11 +91,9 @@ async fn a_value_with_refused_parameters_is_imported_with_a_warning() {
         assert_eq!(summary["without_provenance"], json!(1));
         let warning =
             "warning: /bad (entry 2, line 3): imported without generated_by and parameters: ";
-        assert!(run.errors.contains(warning), "{run:?}");
-        assert!(
-            run.errors.contains("length") && !run.errors.contains("secret"),
-            "{run:?}"
-        );
+        run.errors.assert_contains(warning);
+        run.errors.assert_contains("length");
+        run.errors.assert_lacks("secret");
     }
     assert_eq!(server.versions("/bad").await[0]["value"], "secret");
     assert_eq!(provenance(&server, "/bad").await[0], Value::Null);
@@ -126,7 +114,7 @@ async fn a_server_that_rejects_provenance_still_gets_the_value() {
     fixtures::file(&shell, "file", &format!("credentials: [{entry}]\n"));
     let run = shell.run(&["import", "file"]).expect(0);
     assert_eq!(run.json()["set"], json!(1));
-    assert!(run.errors.contains("unrecognized parameter"), "{run:?}");
+    run.errors.assert_contains("unrecognized parameter");
 }
 
 #[tokio::test]
@@ -142,7 +130,7 @@ async fn an_entry_with_half_of_the_provenance_fails() {
         let entry = format!("{{name: /a, type: password, value: v, {fields}}}");
         fixtures::file(&shell, "file", &format!("credentials: [{entry}]\n"));
         let run = shell.run(&["import", "file"]).expect(3);
-        assert!(run.errors.contains("must be given together"), "{run:?}");
+        run.errors.assert_contains("must be given together");
     }
     assert!(server.versions("/a").await.is_empty());
 }

@@ -55,7 +55,7 @@ async fn an_export_can_be_piped_into_an_import() {
 async fn assert_regenerates_below_the_imported_ca(server: &Server) {
     let issuer = &fixtures::stored(server, "/chain").await["/chain/inner/2"][1];
     let before = &fixtures::stored(server, "/chain").await["/chain/leaf"][1];
-    let leaf = server.regenerate("/chain/leaf").await.expect(200).json();
+    let leaf = server.regenerated("/chain/leaf").await;
     let leaf = &leaf["value"];
     assert_ne!(leaf["certificate"], before["certificate"]);
     assert_eq!(leaf["ca"], issuer["certificate"]);
@@ -112,7 +112,7 @@ async fn fill(server: &Server) {
             json!({"public_key": text, "private_key": "p"}),
         ),
     ] {
-        server.set(name, credential_type, value).await.expect(200);
+        server.stored(name, credential_type, value).await;
     }
     for (name, credential_type) in [
         ("/made/password", "password"),
@@ -261,7 +261,7 @@ fn proxy_to(server: &Arc<Server>, blocker: Blocker) -> Stub {
 }
 
 async fn count(server: &Server) -> usize {
-    let found = server.get("/api/v1/data?path=").await.expect(200).json();
+    let found = server.get_json("/api/v1/data?path=").await;
     found["credentials"].as_array().unwrap().len()
 }
 

@@ -4,7 +4,9 @@
 
 use std::{path::Path, process::Command};
 
-use keywright_harness::{Application, Options, Server, client_by_toolchain, key_file, workspace};
+use keywright_harness::{
+    Application, Options, Server, Text, client_by_toolchain, key_file, workspace,
+};
 use serde_json::{Value, json};
 
 use crate::{Authentication, assert_calls_every_operation, run};
@@ -103,7 +105,7 @@ async fn a_missing_credential_in_a_manifest_is_reported() {
     let run = operator(&client, &server).output().unwrap();
     assert!(!run.status.success());
     let errors = String::from_utf8_lossy(&run.stderr);
-    assert!(errors.contains("Secret does not exist"), "{errors}");
+    errors.assert_contains("Secret does not exist");
 }
 
 /// Starts a server with the client of the manifests, which may read below `/shop`.

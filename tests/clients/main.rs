@@ -9,7 +9,7 @@ mod oidc_provider;
 
 use std::{ffi::OsString, process::Command};
 
-use keywright_harness::{Application, Options, Program, Server, key_file};
+use keywright_harness::{Application, Options, Program, Server, Text, key_file};
 
 /// The authentication of a client: the options of its server, and the last arguments of the client.
 struct Authentication {
@@ -44,7 +44,7 @@ async fn assert_calls_every_operation(mut client: Command, authentication: &Auth
     let server = Server::start_with(&authentication.options).await;
     client.arg(server.base_url()).arg(key_file("ca.pem"));
     let output = run(client.args(&authentication.arguments));
-    assert!(output.contains("called every operation"), "{output}");
+    output.assert_contains("called every operation");
 }
 
 /// Runs a program that must succeed, and returns its output.

@@ -9,8 +9,8 @@ use std::{
 };
 
 use keywright_harness::{
-    Commanded, Node, Options, Server, Shell, identity_provider_recipe, key_file, mint::claims_of,
-    node, workspace,
+    Commanded, Node, Options, Server, Shell, Text, identity_provider_recipe, key_file,
+    mint::claims_of, node, workspace,
 };
 use serde_json::{Value, json};
 
@@ -265,7 +265,7 @@ async fn users_with_ids_of_clients_do_not_become_clients() {
         (&json!("cli"), &json!("cli"))
     );
     let run = set(&shell, "/uaa-client/cli/secret").expect(5);
-    assert!(run.errors.contains("invalid_token"), "{run:?}");
+    run.errors.assert_contains("invalid_token");
 }
 
 #[tokio::test]
@@ -291,7 +291,7 @@ async fn a_user_logs_in_to_the_console() {
         let text = String::from_utf8(shown.stdout).unwrap();
         assert!(shown.status.success(), "{text}");
         for part in ["uaa-user:alice", "Log out", "listed"] {
-            assert!(text.contains(part), "{part}: {text}");
+            text.assert_contains(part);
         }
     }
 }

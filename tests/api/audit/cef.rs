@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use keywright_harness::{Options, Response, Server};
+use keywright_harness::{Options, Response, ReusedServer, Server};
 use reqwest::Method;
 use serde_json::json;
 
@@ -89,10 +89,10 @@ fn extension(text: &str) -> BTreeMap<String, String> {
 }
 
 /// Starts a server that writes its audit trail in CEF.
-pub(super) async fn server() -> Server {
+pub(super) async fn server() -> ReusedServer {
     let section =
         "[audit]\nsink = \"file\"\nfile = \"audit.log\"\nformat = \"cef\"\nhost = \"vault-1\"";
-    Server::start_with(&Options::default().audit(section)).await
+    Server::reused_with(&Options::default().audit(section)).await
 }
 
 /// Returns the last event.

@@ -66,7 +66,7 @@ async fn certificate_requests_by_id_need_permission_on_stored_casing() {
     for (name, status) in [("/Ca", 200), ("/OTHER", 404)] {
         generate_certificate(&server, name, json!({"is_ca": true})).await;
         let target = format!("/api/v1/certificates?name={name}");
-        let listed = server.get(&target).await.expect(200).json();
+        let listed = server.get_json(&target).await;
         let id = listed["certificates"][0]["id"].clone();
         let versions = format!(
             "/api/v1/certificates/{}/versions",

@@ -109,7 +109,7 @@ async fn the_first_forbidden_reference_fails_an_interpolation() {
     let others = (0..16).map(|number| format!("/readable/{number}"));
     let others: Vec<String> = others.collect();
     for name in &others {
-        server.set(name, "json", json.clone()).await.expect(200);
+        server.stored(name, "json", json.clone()).await;
     }
     let reader = server.as_client("reader").await;
     for (names, status) in [

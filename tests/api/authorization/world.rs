@@ -89,7 +89,7 @@ impl World {
                 server.delete(&format!("/api/v1/data?name={name}")).await;
             }
             Before::Regenerated => {
-                let version = server.regenerate(&name).await.expect(200).json();
+                let version = server.regenerated(&name).await;
                 self.versions.insert(RESOURCE, version);
             }
         }
@@ -154,10 +154,9 @@ impl World {
             }
         };
         if version["type"] == "certificate" {
-            let response = server
-                .get(&format!("/api/v1/certificates?name={path}"))
+            let listed = server
+                .get_json(&format!("/api/v1/certificates?name={path}"))
                 .await;
-            let listed = response.expect(200).json();
             let id = listed["certificates"][0]["id"].as_str().unwrap().to_owned();
             self.certificate_ids.insert(name, id);
         }

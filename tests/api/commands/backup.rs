@@ -12,7 +12,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Commanded, Options, Server, copied_by_backup, is_on_postgres, run_command,
+    Commanded, Options, Server, Text, copied_by_backup, is_on_postgres, run_command,
     run_command_with_files_up_to, run_sql,
 };
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ async fn write_once(
     record(given::set_value(server, &format!("{name}/value"), &"v".repeat(2_000)).await);
     let password = format!("{name}/password");
     record(given::generate(server, &password, "password", json!({})).await);
-    record(server.regenerate(&password).await.expect(200).json());
+    record(server.regenerated(&password).await);
     let deleted = format!("{name}/{round}");
     given::set_value(server, &deleted, "v").await;
     let path = format!("/api/v1/data?name={deleted}");
@@ -163,7 +163,7 @@ async fn an_existing_file_is_only_overwritten_on_request() {
     let target = folder.path().join("copy");
     fs::write(&target, "something else").unwrap();
     let result = back_up(server.directory(), &target, &[]).expect(1);
-    assert!(result.errors.contains("already exists"));
+    result.errors.assert_contains("already exists");
     assert_eq!(fs::read(&target).unwrap(), b"something else");
     back_up(server.directory(), &target, &["--force"]).expect(0);
     assert!(fs::read(&target).unwrap().starts_with(b"SQLite format 3"));
@@ -188,7 +188,7 @@ async fn a_backup_never_overwrites_its_own_database() {
     for target in [&database, &linked, &indirect] {
         let result = back_up(server.directory(), target, &["--force"]).expect(1);
         let reason = "is the database itself or one of its files";
-        assert!(result.errors.contains(reason), "{result:?}");
+        result.errors.assert_contains(reason);
     }
     server.run_command(&["check"]).expect(0);
 }
@@ -203,17 +203,11 @@ async fn without_a_database_nothing_is_created_or_copied() {
     fs::remove_file(&database).unwrap();
     let target = folder.path().join("copy");
     let result = back_up(directory.path(), &target, &[]).expect(1);
-    assert!(
-        result.errors.contains("there is no database at"),
-        "{result:?}"
-    );
+    result.errors.assert_contains("there is no database at");
     assert!(!database.exists());
     fs::write(&database, "").unwrap();
     let result = back_up(directory.path(), &target, &[]).expect(1);
-    assert!(
-        result.errors.contains("no server has used it"),
-        "{result:?}"
-    );
+    result.errors.assert_contains("no server has used it");
     assert!(files(folder.path()).is_empty());
 }
 
@@ -224,21 +218,18 @@ async fn a_failed_backup_leaves_no_file() {
     };
     let missing = folder.path().join("missing/copy");
     let result = back_up(server.directory(), &missing, &[]).expect(1);
-    assert!(result.errors.contains("can't be written"), "{result:?}");
+    result.errors.assert_contains("can't be written");
     let target = folder.path().join("copy");
     let to = target.to_str().unwrap();
     // The size limit permits only a part of the database in the copy.
     let result = run_command_with_files_up_to(64, server.directory(), &["backup", to]).expect(1);
-    assert!(result.errors.contains("can't be copied"), "{result:?}");
+    result.errors.assert_contains("can't be copied");
     assert!(files(folder.path()).is_empty());
     // The copy of a damaged database is damaged, too.
     let sql = "delete from credential_name_data where id > 10";
     server.run_sql(sql).await;
     let result = back_up(server.directory(), &target, &[]).expect(1);
-    assert!(
-        result.errors.contains("the copy can't be used: "),
-        "{result:?}"
-    );
+    result.errors.assert_contains("the copy can't be used: ");
     assert!(files(folder.path()).is_empty());
 }
 
@@ -260,7 +251,7 @@ async fn on_postgresql_the_error_names_the_tool_to_use() {
     }
     let server = Server::start().await;
     let result = server.run_command(&["backup", "copy"]).expect(1);
-    assert!(result.errors.contains("use pg_dump"), "{result:?}");
+    result.errors.assert_contains("use pg_dump");
     assert!(!server.directory().join("copy").exists());
 }
 

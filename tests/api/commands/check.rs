@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use keywright_harness::{Options, Server, is_on_postgres, memory_of_command, run_command, run_sql};
+use keywright_harness::{
+    Options, Server, Text, is_on_postgres, memory_of_command, run_command, run_sql,
+};
 use serde_json::{Value, json};
 
 use super::fill;
@@ -91,19 +93,13 @@ async fn a_missing_database_is_refused_and_not_created() {
     std::fs::remove_file(&file).unwrap();
     for command in READ_ONLY_COMMANDS {
         let result = run_command(directory.path(), command).expect(1);
-        assert!(
-            result.errors.contains("there is no database at"),
-            "{result:?}"
-        );
+        result.errors.assert_contains("there is no database at");
         assert!(!file.exists());
     }
     std::fs::write(&file, "").unwrap();
     for command in READ_ONLY_COMMANDS {
         let result = run_command(directory.path(), command).expect(1);
-        assert!(
-            result.errors.contains("no server has used it"),
-            "{result:?}"
-        );
+        result.errors.assert_contains("no server has used it");
         assert_eq!(std::fs::read(&file).unwrap(), b"");
     }
 }
@@ -142,7 +138,7 @@ async fn a_schema_of_another_version_is_refused_and_not_changed() {
         let before = run_sql(directory.path(), applied).await;
         for command in READ_ONLY_COMMANDS {
             let result = run_command(directory.path(), command).expect(1);
-            assert!(result.errors.contains(reason), "{reason}: {result:?}");
+            result.errors.assert_contains(reason);
             assert_eq!(result.output, "");
             assert_eq!(run_sql(directory.path(), applied).await, before);
         }
@@ -163,7 +159,7 @@ async fn keys_that_decrypt_nothing_are_refused() {
     std::fs::write(&configuration, text).unwrap();
     let result = run_command(directory.path(), &["check"]).expect(1);
     let reason = "no configured encryption key can decrypt any of the stored values";
-    assert!(result.errors.contains(reason), "{result:?}");
+    result.errors.assert_contains(reason);
 }
 
 // `keywright check` of a store that is larger than its memory limit.

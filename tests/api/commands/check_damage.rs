@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keywright_harness::{Server, is_on_postgres};
+use keywright_harness::{Server, Text, is_on_postgres};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -204,7 +204,7 @@ async fn exactly_the_damaged_records_are_reported() {
     let as_text = server.run_command(&["check"]).expect(3);
     assert_eq!(as_text.output.lines().count(), lines.len() + 1);
     for text in [result.output, as_text.output] {
-        assert!(!text.contains(SECRET), "{text}");
+        text.assert_lacks(SECRET);
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use keywright_harness::{Options, Server, component};
+use keywright_harness::{Options, Server, Text};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{
-    io::{AsyncWriteExt, split},
+    io::{AsyncWrite, AsyncWriteExt, split},
     time::{sleep, timeout},
 };
 
@@ -127,21 +127,26 @@ async fn an_old_connection_closes_even_if_the_client_does_nothing() {
         Ok(stream)
     };
     let (mut incoming, mut outgoing) = split(until_in_time(attempt).await);
-    let sending = async {
-        for id in (3..).step_by(2) {
-            let request = get("/health", id);
-            if outgoing.write_all(&request).await.is_err() || outgoing.flush().await.is_err() {
-                break;
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-        // The reading half detects when the server has closed the connection.
-        std::future::pending::<()>().await;
-    };
     tokio::select! {
-        () = sending => unreachable!("sending never ends"),
+        () = keep_sending(&mut outgoing, 3, |id| get("/health", id)) => {}
         _ = read_to_close(&mut incoming) => {}
     }
+}
+
+/// Sends a request every 100 ms, and never returns: the reading half detects when the server has closed the connection.
+async fn keep_sending(
+    outgoing: &mut (impl AsyncWrite + Unpin),
+    first_id: u32,
+    request: impl Fn(u32) -> Vec<u8>,
+) {
+    for id in (first_id..).step_by(2) {
+        let request = request(id);
+        if outgoing.write_all(&request).await.is_err() || outgoing.flush().await.is_err() {
+            break;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test]
@@ -163,7 +168,7 @@ async fn a_body_that_takes_too_long_is_408() {
         let received = drip_to_close(stream, drip.as_bytes()).await;
         let received = String::from_utf8(received).unwrap();
         assert!(received.starts_with("HTTP/1.1 408 "), "{received}");
-        assert!(received.contains("{\"error\":"), "{received}");
+        received.assert_contains("{\"error\":");
     }
 }
 
@@ -249,19 +254,8 @@ async fn a_client_ignoring_one_response_of_many_is_disconnected() {
     // The first response that it reads is requested with the ignored one, so that it arrives even on a busy machine.
     let first = [hello_with_window(0), get("/info", 1), taken(3)].concat();
     outgoing.write_all(&first).await.unwrap();
-    let sending = async {
-        for id in (5..).step_by(2) {
-            let taken = taken(id);
-            if outgoing.write_all(&taken).await.is_err() || outgoing.flush().await.is_err() {
-                break;
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-        // The reading half detects when the server has closed the connection.
-        std::future::pending::<()>().await;
-    };
     tokio::select! {
-        () = sending => unreachable!("sending never ends"),
+        () = keep_sending(&mut outgoing, 5, taken) => {}
         received = read_to_close(&mut incoming) => assert!(kinds(&received).contains(&DATA)),
     }
 }
@@ -299,7 +293,7 @@ async fn silent_clients_do_not_prevent_shutdown() {
 async fn requests_cut_off_at_shutdown_leave_only_audit_events() {
     let server = Server::start_with(
         &patient("shutdown_seconds_max = 1")
-            .generator("hostile", &endless())
+            .hostile("deadline_ms = 60000", "generate = \"loop\"")
             .watched(),
     )
     .await;
@@ -339,13 +333,4 @@ async fn requests_cut_off_at_shutdown_leave_only_audit_events() {
         let path = format!("/api/v1/data?name={name}");
         restarted.get(&path).await.expect(404);
     }
-}
-
-/// Returns the settings of a generator that takes far longer than the shutdown timeout.
-fn endless() -> String {
-    format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
-         limits = {{ deadline_ms = 60000 }}\nsettings = {{ generate = \"loop\" }}",
-        component("hostile").display()
-    )
 }

@@ -1,6 +1,6 @@
 //! `GET /api/v2/permissions/explain`: the reason for allowing or denying an operation.
 
-use keywright_harness::{Caller, Response, Server};
+use keywright_harness::{Caller, Response, Server, Text};
 use serde_json::{Value, json};
 
 use super::{ALL, client_with, permission};
@@ -46,7 +46,7 @@ async fn a_denial_names_the_permission_that_would_allow_it() {
     assert_eq!(explained["missing"]["permission"], needed);
     let reason = explained["missing"]["reason"].as_str().unwrap();
     for named in ["other", "/a/b", "read_acl"] {
-        assert!(reason.contains(named), "{reason}");
+        reason.assert_contains(named);
     }
     server.post(super::PERMISSIONS, needed).await.expect(201);
     let explained = explain(&server, "/a/b", "other", "read_acl").await;
@@ -172,8 +172,7 @@ async fn an_incomplete_query_is_refused() {
         let response = server
             .get(&format!("/api/v2/permissions/explain?{requested}"))
             .await;
-        assert_eq!(response.status, status, "{requested}: {response:?}");
-        assert!(!response.error().is_empty());
+        response.expect(status).error();
     }
 }
 

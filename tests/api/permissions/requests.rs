@@ -136,8 +136,7 @@ async fn an_invalid_body_is_refused_and_adds_nothing() {
     }
     for (body, status) in cases {
         let response = server.post(PERMISSIONS, body.clone()).await;
-        assert_eq!(response.status, status, "{body}: {response:?}");
-        assert!(!response.error().is_empty());
+        response.expect(status).error();
     }
     assert_eq!(stored(&server, "/a", "someone").await, None);
 }
@@ -283,8 +282,7 @@ async fn an_unknown_or_malformed_id_is_404_for_every_method() {
                 .await,
             caller.delete(&address(id)).await,
         ] {
-            assert_eq!(response.status, 404, "{id}: {response:?}");
-            assert!(!response.error().is_empty(), "{id}");
+            response.expect(404).error();
         }
     }
     assert_eq!(stored(&server, "/a", "someone").await, None);
@@ -305,11 +303,7 @@ async fn exactly_one_path_and_actor_are_required() {
         ("?Path=/a&actor=x", "path"),
     ] {
         let response = server.get(&format!("{PERMISSIONS}{requested}")).await;
-        assert_eq!(response.status, 400, "{requested}: {response:?}");
-        assert!(
-            response.error().contains(named),
-            "{requested}: {response:?}"
-        );
+        response.expect_error(400, named);
     }
 }
 
@@ -341,7 +335,7 @@ async fn path_and_actor_cannot_be_changed() {
     let server = Server::reused().await;
     let id = server.grant("/a/*", "someone", &["read"]).await;
     let other = server.grant("/b", "other", &["read"]).await;
-    let before = server.get(&address(&id)).await.expect(200).json();
+    let before = server.get_json(&address(&id)).await;
     for (path, actor) in [
         ("/a", "someone"),
         ("/A/*", "someone"),
@@ -356,7 +350,7 @@ async fn path_and_actor_cannot_be_changed() {
         assert_eq!(response.status, 400, "{path} {actor}: {response:?}");
         assert!(!response.error().is_empty());
     }
-    let after = server.get(&address(&id)).await.expect(200).json();
+    let after = server.get_json(&address(&id)).await;
     assert_eq!(after, before);
     let body = permission("/b", "other", &["write"]);
     server.put(&address(&other), body).await.expect(200);
@@ -388,8 +382,7 @@ async fn an_invalid_body_is_refused_and_changes_nothing() {
     ] {
         for id in [id.as_str(), UNKNOWN_ID, "no-id"] {
             let response = server.put(&address(id), body.clone()).await;
-            assert_eq!(response.status, status, "{id} {body}: {response:?}");
-            assert!(!response.error().is_empty());
+            response.expect(status).error();
         }
     }
     assert_eq!(server.get(&address(&id)).await.expect(200).body, before);
@@ -437,8 +430,7 @@ async fn a_patch_requires_operations_and_accepts_no_other_field() {
     ] {
         for id in [id.as_str(), UNKNOWN_ID, "no-id"] {
             let response = caller.patch(&address(id), body.clone()).await;
-            assert_eq!(response.status, status, "{id} {body}: {response:?}");
-            assert!(!response.error().is_empty());
+            response.expect(status).error();
         }
     }
     assert_eq!(server.get(&address(&id)).await.expect(200).body, before);

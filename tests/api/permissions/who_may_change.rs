@@ -43,17 +43,11 @@ async fn read_acl_on_a_path_covers_permissions_on_it_and_below() {
             format!("{PERMISSIONS}/explain?path={path}&actor=other&operation=read"),
         ] {
             let response = reader.get(&requested).await;
-            assert_eq!(
-                response.status, status,
-                "{granted} {requested}: {response:?}"
-            );
+            assert_eq!(response.status, status, "{granted}: {response:?}");
         }
         for (method, requested, body) in changes(path, &id) {
             let response = send(&reader, &method, &requested, &body).await;
-            assert_eq!(
-                response.status, 404,
-                "{granted} {method} {requested}: {response:?}"
-            );
+            assert_eq!(response.status, 404, "{granted}: {response:?}");
         }
         assert!(stored(&server, path, "other").await.is_some());
         revoke_all(&server, &[granted, path]).await;
@@ -69,10 +63,7 @@ async fn write_acl_on_a_path_covers_permissions_on_it_and_below() {
         for (method, requested, body) in changes(path, &id) {
             let response = send(&writer, &method, &requested, &body).await;
             let is_done = (200..300).contains(&response.status);
-            assert_eq!(
-                is_done, is_covered,
-                "{granted} {method} {requested}: {response:?}"
-            );
+            assert_eq!(is_done, is_covered, "{granted}: {response:?}");
             assert!(is_done || response.status == 404, "{response:?}");
         }
         for requested in [address(&id), query(path, "other")] {
@@ -90,7 +81,7 @@ async fn only_acl_operations_allow_reading_or_changing_permissions() {
     let id = server.grant("/a", "other", &["read"]).await;
     for (method, requested, body) in requests("/a", &id) {
         let response = send(&stranger, &method, &requested, &body).await;
-        assert_eq!(response.status, 404, "{method} {requested}: {response:?}");
+        response.expect(404);
     }
 }
 
@@ -129,8 +120,7 @@ async fn no_caller_may_add_change_or_delete_its_own_permissions() {
         let id = server.grant("/*", caller.actor(), &ALL).await;
         for (method, requested, body) in changes_of(&caller, "/*", &id) {
             let response = send(&caller, &method, &requested, &body).await;
-            assert_eq!(response.status, 400, "{method} {requested}: {response:?}");
-            assert!(!response.error().is_empty());
+            response.expect(400).error();
         }
         let actual = stored(&server, "/*", caller.actor()).await.unwrap();
         assert_eq!(actual["operations"], json!(ALL));
@@ -139,7 +129,7 @@ async fn no_caller_may_add_change_or_delete_its_own_permissions() {
                 continue;
             }
             let response = send(&caller, &method, &requested, &body).await;
-            assert_eq!(response.status, 400, "{method} {requested}: {response:?}");
+            response.expect(400);
         }
     }
 }
@@ -183,37 +173,44 @@ async fn revoke_all(server: &Server, paths: &[&str]) {
     }
 }
 
+/// The method, the path and the body of a request.
+type Request = (Method, String, Value);
+
+fn get(path: impl Into<String>) -> Request {
+    (Method::GET, path.into(), Value::Null)
+}
+
+fn post(path: impl Into<String>, body: Value) -> Request {
+    (Method::POST, path.into(), body)
+}
+
+fn put(path: impl Into<String>, body: Value) -> Request {
+    (Method::PUT, path.into(), body)
+}
+
+fn patch(path: impl Into<String>, body: Value) -> Request {
+    (Method::PATCH, path.into(), body)
+}
+
+fn delete(path: impl Into<String>) -> Request {
+    (Method::DELETE, path.into(), Value::Null)
+}
+
 /// Returns every request that changes permissions on a path; the deletion by id is last.
-fn changes(path: &str, id: &str) -> Vec<(Method, String, Value)> {
+fn changes(path: &str, id: &str) -> Vec<Request> {
     let by_name = format!("{BY_CREDENTIAL}?credential_name={path}&actor=third");
     vec![
-        (
-            Method::POST,
-            PERMISSIONS.to_owned(),
-            permission(path, "third", &["read"]),
-        ),
-        (Method::DELETE, by_name, Value::Null),
-        (
-            Method::POST,
-            BY_CREDENTIAL.to_owned(),
-            on_credential(path, "third", &["read"]),
-        ),
-        (
-            Method::PUT,
-            address(id),
-            permission(path, "other", &["write"]),
-        ),
-        (
-            Method::PATCH,
-            address(id),
-            json!({"operations": ["delete"]}),
-        ),
-        (Method::DELETE, address(id), Value::Null),
+        post(PERMISSIONS, permission(path, "third", &["read"])),
+        delete(by_name),
+        post(BY_CREDENTIAL, on_credential(path, "third", &["read"])),
+        put(address(id), permission(path, "other", &["write"])),
+        patch(address(id), json!({"operations": ["delete"]})),
+        delete(address(id)),
     ]
 }
 
 /// Returns every request that reads or changes permissions on a path.
-fn requests(path: &str, id: &str) -> Vec<(Method, String, Value)> {
+fn requests(path: &str, id: &str) -> Vec<Request> {
     let mut requests = changes(path, id);
     for requested in [
         address(id),
@@ -221,27 +218,23 @@ fn requests(path: &str, id: &str) -> Vec<(Method, String, Value)> {
         format!("{BY_CREDENTIAL}?credential_name={path}"),
         format!("{PERMISSIONS}/explain?path={path}&actor=other&operation=read"),
     ] {
-        requests.push((Method::GET, requested, Value::Null));
+        requests.push(get(requested));
     }
     requests
 }
 
 /// Returns every request that changes the permission of a caller on a path.
-fn changes_of(caller: &Caller, path: &str, id: &str) -> Vec<(Method, String, Value)> {
+fn changes_of(caller: &Caller, path: &str, id: &str) -> Vec<Request> {
     let actor = caller.actor();
     let by_name = format!("{BY_CREDENTIAL}?credential_name={path}&actor={actor}");
     let body = permission(path, actor, &["read"]);
     vec![
-        (Method::POST, PERMISSIONS.to_owned(), body.clone()),
-        (Method::PUT, address(id), body),
-        (Method::PATCH, address(id), json!({"operations": ["read"]})),
-        (Method::DELETE, address(id), Value::Null),
-        (
-            Method::POST,
-            BY_CREDENTIAL.to_owned(),
-            on_credential(path, actor, &["read"]),
-        ),
-        (Method::DELETE, by_name, Value::Null),
+        post(PERMISSIONS, body.clone()),
+        put(address(id), body),
+        patch(address(id), json!({"operations": ["read"]})),
+        delete(address(id)),
+        post(BY_CREDENTIAL, on_credential(path, actor, &["read"])),
+        delete(by_name),
     ]
 }
 
@@ -271,10 +264,7 @@ async fn malformed_requests_are_rejected_before_authorization() {
     let stranger = server.as_client("stranger").await;
     for (status, method, path, body) in given::requests(&MALFORMED_REQUESTS.replace("{id}", &id)) {
         let response = send(&stranger, &method, &path, &body).await;
-        assert_eq!(
-            response.status, status,
-            "{method} {path} {body}: {response:?}"
-        );
+        response.expect(status);
     }
 }
 
@@ -285,35 +275,18 @@ async fn without_write_acl_own_permissions_look_absent() {
     let own = server.grant("/a", stranger.actor(), &["read"]).await;
     for (method, path, body) in [
         // The caller's own permission, with unchanged and with changed fields.
-        (
-            Method::POST,
-            PERMISSIONS.to_owned(),
-            permission("/a", stranger.actor(), &["read"]),
-        ),
-        (
-            Method::PUT,
-            address(&own),
-            permission("/a", stranger.actor(), &["read"]),
-        ),
-        (
-            Method::PUT,
-            address(&own),
-            permission("/b", "other", &["read"]),
-        ),
-        (
-            Method::PATCH,
-            address(&own),
-            json!({"operations": ["read"]}),
-        ),
-        (Method::DELETE, address(&own), Value::Null),
-        (
-            Method::POST,
-            BY_CREDENTIAL.to_owned(),
+        post(PERMISSIONS, permission("/a", stranger.actor(), &["read"])),
+        put(address(&own), permission("/a", stranger.actor(), &["read"])),
+        put(address(&own), permission("/b", "other", &["read"])),
+        patch(address(&own), json!({"operations": ["read"]})),
+        delete(address(&own)),
+        post(
+            BY_CREDENTIAL,
             on_credential("/a", stranger.actor(), &["read"]),
         ),
     ] {
         let response = send(&stranger, &method, &path, &body).await;
-        assert_eq!(response.status, 404, "{method} {path} {body}: {response:?}");
+        response.expect(404);
     }
 }
 
@@ -321,7 +294,7 @@ async fn without_write_acl_own_permissions_look_absent() {
 
 #[tokio::test]
 async fn without_enforcement_every_caller_may_change_permissions() {
-    let server = Server::start_with(&Options::default().without_enforcement()).await;
+    let server = Server::reused_with(&Options::default().without_enforcement()).await;
     set_value(&server, "/a", "x").await;
     let caller = server.as_client("stranger").await;
     for actor in ["other", caller.actor()] {
@@ -330,60 +303,43 @@ async fn without_enforcement_every_caller_may_change_permissions() {
         let one = address(added["uuid"].as_str().unwrap());
         let whole = permission("/a", actor, &["write"]);
         let by_name = format!("{BY_CREDENTIAL}?credential_name=/a");
-        for (method, path, body, status) in [
-            (Method::GET, one.clone(), Value::Null, 200),
-            (Method::GET, query("/a", actor), Value::Null, 200),
-            (Method::PUT, one.clone(), whole, 200),
-            (Method::PATCH, one.clone(), json!({"operations": ALL}), 200),
-            (Method::DELETE, one, Value::Null, 200),
+        for (request, status) in [
+            (get(one.clone()), 200),
+            (get(query("/a", actor)), 200),
+            (put(one.clone(), whole), 200),
+            (patch(one.clone(), json!({"operations": ALL})), 200),
+            (delete(one), 200),
             (
-                Method::POST,
-                BY_CREDENTIAL.to_owned(),
-                on_credential("/a", actor, &["read"]),
+                post(BY_CREDENTIAL, on_credential("/a", actor, &["read"])),
                 201,
             ),
-            (Method::GET, by_name.clone(), Value::Null, 200),
-            (
-                Method::DELETE,
-                format!("{by_name}&actor={actor}"),
-                Value::Null,
-                204,
-            ),
+            (get(by_name.clone()), 200),
+            (delete(format!("{by_name}&actor={actor}")), 204),
         ] {
+            let (method, path, body) = request;
             let response = send(&caller, &method, &path, &body).await;
-            assert_eq!(
-                response.status, status,
-                "{actor} {method} {path}: {response:?}"
-            );
+            assert_eq!(response.status, status, "{actor}: {response:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn without_enforcement_missing_and_existing_permissions_differ() {
-    let server = Server::start_with(&Options::default().without_enforcement()).await;
+    let server = Server::reused_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("stranger").await;
     let whole = permission("/a", "other", &["read"]);
     let by_name = format!("{BY_CREDENTIAL}?credential_name=/a");
     for (method, path, body) in [
-        (Method::GET, address(UNKNOWN_ID), Value::Null),
-        (Method::GET, query("/a", "other"), Value::Null),
-        (Method::PUT, address(UNKNOWN_ID), whole.clone()),
-        (
-            Method::PATCH,
-            address(UNKNOWN_ID),
-            json!({"operations": ["read"]}),
-        ),
-        (Method::DELETE, address(UNKNOWN_ID), Value::Null),
-        (Method::GET, by_name.clone(), Value::Null),
-        (
-            Method::DELETE,
-            format!("{by_name}&actor=other"),
-            Value::Null,
-        ),
+        get(address(UNKNOWN_ID)),
+        get(query("/a", "other")),
+        put(address(UNKNOWN_ID), whole.clone()),
+        patch(address(UNKNOWN_ID), json!({"operations": ["read"]})),
+        delete(address(UNKNOWN_ID)),
+        get(by_name.clone()),
+        delete(format!("{by_name}&actor=other")),
     ] {
         let response = send(&caller, &method, &path, &body).await;
-        assert_eq!(response.status, 404, "{method} {path}: {response:?}");
+        response.expect(404);
     }
     caller.post(PERMISSIONS, whole.clone()).await.expect(201);
     caller.post(PERMISSIONS, whole).await.expect(409);
@@ -393,7 +349,7 @@ async fn without_enforcement_missing_and_existing_permissions_differ() {
 
 #[tokio::test]
 async fn without_enforcement_an_explanation_has_the_missing_grant() {
-    let server = Server::start_with(&Options::default().without_enforcement()).await;
+    let server = Server::reused_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("stranger").await;
     let explained = explain(&caller).await;
     assert_eq!(explained["enforced"], false);

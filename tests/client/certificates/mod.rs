@@ -4,7 +4,7 @@ mod rotate;
 mod rotate_failures;
 mod rotate_steps;
 
-use keywright_harness::{BadPlugin, Options, Server, Shell, component, field};
+use keywright_harness::{BadPlugin, Options, Server, Shell, Text, field};
 use serde_json::{Value, json};
 
 use crate::json_of;
@@ -19,7 +19,7 @@ async fn list_prints_json_in_a_pipe_and_fails_for_an_absent_name() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;
     server.generate_leaf("/leaf", "/root").await;
-    let all = server.get("/api/v1/certificates").await.expect(200).json();
+    let all = server.get_json("/api/v1/certificates").await;
     let shell = Shell::of(&server);
     let listed = json_of(shell.run(&["certificates", "list"]));
     assert_eq!(listed, all["certificates"]);
@@ -53,11 +53,13 @@ async fn list_prints_a_row_per_certificate_on_a_terminal() {
 
 #[tokio::test]
 async fn list_includes_other_types_with_all_types() {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]",
-        component("svid").display()
-    );
-    let server = Server::start_with(&Options::default().generator("app-svid", &section)).await;
+    let server = Server::start_with(&Options::default().plugin(
+        "app-svid",
+        "svid",
+        &["random", "signing"],
+        "",
+    ))
+    .await;
     server.generate_authority("/root", None).await;
     let svid = server.generate("/svid", "app-svid", json!({"ca": "/root"}));
     svid.await.expect(200);
@@ -71,7 +73,7 @@ async fn list_includes_other_types_with_all_types() {
         ),
     ] {
         let path = format!("/api/v1/certificates{query}");
-        let expected = server.get(&path).await.expect(200).json();
+        let expected = server.get_json(&path).await;
         assert_eq!(json_of(shell.run(arguments)), expected["certificates"]);
     }
     shell.run(&["certificates", "list", "/svid"]).expect(4);
@@ -96,7 +98,7 @@ fn ids(versions: &[Value]) -> Vec<&str> {
 async fn versions_prints_all_or_only_current_versions_in_order() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;
-    server.regenerate("/root").await.expect(200);
+    server.regenerated("/root").await;
     server.regenerate_as_transitional("/root").await.expect(200);
     let all = server.versions("/root").await;
     let shell = Shell::of(&server);
@@ -121,8 +123,8 @@ async fn versions_prints_no_private_keys() {
     for form in ["json", "yaml", "table"] {
         let run = shell.run(&["certificates", "versions", "/root", "--output", form]);
         let output = run.expect(0).output;
-        assert!(output.contains(root["id"].as_str().unwrap()), "{form}");
-        assert!(!output.contains("PRIVATE KEY"), "{form}");
+        output.assert_contains(root["id"].as_str().unwrap());
+        output.assert_lacks("PRIVATE KEY");
     }
     let listed = json_of(shell.run(&["certificates", "versions", "/root"]));
     assert_eq!(
@@ -170,7 +172,7 @@ async fn flagged(server: &Server) -> Vec<Value> {
 async fn transitional_moves_or_clears_the_flag() {
     let server = Server::reused().await;
     let old = server.generate_authority("/root", None).await["id"].clone();
-    let new = server.regenerate("/root").await.expect(200).json()["id"].clone();
+    let new = server.regenerated("/root").await["id"].clone();
     let shell = Shell::of(&server);
     for (arguments, expected) in [
         (
@@ -186,7 +188,7 @@ async fn transitional_moves_or_clears_the_flag() {
         ]
         .concat();
         let run = shell.run(&arguments).expect(0);
-        assert!(!run.output.contains("PRIVATE KEY"));
+        run.output.assert_lacks("PRIVATE KEY");
         assert_eq!(flagged(&server).await, expected, "{arguments:?}");
         let shown = json_of(run);
         assert_eq!(shown.as_array().unwrap().len(), 1 + expected.len());
@@ -234,7 +236,7 @@ async fn regenerate_prints_the_new_version() {
     let (status, screen) = shell.on_terminal(&arguments).end();
     assert_eq!(status, Some(0), "{screen}");
     let id = server.current_versions("/root").await[1]["id"].clone();
-    assert!(screen.contains(id.as_str().unwrap()), "{screen}");
+    screen.assert_contains(id.as_str().unwrap());
     // A transitional version already exists.
     shell.run(&arguments).expect(1);
 }
@@ -243,10 +245,7 @@ async fn regenerate_prints_the_new_version() {
 async fn regenerate_options_change_key_length_and_duration() {
     let server = Server::reused().await;
     let parameters = json!({"common_name": "root", "is_ca": true});
-    server
-        .generate("/root", "certificate", parameters)
-        .await
-        .expect(200);
+    server.generated("/root", "certificate", parameters).await;
     let shell = Shell::of(&server);
     let certificate = ["certificates", "regenerate", "/root"];
     let longer = ["--key-length", "3072", "--duration", "7"];
@@ -305,10 +304,8 @@ async fn bulk_regenerate_lists_all_certificates_below_a_ca() {
     );
     server.generate_authority("/alone", None).await;
     let run = shell.run(&["bulk-regenerate", "/alone"]).expect(0);
-    assert!(
-        run.errors.contains("No credentials are signed by /alone."),
-        "{run:?}"
-    );
+    run.errors
+        .assert_contains("No credentials are signed by /alone.");
     assert_eq!(json_of(run), json!({"regenerated_credentials": []}));
 }
 
@@ -337,13 +334,12 @@ async fn bulk_regenerate_keeps_going_and_exits_with_3() {
     let made = server.generate_authority("/made", Some("/elsewhere")).await;
     let value = &made["value"];
     let value = json!({"certificate": value["certificate"], "ca": value["ca"]});
-    let set = server.set("/stuck", "certificate", value).await;
-    set.expect(200);
+    server.stored("/stuck", "certificate", value).await;
     let shell = Shell::of(&server);
     let bulk = ["bulk-regenerate", "/root"];
     for refused in [&bulk[..], &[&bulk[..], &["--dry-run"]].concat()] {
         let errors = shell.run(refused).expect(1).errors;
-        assert!(errors.contains("regenerating /stuck failed"), "{errors}");
+        errors.assert_contains("regenerating /stuck failed");
     }
     let keep_going = [&bulk[..], &["--keep-going"]].concat();
     let dry_run = [&keep_going[..], &["--dry-run", "-o", "table"]].concat();
@@ -370,10 +366,7 @@ async fn bulk_regenerate_keeps_going_and_exits_with_3() {
 async fn values_of_the_current_plugin_are_found_but_not_regenerated() {
     let server = Server::reused().await;
     for name in ["/a/one", "/a/two", "/b"] {
-        server
-            .generate(name, "password", json!({}))
-            .await
-            .expect(200);
+        server.generated(name, "password", json!({})).await;
     }
     let shell = Shell::of(&server);
     let known = json_of(shell.run(&["types", "password"]));
@@ -391,10 +384,7 @@ async fn values_of_the_current_plugin_are_found_but_not_regenerated() {
     for arguments in [&bulk[..], &below, &dry_run] {
         let run = shell.run(arguments).expect(1);
         let errors = run.errors;
-        assert!(
-            errors.contains("configure another plugin first"),
-            "{errors}"
-        );
+        errors.assert_contains("configure another plugin first");
     }
     assert_eq!(server.versions("/b").await.len(), 1);
 }
@@ -404,8 +394,7 @@ async fn a_dry_run_lists_the_credentials_to_regenerate() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/a/one", "/a/two", "/b"] {
-        let generated = server.generate(name, "password", json!({})).await;
-        generated.expect(200);
+        server.generated(name, "password", json!({})).await;
     }
     let server = BadPlugin::replaced(server).await;
     let shell = Shell::of(&server);

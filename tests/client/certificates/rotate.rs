@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use keywright_harness::{Commanded, Options, Server, Shell, connects, signal};
+use keywright_harness::{Commanded, Options, Server, Shell, Text, connects, signal};
 use serde_json::{Value, json};
 
 use crate::json_of;
@@ -124,10 +124,7 @@ async fn a_rotation_resumes_after_an_interruption_at_any_question() {
         } else {
             let (status, screen) = terminal.end();
             assert_eq!(status, Some(0), "{screen}");
-            assert!(
-                screen.contains("The rotation of /root is complete"),
-                "{screen}"
-            );
+            screen.assert_contains("The rotation of /root is complete");
         }
         let now = Deployment::current_state(&server, &shell).await;
         now.assert_connects_with(&before, &question);
@@ -166,7 +163,7 @@ async fn each_step_is_explained_and_confirmed_on_a_terminal() {
     }
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(0), "{screen}");
-    assert!(screen.contains("regenerated"), "{screen}");
+    screen.assert_contains("regenerated");
     let [root, leaf] = [
         server.current_versions("/root").await,
         server.current_versions("/leaf").await,
@@ -185,10 +182,7 @@ async fn declining_a_step_changes_nothing() {
         terminal.expect("[y/N]").type_line(response);
         let (ended, screen) = terminal.end();
         assert_eq!(ended, Some(3), "{screen}");
-        assert!(
-            screen.contains("Run the same command to continue."),
-            "{screen}"
-        );
+        screen.assert_contains("Run the same command to continue.");
         assert_eq!(status(&shell), before);
     }
 }

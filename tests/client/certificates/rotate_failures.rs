@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use keywright_harness::{Commanded, ReceivedRequest, Reply, Shell, Stub};
+use keywright_harness::{Commanded, ReceivedRequest, Reply, Shell, Stub, Text};
 use serde_json::{Value, json};
 
 use crate::json_of;
@@ -137,7 +137,7 @@ fn a_successful_response_without_effect_is_an_error() {
         });
         let run = rotate(&stub, pace).expect(1);
         let words = "step 1 of 4 succeeded, but the rotation is in another state";
-        assert!(run.errors.contains(words), "{run:?}");
+        run.errors.assert_contains(words);
         assert_eq!(introduce_requests(&stub), 1);
     }
 }

@@ -4,7 +4,7 @@ mod write;
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Options, Reply, ReusedServer, Server, Shell, Stub, component};
+use keywright_harness::{Options, Reply, ReusedServer, Server, Shell, Stub, Text};
 use serde_json::json;
 
 use crate::{
@@ -15,20 +15,17 @@ use crate::{
 #[tokio::test]
 async fn get_prints_the_active_version_its_raw_value_or_a_field() {
     let server = Server::reused().await;
-    server.set("/a", "password", json!("old")).await.expect(200);
-    let set = server.set("/a", "password", json!("new")).await.expect(200);
+    server.stored("/a", "password", json!("old")).await;
+    let set = server.stored("/a", "password", json!("new")).await;
     let run = Shell::of(&server).run(&["get", "/a"]);
     assert_eq!(run.errors, "");
-    assert_eq!(json_of(run), set.json());
+    assert_eq!(json_of(run), set);
 
     let user = json!({"username": "admin", "password": "s3cret"});
-    server.set("/user", "user", user).await.expect(200);
-    server
-        .set("/text", "value", json!("a\nb\n"))
-        .await
-        .expect(200);
+    server.stored("/user", "user", user).await;
+    server.stored("/text", "value", json!("a\nb\n")).await;
     let object = json!({"port": 5432, "tags": ["a"]});
-    server.set("/object", "json", object).await.expect(200);
+    server.stored("/object", "json", object).await;
     let shell = Shell::of(&server);
     for (arguments, expected) in [
         (&["get", "/user", "--member", "password"][..], "s3cret"),
@@ -54,10 +51,9 @@ async fn get_prints_the_active_version_its_raw_value_or_a_field() {
 async fn get_prints_all_fields_of_a_certificate() {
     let server = Server::reused().await;
     let parameters = json!({"common_name": "root", "is_ca": true});
-    let made = server.generate("/ca", "certificate", parameters).await;
-    made.expect(200);
+    server.generated("/ca", "certificate", parameters).await;
     let path = "/api/v1/data?name=/ca&current=true";
-    let expected = server.get(path).await.expect(200).json()["data"][0].clone();
+    let expected = server.get_json(path).await["data"][0].clone();
     let shell = Shell::of(&server);
     assert_eq!(json_of(shell.run(&["get", "/ca"])), expected);
     let table = shell.run(&["get", "/ca", "-o", "table"]).expect(0).output;
@@ -66,7 +62,7 @@ async fn get_prints_all_fields_of_a_certificate() {
         "-----BEGIN CERTIFICATE-----",
         "expires",
     ] {
-        assert!(table.contains(words), "{table}");
+        table.assert_contains(words);
     }
 }
 
@@ -75,8 +71,8 @@ async fn get_reads_a_version_by_id_or_several_versions() {
     let server = Server::reused().await;
     let mut ids = Vec::new();
     for value in ["one", "two", "three"] {
-        let set = server.set("/a", "value", json!(value)).await.expect(200);
-        ids.push(set.json()["id"].as_str().unwrap().to_owned());
+        let set = server.stored("/a", "value", json!(value)).await;
+        ids.push(set["id"].as_str().unwrap().to_owned());
     }
     let shell = Shell::of(&server);
     assert_eq!(
@@ -106,10 +102,7 @@ async fn get_reads_a_version_by_id_or_several_versions() {
 #[tokio::test]
 async fn get_writes_only_the_value_to_a_file_pipe_or_link_target() {
     let server = Server::reused().await;
-    server
-        .set("/a", "password", json!("s3cret"))
-        .await
-        .expect(200);
+    server.stored("/a", "password", json!("s3cret")).await;
     let shell = Shell::of(&server);
     let file = shell.file("password");
     for before in [None, Some("longer than the new contents")] {
@@ -126,12 +119,9 @@ async fn get_writes_only_the_value_to_a_file_pipe_or_link_target() {
     let run = shell
         .run(&["get", "/a", "--file", "absent/password"])
         .expect(1);
-    assert!(run.errors.contains("absent/password"), "{run:?}");
+    run.errors.assert_contains("absent/password");
 
-    server
-        .set("/piped", "value", json!("v1 "))
-        .await
-        .expect(200);
+    server.stored("/piped", "value", json!("v1 ")).await;
     let shell = Shell::of(&server);
     let run = shell.run(&["get", "/piped", "--file", "/dev/stdout"]);
     assert_eq!(run.expect(0).output, "v1 ");
@@ -149,7 +139,7 @@ async fn get_writes_only_the_value_to_a_file_pipe_or_link_target() {
         assert_eq!(shell.bash(line).expect(0).output, expected, "{line}");
     }
 
-    server.set("/linked", "value", json!("v")).await.expect(200);
+    server.stored("/linked", "value", json!("v")).await;
     let shell = Shell::of(&server);
     let line = "mkdir far; touch far/value; chmod 644 far/value; ln -s far/value link; keywright get /linked --file link; \
                 cat far/value; stat --format ' %a' far/value; stat --format %F link; ls -A far";
@@ -161,7 +151,7 @@ async fn get_writes_only_the_value_to_a_file_pipe_or_link_target() {
 async fn find_lists_credentials_below_a_path_by_name_or_all() {
     let server = Server::reused().await;
     for name in ["/a/one", "/a/two", "/b/ONE"] {
-        server.set(name, "value", json!("v")).await.expect(200);
+        server.stored(name, "value", json!("v")).await;
     }
     let shell = Shell::of(&server);
     for (arguments, expected) in [
@@ -179,14 +169,12 @@ async fn find_lists_credentials_below_a_path_by_name_or_all() {
             "{arguments:?}"
         );
     }
-    let api = server.get("/api/v1/data?path=/a").await.expect(200).json();
+    let api = server.get_json("/api/v1/data?path=/a").await;
     assert_eq!(json_of(shell.run(&["find", "--path", "/a"])), api);
     let (status, screen) = shell.on_terminal(&["find", "--path", "/b"]).end();
     assert_eq!(status, Some(0));
-    assert!(
-        screen.contains("NAME") && screen.contains("/b/ONE  20"),
-        "{screen}"
-    );
+    screen.assert_contains("NAME");
+    screen.assert_contains("/b/ONE  20");
     shell
         .run(&["find", "--path", "/a", "--name-like", "one"])
         .expect(2);
@@ -196,15 +184,9 @@ async fn find_lists_credentials_below_a_path_by_name_or_all() {
 async fn find_lists_certificates_that_expire_or_whose_ca_expires() {
     let server = Server::reused().await;
     let authority = json!({"common_name": "ca", "is_ca": true, "duration": 30});
-    server
-        .generate("/ca", "certificate", authority)
-        .await
-        .expect(200);
+    server.generated("/ca", "certificate", authority).await;
     let leaf = json!({"common_name": "leaf", "ca": "/ca", "duration": 365});
-    server
-        .generate("/leaf", "certificate", leaf)
-        .await
-        .expect(200);
+    server.generated("/leaf", "certificate", leaf).await;
     let shell = Shell::of(&server);
     let soon = ["find", "--expires-within-days", "60"];
     let found = json_of(shell.run(&soon));
@@ -221,20 +203,20 @@ async fn find_lists_certificates_that_expire_or_whose_ca_expires() {
     );
     let table = [&effective[..], &["-o", "table"]].concat();
     let table = shell.run(&table).expect(0).output;
-    assert!(table.contains("BECAUSE OF"), "{table}");
+    table.assert_contains("BECAUSE OF");
     shell.run(&["find", "--effective"]).expect(2);
 }
 
 #[tokio::test]
 async fn find_and_get_show_the_lifetime_of_a_value() {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\"]\nsettings = {{ expires_after = 200000, rotate_after = 100000 }}",
-        component("current-generator").display()
+    let options = Options::default().plugin(
+        "plain-current",
+        "current-generator",
+        &["random"],
+        "settings = { expires_after = 200000, rotate_after = 100000 }",
     );
-    let options = Options::default().generator("plain-current", &section);
     let server = Server::start_with(&options).await;
-    let made = server.generate("/a", "plain-current", json!({})).await;
-    let made = made.expect(200).json();
+    let made = server.generated("/a", "plain-current", json!({})).await;
     let dates = ["expiry_date", "rotation_date"].map(|date| made[date].as_str().unwrap());
     let shell = Shell::of(&server);
     let find = ["find", "--expires-within-days", "2"];
@@ -252,7 +234,7 @@ async fn find_and_get_show_the_lifetime_of_a_value() {
         (shown, ["expires", "rotate"]),
     ] {
         for expected in names.into_iter().chain(dates) {
-            assert!(output.contains(expected), "{expected}: {output}");
+            output.assert_contains(expected);
         }
     }
 }
@@ -261,7 +243,7 @@ async fn find_and_get_show_the_lifetime_of_a_value() {
 async fn server() -> ReusedServer {
     let server = Server::reused().await;
     for name in ["/a/one", "/a/two", "/ab"] {
-        server.set(name, "value", json!("v")).await.expect(200);
+        server.stored(name, "value", json!("v")).await;
     }
     server
 }
@@ -303,7 +285,7 @@ async fn without_a_terminal_a_path_is_deleted_only_with_yes() {
     let server = server().await;
     let shell = Shell::of(&server);
     let run = shell.run_with(&["delete", "--path", "/a"], "y\n").expect(2);
-    assert!(run.errors.contains("--yes"), "{run:?}");
+    run.errors.assert_contains("--yes");
     assert_eq!(names(&shell), "/ab\n/a/two\n/a/one\n");
     shell.run(&["delete", "--path", "/a", "--yes"]).expect(0);
     assert_eq!(names(&shell), "/ab\n");
@@ -322,11 +304,9 @@ async fn deleting_continues_after_a_failure_and_reports_it() {
     }
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
     let run = shell.run(&["delete", "--path", "/a", "--yes"]).expect(3);
-    assert!(run.errors.contains("/a/one: "), "{run:?}");
-    assert!(
-        run.errors.contains("Deleted 1 credential, 1 failed."),
-        "{run:?}"
-    );
+    run.errors.assert_contains("/a/one: ");
+    run.errors
+        .assert_contains("Deleted 1 credential, 1 failed.");
     assert_eq!(names(&shell), "/ab\n/a/one\n");
 }
 
@@ -349,10 +329,7 @@ fn an_interrupted_deletion_reports_its_counts() {
     terminal.signal("INT");
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(130), "{screen}");
-    assert!(
-        screen.contains("Deleted 1 credential, 0 failed, 2 not attempted."),
-        "{screen}"
-    );
+    screen.assert_contains("Deleted 1 credential, 0 failed, 2 not attempted.");
 }
 
 #[test]
@@ -366,11 +343,8 @@ fn a_401_ends_the_deletion_and_its_counts_are_reported() {
     );
     let arguments = ["delete", "--path", "/a", "--yes"];
     let run = stub.shell().run(&arguments).expect(5);
-    assert!(
-        run.errors
-            .contains("Deleted 1 credential, 1 failed, 2 not attempted."),
-        "{run:?}"
-    );
+    run.errors
+        .assert_contains("Deleted 1 credential, 1 failed, 2 not attempted.");
     assert_eq!(stub.lines().len(), 3);
 }
 
@@ -395,7 +369,7 @@ fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
             "Deleted 0 credentials, {failed} failed, {} already deleted.",
             2 - failed
         );
-        assert!(run.errors.contains(&counts), "{run:?}");
+        run.errors.assert_contains(&counts);
     }
     // A 404 without the API's body is not evidence of a deletion.
     let stub = Stub::start(|request, _, _| {
@@ -406,10 +380,8 @@ fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
     });
     let arguments = ["delete", "--path", "/a", "--yes"];
     let run = stub.shell().run(&arguments).expect(3);
-    assert!(
-        run.errors.contains("Deleted 0 credentials, 1 failed."),
-        "{run:?}"
-    );
+    run.errors
+        .assert_contains("Deleted 0 credentials, 1 failed.");
 }
 
 #[test]
@@ -438,6 +410,6 @@ fn three_consecutive_lost_connections_end_the_deletion() {
         });
         let arguments = ["delete", "--path", "/a", "--yes"];
         let run = stub.shell().run(&arguments).expect(status);
-        assert!(run.errors.contains(counts), "{run:?}");
+        run.errors.assert_contains(counts);
     }
 }

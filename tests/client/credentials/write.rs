@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Reply, Server, Shell, Stub};
+use keywright_harness::{Reply, Server, Shell, Stub, Text};
 use serde_json::{Value, json};
 
 use crate::{fixtures::VERSION, json_of};
@@ -66,8 +66,8 @@ async fn a_pipe_provides_the_value_without_its_trailing_newline() {
     let run = shell
         .run_with(&["set", "/other", "-t", "user"], "b")
         .expect(2);
-    assert!(run.errors.contains("JSON object"), "{run:?}");
-    assert!(!run.errors.contains("\"b\""), "{run:?}");
+    run.errors.assert_contains("JSON object");
+    run.errors.assert_lacks("\"b\"");
     shell.run(&["set", "/empty", "-t", "value"]).expect(1);
 }
 
@@ -142,7 +142,7 @@ async fn standard_input_is_accepted_for_one_field_only() {
     ] {
         let arguments = [&["set", "/a", "--type", "other"][..], fields].concat();
         let run = shell.run_with(&arguments, "a text").expect(2);
-        assert!(run.errors.contains(named), "{run:?}");
+        run.errors.assert_contains(named);
     }
     assert!(server.versions("/a").await.is_empty());
     // A user name `-` does not mean standard input.
@@ -167,7 +167,7 @@ fn options_for_fields_of_other_types_are_refused() {
         let run = Shell::new().run(&arguments).expect(2);
         let message =
             format!("{option} is not an option for credentials of type {credential_type}");
-        assert!(run.errors.contains(&message), "{run:?}");
+        run.errors.assert_contains(&message);
     }
 }
 
@@ -180,10 +180,7 @@ async fn each_command_that_writes_stores_metadata_verbatim() {
         let arguments = [arguments, &["--metadata", metadata]].concat();
         let run = shell.run(&arguments).expect(0);
         let compact: String = run.output.split_whitespace().collect();
-        assert!(
-            compact.contains(&format!("\"metadata\":{metadata}")),
-            "{run:#?}"
-        );
+        compact.assert_contains(&format!("\"metadata\":{metadata}"));
     };
     assert_stored_verbatim(&["set", "/a", "--type", "value", "--value", "v"]);
     assert_stored_verbatim(&["generate", "/b", "--type", "password"]);
@@ -391,18 +388,15 @@ fn parameters_that_violate_the_schema_are_not_sent() {
         let stub = server_with_pins();
         let arguments = ["generate", "/a", "-t", "pin", "--param", parameter];
         let run = stub.shell().run(&arguments).expect(2);
-        assert!(run.errors.contains(words), "{run:?}");
-        assert!(run.errors.contains("digits, label, places"), "{run:?}");
+        run.errors.assert_contains(words);
+        run.errors.assert_contains("digits, label, places");
         assert_eq!(stub.lines(), ["GET /api/v1/types"]);
     }
     let stub = server_with_pins();
     let arguments = ["generate", "/a", "-t", "pim", "--param", "digits=6"];
     let run = stub.shell().run(&arguments).expect(2);
-    assert!(
-        run.errors
-            .contains("unknown type pim; the types of the server are pin"),
-        "{run:?}"
-    );
+    run.errors
+        .assert_contains("unknown type pim; the types of the server are pin");
 }
 
 #[test]
@@ -423,10 +417,7 @@ fn parameters_are_sent_unchecked_if_the_server_lists_no_types() {
 async fn regenerate_adds_a_version_with_the_same_parameters() {
     let server = Server::reused().await;
     let parameters = json!({"length": 12});
-    server
-        .generate("/a", "password", parameters)
-        .await
-        .expect(200);
+    server.generated("/a", "password", parameters).await;
     let shell = Shell::of(&server);
     let metadata = r#"{"owner":"ops"}"#;
     let made = json_of(shell.run(&["regenerate", "/a", "--metadata", metadata]));
@@ -441,7 +432,7 @@ async fn regenerate_adds_a_version_with_the_same_parameters() {
 #[tokio::test]
 async fn a_credential_that_was_set_is_not_regenerated() {
     let server = Server::reused().await;
-    server.set("/a", "password", json!("x")).await.expect(200);
+    server.stored("/a", "password", json!("x")).await;
     Shell::of(&server).run(&["regenerate", "/a"]).expect(1);
     assert_eq!(server.versions("/a").await.len(), 1);
 }

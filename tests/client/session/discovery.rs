@@ -1,7 +1,7 @@
 //! Providers with a discovery document: its endpoints, its issuer, and the authentication of clients; and the documents of
 //! UAA, Keycloak, Auth0 and Entra ID, reduced to the fields that a login reads.
 
-use keywright_harness::{ReceivedRequest, Reply, Shell, Stub};
+use keywright_harness::{ReceivedRequest, Reply, Shell, Stub, Text};
 use serde_json::{Value, json};
 
 use super::session;
@@ -90,7 +90,7 @@ fn a_secret_is_sent_in_the_header_and_then_in_the_form() {
                 // a%3Ab:s+%25%26 in base64, in lower case like the recorded head.
                 let basic = "authorization: basic ysuzqwi6cyslmjulmjy=";
                 if request.head.contains(basic) {
-                    assert!(!request.body.contains("client_id"), "{request:?}");
+                    request.body.assert_lacks("client_id");
                     return "header";
                 }
                 let own = "&client_id=a%3Ab&client_secret=s+%25%26";
@@ -112,8 +112,8 @@ fn a_wrong_secret_fails_with_both_methods_and_is_not_printed() {
     });
     let run = shell(&stub).run_with(&["login", "--client-id", "ci"], "hunter2");
     let run = run.expect(5);
-    assert!(run.errors.contains("invalid_client"), "{run:?}");
-    assert!(!run.errors.contains("hunter2"), "{run:?}");
+    run.errors.assert_contains("invalid_client");
+    run.errors.assert_lacks("hunter2");
     assert_eq!(requests_at(&stub, "POST /token").len(), 2);
 }
 
@@ -139,7 +139,7 @@ fn no_secret_is_sent_if_the_document_is_malformed() {
         });
         let run = shell(&stub).run_with(&["login", "--client-id", "ci"], "hunter2");
         let run = run.expect(1);
-        assert!(run.errors.contains(words), "{run:?}");
+        run.errors.assert_contains(words);
         assert!(requests_at(&stub, "POST /token").is_empty());
     }
 }
@@ -171,8 +171,8 @@ fn tokens_other_than_bearer_tokens_are_refused() {
     });
     let login = ["login", "--client-id", "ci"];
     let run = shell(&stub).run_with(&login, "secret").expect(1);
-    assert!(run.errors.contains("not bearer tokens"), "{run:?}");
-    assert!(!run.errors.contains("hunter2"), "{run:?}");
+    run.errors.assert_contains("not bearer tokens");
+    run.errors.assert_lacks("hunter2");
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn a_login_with_a_token_that_the_server_refuses_is_kept() {
     let login = ["login", "--client-id", "ci"];
     let run = shell.run_with(&login, "secret").expect(5);
     let words = "logged in, but the server refuses the token: invalid_token; check";
-    assert!(run.errors.contains(words), "{run:?}");
-    assert!(!run.errors.contains("Logged in to"), "{run:?}");
+    run.errors.assert_contains(words);
+    run.errors.assert_lacks("Logged in to");
     assert_eq!(session(&shell).unwrap()["access_token"], "access");
 }
 
@@ -228,7 +228,7 @@ fn a_provider_without_revocation_is_reported() {
     let login = ["login", "--client-id", "ci"];
     shell.run_with(&login, "secret").expect(0);
     let run = shell.run(&["logout"]).expect(3);
-    assert!(run.errors.contains("no revocation_endpoint"), "{run:?}");
+    run.errors.assert_contains("no revocation_endpoint");
     assert!(session(&shell).is_none());
 }
 

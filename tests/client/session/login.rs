@@ -6,7 +6,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Application, ReceivedRequest, Reply, ReservedPort, Server, Shell, Stub, mint::encode,
+    Application, ReceivedRequest, Reply, ReservedPort, Server, Shell, Stub, Text, mint::encode,
 };
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use super::{
 #[tokio::test]
 async fn a_client_logs_in_with_a_secret_from_standard_input() {
     let server = Server::reused().await;
-    server.set("/a", "value", json!("v")).await.expect(200);
+    server.stored("/a", "value", json!("v")).await;
     let shell = Shell::new();
     let login = [
         "login",
@@ -59,11 +59,9 @@ async fn session_files_are_private_and_their_links_are_followed() {
     for open in [0o640, 0o604, 0o660] {
         fs::set_permissions(&file, fs::Permissions::from_mode(open)).unwrap();
         let run = shell.run(&["find"]).expect(0);
-        assert!(
-            run.errors.contains("other users can read this login"),
-            "{run:?}"
-        );
-        assert!(run.errors.contains("session.json"), "{run:?}");
+        run.errors
+            .assert_contains("other users can read this login");
+        run.errors.assert_contains("session.json");
     }
     shell.run_with(&login, "developer-password").expect(0);
     assert_eq!(mode(&file), 0o600);
@@ -95,7 +93,7 @@ async fn a_user_logs_in_with_a_password_without_echo() {
     terminal.type_line("developer-password");
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(0), "{screen}");
-    assert!(!screen.contains("developer-password"), "{screen}");
+    screen.assert_lacks("developer-password");
     shell.run(&["find"]).expect(0);
 
     let other = Shell::at(&server);
@@ -142,8 +140,8 @@ async fn a_refused_login_keeps_the_previous_session() {
         ),
     ] {
         let run = shell.run_with(arguments, input).expect(status);
-        assert!(run.errors.contains(words), "{run:?}");
-        assert!(!run.errors.contains("wrong-secret"), "{run:?}");
+        run.errors.assert_contains(words);
+        run.errors.assert_lacks("wrong-secret");
         assert_eq!(session(&shell), before);
     }
 }
@@ -153,7 +151,7 @@ fn an_endless_secret_is_refused() {
     let line = "keywright login --server https://127.0.0.1:1 --client-id app </dev/zero";
     let run = Shell::new().bash(line).expect(1);
     let message = "the first line is longer than 65536 bytes";
-    assert!(run.errors.contains(message), "{run:?}");
+    run.errors.assert_contains(message);
 }
 
 #[test]
@@ -164,8 +162,8 @@ fn an_address_with_a_password_is_refused_without_repeating_it() {
     ] {
         let login = ["login", "--server", address, "--client-id", "app"];
         let run = Shell::new().run_with(&login, "hunter2").expect(1);
-        assert!(run.errors.contains("must not contain"), "{run:?}");
-        assert!(!run.errors.contains("hunter2"), "{run:?}");
+        run.errors.assert_contains("must not contain");
+        run.errors.assert_lacks("hunter2");
     }
 }
 
@@ -227,7 +225,7 @@ async fn an_application_logs_in_with_a_certificate_without_a_token() {
 async fn a_certificate_of_an_untrusted_ca_is_refused() {
     let application = Application::issued();
     let server = Server::reused().await;
-    server.set("/a", "value", json!("v")).await.expect(200);
+    server.stored("/a", "value", json!("v")).await;
     let shell = Shell::at(&server);
     application.equip(&shell);
     shell
@@ -238,7 +236,7 @@ async fn a_certificate_of_an_untrusted_ca_is_refused() {
     let run = shell
         .run(&["get", "/a", "--cert", "ca.pem", "--key", "ca.pem"])
         .expect(1);
-    assert!(run.errors.contains("client certificate"), "{run:?}");
+    run.errors.assert_contains("client certificate");
 }
 
 #[tokio::test]
@@ -255,7 +253,7 @@ async fn a_logout_revokes_the_login_and_reports_the_server() {
     let again = ["login", "--refresh-token"];
     shell.run_with(&again, &refresh_token).expect(5);
     let run = shell.run(&["logout"]).expect(0);
-    assert!(run.errors.contains("not logged in"), "{run:?}");
+    run.errors.assert_contains("not logged in");
 
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
@@ -280,7 +278,7 @@ fn the_session_is_deleted_even_if_the_provider_is_down() {
     });
     write_session(&shell, &kept);
     let run = shell.run(&["logout"]).expect(3);
-    assert!(run.errors.contains("can't be reached"), "{run:?}");
+    run.errors.assert_contains("can't be reached");
     assert!(session(&shell).is_none());
 }
 
@@ -334,14 +332,11 @@ fn an_expired_token_is_renewed_once_for_the_logout() {
             match method {
                 "DELETE" => {
                     let (_, id) = path.rsplit_once('/').unwrap();
-                    assert!(request.head.contains(&token(id).to_lowercase()));
+                    request.head.assert_contains(&token(id).to_lowercase());
                     Some(format!("DELETE {id}"))
                 }
                 "POST" => {
-                    assert!(
-                        request.body.contains("refresh_token=refresh"),
-                        "{request:?}"
-                    );
+                    request.body.assert_contains("refresh_token=refresh");
                     Some(method.to_owned())
                 }
                 _ => None,
@@ -363,10 +358,10 @@ async fn a_malformed_session_prevents_neither_logout_nor_login() {
         let shell = Shell::at(&server);
         write_session_text(&shell, text);
         let run = shell.run(&["find"]).expect(1);
-        assert!(run.errors.contains("log in again"), "{run:?}");
-        assert!(!run.errors.contains("hunter2"), "{run:?}");
+        run.errors.assert_contains("log in again");
+        run.errors.assert_lacks("hunter2");
         let run = shell.run(&["logout"]).expect(3);
-        assert!(run.errors.contains("could not be revoked"), "{run:?}");
+        run.errors.assert_contains("could not be revoked");
         assert!(!shell.file(".config/keywright/session.json").exists());
         write_session_text(&shell, text);
         let login = ["login", "--username", "developer"];
@@ -409,7 +404,7 @@ fn revoking_a_login_of_a_client_requires_its_secret() {
         };
         let run = shell.run(&["logout"]);
         let run = run.expect(if status == 200 { 0 } else { 3 });
-        assert!(run.errors.contains(words), "{run:?}");
+        run.errors.assert_contains(words);
         assert!(session(&shell).is_none());
         let requests = requests_at(&stub, "POST /revoke");
         assert_eq!(

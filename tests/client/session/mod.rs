@@ -8,7 +8,7 @@ mod user;
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Options, ReceivedRequest, Reply, Server, Shell, Stub, key_file};
+use keywright_harness::{Options, ReceivedRequest, Reply, Server, Shell, Stub, Text, key_file};
 use serde_json::{Value, json};
 
 use crate::fixtures::versions;
@@ -56,7 +56,7 @@ const EXPIRED: &str = "{\"error\":\"access_token_expired\",\"error_description\"
 #[tokio::test]
 async fn settings_are_read_from_the_default_or_a_named_folder() {
     let server = Server::reused().await;
-    server.set("/a", "value", json!("v")).await.expect(200);
+    server.stored("/a", "value", json!("v")).await;
     let shell = Shell::new()
         .variable("KEYWRIGHT_CLIENT_ID", "developer")
         .variable("KEYWRIGHT_CLIENT_SECRET", "developer-secret");
@@ -69,17 +69,15 @@ async fn settings_are_read_from_the_default_or_a_named_folder() {
     );
     fs::write(folder.join("settings.toml"), settings).unwrap();
     let yaml = shell.run(&["get", "/a"]).expect(0).output;
-    assert!(yaml.contains("\nvalue: v\n"), "{yaml}");
+    yaml.assert_contains("\nvalue: v\n");
     for (settings, reason) in [
         ("servr = \"x\"", "servr"),
         ("retries = 21", "retries must be at most 20"),
     ] {
         fs::write(folder.join("settings.toml"), settings).unwrap();
         let run = shell.run(&["get", "/a"]).expect(1);
-        assert!(
-            run.errors.contains("settings.toml") && run.errors.contains(reason),
-            "{run:?}"
-        );
+        run.errors.assert_contains("settings.toml");
+        run.errors.assert_contains(reason);
     }
 
     let login = ["login", "--username", "developer"];
@@ -132,7 +130,7 @@ async fn servers_ignore_the_variables_of_clients() {
     });
     let options = options.environment("KEYWRIGHT_TOKEN", "x");
     let server = Server::start_with(&options).await;
-    server.set("/a", "value", json!("v")).await.expect(200);
+    server.stored("/a", "value", json!("v")).await;
     let refused = Server::refusal(&Options::default().environment("KEYWRIGHT_CLIENTS", "x"));
     assert!(refused.to_lowercase().contains("clients"), "{refused}");
 }
@@ -140,7 +138,7 @@ async fn servers_ignore_the_variables_of_clients() {
 #[tokio::test]
 async fn a_token_from_a_file_or_a_variable_replaces_a_login() {
     let server = Server::reused().await;
-    server.set("/a", "value", json!("v")).await.expect(200);
+    server.stored("/a", "value", json!("v")).await;
     let get = ["get", "/a", "--raw"];
     let with_file = [&get[..], &["--token-file", "token"]].concat();
     let shell = Shell::at(&server);
@@ -152,7 +150,7 @@ async fn a_token_from_a_file_or_a_variable_replaces_a_login() {
     // Each run reads the file again.
     fs::write(shell.file("token"), "hunter2").unwrap();
     let run = shell.run(&with_file).expect(5);
-    assert!(!run.errors.contains("hunter2"), "{run:?}");
+    run.errors.assert_lacks("hunter2");
 
     shell.run(&get).expect(5);
     for variable in ["KEYWRIGHT_TOKEN", "KEYWRIGHT_CLIENT_TOKEN"] {
@@ -172,8 +170,8 @@ fn an_expired_token_from_a_file_is_not_renewed() {
     fs::write(shell.file("token"), "of-file").unwrap();
     let run = shell.run(&["get", "/a", "--token-file", "token"]).expect(5);
     let advice = "the token in token has expired; replace it";
-    assert!(run.errors.contains(advice), "{run:?}");
-    assert!(!run.errors.contains("keywright login"), "{run:?}");
+    run.errors.assert_contains(advice);
+    run.errors.assert_lacks("keywright login");
     assert_eq!(stub.requests().len(), 1);
 }
 
@@ -182,20 +180,15 @@ fn a_malformed_token_is_refused_without_being_printed() {
     let shell = Shell::new();
     fs::write(shell.file("token"), "hunter2 hunter2\n").unwrap();
     let run = shell.run(&["find", "--token-file", "token"]).expect(1);
-    assert!(
-        run.errors.contains("token must contain an access token"),
-        "{run:?}"
-    );
-    assert!(!run.errors.contains("hunter2"), "{run:?}");
+    run.errors
+        .assert_contains("token must contain an access token");
+    run.errors.assert_lacks("hunter2");
     let run = shell
         .variable("KEYWRIGHT_TOKEN", "hunter2\nx")
         .run(&["find"]);
     let run = run.expect(1);
-    assert!(
-        run.errors.contains("KEYWRIGHT_TOKEN must contain"),
-        "{run:?}"
-    );
-    assert!(!run.errors.contains("hunter2"), "{run:?}");
+    run.errors.assert_contains("KEYWRIGHT_TOKEN must contain");
+    run.errors.assert_lacks("hunter2");
 }
 
 #[test]
@@ -204,7 +197,7 @@ fn login_refuses_a_token_file() {
     fs::write(shell.file("token"), "token").unwrap();
     let run = shell.run(&["login", "--username", "a", "--token-file", "token"]);
     let run = run.expect(2);
-    assert!(run.errors.contains("--token-file"), "{run:?}");
+    run.errors.assert_contains("--token-file");
     // The option belongs after the name of the command.
     shell.run(&["--token-file", "token", "find"]).expect(2);
 }

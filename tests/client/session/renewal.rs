@@ -3,7 +3,7 @@
 use std::fs;
 
 use keywright_client::{Client, Error, Grant, Secret};
-use keywright_harness::{Reply, Server, Shell, Stub, key_file, mint::Mint};
+use keywright_harness::{Reply, Server, Shell, Stub, Text, key_file, mint::Mint};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -13,7 +13,7 @@ use crate::fixtures::{self, VERSION, listing, password_for, versions};
 #[tokio::test]
 async fn a_renewed_access_token_is_stored_in_the_session() {
     let server = Server::reused().await;
-    server.set("/a", "value", json!("v")).await.expect(200);
+    server.stored("/a", "value", json!("v")).await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
     shell.run_with(&login, "developer-password").expect(0);
@@ -97,10 +97,10 @@ fn tokens_are_not_sent_to_another_identity_provider() {
         stub.url()
     );
     let run = shell.run(&["get", "/a"]).expect(5);
-    assert!(run.errors.contains(&expected), "{run:?}");
+    run.errors.assert_contains(&expected);
     assert_eq!(session(&shell), kept);
     let run = shell.run(&["logout"]).expect(3);
-    assert!(run.errors.contains(&expected), "{run:?}");
+    run.errors.assert_contains(&expected);
     assert!(session(&shell).is_none());
     let lines = stub.lines();
     let mut sent = lines.iter().filter(|line| !line.starts_with("GET "));
@@ -168,7 +168,8 @@ fn an_expired_token_without_renewal_suggests_a_login() {
     });
     write_session(&shell, &kept);
     let run = shell.run(&["get", "/a"]).expect(5);
-    assert!(run.errors.contains("has expired") && run.errors.contains("keywright login"));
+    run.errors.assert_contains("has expired");
+    run.errors.assert_contains("keywright login");
     assert_eq!(stub.lines().len(), 1);
 }
 
@@ -233,10 +234,8 @@ fn an_unavailable_provider_is_retried_and_exits_with_status_6() {
             with_id.run(&["get", "/a"]),
         ] {
             let run = run.expect(6);
-            assert!(
-                run.errors.contains("identity provider is not available"),
-                "{run:?}"
-            );
+            run.errors
+                .assert_contains("identity provider is not available");
             assert_eq!(run.errors.matches("retrying").count(), 1, "{run:?}");
         }
         let requests = stub.lines().into_iter().filter(|line| line == failing);
@@ -267,7 +266,7 @@ fn an_unreachable_provider_is_retried_and_exits_with_status_6() {
         )
     });
     let run = anonymous(&stub).run_with(&LOGIN, "secret").expect(6);
-    assert!(run.errors.contains("retrying"), "{run:?}");
+    run.errors.assert_contains("retrying");
     assert!(run.errors.contains("https://127.0.0.1:1/uaa"), "{run:?}");
 }
 
@@ -286,7 +285,7 @@ fn a_failed_renewal_keeps_the_session() {
     });
     write_session(&shell, &kept);
     let run = shell.run(&["get", "/a"]).expect(6);
-    assert!(!run.errors.contains("has expired"), "{run:?}");
+    run.errors.assert_lacks("has expired");
     assert_eq!(session(&shell), Some(kept));
 }
 
@@ -341,7 +340,7 @@ fn bulk_commands_exit_with_status_6_if_the_provider_is_down() {
         fixtures::file(&shell, "file", &file);
         let run = shell.run(arguments).expect(6);
         let output = [&*run.errors, &*run.output].concat();
-        assert!(output.contains(not_tried), "{run:?}");
+        output.assert_contains(not_tried);
         assert!(!shell.file("export").exists());
         let lines = stub.lines();
         let count = |begins: &str| {
@@ -399,7 +398,7 @@ fn a_refused_token_request_is_not_retried() {
             provider(request, before, url).unwrap_or_else(|| Reply::new(500, ""))
         });
         let run = anonymous(&stub).run_with(&LOGIN, "secret").expect(5);
-        assert!(run.errors.contains("invalid_client"), "{run:?}");
+        run.errors.assert_contains("invalid_client");
         let lines = stub.lines();
         let posts = lines.iter().filter(|line| line.starts_with("POST"));
         assert_eq!(posts.count(), 1, "{status}");

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, time::Instant};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use keywright_harness::{Reply, Shell, Stub};
+use keywright_harness::{Reply, Shell, Stub, Text};
 use serde_json::{Value, json};
 
 use super::{
@@ -51,9 +51,9 @@ fn polling_respects_the_interval_of_the_provider() {
         "WDJB-MJHT",
         "device?code=WDJB-MJHT",
     ] {
-        assert!(run.errors.contains(words), "{run:?}");
+        run.errors.assert_contains(words);
     }
-    assert!(!run.errors.contains("hunter2"), "{run:?}");
+    run.errors.assert_lacks("hunter2");
     let requested = &requests_at(&stub, "POST /device")[0].body;
     assert_eq!(requested, "scope=x+y&client_id=cli");
     let polls = requests_at(&stub, "POST /token");
@@ -90,7 +90,7 @@ fn a_code_that_is_refused_or_expires_ends_with_status_5() {
             })
         });
         let run = shell(&stub).run(&DEVICE).expect(5);
-        assert!(run.errors.contains(words), "{run:?}");
+        run.errors.assert_contains(words);
         let count = requests_at(&stub, "POST /token").len();
         assert!((polls..=polls + 1).contains(&count), "{words}: {count}");
     }
@@ -108,7 +108,7 @@ fn a_provider_without_the_endpoint_is_reported() {
         });
         let run = shell(&stub).run(&["login", option, "--client-id", "cli"]);
         let run = run.expect(1);
-        assert!(run.errors.contains(endpoint), "{run:?}");
+        run.errors.assert_contains(endpoint);
     }
 }
 
@@ -162,12 +162,9 @@ fn the_code_from_the_browser_is_exchanged_with_the_verifier() {
     ]
     .concat();
     let run = shell.run(&login).expect(0);
-    assert!(
-        run.errors
-            .contains("/authorize?tenant=a&response_type=code"),
-        "{run:?}"
-    );
-    assert!(run.errors.contains("Waiting for the browser"), "{run:?}");
+    run.errors
+        .assert_contains("/authorize?tenant=a&response_type=code");
+    run.errors.assert_contains("Waiting for the browser");
     assert_eq!(session(&shell).unwrap()["refresh_token"], "refresh");
     let seen = |name| fs::read_to_string(shell.file(name)).unwrap();
     assert!(seen("forged").starts_with("HTTP/1.1 404"));
@@ -192,7 +189,7 @@ fn the_code_from_the_browser_is_exchanged_with_the_verifier() {
     assert_eq!(rest, "resource=https%3A%2F%2Fapi.example&client_id=cli");
     let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, verifier.as_bytes());
     assert_eq!(get("code_challenge"), URL_SAFE_NO_PAD.encode(hash));
-    assert!(!run.errors.contains(verifier));
+    run.errors.assert_lacks(verifier);
 }
 
 #[test]
@@ -222,7 +219,7 @@ fn no_code_is_exchanged_after_a_refusal_or_from_another_issuer() {
         let program = browser(&shell, &parameters.replace("ISSUER", &stub.url()));
         let shell = shell.variable("BROWSER", &program);
         let run = shell.run(&["login", "--browser"]).expect(5);
-        assert!(run.errors.contains(words), "{run:?}");
+        run.errors.assert_contains(words);
         assert!(requests_at(&stub, "POST /token").is_empty());
         assert!(session(&shell).is_none());
     }
@@ -246,5 +243,5 @@ fn a_provider_without_s256_is_not_used_in_the_browser() {
         openid(request, url, &changes).unwrap_or_else(tokens)
     });
     let run = shell(&stub).run(&["login", "--browser"]).expect(1);
-    assert!(run.errors.contains("S256"), "{run:?}");
+    run.errors.assert_contains("S256");
 }

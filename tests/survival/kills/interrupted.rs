@@ -35,8 +35,7 @@ async fn survive_killed_starts(engine: Engine) {
             store.kill_while_it_starts(after).await;
         }
         let server = store.start().await;
-        let set = server.set("/a", "value", "v".into()).await.expect(200);
-        let set = set.json();
+        let set = server.stored("/a", "value", "v".into()).await;
         store.kill(server).await;
         let server = store.start().await;
         assert_eq!(server.versions("/a").await, [set]);
@@ -86,7 +85,7 @@ async fn fill(server: &Server) {
     for number in 0..CREDENTIALS {
         let value = "x".repeat(VALUE_BYTES).into();
         let name = format!("/{number}");
-        server.set(&name, "value", value).await.expect(200);
+        server.stored(&name, "value", value).await;
     }
 }
 
