@@ -33,7 +33,11 @@ async fn the_example_in_the_documentation_works() -> Result<(), Box<dyn std::err
     assert_ne!(generated.id, regenerated.id);
     assert_eq!(client.versions("/app/password", None).await?.len(), 2);
     assert_eq!(client.version_by_id(&generated.id).await?.id, generated.id);
-    let found = client.find_credentials(&Find::below("/app")).await?;
+    let below = Find {
+        path: "/app".to_owned(),
+        ..Find::default()
+    };
+    let found = client.find_credentials(&below).await?;
     assert_eq!(found.len(), 2);
     client.delete_credential("/app/password").await?;
     let absent = client.current_version("/app/password").await.unwrap_err();

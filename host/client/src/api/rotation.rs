@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::certificates::{
-    CertificateSummary, IssuedRecord, ListedVersion, RegenerateCertificate, TransitionalVersion,
+    BulkRegenerate, CertificateSummary, IssuedRecord, ListedVersion, RegenerateCertificate, TransitionalVersion,
     first_certificate,
 };
 use crate::{Client, CredentialVersion, Error};
@@ -159,7 +159,14 @@ impl Rotation {
                 let old = TransitionalVersion::Id(&self.signing_version);
                 client.move_transitional_version(id, old).await?;
             }
-            Step::Renew => return client.bulk_regenerate(&self.name).await,
+            Step::Renew => {
+                let selection = BulkRegenerate {
+                    signed_by: Some(self.name.clone()),
+                    ..BulkRegenerate::default()
+                };
+                let regenerated = client.regenerate_all(&selection).await?;
+                return Ok(regenerated.regenerated_credentials);
+            }
             Step::Retire => {
                 let none = TransitionalVersion::None;
                 client.move_transitional_version(id, none).await?;

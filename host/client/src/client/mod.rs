@@ -45,7 +45,19 @@ struct Shared {
 impl Client {
     /// Returns a builder for the server at this address: `https`, a host, and an optional port.
     pub fn builder(server: &str) -> ClientBuilder {
-        ClientBuilder::new(server)
+        ClientBuilder {
+            server: server.to_owned(),
+            authorities_pem: Vec::new(),
+            identity_pem: None,
+            grant: None,
+            login_options: LoginOptions::default(),
+            on_user_action: None,
+            tokens: None,
+            token_source: None,
+            on_new_tokens: None,
+            on_wait: None,
+            retries_max: RETRIES_DEFAULT,
+        }
     }
 
     /// Returns the server's address without a trailing slash.
@@ -137,22 +149,6 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    fn new(server: &str) -> Self {
-        Self {
-            server: server.to_owned(),
-            authorities_pem: Vec::new(),
-            identity_pem: None,
-            grant: None,
-            login_options: LoginOptions::default(),
-            on_user_action: None,
-            tokens: None,
-            token_source: None,
-            on_new_tokens: None,
-            on_wait: None,
-            retries_max: RETRIES_DEFAULT,
-        }
-    }
-
     /// Trusts these CA certificates (PEM) instead of the system's, for the server and its identity provider. Further calls add
     /// more.
     pub fn trusting_only(mut self, authorities_pem: impl Into<Vec<u8>>) -> Self {

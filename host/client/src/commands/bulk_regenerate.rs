@@ -75,23 +75,14 @@ impl Run for BulkRegenerate {
 
 impl BulkRegenerate {
     fn request(&self) -> crate::BulkRegenerate {
-        let mut request = match (&self.generated_by, &self.derived_from, &self.authority) {
-            (Some(digest), ..) => crate::BulkRegenerate::generated_by(digest),
-            (None, Some(input), _) => crate::BulkRegenerate::derived_from(input),
-            (None, None, authority) => {
-                crate::BulkRegenerate::signed_by(authority.clone().unwrap_or_default())
-            }
-        };
-        if let Some(path) = &self.path {
-            request = request.below(path);
+        crate::BulkRegenerate {
+            signed_by: self.authority.clone(),
+            generated_by: self.generated_by.clone(),
+            derived_from: self.derived_from.clone(),
+            path: self.path.clone(),
+            dry_run: self.dry_run,
+            keep_going: self.keep_going,
         }
-        if self.dry_run {
-            request = request.dry_run();
-        }
-        if self.keep_going {
-            request = request.keep_going();
-        }
-        request
     }
 
     fn none_found(&self) -> String {

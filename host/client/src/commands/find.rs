@@ -41,23 +41,14 @@ pub struct Find {
 
 impl Run for Find {
     async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        let mut find = match (self.path, self.name_like) {
-            (Some(path), _) => crate::Find::below(path),
-            (None, Some(text)) => crate::Find::name_like(text),
-            (None, None) => crate::Find::default(),
+        let find = crate::Find {
+            path: self.path.unwrap_or_default(),
+            name_like: self.name_like,
+            expires_within_days: self.expires_within_days,
+            effective: self.effective,
+            generated_by: self.generated_by,
+            derived_from: self.derived_from,
         };
-        if let Some(days) = self.expires_within_days {
-            find = find.expires_within_days(days);
-        }
-        if self.effective {
-            find = find.effective();
-        }
-        if let Some(digest) = self.generated_by {
-            find = find.generated_by(digest);
-        }
-        if let Some(input) = self.derived_from {
-            find = find.derived_from(input);
-        }
         let found = context.client()?.find_credentials(&find).await?;
         if self.names {
             let mut names = String::new();

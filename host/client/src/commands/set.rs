@@ -84,11 +84,13 @@ impl Run for Set {
                 None => prompt_for_value(&self.credential_type).await?,
             },
         };
-        let mut credential =
-            SetCredential::new(&self.name, &self.credential_type, &value.exposed())?;
-        if let Some(metadata) = self.metadata {
-            credential = credential.metadata(metadata);
-        }
+        let credential = SetCredential {
+            name: self.name,
+            credential_type: self.credential_type,
+            value,
+            metadata: self.metadata,
+            provenance: None,
+        };
         let version = client.set_credential(&credential).await?;
         get::show(context, &version)
     }

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use clap::ValueEnum;
-use keywright_json::JsonError;
 use zeroize::Zeroizing;
 
 use super::node::{Node, Reason};
@@ -106,19 +105,21 @@ impl Entry {
 
     /// Returns the request to set the credential. Does not fail in practice: `of` has validated the JSON.
     pub(crate) fn to_request(&self) -> Result<SetCredential, Error> {
-        let malformed = |cause: JsonError| Error::RequestMalformed(cause.into());
-        let value = keywright_json::raw(&self.value).map_err(malformed)?;
-        let request = SetCredential::new(&self.name, &self.credential_type, value)?;
-        let request = match &self.metadata {
-            Some(metadata) => request.metadata(keywright_json::read(metadata).map_err(malformed)?),
-            None => request,
+        let verbatim = |json: &str| {
+            keywright_json::read(json).map_err(|cause| Error::RequestMalformed(cause.into()))
         };
-        Ok(match &self.provenance {
+        let provenance = match &self.provenance {
             Some((generated_by, parameters)) => {
-                let parameters = keywright_json::read(parameters).map_err(malformed)?;
-                request.provenance(generated_by, parameters)
+                Some((generated_by.clone(), verbatim(parameters)?))
             }
-            None => request,
+            None => None,
+        };
+        Ok(SetCredential {
+            name: self.name.clone(),
+            credential_type: self.credential_type.clone(),
+            value: verbatim(&self.value)?,
+            metadata: self.metadata.as_deref().map(|json| verbatim(json)).transpose()?,
+            provenance,
         })
     }
 

@@ -132,7 +132,11 @@ impl Authorities {
 
 /// Returns the sorted names of all readable credentials below a path.
 pub(crate) async fn names_below(client: &Client, path: &str) -> Result<Vec<String>, Error> {
-    let found = client.find_credentials(&Find::below(path)).await?;
+    let find = Find {
+        path: path.to_owned(),
+        ..Find::default()
+    };
+    let found = client.find_credentials(&find).await?;
     let mut names: Vec<_> = found.into_iter().map(|found| found.name).collect();
     names.sort_unstable();
     Ok(names)

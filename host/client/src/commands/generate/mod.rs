@@ -51,14 +51,13 @@ impl Run for Generate {
         if let Some(known) = &known {
             check::check(known, &parameters)?;
         }
-        let mut credential =
-            GenerateCredential::new(self.name, self.credential_type).parameters(parameters);
-        if let Some(mode) = self.mode {
-            credential = credential.mode(mode);
-        }
-        if let Some(metadata) = self.metadata {
-            credential = credential.metadata(metadata);
-        }
+        let credential = GenerateCredential {
+            name: self.name,
+            credential_type: self.credential_type,
+            mode: self.mode,
+            parameters,
+            metadata: self.metadata,
+        };
         let version = client.generate_credential(&credential).await?;
         get::show(context, &version)
     }

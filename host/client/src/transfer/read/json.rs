@@ -1,10 +1,8 @@
 //! Reads the JSON format.
 
 use std::{
-    cell::RefCell,
     fmt,
     io::{self, Read},
-    ops::ControlFlow,
 };
 
 use serde::{
@@ -23,20 +21,19 @@ pub(super) fn read(input: impl Read, receive: EntryReceiver<'_>) -> Result<(), F
     let window = Window::default();
     let mut deserializer =
         serde_json::Deserializer::from_reader(Windowed::new(input, window.clone()));
-    let progress = RefCell::new(Progress::default());
-    let document = Document(Shared {
+    let mut reading = Reading {
         window: &window,
-        progress: &progress,
-        receive: RefCell::new(receive),
-    });
+        receive,
+        has_credentials: false,
+        was_stopped: false,
+    };
     let done = deserializer
-        .deserialize_map(document)
+        .deserialize_map(Document(&mut reading))
         .and_then(|()| deserializer.end());
-    let progress = progress.into_inner();
     match done {
-        _ if progress.was_stopped => Ok(()),
+        _ if reading.was_stopped => Ok(()),
         Err(cause) => Err(refused(cause, &window)),
-        Ok(()) if progress.has_credentials => Ok(()),
+        Ok(()) if reading.has_credentials => Ok(()),
         Ok(()) => Err(FileError::NoCredentials),
     }
 }
@@ -59,21 +56,16 @@ fn refused(cause: serde_json::Error, window: &Window) -> FileError {
     }
 }
 
-#[derive(Default)]
-struct Progress {
+/// The state of reading a document.
+struct Reading<'a> {
+    window: &'a Window,
+    receive: EntryReceiver<'a>,
     has_credentials: bool,
     was_stopped: bool,
-    entries: usize,
-}
-
-struct Shared<'a, 't> {
-    window: &'a Window,
-    progress: &'a RefCell<Progress>,
-    receive: RefCell<EntryReceiver<'t>>,
 }
 
 /// The whole document. Keys other than `credentials` are ignored.
-struct Document<'a, 't>(Shared<'a, 't>);
+struct Document<'r, 'a>(&'r mut Reading<'a>);
 
 impl<'de> Visitor<'de> for Document<'_, '_> {
     type Value = ();
@@ -86,11 +78,11 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
         while let Some(field) = fields.next_key::<String>()? {
             if field != "credentials" {
                 let IgnoredAny = fields.next_value()?;
-            } else if self.0.progress.borrow().has_credentials {
+            } else if self.0.has_credentials {
                 return Err(A::Error::custom("duplicate key credentials"));
             } else {
-                self.0.progress.borrow_mut().has_credentials = true;
-                fields.next_value_seed(Credentials(&self.0))?;
+                self.0.has_credentials = true;
+                fields.next_value_seed(Credentials(self.0))?;
             }
             self.0.window.reset();
         }
@@ -98,9 +90,9 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
     }
 }
 
-struct Credentials<'a, 's, 't>(&'s Shared<'a, 't>);
+struct Credentials<'r, 'a>(&'r mut Reading<'a>);
 
-impl<'de> DeserializeSeed<'de> for Credentials<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for Credentials<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -108,7 +100,7 @@ impl<'de> DeserializeSeed<'de> for Credentials<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Credentials<'_, '_, '_> {
+impl<'de> Visitor<'de> for Credentials<'_, '_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,22 +112,15 @@ impl<'de> Visitor<'de> for Credentials<'_, '_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let shared = self.0;
-        shared.window.reset();
+        let reading = self.0;
+        reading.window.reset();
+        let mut entry = 0;
         while let Some(item) = items.next_element::<Box<RawValue>>()? {
-            shared.window.reset();
-            let position = {
-                let mut progress = shared.progress.borrow_mut();
-                progress.entries += 1;
-                Position {
-                    entry: progress.entries,
-                    line: None,
-                }
-            };
-            let entry = entry_of(position, &item);
-            let receive = &mut *shared.receive.borrow_mut();
-            if let ControlFlow::Break(()) = receive(entry) {
-                shared.progress.borrow_mut().was_stopped = true;
+            reading.window.reset();
+            entry += 1;
+            let position = Position { entry, line: None };
+            if (reading.receive)(entry_of(position, &item)).is_break() {
+                reading.was_stopped = true;
                 return Err(A::Error::custom("stopped by the caller"));
             }
         }

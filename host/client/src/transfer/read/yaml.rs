@@ -327,7 +327,9 @@ impl<R: Read> Events<R> {
             block_nesting_limit: DEPTH_MAX + FRAME_DEPTH,
         };
         options.set_emit_comments(false);
-        let characters = Characters::new(Windowed::new(input, window.clone()));
+        let characters = Characters {
+            reader: Windowed::new(input, window.clone()),
+        };
         Self {
             parser: Parser::new_from_fallible_iter_with_options(characters, options),
             window,
@@ -391,10 +393,6 @@ struct Characters<R> {
 }
 
 impl<R: Read> Characters<R> {
-    fn new(reader: Windowed<R>) -> Self {
-        Self { reader }
-    }
-
     fn read_character(&mut self) -> io::Result<Option<char>> {
         let Some(&first) = self.reader.fill_buf()?.first() else {
             return Ok(None);
