@@ -6,8 +6,6 @@
 //! serializable transaction; `host/docs/decisions/storage.md` explains why. If the preconditions of a version are not met, or its
 //! batch conflicts with another transaction, its own serializable transaction adds it or determines why it can't be added.
 
-mod statements;
-
 use std::{
     collections::{HashMap, HashSet},
     error::Error,
@@ -27,18 +25,16 @@ use tokio::{
 };
 use uuid::Uuid;
 
-#[cfg(test)]
-pub(crate) use statements::texts as append_batches;
-
 use super::{
     append::{AddedVersion, Addition, CredentialRow, append_once, holds},
     row,
-    statements::postgres_add_versions,
+    statements::{postgres_add_versions, rows},
 };
 use crate::{
     connections::{Ended, Queued, Transaction, WaitCounter, Writer},
     error::{is_conflict, repository_failure, sequence_behind},
     row::column,
+    statement::{StatementOfMany, placeholders},
 };
 
 /// Adds a version, together with others if there are batches.
@@ -328,7 +324,7 @@ async fn lock_credentials(
     additions: &[Arc<Addition>],
 ) -> Result<HashMap<String, Option<CredentialRow>>, RepositoryError> {
     let names = additions.iter().map(|addition| folded_name(addition));
-    let query = statements::lock_credentials(&names.collect::<Vec<_>>());
+    let query = LOCK_CREDENTIALS.bind([], names.collect::<Vec<_>>().iter().map(String::as_str));
     let mut credentials = HashMap::new();
     for row in transaction.fetch_all(query).await? {
         let sequence: Option<i64> = column!(row, "credential", "sequence")?;
@@ -359,10 +355,20 @@ async fn insert_credentials<'a>(
         .into_iter()
         .map(|addition| (addition.identifiers.fresh(), addition));
     let with_ids: Vec<(Uuid, &Addition)> = with_ids.collect();
-    let versions = with_ids
-        .iter()
-        .map(|(id, addition)| (*id, &addition.version));
-    let query = statements::insert_credentials(&versions.collect::<Vec<_>>());
+    let (query, count) = INSERT_CREDENTIALS.with_placeholders(with_ids.len());
+    // Unused rows have no id.
+    let query = (0..count).fold(query, |query, row| {
+        let (id, version) = with_ids
+            .get(row)
+            .map(|(id, addition)| (*id, &addition.version))
+            .unzip();
+        query
+            .bind(id)
+            .bind(version.map(|version| version.name.as_str()))
+            .bind(version.map(|version| version.name.lookup().folded().to_owned()))
+            .bind(version.map(|version| version.credential_type.as_str()))
+            .bind(version.map(|version| version.created_at.timestamp_millis()))
+    });
     let mut by_id: HashMap<Uuid, &Addition> = with_ids.into_iter().collect();
     let mut inserted = Vec::new();
     for row in transaction.fetch_all(query).await? {
@@ -423,6 +429,42 @@ const CONCURRENT_BATCHES: usize = 2;
 
 /// Versions of locked credentials may use the number of connections divided by this.
 const POOL_DIVISOR: usize = 2;
+
+/// Returns the texts, for the test of their plans.
+#[cfg(test)]
+pub(crate) fn append_batches(count: usize) -> [String; 2] {
+    [&LOCK_CREDENTIALS, &INSERT_CREDENTIALS].map(|statement| statement.text(count))
+}
+
+static LOCK_CREDENTIALS: StatementOfMany = StatementOfMany::new(lock_credentials_sql);
+static INSERT_CREDENTIALS: StatementOfMany = StatementOfMany::new(insert_credentials_sql);
+
+/// Locks rows in the order of their names. Other transactions may still reference them. If another transaction has locked a row,
+/// only its name is returned.
+fn lock_credentials_sql(count: usize) -> String {
+    let names = placeholders(1, count);
+    format!(
+        "with locked as (
+             select c.sequence, c.id, c.name, c.name_folded, c.credential_type from credential c
+             where c.name_folded in ({names}) order by c.name_folded for no key update skip locked
+         )
+         select c.name_folded, l.sequence, l.id, l.name, l.credential_type
+         from credential c left join locked l on l.name_folded = c.name_folded
+         where c.name_folded in ({names})"
+    )
+}
+
+/// Inserts credentials, except credentials whose names exist by now.
+fn insert_credentials_sql(count: usize) -> String {
+    format!(
+        "insert into credential (id, name, name_folded, credential_type, created_at)
+         select new.id, new.name, new.name_folded, new.credential_type, new.created_at
+         from (values {}) as new (id, name, name_folded, credential_type, created_at)
+         where new.id is not null
+         on conflict (name_folded) do nothing returning sequence, id",
+        rows(count, &["uuid", "text", "text", "text", "bigint"])
+    )
+}
 
 #[cfg(test)]
 mod tests {

@@ -88,47 +88,6 @@ async fn versions_with_equal_or_earlier_times_are_sorted_by_sequence() {
 }
 
 #[tokio::test]
-async fn no_versions_are_found_for_count_zero_or_an_unknown_name() {
-    let fixture = Fixture::new().await;
-    fixture.append("/a", "value", 1).await;
-    for (name, selection) in [
-        ("/a", VersionSelection::Newest(0)),
-        ("/b", VersionSelection::All),
-        ("/b", VersionSelection::Current),
-    ] {
-        let versions = fixture
-            .credentials
-            .versions_by_name(&LookupName::new(name), selection)
-            .await
-            .unwrap();
-        assert!(versions.is_empty(), "{name} {selection:?}");
-    }
-}
-
-#[tokio::test]
-async fn the_database_refuses_a_second_transitional_version() {
-    let fixture = Fixture::new().await;
-    fixture.append_transitional("/c", 1).await;
-    let second = NewVersion {
-        attributes: VersionAttributes {
-            is_transitional: true,
-            ..VersionAttributes::default()
-        },
-        ..version(&fixture, "/c", "certificate", 2)
-    };
-    let outcome = fixture
-        .credentials
-        .append(second, AppendCondition::Always, &[])
-        .await
-        .unwrap();
-    assert!(
-        matches!(outcome, Appended::TransitionalExists),
-        "{outcome:?}"
-    );
-    assert_eq!(fixture.all("/c").await.len(), 1);
-}
-
-#[tokio::test]
 async fn a_duplicate_id_is_not_reported_as_transitional_exists() {
     let fixture = Fixture::new().await;
     let taken = fixture.append("/c", "certificate", 1).await;

@@ -5,14 +5,13 @@ use std::collections::HashSet;
 use keywright_core::{
     credential::LookupName,
     ports::{
-        AppendCondition, CredentialRepository, EncryptionKeyRepository, Envelope,
-        KeyRotationRepository, ResealedVersion, SealedVersion,
+        CredentialRepository, Envelope, KeyRotationRepository, ResealedVersion, SealedVersion,
     },
 };
 use keywright_storage::{BATCH_BYTES_MAX, EncryptionKeyRow};
 use uuid::Uuid;
 
-use crate::support::{Fixture, KEY_ID, at, key, version};
+use crate::support::{Fixture, KEY_ID, at, key};
 
 #[tokio::test]
 async fn records_are_read_as_written_oldest_first() {
@@ -88,34 +87,6 @@ async fn an_empty_or_too_long_wrapped_key_is_refused() {
         let known = HashSet::from([KEY_ID]);
         assert!(fixture.encryption_keys.add(&key, &known).await.is_err());
     }
-}
-
-#[tokio::test]
-async fn a_key_is_in_use_if_a_version_is_sealed_with_it() {
-    let fixture = Fixture::new().await;
-    fixture.add_key(&key(Uuid::from_u128(2), 2)).await;
-    assert!(fixture.encryption_keys.in_use().await.unwrap().is_empty());
-    let sealed = version(&fixture, "/a", "value", 1);
-    fixture
-        .credentials
-        .append(sealed, AppendCondition::Always, &[])
-        .await
-        .unwrap();
-    assert_eq!(fixture.encryption_keys.in_use().await.unwrap(), [KEY_ID]);
-    assert_eq!(fixture.all("/a").await.len(), 1);
-}
-
-#[tokio::test]
-async fn versions_are_counted_by_key() {
-    let fixture = Fixture::new().await;
-    let other_key = Uuid::from_u128(2);
-    fixture.add_key(&key(other_key, 2)).await;
-    for name in ["/a", "/a", "/b"] {
-        fixture.append(name, "value", 1).await;
-    }
-    let mut counted = fixture.encryption_keys.versions_by_key().await.unwrap();
-    counted.sort_unstable();
-    assert_eq!(counted, [(other_key, 0), (KEY_ID, 3)]);
 }
 
 const OTHER_KEY: Uuid = Uuid::from_u128(0xfffe);

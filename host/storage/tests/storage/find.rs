@@ -1,14 +1,17 @@
-//! Searches, also by the expiry of chains, and deleting found credentials.
+//! Searches: by name, by the expiry of chains, and by inputs; counts by type, and CAs with a transitional version.
 
 use std::ops::ControlFlow;
 
 use keywright_core::{
+    certificate::CertificateFacts,
     credential::{
-        CHAIN_DEPTH_MAX, CredentialName, EffectiveExpiry, Find, FindNames, IssuerVersion, Lifetime,
-        VersionAttributes,
+        CHAIN_DEPTH_MAX, CredentialName, CredentialType, EffectiveExpiry, Find, FindNames,
+        FoundCredential, InputVersion, IssuerVersion, Lifetime, LookupName, VersionAttributes,
     },
+    permission::PermissionPath,
     ports::{CredentialRepository, NewVersion},
 };
+use uuid::Uuid;
 
 use crate::support::{Fixture, at, facts, reader, version};
 
@@ -157,4 +160,160 @@ impl Fixture {
             .map(|found| found.name.as_str().to_owned())
             .collect()
     }
+}
+
+const COUNT: &str = "select count(*) from credential_version_input";
+
+async fn append_derived(fixture: &Fixture, name: &str, inputs: &[(&str, Uuid)]) -> Uuid {
+    let inputs = inputs.iter().map(|(input, version_id)| InputVersion {
+        pointer: format!("/{input}"),
+        name: CredentialName::parse(input).unwrap(),
+        version_id: *version_id,
+    });
+    let new = version(fixture, name, "htpasswd", 1);
+    let inputs = inputs.collect();
+    fixture.write(NewVersion { inputs, ..new }).await
+}
+
+async fn derived_from(fixture: &Fixture, input: &str, names: FindNames) -> Vec<(String, bool)> {
+    let mut all = Vec::new();
+    let mut receive = |found: FoundCredential| {
+        all.push((found.name.to_string(), found.is_stale.unwrap()));
+        ControlFlow::Continue(())
+    };
+    let (reader, input) = (reader(), LookupName::new(input));
+    let finding = fixture
+        .credentials
+        .derived_from(&reader, &input, &names, &mut receive);
+    finding.await.unwrap();
+    all
+}
+
+fn owned<const N: usize>(expected: [(&str, bool); N]) -> Vec<(String, bool)> {
+    expected
+        .map(|(name, is_stale)| (name.to_owned(), is_stale))
+        .into()
+}
+
+#[tokio::test]
+async fn only_newest_versions_are_compared_with_the_active_input() {
+    let fixture = Fixture::new().await;
+    let first = fixture.append("/In", "password", 1).await;
+    append_derived(&fixture, "/replaced", &[("/In", first)]).await;
+    fixture.append("/replaced", "htpasswd", 2).await;
+    append_derived(&fixture, "/Old", &[("/In", first), ("/IN", first)]).await;
+    let second = fixture.append("/In", "password", 2).await;
+    append_derived(&fixture, "/path/new", &[("/in", second), ("/gone", first)]).await;
+    let all = || FindNames::below("");
+    assert_eq!(
+        derived_from(&fixture, "/iN", all()).await,
+        owned([("/path/new", false), ("/Old", true)])
+    );
+    assert_eq!(
+        derived_from(&fixture, "/gone", all()).await,
+        owned([("/path/new", true)])
+    );
+    for names in [FindNames::below("/path"), FindNames::containing("W")] {
+        let found = derived_from(&fixture, "/in", names).await;
+        assert_eq!(found, owned([("/path/new", false)]));
+    }
+    let found = derived_from(&fixture, "/in", FindNames::containing("ol")).await;
+    assert_eq!(found, owned([("/Old", true)]));
+    assert!(derived_from(&fixture, "/other", all()).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_deleted_version_leaves_no_rows() {
+    let fixture = Fixture::new().await;
+    let input = fixture.append("/in", "password", 1).await;
+    for _ in 0..2 {
+        append_derived(&fixture, "/derived", &[("/in", input), ("/other", input)]).await;
+    }
+    assert_eq!(fixture.count(COUNT).await, 4);
+    let delete = async |name| {
+        let name = LookupName::new(name);
+        fixture.credentials.delete(&name).await.unwrap().unwrap()
+    };
+    // The input does not belong to the versions that were derived from it.
+    delete("/in").await;
+    assert_eq!(fixture.count(COUNT).await, 4);
+    delete("/derived").await;
+    assert_eq!(fixture.count(COUNT).await, 0);
+}
+
+#[tokio::test]
+async fn counts_by_type_include_covered_names_up_to_the_maximum() {
+    let fixture = Fixture::new().await;
+    for (name, credential_type) in [
+        ("/a", "value"),
+        ("/a/b", "value"),
+        ("/a/c", "json"),
+        ("/a/d/e", "value"),
+        ("/A/f", "value"),
+        ("/ab", "value"),
+    ] {
+        fixture.append(name, credential_type, 1).await;
+    }
+    for (path, count_max, expected) in [
+        ("/*", 6, &[("json", 1), ("value", 5)][..]),
+        ("/a/*", 6, &[("json", 1), ("value", 2)]),
+        ("/A/*", 6, &[("value", 1)]),
+        ("/a", 6, &[("value", 1)]),
+        ("/A", 6, &[]),
+        ("/a/d/*", 6, &[("value", 1)]),
+        ("/*", 0, &[]),
+    ] {
+        let path = PermissionPath::parse(path).unwrap();
+        let counted = fixture
+            .credentials
+            .count_by_type(&reader(), &path, count_max)
+            .await;
+        let counted = counted.unwrap();
+        let counted: Vec<_> = counted
+            .iter()
+            .map(|(of, count)| (of.as_str(), *count))
+            .collect();
+        assert_eq!(counted, expected, "{path}");
+    }
+    for path in ["/*", "/a/*"] {
+        let path = PermissionPath::parse(path).unwrap();
+        let counted = fixture
+            .credentials
+            .count_by_type(&reader(), &path, 2)
+            .await
+            .unwrap();
+        let total: u64 = counted.iter().map(|(_, count)| count).sum();
+        assert_eq!(total, 2, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn only_cas_with_a_transitional_version_are_listed() {
+    let fixture = Fixture::new().await;
+    for (name, is_transitional) in [("/b", true), ("/a", true), ("/active", false)] {
+        fixture
+            .append_certificate(name, is_transitional, 1, 100)
+            .await;
+    }
+    let new = version(&fixture, "/leaf", CredentialType::CERTIFICATE, 1);
+    let attributes = VersionAttributes {
+        is_transitional: true,
+        certificate: Some(CertificateFacts {
+            is_certificate_authority: false,
+            ..facts(100)
+        }),
+        ..new.attributes
+    };
+    fixture.write(NewVersion { attributes, ..new }).await;
+    let mut names = Vec::new();
+    let mut receive = |name: CredentialName| {
+        names.push(name.to_string());
+        ControlFlow::Continue(())
+    };
+    let actor = reader();
+    let finding = fixture
+        .credentials
+        .transitional_authorities(&actor, &mut receive);
+    finding.await.unwrap();
+    assert_eq!(names, ["/b", "/a"]);
 }

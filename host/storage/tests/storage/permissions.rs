@@ -1,12 +1,10 @@
 //! Adding, combining, replacing and deleting permissions, and reading versions together with the permissions on them.
 
 use keywright_core::{
-    credential::{CredentialName, CredentialType, LookupName},
+    credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{PermissionRepository, PermittedRead, PermittedReads, PermittedVersions, VersionKey},
 };
-use keywright_storage::SqlPermissionRepository;
-use uuid::Uuid;
 
 use crate::support::Fixture;
 
@@ -33,84 +31,6 @@ async fn permissions_on_any_number_of_paths_are_found_once() {
         names.sort();
         assert_eq!(names, found);
     }
-}
-
-/// Returns a database with permissions of z, b and a on `/a`, in this order, and with others.
-async fn with_permissions_on_several_paths() -> (Fixture, SqlPermissionRepository) {
-    let fixture = Fixture::new().await;
-    let repository = fixture.database.permissions();
-    for (path, actor) in [
-        ("/a", "z"),
-        ("/a", "b"),
-        ("/A", "c"),
-        ("/*", "d"),
-        ("/a", "a"),
-    ] {
-        let grant = grant(path, actor, &[Operation::Read]);
-        repository.add(&grant).await.unwrap();
-    }
-    (fixture, repository)
-}
-
-#[tokio::test]
-async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
-    let (_fixture, repository) = with_permissions_on_several_paths().await;
-    let path = PermissionPath::parse("/a").unwrap();
-    for (count_max, actors) in [(3, &["z", "b", "a"][..]), (2, &["z", "b"])] {
-        let on_path = repository.on_path(&path, count_max).await.unwrap();
-        let found: Vec<_> = on_path.iter().map(|found| found.actor.as_str()).collect();
-        assert_eq!(found, actors);
-    }
-}
-
-#[tokio::test]
-async fn permissions_after_an_actor_are_in_the_order_of_actors() {
-    let (_fixture, repository) = with_permissions_on_several_paths().await;
-    let path = PermissionPath::parse("/a").unwrap();
-    for (after, count_max, actors) in [
-        (None, 4, &["a", "b", "z"][..]),
-        (None, 2, &["a", "b"]),
-        (Some("a"), 2, &["b", "z"]),
-        (Some("az"), 1, &["b"]),
-        (Some("z"), 1, &[]),
-    ] {
-        let after = after.map(Actor::of_lookup);
-        let found = repository.on_path_after(&path, after.as_ref(), count_max);
-        let found = found.await.unwrap();
-        let found: Vec<_> = found.iter().map(|found| found.actor.as_str()).collect();
-        assert_eq!(found, actors, "{after:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_permitted_read_returns_versions_in_their_order() {
-    let fixture = Fixture::new().await;
-    fixture.grant("/a/*", &[Operation::Read]).await;
-    let certificate = CredentialType::CERTIFICATE;
-    let oldest = fixture.append("/a/b", certificate, 1).await;
-    let transitional = fixture.append_transitional("/a/b", 2).await;
-    let newest = fixture.append("/a/b", certificate, 3).await;
-    fixture.append("/a/c", certificate, 4).await;
-    for (versions, expected) in [
-        (VersionKey::Current, &[newest, transitional][..]),
-        (VersionKey::Newest(0), &[]),
-        (VersionKey::Newest(2), &[newest, transitional]),
-        (VersionKey::Newest(9), &[newest, transitional, oldest]),
-        (VersionKey::Id(oldest), &[oldest]),
-    ] {
-        let found = fixture.permitted("/a/b", versions).await;
-        let ids: Vec<Uuid> = found.versions.iter().map(|version| version.id).collect();
-        assert_eq!(ids, expected, "{versions:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_permitted_version_equals_the_one_read_by_name() {
-    let fixture = Fixture::new().await;
-    fixture.grant("/a", &[Operation::Read]).await;
-    fixture.append_certificate("/a", false, 1, 2).await;
-    let found = fixture.permitted("/a", VersionKey::Current).await;
-    assert_eq!(found.versions, fixture.all("/a").await);
 }
 
 #[tokio::test]

@@ -1,15 +1,13 @@
 //! Tests which versions exceed the limits of a policy, and which of these are not deleted.
 
 use keywright_core::{
-    credential::{CredentialName, LookupName, StoredVersion, VersionAttributes},
-    ports::{
-        Additions, CredentialRepository, NewVersion, RetentionRepository, TransitionalVersion,
-    },
+    credential::StoredVersion,
+    ports::{Additions, CredentialRepository, RetentionRepository, TransitionalVersion},
     retention::{NameRange, RetentionThreshold},
 };
 use uuid::Uuid;
 
-use crate::support::{Fixture, at, facts, reader, version};
+use crate::support::{Fixture, at};
 
 const NEWEST_ALONE: RetentionThreshold = RetentionThreshold {
     versions_max: Some(1),
@@ -28,29 +26,6 @@ async fn versions_that_exceed_either_limit_are_deletable() {
         let found = fixture.deletable("/a", threshold).await;
         assert_eq!(found, ids[..deletable], "{versions_max} {before}");
     }
-}
-
-#[tokio::test]
-async fn the_newest_version_signed_by_each_ca_is_kept() {
-    let fixture = Fixture::new().await;
-    let mut ids = Vec::new();
-    for (number, signer) in (1..).zip(["/one", "/two", "/ONE", "/two", "/three", "/three"]) {
-        let id = fixture.append_signed("/leaf", signer, number).await;
-        ids.push(id);
-    }
-    let found = fixture.deletable("/leaf", NEWEST_ALONE).await;
-    assert_eq!(found, [ids[0], ids[1], ids[4]]);
-    let signer = LookupName::new("/one");
-    let before = fixture
-        .credentials
-        .certificates_signed_by(&reader(), &signer)
-        .await;
-    fixture.delete("/leaf", NEWEST_ALONE, &found).await;
-    let after = fixture
-        .credentials
-        .certificates_signed_by(&reader(), &signer)
-        .await;
-    assert_eq!(before.unwrap(), after.unwrap());
 }
 
 #[tokio::test]
@@ -109,24 +84,6 @@ async fn a_deletion_keeps_the_credential_in_sync_with_its_versions() {
 }
 
 #[tokio::test]
-async fn versions_are_listed_oldest_first_up_to_a_limit() {
-    let fixture = Fixture::new().await;
-    let ids = fixture.append_many("/a", 6).await;
-    let id = fixture.all("/a").await[0].credential_id;
-    let mut after = 0;
-    for expected in [&ids[..2], &ids[2..4], &ids[4..5], &[]] {
-        let found = fixture
-            .credentials
-            .deletable_versions(id, NEWEST_ALONE, after, 2)
-            .await
-            .unwrap();
-        after = found.last().map_or(after, |version| version.sequence);
-        let found: Vec<Uuid> = found.iter().map(|version| version.id).collect();
-        assert_eq!(found, expected);
-    }
-}
-
-#[tokio::test]
 async fn the_pages_of_a_range_have_each_credential_once() {
     let fixture = Fixture::new().await;
     for name in ["/A/a", "/a/b", "/a/b(", "/a/b/c", "/a/z", "/a", "/ab", "/b"] {
@@ -176,19 +133,6 @@ impl Fixture {
             ids.push(self.append_certificate(name, false, number, 100).await);
         }
         ids
-    }
-
-    async fn append_signed(&self, name: &str, signer: &str, milliseconds: i64) -> Uuid {
-        let new = version(self, name, "certificate", milliseconds);
-        self.write(NewVersion {
-            attributes: VersionAttributes {
-                certificate: Some(facts(100)),
-                signed_by: Some(CredentialName::parse(signer).unwrap()),
-                ..VersionAttributes::default()
-            },
-            ..new
-        })
-        .await
     }
 
     async fn deletable(&self, name: &str, threshold: RetentionThreshold) -> Vec<Uuid> {

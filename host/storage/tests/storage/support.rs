@@ -116,19 +116,6 @@ impl Fixture {
         Ok(all)
     }
 
-    pub(crate) async fn certificates(&self, types: SignedTypes) -> Vec<ListedCertificate> {
-        let mut all = Vec::new();
-        let mut receive = |listed| {
-            all.push(listed);
-            ControlFlow::Continue(())
-        };
-        self.credentials
-            .certificates(&reader(), types, &mut receive)
-            .await
-            .unwrap();
-        all
-    }
-
     pub(crate) async fn new() -> Self {
         let fixture = Self::open(Location::new()).await;
         fixture.add_key(&key(KEY_ID, 1)).await;
