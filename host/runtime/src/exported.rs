@@ -27,6 +27,25 @@ pub(crate) trait Function {
     const NAME: &'static str;
 }
 
+/// Declares functions: the type that represents each one, its interface and its name, its parameters, and its result.
+macro_rules! functions {
+    ($(
+        $(#[$documentation:meta])*
+        $visibility:vis $function:ident = $interface:expr, $name:expr, $parameters:ty => $result:ty;
+    )*) => {$(
+        $(#[$documentation])*
+        $visibility struct $function;
+
+        impl $crate::exported::Function for $function {
+            type Parameters<'a> = $parameters;
+            type Result = $result;
+            const INTERFACE: &'static str = $interface;
+            const NAME: &'static str = $name;
+        }
+    )*};
+}
+pub(crate) use functions;
+
 /// A function exported by a component.
 pub(crate) struct Exported<F> {
     index: ComponentExportIndex,

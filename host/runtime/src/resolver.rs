@@ -18,7 +18,7 @@ use crate::{
     },
     breaker::{Attempt, Breaker},
     call::Plugin,
-    exported::{Exported, Function},
+    exported::{Exported, functions},
     lane::{Flow, Lanes},
     load_error::PluginRefusedError,
     schema::SettingsSchema,
@@ -194,24 +194,15 @@ impl ResolverGuest {
     }
 }
 
-/// `settings-descriptor.describe-settings`.
-struct DescribeSettings;
+functions! {
+    DescribeSettings = "keywright:interpolation/settings-descriptor", "describe-settings", () => String;
 
-impl Function for DescribeSettings {
-    type Parameters<'a> = ();
-    type Result = String;
-    const INTERFACE: &'static str = "keywright:interpolation/settings-descriptor";
-    const NAME: &'static str = "describe-settings";
-}
+    OfJson = RESOLVER, FUNCTION,
+        (&'a str, &'a str) => Result<Vec<resolver::Reference>, Failure>;
 
-/// `resolver.find-references`.
-struct OfJson;
-
-impl Function for OfJson {
-    type Parameters<'a> = (&'a str, &'a str);
-    type Result = Result<Vec<resolver::Reference>, Failure>;
-    const INTERFACE: &'static str = RESOLVER;
-    const NAME: &'static str = FUNCTION;
+    /// Its failure has the type of `resolver`'s.
+    OfAnyType = ANY_TYPE_RESOLVER, FUNCTION,
+        (&'a str, &'a str) => Result<Vec<any_type_resolver::Reference>, Failure>;
 }
 
 fn of_json(found: resolver::Reference) -> Reference {
@@ -220,16 +211,6 @@ fn of_json(found: resolver::Reference) -> Reference {
         name: found.name,
         ..Reference::default()
     }
-}
-
-/// `any-type-resolver.find-references`. Its failure has the type of `resolver`'s.
-struct OfAnyType;
-
-impl Function for OfAnyType {
-    type Parameters<'a> = (&'a str, &'a str);
-    type Result = Result<Vec<any_type_resolver::Reference>, Failure>;
-    const INTERFACE: &'static str = ANY_TYPE_RESOLVER;
-    const NAME: &'static str = FUNCTION;
 }
 
 fn of_any_type(found: any_type_resolver::Reference) -> Reference {

@@ -1,22 +1,23 @@
-//! The functions that a generator exports, with their types.
+//! The functions that a generator exports, with their types, and the lifetime that it returns for a new value.
 
+use chrono::{DateTime, Utc};
+use keywright_core::credential::Lifetime;
 use wasmtime::{
     Store,
     component::{Instance, Resource},
 };
 
-use super::{
-    inputs::{GenerateDerived, InputParameters, ListInputParameters},
-    lifetime::Expires,
-};
+use super::inputs::{GenerateDerived, InputParameters, ListInputParameters};
 use crate::{
     bindings::{
         PassedIssuer,
-        exports::keywright::generator::{descriptor, generator, issued_generator, recoverer},
+        exports::keywright::generator::{
+            descriptor, expiry, generator, issued_generator, recoverer,
+        },
         keywright::generator::types::Failure,
     },
     call::Plugin,
-    exported::{Exported, Function},
+    exported::{Exported, functions},
     host::CallState,
     load_error::PluginRefusedError,
 };
@@ -152,75 +153,59 @@ pub(crate) fn describe(
     described.map_err(PluginRefusedError::DescribeFailed)?
 }
 
-/// `descriptor.describe`.
-struct Describe;
+functions! {
+    Describe = DESCRIPTOR, "describe", () => descriptor::Description;
 
-impl Function for Describe {
-    type Parameters<'a> = ();
-    type Result = descriptor::Description;
-    const INTERFACE: &'static str = DESCRIPTOR;
-    const NAME: &'static str = "describe";
+    pub(super) DescribeSettings = "keywright:generator/settings-descriptor", "describe-settings", () => String;
+
+    pub(super) Generate = "keywright:generator/generator", "generate",
+        (&'a generator::Generation,) => Result<String, Failure>;
+
+    pub(super) GenerateIssued = "keywright:generator/issued-generator", "generate",
+        (&'a issued_generator::Generation, Option<Resource<PassedIssuer>>) => Result<String, Failure>;
+
+    pub(super) Normalize = "keywright:generator/normalizer", "normalize",
+        (&'a str, &'a str) => Result<String, Failure>;
+
+    pub(super) Accept = "keywright:generator/acceptor", "accept",
+        (&'a str, &'a str) => Result<String, Failure>;
+
+    pub(super) Recover = "keywright:generator/recoverer", "recover",
+        (&'a recoverer::Stored, &'a str) => Result<recoverer::Recovered, Failure>;
+
+    pub(super) Expires = "keywright:generator/expiry", EXPIRES,
+        (&'a expiry::NewValue,) => Result<expiry::Lifetime, Failure>;
 }
 
-/// `settings-descriptor.describe-settings`.
-pub(super) struct DescribeSettings;
+/// The name of the guest's function in logs and metrics.
+pub(super) const EXPIRES: &str = "expires";
 
-impl Function for DescribeSettings {
-    type Parameters<'a> = ();
-    type Result = String;
-    const INTERFACE: &'static str = "keywright:generator/settings-descriptor";
-    const NAME: &'static str = "describe-settings";
-}
+/// The maximum of the times in a lifetime, in seconds since 1970: the last second of the year 9999.
+const LIFETIME_SECONDS_MAX: u64 = 253_402_300_799;
 
-/// `generator.generate`.
-pub(super) struct Generate;
-
-impl Function for Generate {
-    type Parameters<'a> = (&'a generator::Generation,);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/generator";
-    const NAME: &'static str = "generate";
-}
-
-/// `issued-generator.generate`.
-pub(super) struct GenerateIssued;
-
-impl Function for GenerateIssued {
-    type Parameters<'a> = (
-        &'a issued_generator::Generation,
-        Option<Resource<PassedIssuer>>,
-    );
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/issued-generator";
-    const NAME: &'static str = "generate";
-}
-
-/// `normalizer.normalize`.
-pub(super) struct Normalize;
-
-impl Function for Normalize {
-    type Parameters<'a> = (&'a str, &'a str);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/normalizer";
-    const NAME: &'static str = "normalize";
-}
-
-/// `acceptor.accept`.
-pub(super) struct Accept;
-
-impl Function for Accept {
-    type Parameters<'a> = (&'a str, &'a str);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/acceptor";
-    const NAME: &'static str = "accept";
-}
-
-/// `recoverer.recover`.
-pub(super) struct Recover;
-
-impl Function for Recover {
-    type Parameters<'a> = (&'a recoverer::Stored, &'a str);
-    type Result = Result<recoverer::Recovered, Failure>;
-    const INTERFACE: &'static str = "keywright:generator/recoverer";
-    const NAME: &'static str = "recover";
+/// Converts a returned lifetime, or returns the rule that it breaks.
+pub(super) fn checked_lifetime(
+    returned: expiry::Lifetime,
+    now_seconds: u64,
+) -> Result<Lifetime, &'static str> {
+    let checked = |seconds: Option<u64>| match seconds {
+        None => Ok(None),
+        Some(seconds) if seconds < now_seconds => Err("has a time before the call"),
+        Some(seconds) if seconds > LIFETIME_SECONDS_MAX => Err("has a time after the year 9999"),
+        Some(seconds) => Ok(i64::try_from(seconds)
+            .ok()
+            .and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0))),
+    };
+    let lifetime = Lifetime {
+        expires_at: checked(returned.expires_seconds)?,
+        rotate_at: checked(returned.rotate_seconds)?,
+    };
+    let is_rotated_late = lifetime
+        .rotate_at
+        .zip(lifetime.expires_at)
+        .is_some_and(|(rotate_at, expires_at)| rotate_at > expires_at);
+    if is_rotated_late {
+        return Err("has a rotate-seconds after its expires-seconds");
+    }
+    Ok(lifetime)
 }

@@ -13,9 +13,10 @@ use serde_json::Value;
 
 use super::{
     description::Description,
-    exports::{DescribeSettings, GenerateFunction, GeneratorExports, describe},
+    exports::{
+        DescribeSettings, EXPIRES, GenerateFunction, GeneratorExports, checked_lifetime, describe,
+    },
     inputs::{Derivation, InputParameters, PassedInput, input_bytes},
-    lifetime::{EXPIRES, checked_lifetime},
 };
 use crate::{
     bindings::{

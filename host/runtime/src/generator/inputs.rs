@@ -18,7 +18,7 @@ use crate::{
         keywright::generator::types::Failure,
     },
     call::Plugin,
-    exported::{Exported, Function},
+    exported::{Exported, Function, functions},
     interfaces::DERIVED_GENERATOR,
     load_error::PluginRefusedError,
 };
@@ -174,24 +174,11 @@ impl TryFrom<BTreeMap<String, JsonInput>> for TestInputs {
     }
 }
 
-/// `derived-generator.input-parameters`.
-pub(super) struct ListInputParameters;
+functions! {
+    pub(super) ListInputParameters = DERIVED_GENERATOR, "input-parameters", () => Vec<InputParameter>;
 
-impl Function for ListInputParameters {
-    type Parameters<'a> = ();
-    type Result = Vec<InputParameter>;
-    const INTERFACE: &'static str = DERIVED_GENERATOR;
-    const NAME: &'static str = "input-parameters";
-}
-
-/// `derived-generator.generate`.
-pub(super) struct GenerateDerived;
-
-impl Function for GenerateDerived {
-    type Parameters<'a> = (&'a Derivation<'a>,);
-    type Result = Result<String, Failure>;
-    const INTERFACE: &'static str = DERIVED_GENERATOR;
-    const NAME: &'static str = "generate";
+    pub(super) GenerateDerived = DERIVED_GENERATOR, "generate",
+        (&'a Derivation<'a>,) => Result<String, Failure>;
 }
 
 /// `derived-generator.generation`, with references to the secrets: the generated type would copy them.

@@ -5,7 +5,6 @@ mod entropy_test;
 mod exports;
 mod guest;
 mod inputs;
-mod lifetime;
 
 use std::{
     collections::BTreeMap,
@@ -25,12 +24,12 @@ use keywright_core::{
 };
 
 pub(crate) use entropy_test::{entropy_report, unlogged};
+use exports::EXPIRES;
 pub(crate) use exports::{DESCRIPTOR, describe};
 pub(crate) use guest::GeneratorGuest;
 use guest::{ACCEPT, NORMALIZE, RECOVER};
 pub(crate) use inputs::InputParameters;
 pub use inputs::TestInputs;
-use lifetime::EXPIRES;
 
 use crate::{
     breaker::{Attempt, Breaker},

@@ -1,19 +1,23 @@
-//! Calls of plugins with and without optional interfaces, and results and limits of a resolver.
+//! Calls of plugins with and without optional interfaces, results and limits of a resolver, and issuers, which are borrowed for one
+//! call, sign once, and never expose their keys.
 
 use std::sync::Arc;
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
+    certificate::CertificateFacts,
     permission::Actor,
-    ports::{Generator, PluginCallError, Reference},
+    ports::{
+        CertificateIssuer, Generator, PluginCallError, PluginFaultError, Reference, SigningError,
+    },
 };
-use keywright_runtime::{RandomError, RandomSource};
+use keywright_runtime::{Limits, PluginConfig, RandomError, RandomSource};
 use serde_json::{Value, json};
 
 use crate::{
-    component, config, doing, generator, hostile, hostile_resolver, load_drawing, no_parameters,
-    parameters, plugin,
+    component, config, doing, faulted, generator, hostile, hostile_resolver, load_drawing,
+    no_parameters, parameters, plugin,
 };
 
 fn plain() -> Arc<dyn Generator> {
@@ -181,17 +185,90 @@ async fn the_resolver_gets_the_document_and_returns_references() {
     assert_eq!(found, [expected]);
 }
 
-#[tokio::test]
-async fn the_reason_of_a_refusal_is_truncated_and_printable() {
-    let resolver = hostile_resolver(&doing("find-references", "refuse-document"));
-    let Err(PluginCallError::DocumentRefused(text)) =
-        resolver.find_references(&actor(), "{}").await
-    else {
-        panic!("not refused");
-    };
-    assert!(text.starts_with("noxxx") && text.len() == 1023, "{text}");
-}
-
 fn actor() -> Actor {
     Actor::of_lookup("uaa-client:app")
+}
+
+const CERTIFICATE: &[u8] = b"the-certificate-of-the-issuer";
+const PRIVATE_KEY: &[u8] = b"the-private-key-of-the-issuer";
+
+/// Signs by prepending a mark that depends on its key. Rejects bodies that start with a zero byte.
+struct MarkingIssuer {
+    private_key: Vec<u8>,
+}
+
+impl CertificateIssuer for MarkingIssuer {
+    fn certificate(&self) -> &[u8] {
+        CERTIFICATE
+    }
+
+    fn subject(&self) -> &[u8] {
+        b"the-subject"
+    }
+
+    fn subject_key_identifier(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn signature_algorithm(&self) -> &[u8] {
+        b"the-algorithm"
+    }
+
+    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError> {
+        let mark = self
+            .private_key
+            .iter()
+            .fold(0, |mark: u8, byte| mark.wrapping_add(*byte));
+        match tbs_certificate.first() {
+            Some(0) => Err(SigningError("the body is not a certificate body")),
+            _ => Ok([&[mark], tbs_certificate].concat()),
+        }
+    }
+
+    fn signed(&self) -> Option<CertificateFacts> {
+        None
+    }
+}
+
+fn issuer() -> Arc<dyn CertificateIssuer> {
+    Arc::new(MarkingIssuer {
+        private_key: PRIVATE_KEY.to_vec(),
+    })
+}
+
+async fn note(behaviour: &str) -> Result<String, PluginCallError> {
+    let generator = hostile(&doing("generate", behaviour));
+    let value = generator
+        .generate(&no_parameters(), Utc::now(), Some(issuer()), Vec::new())
+        .await?;
+    let value: Value = serde_json::from_str(value.expose()).unwrap();
+    Ok(value["note"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn an_issuer_signs_once_per_call() {
+    let note = note("sign-twice").await.unwrap();
+    assert_eq!(
+        note,
+        "signed 5 bytes; refused: the issuer can sign only once in a call;"
+    );
+}
+
+#[tokio::test]
+async fn bodies_past_64_kib_do_not_reach_the_issuer() {
+    let refused = note("sign-most").await.unwrap();
+    assert_eq!(refused, "refused: the body is not a certificate body;");
+    let refused = note("sign-large").await.unwrap();
+    assert_eq!(
+        refused,
+        "refused: the certificate body is larger than 64 KiB;"
+    );
+    let too_large = Err(faulted("hostile", PluginFaultError::OutputTooLarge));
+    assert_eq!(note("sign-huge").await, too_large);
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"))
 }

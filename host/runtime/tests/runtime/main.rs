@@ -10,9 +10,7 @@
 mod calls;
 mod conformance;
 mod hostile;
-mod lanes;
 mod load;
-mod signing;
 
 use std::{
     fs,
