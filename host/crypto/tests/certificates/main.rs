@@ -7,7 +7,6 @@
 mod attacks;
 mod fields;
 mod issuer;
-mod private_keys;
 
 use std::{fs, process::Command};
 
@@ -236,13 +235,8 @@ impl Body {
 
     /// Replaces the extension of this kind, or appends it.
     pub(crate) fn with(mut self, extension: Extension) -> Self {
-        self = self.without(&extension.oid);
+        self.extensions.retain(|other| other.oid != extension.oid);
         self.extensions.push(extension);
-        self
-    }
-
-    pub(crate) fn without(mut self, oid: &[u8]) -> Self {
-        self.extensions.retain(|extension| extension.oid != oid);
         self
     }
 }
