@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    examples,
     guests::{self, Which},
+    other_languages,
     step::{self, StepError},
 };
 
@@ -20,7 +20,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), StepError> {
     };
     if revision.is_none() && measures_plugins(names) {
         guests::build(Which::All)?;
-        examples::build_all()?;
+        other_languages::build_plugins()?;
     } else {
         guests::build(Which::Shipped)?;
     }

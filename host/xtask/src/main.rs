@@ -1,14 +1,12 @@
 //! `cargo xtask …`: everything that is done with the workspace and is not a plain cargo command.
 
 mod bench;
-mod clients;
 mod cycles;
 mod dist;
 mod environments;
-mod examples;
 mod guests;
 mod language;
-mod outdated;
+mod other_languages;
 mod programs;
 mod run;
 mod stats;
@@ -47,7 +45,9 @@ fn main() -> ExitCode {
         "test" => test::test(rest),
         "bench" => bench::bench(rest),
         "dist" => dist::dist(rest),
-        "build-guests" => guests::build(guests::Which::All).and_then(|_| examples::build_all()),
+        "build-guests" => {
+            guests::build(guests::Which::All).and_then(|_| other_languages::build_plugins())
+        }
         "stats" => stats::stats(),
         "golden" => test::refresh_golden_files(),
         _ => {

@@ -3,9 +3,8 @@
 use std::{panic::resume_unwind, process::Command, thread, time::Instant};
 
 use crate::{
-    clients, examples,
     guests::{self, EXAMPLE_MANIFEST, Which},
-    programs,
+    other_languages, programs,
     step::{self, StepError},
 };
 
@@ -77,8 +76,8 @@ fn build() -> Result<(), StepError> {
     thread::scope(|scope| {
         let in_parallel = scope.spawn(|| {
             programs::ensure();
-            examples::build_all()?;
-            clients::build_all()
+            other_languages::build_plugins()?;
+            other_languages::build_clients()
         });
         let rust = guests::build(Which::All).and_then(|_| {
             // Selects the same packages as the tests, so that dependencies are built once.
