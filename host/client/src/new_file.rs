@@ -274,29 +274,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_appear_with_mode_0600_once_complete() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join("export");
-        let file = NewFile::begin(&target, false).unwrap();
-        file.content().unwrap().write_all(b"whole").unwrap();
-        assert!(!target.exists());
-        file.complete().await.unwrap();
-        assert_eq!(fs::read(&target).unwrap(), b"whole");
-        assert_eq!(mode(&target), 0o600);
-        assert_eq!(names(folder.path()), ["export"]);
-    }
-
-    #[test]
-    fn a_dropped_file_is_deleted() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join("export");
-        let file = NewFile::begin(&target, false).unwrap();
-        file.content().unwrap().write_all(b"half").unwrap();
-        drop(file);
-        assert!(names(folder.path()).is_empty());
-    }
-
-    #[tokio::test]
     async fn existing_files_are_replaced_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("export");

@@ -17,8 +17,8 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::certificates::{
-    BulkRegenerate, CertificateSummary, IssuedRecord, ListedVersion, RegenerateCertificate, TransitionalVersion,
-    first_certificate,
+    BulkRegenerate, CertificateSummary, IssuedRecord, ListedVersion, RegenerateCertificate,
+    TransitionalVersion, first_certificate,
 };
 use crate::{Client, CredentialVersion, Error};
 

@@ -316,67 +316,7 @@ const OTHERS: u32 = 0o077;
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-
-    #[test]
-    fn files_have_mode_0600_even_if_they_replace_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let directory = Directory::at(folder.path().join("a/keywright"));
-        assert!(directory.read("session.json").unwrap().is_none());
-        directory.create().unwrap();
-        directory.write("session.json", b"one").unwrap();
-        let path = directory.file("session.json");
-        assert!(!directory.is_open_to_others("session.json"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(directory.is_open_to_others("session.json"));
-        directory.write("session.json", b"two").unwrap();
-
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&path), 0o600);
-        assert_eq!(mode(path.parent().unwrap()), 0o700);
-        assert_eq!(
-            directory.read("session.json").unwrap().unwrap().as_str(),
-            "two"
-        );
-        assert!(directory.delete("session.json").unwrap());
-        assert!(!directory.delete("session.json").unwrap());
-    }
-
-    #[test]
-    fn sessions_survive_a_round_trip() {
-        let folder = tempfile::tempdir().unwrap();
-        let directory = Directory::at(folder.path().to_owned());
-        assert!(StoredSession::read(&directory).unwrap().is_none());
-        let tokens = Tokens {
-            access_token: Secret::new("access".to_owned()),
-            refresh_token: Some(Secret::new("refresh".to_owned())),
-            issued_by: Some("https://id.example".to_owned()),
-        };
-        let login_options = LoginOptions {
-            client_id: Some("cli".to_owned()),
-            resource: Some("https://api.example".to_owned()),
-            is_of_client: true,
-            ..LoginOptions::default()
-        };
-        let session = StoredSession {
-            server: "https://a.example".to_owned(),
-            ca_cert: vec!["/ca.pem".into()],
-            client_certificate: Some(("/cert.pem".into(), "/key.pem".into())),
-            tokens: Some(tokens),
-            login_options,
-        };
-        session.write(&directory).unwrap();
-        let read = StoredSession::read(&directory).unwrap().unwrap();
-        let tokens = read.tokens.unwrap();
-        assert_eq!(read.server, session.server);
-        assert_eq!(read.ca_cert, session.ca_cert);
-        assert_eq!(read.client_certificate, session.client_certificate);
-        assert_eq!(read.login_options, session.login_options);
-        assert_eq!(tokens.access_token.expose(), "access");
-        assert_eq!(tokens.refresh_token.unwrap().expose(), "refresh");
-    }
 
     #[test]
     fn malformed_sessions_are_refused_without_their_content() {

@@ -358,31 +358,6 @@ mod tests {
     }
 
     #[test]
-    fn stored_tokens_are_only_used_for_their_server() {
-        let folder = folder("", Some("https://session"));
-        let tokens = |arguments| {
-            let settings = of(&folder, arguments, Environment::default()).unwrap();
-            settings.tokens.is_some()
-        };
-        assert!(tokens(Arguments::default()));
-        assert!(tokens(named("https://session/")));
-        assert!(!tokens(named("https://other")));
-        assert!(!tokens(named("https://session:444")));
-    }
-
-    #[test]
-    fn a_client_in_the_environment_overrides_the_session() {
-        let folder = folder("", Some("https://session"));
-        let environment = Environment {
-            client_id: Some("app".to_owned()),
-            client_secret: Some(Secret::new("secret".to_owned())),
-            ..Environment::default()
-        };
-        let settings = of(&folder, Arguments::default(), environment).unwrap();
-        assert!(settings.tokens.is_none() && settings.grant.is_some());
-    }
-
-    #[test]
     fn a_token_file_overrides_variables_then_the_session() {
         let folder = folder("", Some("https://session"));
         let file = folder.path().join("token");

@@ -159,29 +159,6 @@ mod tests {
         assert_eq!(reading.join().unwrap(), expected);
     }
 
-    #[test]
-    fn a_dropped_output_ends_with_invalid_syntax() {
-        let (reader, writer) = pipe().unwrap();
-        let mut output = BackgroundWriter::begin(writer).unwrap();
-        output.write_all(b"part").unwrap();
-        drop(output);
-        assert_eq!(read(reader), format!("part{INCOMPLETE_MARK}"));
-    }
-
-    #[tokio::test]
-    async fn dropping_does_not_wait_forever_for_a_stuck_reader() {
-        let (reader, writer) = pipe().unwrap();
-        let mut output = BackgroundWriter::begin(writer).unwrap();
-        // The first text exceeds the capacity of a pipe, and the second one is queued.
-        let text = "x".repeat(1024 * 1024);
-        for _ in 0..2 {
-            output.write_all(text.as_bytes()).unwrap();
-            output.pass_on().await.unwrap();
-        }
-        drop(output);
-        drop(reader);
-    }
-
     #[tokio::test]
     async fn a_closed_pipe_is_an_error() {
         let (reader, writer) = pipe().unwrap();

@@ -109,16 +109,18 @@ impl Entry {
             keywright_json::read(json).map_err(|cause| Error::RequestMalformed(cause.into()))
         };
         let provenance = match &self.provenance {
-            Some((generated_by, parameters)) => {
-                Some((generated_by.clone(), verbatim(parameters)?))
-            }
+            Some((generated_by, parameters)) => Some((generated_by.clone(), verbatim(parameters)?)),
             None => None,
         };
         Ok(SetCredential {
             name: self.name.clone(),
             credential_type: self.credential_type.clone(),
             value: verbatim(&self.value)?,
-            metadata: self.metadata.as_deref().map(|json| verbatim(json)).transpose()?,
+            metadata: self
+                .metadata
+                .as_deref()
+                .map(|json| verbatim(json))
+                .transpose()?,
             provenance,
         })
     }
