@@ -11,13 +11,11 @@ use std::{
     sync::Arc,
 };
 
-use keywright_api::audit::{
-    AppendError, AuditFormat, AuditSettings, AuditSink, AuditTrail, OnAuditFailure,
-};
+use keywright_api::audit::{AppendError, AuditSettings, AuditSink, AuditTrail};
 use keywright_core::ports::Clock;
 
 use crate::{
-    config::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind},
+    config::{AuditConfig, AuditSinkKind},
     process::hangup_signal,
     started::StartupError,
 };
@@ -31,14 +29,8 @@ pub(crate) fn start(
         return Ok(None);
     };
     let settings = AuditSettings {
-        format: match config.format {
-            AuditLineFormat::Cef => AuditFormat::Cef,
-            AuditLineFormat::Json => AuditFormat::Json,
-        },
-        on_failure: match config.on_failure {
-            AuditFailurePolicy::Continue => OnAuditFailure::Continue,
-            AuditFailurePolicy::Refuse => OnAuditFailure::Refuse,
-        },
+        format: config.format,
+        on_failure: config.on_failure,
         host: config.host.clone().unwrap_or_else(own_host_name),
         trusted_proxies: config
             .trusted_proxies
@@ -112,7 +104,7 @@ impl FileSink {
 
     /// Reopens the file if it was deleted: lines written to a deleted file are lost.
     fn reopen_if_deleted(&mut self) -> io::Result<()> {
-        if self.writer.file().metadata()?.nlink() == 0 {
+        if self.writer.file.metadata()?.nlink() == 0 {
             self.reopen()?;
         }
         Ok(())
@@ -129,7 +121,7 @@ impl AuditSink for FileSink {
         self.writer.append(lines)?;
         if self.is_synced {
             // If this fails, the state of the disk is unknown. Writing lines twice is better than losing them.
-            self.writer.file().sync_data().map_err(nothing_written)?;
+            self.writer.file.sync_data().map_err(nothing_written)?;
         }
         Ok(())
     }
@@ -141,7 +133,7 @@ impl AuditSink for FileSink {
 
     /// Returns `false` if a write may block: a sync waits for the disk, and a named pipe may wait for its reader.
     fn is_prompt(&self) -> bool {
-        let metadata = self.writer.file().metadata();
+        let metadata = self.writer.file.metadata();
         !self.is_synced && metadata.is_ok_and(|metadata| metadata.is_file())
     }
 }
@@ -155,7 +147,7 @@ fn open(path: &Path) -> io::Result<LineWriter> {
         .mode(0o600)
         .open(path)?;
     let is_torn = is_torn(&file)?;
-    Ok(LineWriter::new(file, is_torn))
+    Ok(LineWriter { file, is_torn })
 }
 
 /// Returns whether the last line of a file is incomplete, because a process was killed while writing it.
@@ -176,7 +168,10 @@ impl StandardOutputSink {
     /// Opens standard output, unless it is closed.
     fn open() -> io::Result<Self> {
         let output = io::stdout().as_fd().try_clone_to_owned()?;
-        Ok(Self(LineWriter::new(File::from(output), false)))
+        Ok(Self(LineWriter {
+            file: File::from(output),
+            is_torn: false,
+        }))
     }
 }
 
@@ -204,15 +199,6 @@ struct LineWriter {
 }
 
 impl LineWriter {
-    /// Creates a writer; `is_torn` is whether the file's last line is incomplete.
-    fn new(file: File, is_torn: bool) -> Self {
-        Self { file, is_torn }
-    }
-
-    fn file(&self) -> &File {
-        &self.file
-    }
-
     /// Writes lines. An incomplete line is ended first, so that lines are never joined.
     fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
         if lines.is_empty() {

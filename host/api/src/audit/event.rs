@@ -5,17 +5,20 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// The format of the trail's lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The format of the audit trail's lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum AuditFormat {
-    /// One JSON object per line.
-    Json,
-    /// One event in the Common Event Format per line.
+    /// The Common Event Format.
     Cef,
+    /// One JSON object per line.
+    #[default]
+    Json,
 }
 
 /// An access to one resource by a request or by the server itself, or a request that accessed no resource. In JSON, every

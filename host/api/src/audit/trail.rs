@@ -19,6 +19,8 @@ use std::{
 };
 
 use keywright_core::ports::Clock;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     sync::oneshot,
@@ -57,13 +59,17 @@ impl AuditSettings {
     pub const UNWRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 }
 
-/// The policy for requests whose events can't be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How requests whose events cannot be written are handled.
+// If the sink is already failing, `Refuse` rejects requests before they access anything. With `Continue`, the events are written
+// once the sink works again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum OnAuditFailure {
-    /// Refuse them. If the sink is already failing, refuse them before they access anything.
-    Refuse,
-    /// Let them proceed, and write their events once the sink works again.
+    /// They are processed, and the failure is logged.
     Continue,
+    /// They are rejected until events can be written again.
+    #[default]
+    Refuse,
 }
 
 /// The audit trail. Call [`AuditTrail::close`] before the process exits.

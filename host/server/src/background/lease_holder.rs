@@ -1,7 +1,8 @@
-//! Runs work under its lease.
+//! Background work, and running it under its lease.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::{
     UseCaseError,
@@ -9,8 +10,6 @@ use keywright_core::{
 };
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-
-use super::work::{STOP_TIME_MAX, Work};
 
 /// Runs work under leases that it acquires, renews and releases.
 #[derive(Clone)]
@@ -127,19 +126,41 @@ pub(crate) const LEASE_TIME: Duration = Duration::from_secs(15);
 /// interval: ten seconds.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Recurring background work.
+#[async_trait]
+pub(crate) trait Work: Send + 'static {
+    /// Returns the name of the work's lease, the same on all servers and in all releases.
+    fn name(&self) -> &'static str;
+
+    /// Returns the time to wait after a run before checking for work again.
+    fn interval(&self) -> Duration;
+
+    /// Does all available work in small steps. Each step leaves the data consistent. Returns soon after `stop` is
+    /// cancelled; [`STOP_TIME_MAX`] later, the run is dropped.
+    ///
+    /// # Errors
+    /// If the work can't continue, for instance because the database is unavailable. The caller retries it after a
+    /// pause.
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), UseCaseError>;
+}
+
+/// Waits for this time, or until `stop` is cancelled. Returns whether to continue.
+pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
+    timeout(time, stop.cancelled()).await.is_err()
+}
+
+const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::process::{self, RandomIdentifiers};
+    use keywright_core::ports::RepositoryError;
     use std::sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
     };
-
-    use async_trait::async_trait;
-    use keywright_core::ports::RepositoryError;
     use uuid::Uuid;
-
-    use super::*;
-    use crate::process::{self, RandomIdentifiers};
 
     /// A single lease, in memory.
     #[derive(Default)]
@@ -319,5 +340,13 @@ mod tests {
     #[tokio::test]
     async fn work_that_does_not_stop_is_cancelled() {
         running_time(TAKEN, Ends::Never, false, SHORT / 10).await;
+    }
+
+    #[tokio::test]
+    async fn a_pause_ends_at_a_stop_request() {
+        let stop = CancellationToken::new();
+        assert!(pause(&stop, Duration::ZERO).await);
+        stop.cancel();
+        assert!(!pause(&stop, Duration::MAX).await);
     }
 }

@@ -8,7 +8,6 @@
 mod lease_holder;
 pub(crate) mod retention;
 pub(crate) mod rotation;
-mod work;
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -16,11 +15,8 @@ use futures_util::FutureExt;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::lease_holder::{LEASE_TIME, Work, pause};
 pub(crate) use self::lease_holder::{LeaseHolder, LeaseOutcome};
-use self::{
-    lease_holder::LEASE_TIME,
-    work::{Work, pause},
-};
 
 /// The background work of a server.
 pub(crate) struct Background {

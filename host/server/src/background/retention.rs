@@ -19,10 +19,7 @@ use keywright_storage::Database;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    lease_holder::LEASE_TIME,
-    work::{Work, pause},
-};
+use super::lease_holder::{LEASE_TIME, Work, pause};
 use crate::{
     config::Config,
     measurements::{

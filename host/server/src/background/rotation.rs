@@ -13,7 +13,7 @@ use keywright_core::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::work::{Work, pause};
+use super::lease_holder::{Work, pause};
 use crate::{config::RotationConfig, measurements};
 
 /// Key rotation.

@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
+use keywright_api::audit::{AuditFormat, OnAuditFailure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +19,9 @@ pub(crate) struct AuditConfig {
     /// rotated.
     pub(crate) file: Option<PathBuf>,
     /// The format of the trail's lines.
-    pub(crate) format: AuditLineFormat,
+    pub(crate) format: AuditFormat,
     /// How requests whose events cannot be written are handled.
-    pub(crate) on_failure: AuditFailurePolicy,
+    pub(crate) on_failure: OnAuditFailure,
     /// Whether events are flushed to disk, not only written to the file, before a response is sent.
     pub(crate) sync: bool,
     /// This host's name in events. Defaults to the operating system's host name.
@@ -41,28 +42,6 @@ pub(crate) enum AuditSinkKind {
     // Running without a trail must be an explicit decision, and standard output always exists.
     #[default]
     Stdout,
-}
-
-/// The format of the audit trail's lines.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum AuditLineFormat {
-    /// The Common Event Format.
-    Cef,
-    /// One JSON object per line.
-    #[default]
-    Json,
-}
-
-/// How requests whose events cannot be written are handled.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum AuditFailurePolicy {
-    /// They are processed, and the failure is logged.
-    Continue,
-    /// They are rejected until events can be written again.
-    #[default]
-    Refuse,
 }
 
 impl Section for AuditConfig {

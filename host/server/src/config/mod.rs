@@ -33,7 +33,7 @@ use tracing_subscriber::EnvFilter;
 use crate::started::StartupError;
 
 pub(crate) use self::{
-    audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind},
+    audit::{AuditConfig, AuditSinkKind},
     authentication::AuthenticationConfig,
     authorization::AuthorizationConfig,
     console::ConsoleConfig,

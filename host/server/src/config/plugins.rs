@@ -317,34 +317,6 @@ mod tests {
     }
 
     #[test]
-    fn a_component_path_is_the_only_required_setting() {
-        let plugin = read(&json!({"component": "p.wasm"})).unwrap();
-        assert!(matches!(plugin.component, ComponentLocation::File(_)));
-        assert_eq!(plugin.limits, Limits::default());
-        assert!(plugin.grants.is_empty() && plugin.settings.is_empty() && plugin.sha256.is_none());
-        assert!(!plugin.derived && plugin.signature.is_none());
-    }
-
-    #[test]
-    fn unknown_settings_are_rejected() {
-        for config in [
-            json!({"component": "p.wasm", "memory": 1}),
-            json!({"component": "p.wasm", "limits": {"fuel": 1}}),
-            json!({"component": "p.wasm", "grants": ["network"]}),
-            json!({"component": "p.wasm", "signature": {"key": "k"}}),
-        ] {
-            assert!(read(&config).is_err(), "{config}");
-        }
-    }
-
-    #[test]
-    fn a_reference_without_a_digest_is_rejected_with_a_remedy() {
-        let refused = read(&json!({"component": "oci://h/a:1.0"})).err().unwrap();
-        assert!(refused.contains("the reference has no digest"), "{refused}");
-        assert!(refused.contains("keywright plugin push"), "{refused}");
-    }
-
-    #[test]
     fn a_signature_has_exactly_one_key() {
         for (signature, expected) in [
             (json!({}), "exactly one of"),

@@ -45,18 +45,6 @@ impl ConnectionTracker {
         }
     }
 
-    pub(super) fn bytes_read(&self) {
-        self.state().bytes_read(Instant::now());
-    }
-
-    pub(super) fn bytes_written(&self) {
-        self.state().bytes_written(Instant::now());
-    }
-
-    pub(super) fn write_is_blocked(&self) {
-        self.state().write_is_blocked();
-    }
-
     /// Decides about the connection. `closing_since` is when it started to close.
     pub(super) fn decide(&self, timeouts: &Timeouts, closing_since: Option<Instant>) -> Decision {
         self.state().decide(timeouts, closing_since, Instant::now())
@@ -129,11 +117,11 @@ impl TrackedStream {
     ) -> Poll<io::Result<usize>> {
         if polled.is_ready() {
             self.stall = None;
-            self.tracker.bytes_written();
+            self.tracker.state().bytes_written(Instant::now());
             return polled;
         }
         let stall = self.stall.get_or_insert_with(|| {
-            self.tracker.write_is_blocked();
+            self.tracker.state().write_is_blocked();
             Box::pin(sleep(self.write_time_max))
         });
         ready!(stall.as_mut().poll(context));
@@ -153,7 +141,7 @@ impl AsyncRead for TrackedStream {
         let filled = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > filled {
-            self.tracker.bytes_read();
+            self.tracker.state().bytes_read(Instant::now());
         }
         Poll::Ready(Ok(()))
     }

@@ -2,11 +2,10 @@
 //!
 //! A connection takes a slot (`connection_limit.rs`), performs the TLS handshake, and is served (`protocol.rs`). Its bytes
 //! and requests are recorded (`connection_tracker.rs`). From that, `timeouts.rs` decides whether it may stay open, and
-//! `shutdown.rs` enforces the decision. `drain.rs` discards bodies that no handler read.
+//! `shutdown.rs` enforces the decision.
 
 mod connection_limit;
 mod connection_tracker;
-mod drain;
 mod protocol;
 mod shutdown;
 mod timeouts;

@@ -7,7 +7,6 @@ mod arguments;
 mod inspect;
 mod project;
 mod run;
-mod upgrade;
 
 use std::{
     io::{self, IsTerminal},
