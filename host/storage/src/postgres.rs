@@ -181,7 +181,6 @@ fn has_password(url: &str) -> bool {
         || has_parameter(url, &["password"])
 }
 
-/// Returns whether a URL has one of these parameters.
 fn has_parameter(url: &str, names: &[&str]) -> bool {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     form_urlencoded::parse(query.as_bytes()).any(|(name, _)| names.contains(&name.as_ref()))

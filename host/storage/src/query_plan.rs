@@ -469,7 +469,6 @@ fn texts_of(engine: Engine) -> Vec<String> {
     }
 }
 
-/// Returns the statements of one engine.
 fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Postgres => &[

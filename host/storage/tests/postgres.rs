@@ -24,7 +24,7 @@ use keywright_test_postgres::PostgresServer;
 use sqlx::{Connection, Executor, PgConnection};
 use uuid::Uuid;
 
-use crate::support::{Fixture, Location, key, postgres_options, server, version};
+use crate::support::{Fixture, Location, postgres_options, server, version};
 use storage::support;
 
 #[tokio::test]
@@ -261,57 +261,6 @@ async fn a_version_with_a_sequence_before_earlier_ones_is_retried() {
 // ---- Connections: failover, replacement, verification and read-only access ------------------------------------------
 
 #[tokio::test]
-async fn a_server_that_returns_after_an_outage_is_used_again() {
-    let Some(server) = PostgresServer::start() else {
-        return;
-    };
-    let options = postgres_options(&server.new_database());
-    let database = open(options.clone()).await.unwrap();
-    let credentials = database.credentials();
-    let keys = database.encryption_keys();
-    let is_added = keys.add(&key(Uuid::nil(), 1), &HashSet::new()).await;
-    assert!(is_added.unwrap());
-    credentials.ping().await.unwrap();
-    server.stop();
-    for _ in 0..5 {
-        let outcome = credentials.ping().await;
-        let is_unavailable = matches!(outcome, Err(RepositoryError::Unavailable(_)));
-        assert!(is_unavailable, "{outcome:?}");
-        let outcome = credentials.delete(&LookupName::new("/a")).await;
-        let is_unavailable = matches!(outcome, Err(RepositoryError::Unavailable(_)));
-        assert!(is_unavailable, "{outcome:?}");
-    }
-    let Err(refused) = open(options).await else {
-        panic!("opened")
-    };
-    assert!(matches!(
-        refused,
-        DatabaseOpenError::ServerNotReached { .. }
-    ));
-    server.start_again();
-    credentials.ping().await.unwrap();
-    let deleted = credentials.delete(&LookupName::new("/a")).await.unwrap();
-    assert_eq!(deleted, None);
-    let keys = database.encryption_keys().all().await.unwrap();
-    assert_eq!(keys.len(), 1);
-}
-
-#[tokio::test]
-async fn connections_that_the_server_terminated_are_replaced() {
-    let fixture = Fixture::new().await;
-    let url = url(&fixture);
-    fixture.append("/a", "value", 1).await;
-    server().run_at(&url, TERMINATE);
-    // Each terminated connection may fail one request.
-    let ping = async || fixture.credentials.ping().await;
-    let failures = failures_before_success(ping).await;
-    assert!(failures <= 2, "{failures}");
-    let delete = async || fixture.credentials.delete(&LookupName::new("/a")).await;
-    let failures = failures_before_success(delete).await;
-    assert!(failures <= 4, "{failures}");
-}
-
-#[tokio::test]
 async fn a_refused_write_replaces_all_older_connections() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);
@@ -360,21 +309,6 @@ async fn a_database_opened_read_only_refuses_writes() {
     let deleted = deleted.delete(Uuid::nil()).await;
     assert!(deleted.is_err(), "{deleted:?}");
     assert!(fixture.all("/a").await.is_empty());
-}
-
-#[tokio::test]
-async fn an_error_at_the_start_never_repeats_the_password() {
-    let options = PostgresOptions {
-        password: Some(Secret::new("hunter2".to_owned())),
-        wait_max: Duration::from_millis(200),
-        ..postgres_options("postgres://keywright@127.0.0.1:1/keywright?sslmode=disable")
-    };
-    let Err(refused) = open(options).await else {
-        panic!("opened")
-    };
-    let shown = format!("{refused:?} {refused}");
-    assert!(shown.contains("keywright on 127.0.0.1:1"), "{shown}");
-    assert!(!shown.contains("hunter2"), "{shown}");
 }
 
 #[tokio::test]

@@ -13,12 +13,9 @@ use std::{
     time::Duration,
 };
 
-use keywright_core::{
-    credential::LookupName,
-    ports::{
-        AppendCondition, Appended, CheckRepository, CredentialRepository, RepositoryError,
-        SequenceRange,
-    },
+use keywright_core::ports::{
+    AppendCondition, Appended, CheckRepository, CredentialRepository, RepositoryError,
+    SequenceRange,
 };
 use keywright_storage::Database;
 use tempfile::TempDir;
@@ -92,58 +89,6 @@ async fn a_database_is_unavailable_while_another_process_locks_it() {
         }
     }
     panic!("the database stays unavailable");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn acknowledged_versions_survive_a_crash() {
-    let fixture = Fixture::new().await;
-    let writing = (0..30).map(|number| {
-        let new = version(&fixture, &format!("/a/{number}"), "value", 1);
-        let credentials = fixture.credentials.clone();
-        tokio::spawn(async move {
-            let written = credentials.append(new, AppendCondition::Always, &[]).await;
-            assert!(matches!(written, Ok(Appended::Written(_))));
-        })
-    });
-    let mut acknowledged = 0;
-    for writing in writing.collect::<Vec<_>>() {
-        writing.await.unwrap();
-        acknowledged += 1;
-        // The files after a crash: the database and its log, without the shared memory.
-        let copied = tempfile::tempdir().unwrap();
-        for name in ["test.sqlite", "test.sqlite-wal"] {
-            let copy = copied.path().join(name);
-            std::fs::copy(folder(&fixture).path().join(name), copy).unwrap();
-        }
-        let copied = Fixture::open(Location::File(copied)).await;
-        let stored = copied.count("select count(*) from credential").await;
-        assert!(stored >= acknowledged, "{stored} of {acknowledged}");
-        let ok = copied
-            .count("select count(*) from pragma_integrity_check where integrity_check = 'ok'");
-        assert_eq!(ok.await, 1);
-    }
-}
-
-#[tokio::test]
-async fn deleting_a_credential_removes_its_trigrams() {
-    let fixture = Fixture::new().await;
-    for (name, milliseconds) in [("/gone/name", 1), ("/stays/name", 2)] {
-        fixture.append(name, "value", milliseconds).await;
-    }
-    let gone = LookupName::new("/gone/name");
-    fixture.credentials.delete(&gone).await.unwrap();
-    for (sql, count) in [
-        (
-            "select count(*) from credential_name where credential_name match 'name'",
-            1,
-        ),
-        (
-            "select count(*) from credential_name where credential_name match 'gone'",
-            0,
-        ),
-    ] {
-        assert_eq!(fixture.count(sql).await, count, "{sql}");
-    }
 }
 
 #[tokio::test]

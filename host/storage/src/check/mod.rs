@@ -136,7 +136,6 @@ async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryEr
     Ok(damage)
 }
 
-/// Returns the lines, or the error as a line.
 fn or_error_line(
     found: Result<Vec<String>, RepositoryError>,
 ) -> Result<Vec<String>, RepositoryError> {

@@ -122,7 +122,6 @@ impl AddedVersion {
     }
 }
 
-/// The row of a credential.
 pub(super) struct CredentialRow {
     pub(super) sequence: i64,
     pub(super) id: Uuid,

@@ -119,7 +119,6 @@ impl SqlCredentialRepository {
         self.pools.reader.decode_all(query).await
     }
 
-    /// Returns the statement for credentials that these names signed.
     fn signed_by(sql: String, signers: &[LookupName], count_max: u32) -> Statement {
         let query = built_statement(sql)
             .bind(CredentialType::CERTIFICATE)

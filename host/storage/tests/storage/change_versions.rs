@@ -19,7 +19,6 @@ fn first(fixture: &Fixture, name: &str) -> (NewVersion, AppendCondition) {
     (version, AppendCondition::NewestIs(None))
 }
 
-/// Returns a version that follows this one.
 fn following(fixture: &Fixture, name: &str, newest: Uuid) -> (NewVersion, AppendCondition) {
     let version = version(fixture, name, "certificate", 2);
     (version, AppendCondition::NewestIs(Some(newest)))

@@ -13,13 +13,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::{
     certificate::{CertificateFacts, SerialNumber},
     credential::{
-        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
-        StoredVersion, VersionAttributes,
+        CredentialName, CredentialType, Find, FoundCredential, LookupName, StoredVersion,
+        VersionAttributes,
     },
     permission::Actor,
     ports::{
         AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
-        RepositoryError, SignedTypes, VersionSelection,
+        RepositoryError, VersionSelection,
     },
 };
 use keywright_storage::{

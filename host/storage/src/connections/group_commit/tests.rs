@@ -319,7 +319,6 @@ struct Blocking {
 enum Ending {
     Commit,
     RollBack,
-    /// It returns an error.
     ReturnError,
     /// A statement fails.
     Fail,
