@@ -5,7 +5,6 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use zeroize::Zeroizing;
 
-/// A PEM block.
 pub(super) struct PemBlock<'a> {
     /// The label, such as `CERTIFICATE`.
     pub(super) label: &'a str,

@@ -184,7 +184,6 @@ pub(super) const fn primitive(number: u8) -> u8 {
     0x80 | number
 }
 
-/// Returns the shape of a sequence with these fields.
 pub(super) const fn sequence(fields: &'static [Field]) -> Shape {
     Shape::Fields(SEQUENCE, fields)
 }

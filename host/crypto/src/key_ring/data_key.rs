@@ -145,7 +145,6 @@ impl KeyRecord {
         })
     }
 
-    /// Returns whether this is the record of the key.
     pub(super) fn is_of(&self, key: &DataKey) -> bool {
         key.decrypt(
             &canary_associated_data(self.id),
@@ -155,7 +154,6 @@ impl KeyRecord {
         .is_some_and(|canary| canary == CANARY)
     }
 
-    /// Returns whether the record is well-formed.
     pub(super) fn is_well_formed(&self) -> bool {
         match &self.derivation {
             KeyDerivation::Password(parameters) => {

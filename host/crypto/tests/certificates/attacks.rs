@@ -10,8 +10,10 @@ use crate::{
     issuer::{leaf, signer},
 };
 
+type Change = fn(&mut Body);
+
 /// Changes of a good body that a hostile guest may request, by the message of the rule that rejects them.
-const ATTACKS: [(&str, &[fn(&mut Body)]); 17] = [
+const ATTACKS: [(&str, &[Change]); 17] = [
     ("a malformed version", &[|body| body.version = 1]),
     (
         "the serial number",
