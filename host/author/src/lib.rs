@@ -13,7 +13,6 @@ mod error;
 mod language;
 mod programs;
 mod project;
-mod wit;
 
 pub use build::build;
 pub use component::component_of_module;

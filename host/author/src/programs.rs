@@ -33,7 +33,6 @@ impl Programs {
         self
     }
 
-    /// Finds the program with this name.
     pub(crate) fn find(&self, name: &str) -> Option<Program> {
         let mut files = self.folders().map(|folder| folder.join(name));
         // The program is started in another folder.
@@ -180,7 +179,6 @@ impl<'a> Call<'a> {
         command
     }
 
-    /// Prints the command line.
     fn print_command_line(&self) {
         // Standard error may be closed.
         let _ = writeln!(io::stderr(), "+ {}", self.command_line());

@@ -8,6 +8,16 @@ use std::{
 
 use crate::language::{Kind, Language};
 
+/// The path of a file in new projects, and its text in `templates/common/`.
+macro_rules! common {
+    ($path:expr, $template:literal) => {
+        (
+            $path,
+            include_str!(concat!("../templates/common/", $template)),
+        )
+    };
+}
+
 /// Creates a project in a new subfolder of `parent`, and returns the path of the subfolder.
 ///
 /// # Errors
@@ -113,7 +123,7 @@ fn template_files(
     };
     let mut files = vec![
         (language.source(), source),
-        (".gitignore", include_str!("../templates/common/.gitignore")),
+        common!(".gitignore", ".gitignore"),
     ];
     files.extend(issued_vectors(kind, language).map(|vectors| (VECTORS, vectors)));
     let language_files = language_files(kind, language);
@@ -337,14 +347,8 @@ const RANDOM_WIT: File = (
 );
 
 const GENERATOR: [File; 7] = [
-    (
-        "README.md",
-        include_str!("../templates/common/generator.md"),
-    ),
-    (
-        VECTORS,
-        include_str!("../templates/common/generator.vectors.json"),
-    ),
+    common!("README.md", "generator.md"),
+    common!(VECTORS, "generator.vectors.json"),
     GENERATOR_CONFIGURATION,
     GENERATOR_WORLD,
     ("wit/generator.wit", GENERATOR_WIT),
@@ -353,7 +357,7 @@ const GENERATOR: [File; 7] = [
 ];
 
 const ISSUED: [File; 6] = [
-    ("README.md", include_str!("../templates/common/issued.md")),
+    common!("README.md", "issued.md"),
     GENERATOR_CONFIGURATION,
     GENERATOR_WORLD,
     ("wit/generator.wit", GENERATOR_WIT),
@@ -361,29 +365,14 @@ const ISSUED: [File; 6] = [
     RANDOM_WIT,
 ];
 
-const GENERATOR_CONFIGURATION: File = (
-    "keywright.toml",
-    include_str!("../templates/common/generator.toml"),
-);
-const GENERATOR_WORLD: File = (
-    "wit/plugin.wit",
-    include_str!("../templates/common/generator.wit"),
-);
+const GENERATOR_CONFIGURATION: File = common!("keywright.toml", "generator.toml");
+const GENERATOR_WORLD: File = common!("wit/plugin.wit", "generator.wit");
 
 const RESOLVER: [File; 8] = [
-    ("README.md", include_str!("../templates/common/resolver.md")),
-    (
-        VECTORS,
-        include_str!("../templates/common/resolver.vectors.json"),
-    ),
-    (
-        "keywright.toml",
-        include_str!("../templates/common/resolver.toml"),
-    ),
-    (
-        "wit/plugin.wit",
-        include_str!("../templates/common/resolver.wit"),
-    ),
+    common!("README.md", "resolver.md"),
+    common!(VECTORS, "resolver.vectors.json"),
+    common!("keywright.toml", "resolver.toml"),
+    common!("wit/plugin.wit", "resolver.wit"),
     (
         "wit/interpolation.wit",
         include_str!("../../../wit/interpolation/interpolation.wit"),

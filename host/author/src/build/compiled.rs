@@ -12,10 +12,10 @@ use wit_parser::WorldItem;
 
 use super::project::{BUILT, GENERATED, Project, read, write};
 use crate::{
+    component::World,
     error::BuildError,
     language::Language,
     programs::{Call, Program},
-    wit::World,
 };
 
 /// Compiles the C sources in the project's folder with the bindings. Returns the path of the module.

@@ -11,10 +11,9 @@ use serde_json::Value;
 
 use super::project::{BUILT, GENERATED, Project, absolute, read, write};
 use crate::{
-    component::rename_import,
+    component::{WIT_FOLDER, World, rename_import},
     error::{BuildError, EncodingError},
     programs::{Call, Program},
-    wit::{self, World},
 };
 
 /// Builds a component from the project's module. Returns its path.
@@ -33,7 +32,7 @@ pub(super) fn javascript_component(project: &Project<'_>) -> Result<PathBuf, Bui
             "componentize".as_ref(),
             folder.join(entry(project.folder)?).as_os_str(),
         ])
-        .arguments(["--wit".as_ref(), folder.join(wit::FOLDER).as_os_str()])
+        .arguments(["--wit".as_ref(), folder.join(WIT_FOLDER).as_os_str()])
         .arguments(["--world-name", world.name()])
         .arguments(["--backend", "quickjs", "--backend-qjs-disable-async"])
         .arguments(["--out".as_ref(), built.as_os_str()])
@@ -79,14 +78,14 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildEr
     let world = World::of_project(project.folder)?;
     let generated = project.recreate_generated()?;
     copy_renamed(
-        &project.folder.join(wit::FOLDER),
-        &generated.join(wit::FOLDER),
+        &project.folder.join(WIT_FOLDER),
+        &generated.join(WIT_FOLDER),
     )?;
     let entry = generated.join(PYTHON_ENTRY).with_extension("py");
     write(&entry, PYTHON_ENTRY_TEXT)?;
     let built = Path::new(GENERATED).join(BUILT);
     let (status, output) = Call::new(project.programs, project.folder, &tool)
-        .arguments(["--wit-path".into(), Path::new(GENERATED).join(wit::FOLDER)])
+        .arguments(["--wit-path".into(), Path::new(GENERATED).join(WIT_FOLDER)])
         .arguments(["--world", world.name()])
         .arguments(["componentize", PYTHON_ENTRY, "--python-path", "."])
         .arguments(["--python-path", GENERATED, "--stub-wasi", "--output"])

@@ -10,11 +10,10 @@ use std::{
 };
 
 use crate::{
-    component::{component_of_go_module, component_of_module, stub_wasi_imports},
+    component::{World, component_of_go_module, component_of_module, stub_wasi_imports},
     error::BuildError,
     language::Language,
     programs::Programs,
-    wit::World,
 };
 use compiled::{c_module, go_module, rust_module};
 use interpreted::{javascript_component, python_component, with_randomness};

@@ -7,7 +7,7 @@ use std::{
 
 use wit_bindgen_core::{Files, WorldGenerator};
 
-use crate::{error::BuildError, language::Language, programs::Programs, wit::World};
+use crate::{component::World, error::BuildError, language::Language, programs::Programs};
 
 /// The project to build.
 pub(super) struct Project<'a> {

@@ -1,5 +1,7 @@
 //! Creates components from core modules, and stubs the imports of language runtimes.
 
+use std::path::Path;
+
 use anyhow::Context;
 use wac_graph::{CompositionGraph, EncodeOptions, PackageId, plug, types::Package};
 use wit_component::{
@@ -7,7 +9,50 @@ use wit_component::{
 };
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, WorldId, WorldItem, WorldKey};
 
-use crate::{error::EncodingError, wit::World};
+use crate::error::{BuildError, EncodingError};
+
+/// The folder of a project that contains its WIT.
+pub(crate) const WIT_FOLDER: &str = "wit";
+/// A project's own world. A project without one uses [`GENERATOR_WORLD`].
+const OWN_WORLD: &str = "plugin";
+const GENERATOR_WORLD: &str = "generator-plugin";
+
+/// A world, with everything that it refers to.
+pub(crate) struct World {
+    pub(crate) resolve: Resolve,
+    pub(crate) id: WorldId,
+}
+
+impl World {
+    /// Reads the world of a project.
+    pub(crate) fn of_project(project: &Path) -> Result<Self, BuildError> {
+        let folder = project.join(WIT_FOLDER);
+        if !folder.is_dir() {
+            return Err(BuildError::WitMissing { folder });
+        }
+        let malformed = |cause: anyhow::Error| BuildError::WitMalformed {
+            folder: folder.clone(),
+            cause: format!("{cause:#}"),
+        };
+        let mut resolve = Resolve::default();
+        let (package, _) = resolve.push_dir(&folder).map_err(malformed)?;
+        let worlds = resolve.packages.get(package).map(|package| &package.worlds);
+        let of_name = |name| worlds.and_then(|worlds| worlds.get(name).copied());
+        let id = of_name(OWN_WORLD)
+            .or_else(|| of_name(GENERATOR_WORLD))
+            .ok_or_else(|| BuildError::WorldMissing {
+                folder: folder.clone(),
+            })?;
+        Ok(Self { resolve, id })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.resolve
+            .worlds
+            .get(self.id)
+            .map_or("", |world| world.name.as_str())
+    }
+}
 
 /// Creates a component from a core module that contains its WIT, as wit-bindgen generates it.
 ///
