@@ -44,6 +44,11 @@ pub(crate) enum CommandError {
 }
 
 impl Completion {
+    /// Returns [`Self::Full`] if the command succeeded completely.
+    pub(crate) fn full_if(is_full: bool) -> Self {
+        if is_full { Self::Full } else { Self::Partial }
+    }
+
     pub(crate) fn status(self) -> ExitCode {
         match self {
             Self::Full => ExitCode::SUCCESS,

@@ -402,16 +402,6 @@ mod tests {
     }
 
     #[test]
-    fn certificates_without_a_signing_version_are_refused() {
-        let leaf = summary("s", false);
-        let refused = Versions::of(&leaf).err().unwrap();
-        assert!(matches!(refused, RotationError::NoAuthority(_)));
-        let flagged = summary("t", true);
-        let refused = Versions::of(&flagged).err().unwrap();
-        assert!(matches!(refused, RotationError::NothingSigns(_)));
-    }
-
-    #[test]
     fn the_steps_pass_through_all_stages_in_order() {
         let stages = [
             Stage::NotBegun,

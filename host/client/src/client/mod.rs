@@ -7,7 +7,6 @@ mod grant;
 mod login;
 mod provider;
 mod transport;
-mod wait;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -18,14 +17,15 @@ use zeroize::Zeroizing;
 
 pub use error::{Error, Loss, RequestError};
 pub use grant::{Grant, LoginOptions, Tokens, UserAction};
+pub use transport::Wait;
 pub(crate) use transport::{Call, address};
-pub use wait::Wait;
 
 use grant::OnUserAction;
 use login::{Login, OnNewTokens};
 use provider::IdentityProvider;
-use transport::{Response, Transport, build_error, send_with_retries};
-use wait::{OnWait, RETRIES_DEFAULT, Waits};
+use transport::{
+    OnWait, RETRIES_DEFAULT, Response, Transport, Waits, build_error, send_with_retries,
+};
 
 /// A client of one server. Cloning is cheap; clones share connections and login.
 #[derive(Clone)]

@@ -11,8 +11,7 @@ use super::{
     discovery::{Document, Endpoints, SecretMethod, document_urls},
     error::{Error, Loss},
     grant::{LoginOptions, OnUserAction, Tokens, UserAction},
-    transport::{Call, Response, Transport, address, send_with_retries},
-    wait::Waits,
+    transport::{Call, Response, Transport, Waits, address, send_with_retries},
 };
 use crate::Secret;
 

@@ -84,11 +84,7 @@ async fn delete_below(
     if !tally.absent.is_empty() {
         tally.resolve_absent(&names_below(client, path).await?);
     }
-    Ok(if tally.failed == 0 {
-        Completion::Full
-    } else {
-        Completion::Partial
-    })
+    Ok(Completion::full_if(tally.failed == 0))
 }
 
 async fn confirm(path: &str, names: &[String]) -> Result<bool, CommandError> {

@@ -66,11 +66,7 @@ impl Run for Export {
             Some(_) => context.output.show(&summary, || summary.table())?,
             None => summary.report(),
         }
-        Ok(if is_whole {
-            Completion::Full
-        } else {
-            Completion::Partial
-        })
+        Ok(Completion::full_if(is_whole))
     }
 }
 

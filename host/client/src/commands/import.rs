@@ -60,11 +60,7 @@ impl Run for Import {
         let summary = report.finish();
         context.output.show(&summary, || summary.table())?;
         ended.map_err(refused)?;
-        Ok(if summary.failed > 0 {
-            Completion::Partial
-        } else {
-            Completion::Full
-        })
+        Ok(Completion::full_if(summary.failed == 0))
     }
 }
 

@@ -139,7 +139,6 @@ struct Selection {
 }
 
 impl Selection {
-    /// Returns the selected permission.
     async fn permission(&self, client: &Client) -> Result<Permission, CommandError> {
         let path = self.path.as_deref().unwrap_or_default();
         let actor = self.actor.as_deref().unwrap_or_default();
