@@ -34,7 +34,6 @@ const SHORT_CALL_MS_MAX: u64 = 3_000;
 
 /// A loaded plugin that can be called.
 pub(crate) struct Plugin {
-    /// The plugin's identity.
     pub(crate) identity: PluginIdentity,
     /// The supported version of the interfaces in `wit/` that it is built for.
     pub(crate) wit_version: &'static str,

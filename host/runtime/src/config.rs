@@ -338,52 +338,29 @@ mod tests {
 
     #[test]
     fn limits_one_past_each_bound_are_out_of_range() {
+        type Change = fn(&mut Limits);
         let limits = Limits::default();
         assert_eq!(limits.out_of_bounds(), None);
-        for (outside, name) in [
+        let changes: [(Change, &str); 6] = [
             (
-                Limits {
-                    memory_bytes_max: (4 << 30) + 1,
-                    ..limits
-                },
+                |limits| limits.memory_bytes_max = (4 << 30) + 1,
                 "memory_bytes_max",
             ),
             (
-                Limits {
-                    memory_bytes_max: 64 * 1024 - 1,
-                    ..limits
-                },
+                |limits| limits.memory_bytes_max = 64 * 1024 - 1,
                 "memory_bytes_max",
             ),
+            (|limits| limits.deadline_ms = 9, "deadline_ms"),
+            (|limits| limits.deadline_ms = 600_001, "deadline_ms"),
+            (|limits| limits.input_bytes_max = 1023, "input_bytes_max"),
             (
-                Limits {
-                    deadline_ms: 9,
-                    ..limits
-                },
-                "deadline_ms",
-            ),
-            (
-                Limits {
-                    deadline_ms: 600_001,
-                    ..limits
-                },
-                "deadline_ms",
-            ),
-            (
-                Limits {
-                    input_bytes_max: 1023,
-                    ..limits
-                },
-                "input_bytes_max",
-            ),
-            (
-                Limits {
-                    output_bytes_max: (16 << 20) + 1,
-                    ..limits
-                },
+                |limits| limits.output_bytes_max = (16 << 20) + 1,
                 "output_bytes_max",
             ),
-        ] {
+        ];
+        for (change, name) in changes {
+            let mut outside = limits;
+            change(&mut outside);
             assert_eq!(outside.out_of_bounds().map(|(name, ..)| name), Some(name));
         }
     }

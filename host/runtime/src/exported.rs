@@ -17,9 +17,7 @@ use crate::{host::CallState, interfaces::versioned, load_error::PluginRefusedErr
 
 /// A function of an interface in `wit/`.
 pub(crate) trait Function {
-    /// Its parameters.
     type Parameters<'a>: ComponentNamedList + Lower;
-    /// Its result.
     type Result;
     /// Its interface, without a version.
     const INTERFACE: &'static str;

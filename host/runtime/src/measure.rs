@@ -234,9 +234,7 @@ pub(crate) struct PeakUsage {
     pub(crate) memory_bytes: u64,
     /// The input, including settings.
     pub(crate) input_bytes: u64,
-    /// The output.
     pub(crate) output_bytes: u64,
-    /// The duration.
     pub(crate) duration: Duration,
 }
 

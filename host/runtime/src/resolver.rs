@@ -42,14 +42,12 @@ const TOO_LARGE: &str =
 
 const FUNCTION: &str = "find-references";
 
-/// The resolver.
 pub(crate) struct WasmResolver {
     guest: Arc<ResolverGuest>,
     lanes: Arc<Lanes>,
     breaker: Arc<Breaker>,
 }
 
-/// A resolver's guest.
 pub(crate) struct ResolverGuest {
     pub(crate) plugin: Plugin,
     function: FindReferences,

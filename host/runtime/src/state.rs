@@ -38,7 +38,6 @@ impl ObservedPlugin {
         }
     }
 
-    /// Returns the state for an actor.
     pub(crate) fn state(&self, actor: &Actor) -> PluginState {
         let (calls, faults) = self.measurements.counts();
         PluginState {

@@ -102,7 +102,6 @@ pub(crate) struct Cache {
 pub const CACHE_EXTENSIONS: [&str; 3] = [COMPILED, REPORT, REPORT_LOCK];
 
 impl Cache {
-    /// Opens or creates the directory.
     pub(crate) fn open(
         directory: &Path,
         keys: &CacheKeys,

@@ -46,17 +46,14 @@ pub(crate) trait Subject {
     /// The error of a failed generation.
     type Failure;
 
-    /// Generates a value from a stream.
     fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, Self::Failure>;
 
     /// Returns the processor time used by all calls so far.
     fn processor_time(&self) -> Duration;
 }
 
-/// A generated value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GeneratedValue {
-    /// The value, as text.
     pub(crate) text: String,
     /// Its secret parts as text, by their paths; the whole value if no part is secret.
     pub(crate) secrets: BTreeMap<String, String>,

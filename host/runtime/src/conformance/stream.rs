@@ -15,7 +15,6 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Returns the stream with this number.
     pub(crate) fn new(seed: [u8; 32], number: u64) -> Self {
         Self {
             seed,

@@ -24,9 +24,7 @@ pub(crate) struct Description {
     pub(crate) issuer_parameter: Option<String>,
     /// The declared minimum of random bits in a value; `None` if values are derived only from parameters.
     pub(crate) entropy_bits_min: Option<u32>,
-    /// The schema of parameters.
     pub(crate) parameters_schema: ParametersSchema,
-    /// The schema of values.
     pub(crate) value_schema: ValueSchema,
     /// The parts of the description for users of the plugin, unchanged.
     pub(crate) declared: GeneratorDescription,
@@ -128,58 +126,40 @@ mod tests {
 
     #[test]
     fn each_broken_rule_is_named() {
-        let cases = [
+        type Change = fn(&mut descriptor::Description);
+        let cases: [(Change, &str); 7] = [
             (
-                descriptor::Description {
-                    credential_type: "tok\nen".to_owned(),
-                    ..described()
-                },
+                |it| it.credential_type = "tok\nen".to_owned(),
                 "it generates credentials of type \"tok\\\\nen\"",
             ),
             (
-                descriptor::Description {
-                    plugin_version: "1".repeat(PLUGIN_VERSION_CHARACTERS_MAX + 1),
-                    ..described()
-                },
+                |it| it.plugin_version = "1".repeat(PLUGIN_VERSION_CHARACTERS_MAX + 1),
                 "invalid description: plugin-version",
             ),
             (
-                descriptor::Description {
-                    plugin_version: String::new(),
-                    ..described()
-                },
+                |it| it.plugin_version = String::new(),
                 "invalid description: plugin-version",
             ),
             (
-                descriptor::Description {
-                    summary: "é".repeat(SUMMARY_CHARACTERS_MAX + 1),
-                    ..described()
-                },
+                |it| it.summary = "é".repeat(SUMMARY_CHARACTERS_MAX + 1),
                 "invalid description: summary",
             ),
             (
-                descriptor::Description {
-                    issuer_parameter: Some(String::new()),
-                    ..described()
-                },
+                |it| it.issuer_parameter = Some(String::new()),
                 "invalid description: issuer-parameter",
             ),
             (
-                descriptor::Description {
-                    parameters_schema: "[]".to_owned(),
-                    ..described()
-                },
+                |it| it.parameters_schema = "[]".to_owned(),
                 "its parameters schema is not a JSON Schema",
             ),
             (
-                descriptor::Description {
-                    value_schema: "{".to_owned(),
-                    ..described()
-                },
+                |it| it.value_schema = "{".to_owned(),
                 "its value schema is not JSON",
             ),
         ];
-        for (described, expected) in cases {
+        for (change, expected) in cases {
+            let mut described = described();
+            change(&mut described);
             let Err(refusal) = parse(described) else {
                 panic!("accepted; expected: {expected}")
             };

@@ -62,7 +62,6 @@ impl Generators for GeneratorSet {
     }
 }
 
-/// One generator.
 #[derive(Clone)]
 pub(crate) struct WasmGenerator {
     guest: Arc<GeneratorGuest>,

@@ -155,7 +155,6 @@ pub struct Mismatch {
 }
 
 impl PluginUnderTest {
-    /// Checks a vector.
     pub(super) fn meets(&self, claim: String, vector: &Vector, usage: &Arc<Usage>) -> Check {
         let expected = &vector.expected;
         let context = CallContext {

@@ -118,7 +118,6 @@ struct Counter<'s> {
 }
 
 impl<'s> Counter<'s> {
-    /// Returns the size of a schema at this depth.
     fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<Size, SchemaError> {
         let Value::Object(keywords) = schema else {
             return self.each(schema, depth);

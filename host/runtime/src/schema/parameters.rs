@@ -180,7 +180,6 @@ impl Declared {
         }
     }
 
-    /// Reads the value of a property.
     fn read_property(&self, name: &str, json: Checked<'_>) -> Result<Value, JsonError> {
         match self.properties.get(name) {
             Some(property) => property.read(json),

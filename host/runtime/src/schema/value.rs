@@ -30,7 +30,6 @@ impl ValueSchema {
         })
     }
 
-    /// Returns whether a value is valid.
     pub(crate) fn is_valid(&self, value: &Value) -> bool {
         self.checker.is_valid(value)
     }
@@ -233,7 +232,6 @@ fn mentions_write_only(schema: &Value) -> bool {
 pub(crate) struct SensitiveJson(Value);
 
 impl SensitiveJson {
-    /// Parses JSON text.
     pub(crate) fn parse(text: &Secret) -> Result<Self, JsonError> {
         keywright_json::read(text.expose()).map(Self)
     }

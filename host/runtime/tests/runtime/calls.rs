@@ -12,7 +12,7 @@ use keywright_core::{
         CertificateIssuer, Generator, PluginCallError, PluginFaultError, Reference, SigningError,
     },
 };
-use keywright_runtime::{Limits, PluginConfig, RandomError, RandomSource};
+use keywright_runtime::{RandomError, RandomSource};
 use serde_json::{Value, json};
 
 use crate::{
@@ -265,10 +265,4 @@ async fn bodies_past_64_kib_do_not_reach_the_issuer() {
     );
     let too_large = Err(faulted("hostile", PluginFaultError::OutputTooLarge));
     assert_eq!(note("sign-huge").await, too_large);
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"))
 }

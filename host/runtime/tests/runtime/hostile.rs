@@ -147,16 +147,6 @@ async fn value(generator: &dyn Generator) -> Value {
     serde_json::from_str(generate(generator).await.unwrap().expose()).unwrap()
 }
 
-async fn call(generator: &dyn Generator, function: &str) -> Result<(), PluginCallError> {
-    let value = secret(r#"{"secret":"s"}"#);
-    match function {
-        "normalize" => generator.normalize(no_parameters()).await.map(|_| ()),
-        "generate" => generate(generator).await.map(|_| ()),
-        "accept" => generator.accept(&value).await.map(|_| ()),
-        _ => generator.recover(None, &value).await.map(|_| ()),
-    }
-}
-
 fn secret(text: &str) -> Secret {
     Secret::new(text.to_owned())
 }

@@ -37,9 +37,6 @@ fn of(component: PathBuf) -> PluginConfig {
     plugin(component, &json!({}))
 }
 
-/// A change of the interfaces.
-type Edit = fn(String) -> String;
-
 /// Returns the interfaces in another version, as if all of them were introduced in it.
 fn in_version(text: &str, version: &str) -> String {
     let wasi = text.replace("random@0.2.0", "random@wasi");
