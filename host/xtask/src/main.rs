@@ -7,7 +7,6 @@ mod environments;
 mod guests;
 mod language;
 mod other_languages;
-mod programs;
 mod run;
 mod stats;
 mod step;

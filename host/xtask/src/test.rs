@@ -3,8 +3,9 @@
 use std::{panic::resume_unwind, process::Command, thread, time::Instant};
 
 use crate::{
+    environments,
     guests::{self, EXAMPLE_MANIFEST, Which},
-    other_languages, programs,
+    other_languages,
     step::{self, StepError},
 };
 
@@ -75,7 +76,7 @@ const ON_POSTGRES: [(&str, &str); 1] = [("KEYWRIGHT_TEST_STORAGE", "postgres")];
 fn build() -> Result<(), StepError> {
     thread::scope(|scope| {
         let in_parallel = scope.spawn(|| {
-            programs::ensure();
+            environments::ensure_programs();
             other_languages::build_plugins()?;
             other_languages::build_clients()
         });
