@@ -35,7 +35,7 @@ use crate::{
     measurements::{Recorder, StoredCounts},
     plugins,
     process::{self, RandomIdentifiers},
-    started::StartupError,
+    started::{Context, StartupError},
     tls::Tls,
 };
 
@@ -70,9 +70,10 @@ impl App {
     /// before this call: a failed start must not change the key to which other servers rotate.
     pub(crate) async fn start(&mut self) -> Result<(), StartupError> {
         let Activation { repository, key_id } = &self.activation;
-        repository.activate(*key_id).await.map_err(|cause| {
-            StartupError::while_doing("recording the active encryption key", cause)
-        })?;
+        repository
+            .activate(*key_id)
+            .await
+            .while_doing("recording the active encryption key")?;
         self.background.start();
         Ok(())
     }
@@ -250,14 +251,14 @@ pub(crate) async fn open_database(
 ) -> Result<Database, StartupError> {
     Database::open(&config.storage.options()?, identifiers)
         .await
-        .map_err(|cause| StartupError::while_doing("opening the database", cause))
+        .while_doing("opening the database")
 }
 
 /// Opens the configured database for reading, without creating or migrating it.
 pub(crate) async fn open_database_to_read(config: &Config) -> Result<Database, StartupError> {
     Database::open_to_read(&config.storage.options()?, Arc::new(RandomIdentifiers))
         .await
-        .map_err(|cause| StartupError::while_doing("opening the database", cause))
+        .while_doing("opening the database")
 }
 
 /// Stores the configured permissions in addition to existing permissions, and returns the authorization.
@@ -277,7 +278,7 @@ async fn authorization(
     permissions
         .grant(&grants)
         .await
-        .map_err(|cause| StartupError::while_doing("adding the configured permissions", cause))?;
+        .while_doing("adding the configured permissions")?;
     if !config.enforced {
         tracing::warn!(
             "permissions are not enforced: every authenticated caller may do everything"

@@ -17,7 +17,7 @@ use keywright_core::ports::Clock;
 use crate::{
     config::{AuditConfig, AuditSinkKind},
     process::hangup_signal,
-    started::StartupError,
+    started::{Context, StartupError},
 };
 
 pub(crate) fn start(
@@ -41,7 +41,7 @@ pub(crate) fn start(
         unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
     };
     let trail = AuditTrail::start(settings, sink, clock)
-        .map_err(|cause| StartupError::while_doing("starting the audit trail's thread", cause))?;
+        .while_doing("starting the audit trail's thread")?;
     let trail = Arc::new(trail);
     reopen_on_hangup(&trail)?;
     Ok(Some(trail))
@@ -64,12 +64,11 @@ fn sink(config: &AuditConfig) -> Result<Option<Box<dyn AuditSink>>, StartupError
     match (config.sink, &config.file) {
         (AuditSinkKind::File, Some(path)) => {
             let sink = FileSink::open(path.clone(), config.sync)
-                .map_err(|cause| StartupError::file("opening the audit trail", path, cause))?;
+                .on_file("opening the audit trail", path)?;
             Ok(Some(Box::new(sink)))
         }
         (AuditSinkKind::Stdout, _) => {
-            let sink = StandardOutputSink::open()
-                .map_err(|cause| StartupError::while_doing("opening standard output", cause))?;
+            let sink = StandardOutputSink::open().while_doing("opening standard output")?;
             Ok(Some(Box::new(sink)))
         }
         (AuditSinkKind::File | AuditSinkKind::Off, _) => Ok(None),

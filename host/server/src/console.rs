@@ -23,7 +23,6 @@ use keywright_runtime::Plugins;
 
 use crate::{config::Config, started::StartupError};
 
-/// Creates the console, if it is configured.
 pub(crate) fn console(
     config: &Config,
     credentials: &Arc<Credentials>,

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     config::{IDENTITY_PATH, ListenAddress},
-    started::StartupError,
+    started::{Context, StartupError},
 };
 
 /// The development identity provider's client for this program's own commands.
@@ -50,19 +50,19 @@ pub(crate) fn prepare(
             .recursive(true)
             .mode(0o700)
             .create(&folder)
-            .map_err(|cause| StartupError::file("creating", &folder, cause))?;
+            .on_file("creating", &folder)?;
     }
     let plugins = plugins
         .canonicalize()
-        .map_err(|cause| StartupError::file("accessing the plugin folder", plugins, cause))?;
+        .on_file("accessing the plugin folder", plugins)?;
 
     write_tls_files(directory, listen)?;
     write_private(
         &directory.join("encryption.key"),
         generate_encryption_key()?.as_bytes(),
     )?;
-    let signing_key = KeyPair::generate_for(&PKCS_RSA_SHA256)
-        .map_err(|cause| StartupError::while_doing("generating the token signing key", cause))?;
+    let signing_key =
+        KeyPair::generate_for(&PKCS_RSA_SHA256).while_doing("generating the token signing key")?;
     write_private(
         &directory.join("identity-signing-key.pem"),
         Zeroizing::new(signing_key.serialize_pem()).as_bytes(),
@@ -195,7 +195,7 @@ fn generate_encryption_key() -> Result<Zeroizing<String>, StartupError> {
     let mut key = Zeroizing::new([0; 32]);
     SystemRandom::new()
         .fill(key.as_mut())
-        .map_err(|cause| StartupError::while_doing("generating the encryption key", cause))?;
+        .while_doing("generating the encryption key")?;
     Ok(Zeroizing::new(STANDARD.encode(key.as_ref())))
 }
 
@@ -209,7 +209,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartupError> {
             file.write_all(bytes)?;
             file.sync_all()
         })
-        .map_err(|cause| StartupError::file("writing", path, cause))
+        .on_file("writing", path)
 }
 
 fn configuration(plugins: &Path, listen: &ListenAddress) -> String {

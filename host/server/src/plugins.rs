@@ -30,7 +30,7 @@ use crate::{
     keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
     process::hangup_signal,
-    started::StartupError,
+    started::{Context, StartupError},
     test_authority::test_issuers,
 };
 
@@ -49,8 +49,8 @@ pub(crate) async fn load(
     // On a separate thread, because compilation blocks.
     let (runtime, in_use) = spawn_blocking(move || load_runtime(&plugins, &pulled, &keys))
         .await
-        .map_err(|cause| StartupError::while_doing("loading the plugins", cause))?
-        .map_err(|cause| StartupError::while_doing("loading the plugins", cause))?;
+        .while_doing("loading the plugins")?
+        .while_doing("loading the plugins")?;
     let plugins = Arc::new(Plugins::new(runtime));
     replace_on_hangup(&plugins, in_use, file.to_owned(), cache_keys)?;
     Ok(plugins)
@@ -60,7 +60,7 @@ pub(crate) async fn load(
 pub(crate) fn cache_keys(key_ring: &SharedKeyRing) -> Result<CacheKeys, StartupError> {
     let derived = key_ring
         .derive(CACHE_LABEL)
-        .map_err(|cause| StartupError::while_doing("deriving the plugin cache's keys", cause))?;
+        .while_doing("deriving the plugin cache's keys")?;
     let others = derived.others.iter().map(|key| &**key);
     Ok(CacheKeys::new(&derived.active, others))
 }
@@ -199,7 +199,6 @@ pub(crate) struct Components<'a> {
     pub(crate) cache: Cache,
 }
 
-/// The plugins of a configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct ConfiguredPlugins<'a> {
     /// The generators, by credential type.

@@ -17,7 +17,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::started::StartupError;
+use crate::started::{Context, StartupError};
 
 /// Runs a command on one thread per processor, and at least two threads, so that one thread continues if a file blocks
 /// the other. When the command is complete, its background tasks are abandoned: compilation of plugins can't be
@@ -33,7 +33,7 @@ pub(crate) fn on_threads<T>(
         .enable_all()
         .thread_name("keywright-work")
         .build()
-        .map_err(|cause| StartupError::while_doing("starting threads", cause))?;
+        .while_doing("starting threads")?;
     let outcome = runtime.block_on(work);
     runtime.shutdown_background();
     outcome
@@ -69,9 +69,8 @@ pub(crate) fn hangup_signal() -> Result<SignalStream, StartupError> {
     signals(SignalKind::hangup())
 }
 
-/// Returns the stream of signals of a kind.
 pub(crate) fn signals(kind: SignalKind) -> Result<SignalStream, StartupError> {
-    signal(kind).map_err(|cause| StartupError::while_doing("listening for signals", cause))
+    signal(kind).while_doing("listening for signals")
 }
 
 /// Prevents signals from killing the process when a file reaches its size limit or a pipe is closed. The write fails

@@ -45,6 +45,25 @@ impl StartupError {
     }
 }
 
+/// Converts errors to a [`StartupError`] with the failed operation.
+pub(crate) trait Context<T> {
+    /// Adds the operation.
+    fn while_doing(self, doing: impl Into<String>) -> Result<T, StartupError>;
+
+    /// Adds the operation, and the file that could not be read, written or parsed.
+    fn on_file(self, doing: &str, path: &Path) -> Result<T, StartupError>;
+}
+
+impl<T, E: Into<Box<dyn Error + Send + Sync>>> Context<T> for Result<T, E> {
+    fn while_doing(self, doing: impl Into<String>) -> Result<T, StartupError> {
+        self.map_err(|cause| StartupError::while_doing(doing, cause))
+    }
+
+    fn on_file(self, doing: &str, path: &Path) -> Result<T, StartupError> {
+        self.map_err(|cause| StartupError::file(doing, path, cause))
+    }
+}
+
 /// Returns the messages of an error and its causes, outermost first, on one line. Skips a message that an outer message
 /// contains.
 pub(crate) fn causes_of(error: &dyn Error) -> String {

@@ -6,7 +6,12 @@ use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::{self, Progress, counted};
-use crate::{config::Config, process::on_threads, started::StartupError, telemetry};
+use crate::{
+    config::Config,
+    process::on_threads,
+    started::{Context, StartupError},
+    telemetry,
+};
 
 /// Copies the configured SQLite database to a file; servers may use it meanwhile.
 pub(crate) fn backup(
@@ -41,8 +46,7 @@ async fn copy(
         progress.set_done(done);
     })
     .await;
-    let backed_up =
-        backed_up.map_err(|cause| StartupError::while_doing("backing up the database", cause))?;
+    let backed_up = backed_up.while_doing("backing up the database")?;
     progress.finish();
     let summary = summary_of(&backed_up, target);
     output::print(&format!("{summary}\n"))?;

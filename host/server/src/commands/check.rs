@@ -12,9 +12,13 @@ use keywright_core::check::{
 use keywright_crypto::X509Certificates;
 use serde_json::{Value, json};
 
-use super::output::{HAS_FINDINGS, Progress, counted, escaped};
+use super::output::{self, Progress, counted, escaped};
 use crate::{
-    app::open_database_to_read, config::Config, keys, process::on_threads, started::StartupError,
+    app::open_database_to_read,
+    config::Config,
+    keys,
+    process::on_threads,
+    started::{Context, StartupError},
     telemetry,
 };
 
@@ -35,18 +39,11 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartupE
             progress: None,
         };
         let summary = check.run(&mut report).await;
-        let summary =
-            summary.map_err(|cause| StartupError::while_doing("checking the database", cause))?;
+        let summary = summary.while_doing("checking the database")?;
         database.close().await;
         report.print_summary(&summary);
-        report
-            .written
-            .map_err(|cause| StartupError::while_doing("writing the report", cause))?;
-        Ok(if summary.findings == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(HAS_FINDINGS)
-        })
+        report.written.while_doing("writing the report")?;
+        Ok(output::status(summary.findings > 0))
     })
 }
 

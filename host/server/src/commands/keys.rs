@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::output::{self, HAS_FINDINGS, Progress, counted};
+use super::output::{self, Progress, counted};
 use crate::{
     app::{open_database, open_database_to_read},
     background::{
@@ -29,7 +29,7 @@ use crate::{
     config::Config,
     keys::{self, RecognizedKeys},
     process::{self, RandomIdentifiers, on_threads},
-    started::StartupError,
+    started::{Context, StartupError},
     telemetry,
 };
 
@@ -104,7 +104,7 @@ async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode
     repository
         .activate_new(active_key_id)
         .await
-        .map_err(|cause| StartupError::while_doing("recording the active encryption key", cause))?;
+        .while_doing("recording the active encryption key")?;
     let usage = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
@@ -177,7 +177,7 @@ impl RotateCommand {
             if completed.is_some_and(|counts| !self.waits || counts.failed >= left) {
                 self.rotation.reporter_mut().finish(left);
                 self.print(&format!("{} not rotated", counted(left, "version")));
-                return Ok(ExitCode::from(HAS_FINDINGS));
+                return Ok(output::status(true));
             }
             self.rotation.reporter_mut().set_left(left);
             sleep(WAITING_INTERVAL).await;
@@ -285,7 +285,7 @@ async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartupError
     let recognized = RecognizedKeys::read(&config.encryption, &database).await?;
     let stored = read_keys(&database)
         .await
-        .map_err(|cause| StartupError::while_doing("reading the encryption key records", cause))?;
+        .while_doing("reading the encryption key records")?;
     database.close().await;
     let is_new = !recognized.is_active_known();
     let records = stored.records.iter();

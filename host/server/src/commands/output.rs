@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
@@ -33,8 +34,14 @@ pub(super) fn escaped(text: &str) -> String {
     characters.collect()
 }
 
-/// The exit status of a command that is complete, but has findings.
-pub(super) const HAS_FINDINGS: u8 = 3;
+/// Returns the exit status of a complete command: 3 if it has findings.
+pub(super) fn status(has_findings: bool) -> ExitCode {
+    if has_findings {
+        ExitCode::from(3)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
 
 /// Returns a count with its unit: `1 version`, `2 versions`. The plural must end in s.
 pub(super) fn counted(count: u64, singular: &str) -> String {

@@ -18,7 +18,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::{findings::Findings, source::Section, values::Number};
-use crate::{process, started::StartupError};
+use crate::{
+    process,
+    started::{Context, StartupError},
+};
 
 /// Verification of access tokens. Without `url` and `static_key`, no access tokens are accepted.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -168,14 +171,13 @@ impl AuthenticationConfig {
         }
     }
 
-    /// Returns the rules for tokens.
     fn rules(&self) -> Result<TokenRules, StartupError> {
         TokenRules::new(
             self.scopes_required.clone(),
             self.audience.clone(),
             self.claims.clone(),
         )
-        .map_err(|cause| StartupError::while_doing("reading the rules for access tokens", cause))
+        .while_doing("reading the rules for access tokens")
     }
 
     /// Creates a client of the identity provider for the login of users, without sending a request.
@@ -194,7 +196,7 @@ impl AuthenticationConfig {
             trusted_certificates_pem: authorities.map(read_authorities).transpose()?,
             timeout: HttpsIdentityProviderSettings::TIMEOUT,
         })
-        .map_err(|cause| StartupError::while_doing("using the identity provider's address", cause))
+        .while_doing("using the identity provider's address")
     }
 
     /// Returns the identity provider's URL for this server, and the name of the setting.
@@ -206,7 +208,6 @@ impl AuthenticationConfig {
 }
 
 impl StaticKeyConfig {
-    /// Creates a verifier with the key.
     fn verifier(
         &self,
         rules: TokenRules,
@@ -218,7 +219,7 @@ impl StaticKeyConfig {
             issuer: &self.issuer,
         };
         TokenVerifier::with_static_key(&key, rules, clock)
-            .map_err(|cause| StartupError::while_doing("using the token verification key", cause))
+            .while_doing("using the token verification key")
     }
 }
 
@@ -231,7 +232,7 @@ fn read_authorities(path: &Path) -> Result<String, StartupError> {
 }
 
 fn read(path: &Path, doing: &'static str) -> Result<String, StartupError> {
-    fs::read_to_string(path).map_err(|cause| StartupError::file(doing, path, cause))
+    fs::read_to_string(path).on_file(doing, path)
 }
 
 /// The error if the console has no identity provider.

@@ -53,7 +53,6 @@ impl Section for ConsoleConfig {
 }
 
 impl ConsoleConfig {
-    /// Returns the address of the console.
     pub(crate) fn address(&self) -> String {
         format!("{}/console", self.url.trim_end_matches('/'))
     }

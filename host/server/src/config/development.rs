@@ -11,7 +11,10 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{authentication::AuthenticationConfig, findings::Findings, source::Section};
-use crate::{process, started::StartupError};
+use crate::{
+    process,
+    started::{Context, StartupError},
+};
 
 /// The path of the development identity provider.
 pub(crate) const IDENTITY_PATH: &str = "/identity";
@@ -114,15 +117,13 @@ impl DevelopmentConfig {
         )))
     }
 
-    /// Creates the identity provider.
     pub(crate) fn identity_provider(
         &self,
         authentication: &AuthenticationConfig,
         clock: Arc<dyn Clock>,
     ) -> Result<DevelopmentIdentity, StartupError> {
-        let signing_key = fs::read_to_string(&self.signing_key).map_err(|cause| {
-            StartupError::file("reading the token signing key", &self.signing_key, cause)
-        })?;
+        let signing_key = fs::read_to_string(&self.signing_key)
+            .on_file("reading the token signing key", &self.signing_key)?;
         let issuer = authentication.url.clone().ok_or_else(|| {
             StartupError::new(
                 "the development identity provider requires authentication.url, set to its own address",
@@ -142,8 +143,7 @@ impl DevelopmentConfig {
             clients: self.identity_clients(scopes),
             users: users.collect(),
         };
-        DevelopmentIdentity::new(settings, clock)
-            .map_err(|cause| StartupError::while_doing("using the token signing key", cause))
+        DevelopmentIdentity::new(settings, clock).while_doing("using the token signing key")
     }
 
     fn identity_clients(&self, scopes: &[String]) -> Vec<identity::DevelopmentClient> {

@@ -18,7 +18,7 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::started::StartupError;
+use crate::started::{Context, StartupError};
 
 /// The keys that encrypt stored values.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -151,14 +151,13 @@ impl EncryptionConfig {
         let mut keys = Vec::with_capacity(self.keys.len());
         for (index, key) in self.keys.iter().enumerate() {
             let number = index + 1;
-            let key = key.read(number).await.map_err(|cause| {
-                StartupError::while_doing(format!("reading encryption.keys[{index}]"), cause)
-            })?;
+            let key = key
+                .read(number)
+                .await
+                .while_doing(format!("reading encryption.keys[{index}]"))?;
             keys.push(key);
         }
-        let keys = ConfiguredKeys::new(keys).map_err(|cause| {
-            StartupError::while_doing("using the configured encryption keys", cause)
-        })?;
+        let keys = ConfiguredKeys::new(keys).while_doing("using the configured encryption keys")?;
         Ok(Arc::new(keys))
     }
 }
@@ -195,9 +194,7 @@ impl KeyConfig {
         let source = match &origin {
             KeyOrigin::Plugin(address) => {
                 let plugin = KeyManagementPlugin::connect(address.settings()?).await;
-                let plugin = plugin.map_err(|cause| {
-                    StartupError::while_doing("connecting to a key management plugin", cause)
-                })?;
+                let plugin = plugin.while_doing("connecting to a key management plugin")?;
                 address.wrapping_key(plugin)
             }
             KeyOrigin::Password(_) | KeyOrigin::Raw(_) => origin.source()?,
@@ -263,9 +260,7 @@ impl KeyOrigin<'_> {
         match self {
             Self::Plugin(address) => {
                 let plugin = KeyManagementPlugin::new(address.settings()?);
-                let plugin = plugin.map_err(|cause| {
-                    StartupError::while_doing("using a key management plugin", cause)
-                })?;
+                let plugin = plugin.while_doing("using a key management plugin")?;
                 Ok(address.wrapping_key(plugin))
             }
             Self::Password(secret) => Ok(KeySource::Password {
@@ -282,13 +277,10 @@ impl PluginAddress<'_> {
     /// Reads the CAs trusted to sign a plugin's certificate, PEM, if configured.
     fn read_authorities(&self) -> Result<Option<Vec<u8>>, StartupError> {
         let read = |path| {
-            fs::read(path).map_err(|cause| {
-                StartupError::file(
-                    "reading the CAs trusted for the key management plugin from",
-                    path,
-                    cause,
-                )
-            })
+            fs::read(path).on_file(
+                "reading the CAs trusted for the key management plugin from",
+                path,
+            )
         };
         self.trusted_authorities.map(read).transpose()
     }

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 
-use crate::started::StartupError;
+use crate::started::{Context, StartupError};
 
 pub(crate) use self::{
     audit::{AuditConfig, AuditSinkKind},
@@ -149,9 +149,7 @@ impl LogConfig {
     /// Returns the filter: the environment variable `KEYWRIGHT_LOG`, or the configured filter if it is not set.
     pub(crate) fn filter(&self) -> Result<EnvFilter, StartupError> {
         let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| self.filter.clone());
-        EnvFilter::try_new(&wanted).map_err(|cause| {
-            StartupError::while_doing(format!("reading the log filter {wanted:?}"), cause)
-        })
+        EnvFilter::try_new(&wanted).while_doing(format!("reading the log filter {wanted:?}"))
     }
 }
 

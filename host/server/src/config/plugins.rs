@@ -19,7 +19,7 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::started::StartupError;
+use crate::started::{Context, StartupError};
 
 /// One plugin.
 // It has no `Debug`, because its settings may be secret.
@@ -64,13 +64,10 @@ pub(crate) struct SignatureConfig {
     cosign_public_key: Option<PathBuf>,
 }
 
-/// The location of a component.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) enum ComponentLocation {
-    /// A file.
     File(PathBuf),
-    /// A registry.
     Registry(PinnedReference),
 }
 
@@ -93,12 +90,11 @@ impl Section for PluginConfig {
 }
 
 impl SignatureConfig {
-    /// Returns the configured key.
     pub(crate) fn key(&self) -> Result<SignatureKey, StartupError> {
         match (&self.minisign_public_key, &self.cosign_public_key) {
             (Some(key), None) => MinisignKey::read(key)
                 .map(SignatureKey::Minisign)
-                .map_err(|cause| StartupError::while_doing("reading minisign_public_key", cause)),
+                .while_doing("reading minisign_public_key"),
             (None, Some(file)) => cosign_key(file),
             _ => Err(StartupError::new(
                 "exactly one of minisign_public_key and cosign_public_key is required",
@@ -109,10 +105,10 @@ impl SignatureConfig {
 
 fn cosign_key(file: &Path) -> Result<SignatureKey, StartupError> {
     let doing = "reading the public key";
-    let pem = fs::read_to_string(file).map_err(|cause| StartupError::file(doing, file, cause))?;
+    let pem = fs::read_to_string(file).on_file(doing, file)?;
     CosignKey::read(&pem)
         .map(SignatureKey::Cosign)
-        .map_err(|cause| StartupError::file(doing, file, cause))
+        .on_file(doing, file)
 }
 
 impl TryFrom<String> for ComponentLocation {
@@ -180,7 +176,6 @@ impl Section for RegistryConfig {
 }
 
 impl RegistryConfig {
-    /// Returns the limits of a pull.
     pub(crate) fn limits(&self) -> PullLimits {
         PullLimits {
             component_bytes_max: u64::try_from(self.component_bytes_max.count())
@@ -209,10 +204,9 @@ impl RegistryConfig {
         {
             access.credentials = docker
                 .credentials(host)
-                .map_err(|cause| StartupError::file(READING_DOCKER_CONFIG, file, cause))?;
+                .on_file(READING_DOCKER_CONFIG, file)?;
         }
-        Registry::new(host, access)
-            .map_err(|cause| StartupError::while_doing(format!("using the registry {host}"), cause))
+        Registry::new(host, access).while_doing(format!("using the registry {host}"))
     }
 
     /// Reads the configured Docker login file.
@@ -221,8 +215,7 @@ impl RegistryConfig {
             return Ok(None);
         };
         let text = SecretSource::File(file).read()?;
-        let docker = DockerConfig::read(&text)
-            .map_err(|cause| StartupError::file(READING_DOCKER_CONFIG, file, cause))?;
+        let docker = DockerConfig::read(&text).on_file(READING_DOCKER_CONFIG, file)?;
         Ok(Some((file, docker)))
     }
 
@@ -277,9 +270,10 @@ impl RegistryHostConfig {
         let credentials = match (&self.user, &self.password_file) {
             (Some(user), Some(file)) => {
                 let password = SecretSource::File(file).read()?;
-                Some(Credentials::new(user.clone(), password).map_err(|cause| {
-                    StartupError::while_doing(format!("logging in at {}", self.host), cause)
-                })?)
+                Some(
+                    Credentials::new(user.clone(), password)
+                        .while_doing(format!("logging in at {}", self.host))?,
+                )
             }
             (None, None) => None,
             _ => {
@@ -299,9 +293,7 @@ impl RegistryHostConfig {
 }
 
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
-    fs::read_to_string(path).map_err(|cause| {
-        StartupError::file("reading the CAs trusted for the registry from", path, cause)
-    })
+    fs::read_to_string(path).on_file("reading the CAs trusted for the registry from", path)
 }
 
 const READING_DOCKER_CONFIG: &str = "reading the Docker login file";

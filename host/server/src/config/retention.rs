@@ -10,7 +10,7 @@ use super::{
     source::Section,
     values::{ConfiguredPathError, Number, configured_path},
 };
-use crate::started::StartupError;
+use crate::started::{Context, StartupError};
 
 /// Limits on the number and age of each credential's versions. Without a policy, no version is deleted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -55,7 +55,7 @@ impl RetentionConfig {
             })
         });
         RetentionPolicies::new(policies.collect::<Result<_, _>>()?)
-            .map_err(|cause| StartupError::while_doing("reading retention.policies", cause))
+            .while_doing("reading retention.policies")
     }
 }
 

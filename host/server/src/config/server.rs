@@ -153,7 +153,6 @@ impl ServerSection {
         }
     }
 
-    /// Returns the limits on requests.
     pub(crate) fn request_limits(&self) -> RequestLimits {
         RequestLimits {
             requests_max: self.requests_max.count(),

@@ -11,7 +11,10 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::{started::StartupError, tls::certificates};
+use crate::{
+    started::{Context, StartupError},
+    tls::certificates,
+};
 
 /// The database: an SQLite file or a PostgreSQL server.
 // It has no `Debug`, because the URL may contain a password although it must not.
@@ -121,17 +124,14 @@ impl StorageConfig {
         if let Some(file) = &self.password_file {
             findings.warn_if_world_accessible("storage.password_file", file);
         }
-        let parsed = options
-            .check()
-            .map_err(|cause| StartupError::while_doing("reading the URL", cause));
+        let parsed = options.check().while_doing("reading the URL");
         if findings.ok_or_report("storage.url", parsed).is_some() && connects {
             let setting = match &options {
                 DatabaseOptions::Postgres(_) => "storage.url",
                 DatabaseOptions::Sqlite(_) => "storage.file",
             };
             let reached = Database::reach(&options).await;
-            let reached = reached
-                .map_err(|cause| StartupError::while_doing("connecting to the database", cause));
+            let reached = reached.while_doing("connecting to the database");
             findings.ok_or_report(setting, reached);
         }
     }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::findings::Findings;
-use crate::started::StartupError;
+use crate::started::{Context, StartupError};
 
 /// A number from `MIN` to `MAX`, inclusive, with the default `DEFAULT`. A number out of range is rejected when the
 /// configuration is read, with the name of the setting.
@@ -46,12 +46,10 @@ impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Number<MIN, MAX, DEFAUL
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
 
-    /// Returns the number as a duration in milliseconds.
     pub(crate) fn milliseconds(self) -> Duration {
         Duration::from_millis(self.0)
     }
 
-    /// Returns the number as a duration in seconds.
     pub(crate) fn seconds(self) -> Duration {
         Duration::from_secs(self.0)
     }
@@ -168,9 +166,9 @@ impl ListenAddress {
         setting: &str,
         findings: &mut Findings,
     ) -> Vec<SocketAddr> {
-        let resolved = self.resolve().map_err(|cause| {
-            StartupError::while_doing(format!("resolving {}", self.host()), cause)
-        });
+        let resolved = self
+            .resolve()
+            .while_doing(format!("resolving {}", self.host()));
         findings.ok_or_report(setting, resolved).unwrap_or_default()
     }
 }
@@ -242,7 +240,6 @@ pub(crate) enum SecretSource<'a> {
 }
 
 impl SecretSource<'_> {
-    /// Reads the secret.
     pub(crate) fn read(self) -> Result<Secret, StartupError> {
         match self {
             Self::Environment(name) => std::env::var(name).map(Secret::new).map_err(|_| {
@@ -251,7 +248,7 @@ impl SecretSource<'_> {
             Self::File(path) => {
                 let text = fs::read_to_string(path)
                     .map(Zeroizing::new)
-                    .map_err(|cause| StartupError::file("reading a secret", path, cause))?;
+                    .on_file("reading a secret", path)?;
                 Ok(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
         }

@@ -10,7 +10,10 @@ use keywright_crypto::{ConfiguredKey, ConfiguredKeys, KeyRing, KeySource, Recogn
 use keywright_storage::{Database, SqlEncryptionKeyRepository};
 use uuid::Uuid;
 
-use crate::{config::EncryptionConfig, started::StartupError};
+use crate::{
+    config::EncryptionConfig,
+    started::{Context, StartupError},
+};
 pub(crate) use shared::SharedKeyRing;
 use shared::{records_of, row_of};
 
@@ -133,14 +136,10 @@ impl RecognizedKeys {
             .configured
             .new_record(identifiers.fresh(), now)
             .await
-            .map_err(|cause| {
-                StartupError::while_doing("creating the record of the new encryption key", cause)
-            })?;
+            .while_doing("creating the record of the new encryption key")?;
         let known: HashSet<Uuid> = self.recognition.compared().collect();
         let adding = self.repository.add(&row_of(record), &known).await;
-        adding.map_err(|cause| {
-            StartupError::while_doing("storing the record of the new encryption key", cause)
-        })
+        adding.while_doing("storing the record of the new encryption key")
     }
 
     fn log(&self, key_ring: &KeyRing) {

@@ -1,13 +1,11 @@
 //! Accepts, serves and closes connections.
 //!
-//! A connection takes a slot (`connection_limit.rs`), performs the TLS handshake, and is served (`protocol.rs`). Its bytes
-//! and requests are recorded (`connection_tracker.rs`). From that, `timeouts.rs` decides whether it may stay open, and
-//! `shutdown.rs` enforces the decision.
+//! A connection takes a slot (`connection_limit.rs`), performs the TLS handshake, and is served (`connection.rs`). Its bytes
+//! and requests are recorded (`connection_tracker.rs`). From that, `timeouts.rs` decides whether it may stay open.
 
+mod connection;
 mod connection_limit;
 mod connection_tracker;
-mod protocol;
-mod shutdown;
 mod timeouts;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -17,10 +15,9 @@ use tokio::{net::TcpStream, signal::unix::SignalKind, sync::watch, time::timeout
 use tokio_rustls::server::TlsStream;
 
 use self::{
+    connection::{Ended, Protocols, RequestExecutor, Stage, shutdown_started},
     connection_limit::{ConnectionLimit, Slot, UsedSlot},
     connection_tracker::{ConnectionTracker, TrackedStream},
-    protocol::Protocols,
-    shutdown::{Ended, RequestExecutor, Stage, shutdown_started},
     timeouts::Timeouts,
 };
 use crate::{

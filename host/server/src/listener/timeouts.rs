@@ -242,27 +242,6 @@ mod tests {
     }
 
     #[test]
-    fn the_first_request_must_arrive_within_the_head_time() {
-        for is_http1 in [true, false] {
-            let opened_at = Instant::now();
-            let mut state = ConnectionState::new(opened_at, is_http1);
-            for seconds in 0..10 {
-                state.bytes_read(at(opened_at, seconds));
-            }
-            assert_first(&state, None, 10, is_abort);
-        }
-    }
-
-    #[test]
-    fn a_later_head_is_timed_from_its_first_byte() {
-        let opened_at = Instant::now();
-        let mut state = after_one_request(opened_at, 5);
-        state.bytes_read(at(opened_at, 50));
-        state.bytes_read(at(opened_at, 59));
-        assert_first(&state, None, 60, is_abort);
-    }
-
-    #[test]
     fn bytes_without_a_request_do_not_keep_http2_open() {
         let opened_at = Instant::now();
         let mut state = after_one_request(opened_at, 5);
@@ -282,33 +261,6 @@ mod tests {
         let closing = Some(at(opened_at, 1_000));
         let decision = state.decide(&TIMEOUTS, closing, at(opened_at, 5_000));
         assert!(matches!(decision, Decision::Wait(_)), "{decision:?}");
-    }
-
-    #[test]
-    fn a_response_must_be_accepted_within_the_write_time() {
-        let opened_at = Instant::now();
-        let mut state = ConnectionState::new(opened_at, true);
-        state.request_begins(opened_at);
-        state.response_starts(at(opened_at, 30));
-        assert_first(&state, None, 50, is_abort);
-    }
-
-    #[test]
-    fn an_unaccepted_response_is_aborted_despite_other_requests() {
-        let opened_at = Instant::now();
-        let mut state = ConnectionState::new(opened_at, true);
-        state.request_begins(opened_at);
-        let unaccepted = state.response_starts(at(opened_at, 30));
-        for seconds in 31..50 {
-            state.request_begins(at(opened_at, seconds));
-            let other = state.response_starts(at(opened_at, seconds));
-            state.response_moves(other, at(opened_at, seconds));
-            state.request_ends(Some(other), at(opened_at, seconds));
-        }
-        state.request_begins(at(opened_at, 49));
-        assert_first(&state, None, 50, is_abort);
-        state.response_moves(unaccepted, at(opened_at, 49));
-        assert_first(&state, None, 69, is_abort);
     }
 
     #[test]

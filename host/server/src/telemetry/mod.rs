@@ -24,7 +24,7 @@ use tracing_subscriber::{
 
 use crate::{
     config::{LogConfig, LogFormat},
-    started::StartupError,
+    started::{Context, StartupError},
 };
 use json::JsonFormat;
 
@@ -44,8 +44,7 @@ pub(crate) fn start_quietly(config: &LogConfig) -> Result<(), StartupError> {
 /// Like [`start`], but writes many lines of the access log at once. Remaining lines are written when the guard is dropped.
 pub(crate) fn start_buffered(config: &LogConfig) -> Result<LogGuard, StartupError> {
     let started = LogWriter::start(io::stderr());
-    let (writer, guard) =
-        started.map_err(|cause| StartupError::while_doing("starting the log's thread", cause))?;
+    let (writer, guard) = started.while_doing("starting the log's thread")?;
     start_up_to(LevelFilter::TRACE, config, writer)?;
     Ok(guard)
 }
@@ -79,7 +78,7 @@ where
     } else {
         registry.with(layer).try_init()
     };
-    outcome.map_err(|cause| StartupError::while_doing("starting the log", cause))
+    outcome.while_doing("starting the log")
 }
 
 /// Writes log lines to an output.
@@ -110,7 +109,6 @@ struct Output {
 }
 
 impl LogWriter {
-    /// Starts writing to an output.
     fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogGuard)> {
         let shared = Arc::new(Shared {
             lines: Mutex::default(),

@@ -31,7 +31,11 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use self::certificates::{
     ClientAuthority, ClientVerifier, read_certificates, read_client_authorities, read_private_key,
 };
-use crate::{config::TlsConfig, process, started::StartupError};
+use crate::{
+    config::TlsConfig,
+    process,
+    started::{Context, StartupError},
+};
 
 /// The TLS configuration for handshakes.
 pub(crate) struct Tls {
@@ -139,7 +143,7 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartupError> {
     let verifier = client_verifier(authorities, &provider);
     let mut server = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|cause| StartupError::while_doing("choosing TLS versions", cause))?
+        .while_doing("choosing TLS versions")?
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .map_err(|cause| match cause {

@@ -23,7 +23,7 @@ use crate::{
     config::{ComponentLocation, RegistryConfig, RegistryHostConfig},
     plugin_cache::remove_unused,
     process::on_threads,
-    started::StartupError,
+    started::{Context, StartupError},
     test_authority::test_issuers,
 };
 
@@ -60,14 +60,14 @@ impl ComponentArguments {
         let doing = "loading the component";
         let component = file.to_owned().into_os_string().into_string();
         let location = component.ok().map(ComponentLocation::try_from).transpose();
-        let location = location.map_err(|cause| StartupError::while_doing(doing, cause))?;
+        let location = location.while_doing(doing)?;
         let component = match location {
             Some(ComponentLocation::Registry(reference)) => self.pull(&reference)?,
             Some(ComponentLocation::File(_)) | None => ComponentSource::File(file.to_owned()),
         };
         let host = host(progress);
         PluginUnderTest::open(component, self.settings.clone(), self.limits, &host)
-            .map_err(|refused| StartupError::while_doing(doing, refused))
+            .while_doing(doing)
     }
 
     /// Pulls a component. Signatures are not checked, and nothing is cached.
@@ -83,7 +83,7 @@ impl ComponentArguments {
                 config.limits(),
             )
             .await
-            .map_err(|fault| StartupError::while_doing(format!("pulling {reference}"), fault))
+            .while_doing(format!("pulling {reference}"))
         });
         Ok(ComponentSource::Bytes {
             name: reference.to_string(),
@@ -196,8 +196,7 @@ pub(super) fn pretty(json: &Value) -> String {
 
 /// Serializes a result. An error is a bug.
 pub(super) fn to_json(result: &impl serde::Serialize) -> Result<Value, StartupError> {
-    serde_json::to_value(result)
-        .map_err(|cause| StartupError::while_doing("writing the result", cause))
+    serde_json::to_value(result).while_doing("writing the result")
 }
 
 /// Access to a registry.
@@ -223,7 +222,6 @@ pub(super) struct RegistryArguments {
 }
 
 impl RegistryArguments {
-    /// Returns the configuration for a registry.
     pub(super) fn config(&self, host: &RegistryHost) -> Result<RegistryConfig, StartupError> {
         let has_password = self.user.is_some() || self.docker_config.is_some();
         if self.plain_http && has_password && !host.is_loopback() {

@@ -16,12 +16,15 @@ use keywright_runtime::{ComponentSource, InspectedGenerator, Inspection, Limits,
 use serde_json::Map;
 
 use super::{
-    super::output::{self, HAS_FINDINGS, escaped},
+    super::output::{self, escaped},
     arguments::{
         ComponentArguments, OutputForm, RegistryArguments, pretty, to_json, uncached_host,
     },
 };
-use crate::{process::on_threads, started::StartupError};
+use crate::{
+    process::on_threads,
+    started::{Context, StartupError},
+};
 
 /// Shows a component.
 #[derive(Debug, Args)]
@@ -39,18 +42,13 @@ pub(crate) struct Inspect {
 impl Inspect {
     pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
         let plugin = self.component.open(progress)?;
-        let inspection = plugin
-            .inspect()
-            .map_err(|failure| StartupError::while_doing("inspecting the component", failure))?;
+        let inspection = plugin.inspect().while_doing("inspecting the component")?;
         progress.finish_and_clear();
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&to_json(&inspection)?),
             OutputForm::Table => self.table(&inspection),
         })?;
-        Ok(match inspection.refusal {
-            None => ExitCode::SUCCESS,
-            Some(_) => ExitCode::from(HAS_FINDINGS),
-        })
+        Ok(output::status(inspection.refusal.is_some()))
     }
 
     fn table(&self, inspection: &Inspection) -> String {
@@ -164,7 +162,7 @@ impl Push {
         let inspection = self.inspection(Arc::clone(&bytes))?;
         if let Some(refusal) = &inspection.refusal {
             self.print_message(&format!("no server would load it: {refusal}"));
-            return Ok(ExitCode::from(HAS_FINDINGS));
+            return Ok(output::status(true));
         }
         let (exports, imports) = (&inspection.exports, &inspection.imports);
         let pushed = Pushed::new(&self.file, bytes.to_vec(), exports, imports)
@@ -174,7 +172,7 @@ impl Push {
             let registry = registry.registry(host)?;
             push(&registry, &self.target, &pushed, PUSH_DEADLINE)
                 .await
-                .map_err(|fault| StartupError::while_doing(format!("pushing to {host}"), fault))
+                .while_doing(format!("pushing to {host}"))
         });
         let (reference, signed) = pushed?;
         self.print_message(match signed {
@@ -189,9 +187,9 @@ impl Push {
         let name = self.file.display().to_string();
         let component = ComponentSource::Bytes { name, bytes };
         PluginUnderTest::open(component, Map::new(), Limits::default(), &uncached_host())
-            .map_err(|refused| StartupError::while_doing("loading the component", refused))?
+            .while_doing("loading the component")?
             .inspect()
-            .map_err(|failure| StartupError::while_doing("inspecting the component", failure))
+            .while_doing("inspecting the component")
     }
 
     fn refused(

@@ -10,7 +10,7 @@ use clap::Args;
 use keywright_author::{Kind, Language, Programs, ProjectName, begin};
 
 use super::super::output;
-use crate::started::StartupError;
+use crate::started::{Context, StartupError};
 
 /// Creates a project.
 #[derive(Debug, Args)]
@@ -37,8 +37,7 @@ pub(crate) struct New {
 impl New {
     pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let Self { name, lang, kind } = self;
-        begin(Path::new("."), &name, kind, lang)
-            .map_err(|refused| StartupError::while_doing("creating the project", refused))?;
+        begin(Path::new("."), &name, kind, lang).while_doing("creating the project")?;
         let role = match kind {
             Kind::Generator | Kind::Issued => "generator",
             Kind::Resolver => "resolver",
@@ -88,10 +87,8 @@ impl Build {
     pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let programs = Programs::on_path();
         let built = keywright_author::build(&self.folder, self.output.as_deref(), &programs)
-            .map_err(|failed| StartupError::while_doing("building the plugin", failed))?;
-        let bytes = fs::metadata(&built)
-            .map_err(|cause| StartupError::file("reading", &built, cause))?
-            .len();
+            .while_doing("building the plugin")?;
+        let bytes = fs::metadata(&built).on_file("reading", &built)?.len();
         output::print(&format!("{}, {bytes} bytes\n", built.display()))?;
         Ok(ExitCode::SUCCESS)
     }

@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
 use super::{
-    super::output::{self, HAS_FINDINGS, counted, escaped},
+    super::output::{self, counted, escaped},
     arguments::{
         ComponentArguments, OutputForm, inputs, json, now_seconds, object, pretty, seconds,
         to_json, uncached_host,
@@ -32,7 +32,7 @@ use super::{
 use crate::{
     plugins::tested_components,
     process::{now, on_threads},
-    started::StartupError,
+    started::{Context, StartupError},
 };
 
 /// Makes one call.
@@ -104,9 +104,7 @@ impl Run {
         };
         let random = self.random.unwrap_or(TestRandom::System);
         let now = self.now.unwrap_or_else(now_seconds);
-        let run = plugin
-            .run(&call, now, &random)
-            .map_err(|failure| StartupError::while_doing(doing, failure))?;
+        let run = plugin.run(&call, now, &random).while_doing(doing)?;
         progress.finish_and_clear();
         let mut results = if self.reveal {
             run.results
@@ -173,7 +171,7 @@ impl Bench {
             let speed = plugin.measure_generator(self.parameters, self.calls, now, random);
             ("generating a value", speed)
         };
-        let speed = speed.map_err(|failure| StartupError::while_doing(doing, failure))?;
+        let speed = speed.while_doing(doing)?;
         progress.finish_and_clear();
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&json!({
@@ -259,8 +257,7 @@ impl Test {
         let upgrade = old.map(|old| {
             on_threads(async {
                 let compared = plugin.compare_with(&old, &vectors, now()).await;
-                compared
-                    .map_err(|failure| StartupError::while_doing("comparing the releases", failure))
+                compared.while_doing("comparing the releases")
             })
         });
         let report = TestReport {
@@ -278,11 +275,7 @@ impl Test {
         let breaks = |upgrade: &UpgradeReport| upgrade.verdict == Effect::Breaks;
         let has_findings =
             !report.conformance.is_passed() || report.upgrade.as_ref().is_some_and(breaks);
-        Ok(if has_findings {
-            ExitCode::from(HAS_FINDINGS)
-        } else {
-            ExitCode::SUCCESS
-        })
+        Ok(output::status(has_findings))
     }
 
     fn vectors(&self) -> Result<Vec<Vector>, StartupError> {
@@ -298,8 +291,7 @@ impl Test {
                 _ => (&default_path, read(&default_path)?),
             },
         };
-        Vector::parse_all(&text)
-            .map_err(|cause| StartupError::file("reading the test vectors", path, cause))
+        Vector::parse_all(&text).on_file("reading the test vectors", path)
     }
 }
 
