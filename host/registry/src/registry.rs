@@ -133,7 +133,6 @@ impl Registry {
         whole(response, resource, bytes_max).await
     }
 
-    /// Starts to build a request.
     pub(crate) fn start(&self, method: Method, url: Url) -> RequestBuilder {
         self.client.request(method, url)
     }

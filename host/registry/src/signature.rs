@@ -187,7 +187,6 @@ impl CosignKey {
         Err(refusal)
     }
 
-    /// Returns the payload if the signature is by this key.
     fn payload(&self, signed: &CosignSignature) -> Option<Vec<u8>> {
         let payload = BASE64_STANDARD.decode(&signed.payload).ok()?;
         let signature = BASE64_STANDARD.decode(&signed.signature).ok()?;
