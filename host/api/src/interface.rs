@@ -148,7 +148,6 @@ pub(crate) async fn with_page(
     page
 }
 
-/// Returns the message in the body of an error response.
 async fn message(body: Body) -> Option<String> {
     let body = to_bytes(body, ERROR_BYTES_MAX).await.ok()?;
     let mut fields: HashMap<String, String> = keywright_json::read_bytes(&body).ok()?;

@@ -11,7 +11,7 @@
 //! - [`authentication`] authenticates callers; [`development_identity`] is an identity provider for development;
 //! - [`UserInterface`] is a user interface for browsers, whose requests pass through the same pipeline;
 //! - [`audit`] records which caller accessed which resource;
-//! - `request/path.rs` normalizes paths, before any decision depends on them; `server_mode.rs` is read-only mode, and
+//! - `request/path.rs` normalizes paths, before any decision depends on them; `routes/management.rs` is read-only mode, and
 //!   `admission.rs` limits requests;
 //! - `telemetry.rs` creates the span and the access log line of each request, `measure.rs` its metrics.
 //!
@@ -32,7 +32,6 @@ mod response;
 mod route;
 mod router;
 mod routes;
-mod server_mode;
 mod telemetry;
 
 pub use admission::RequestLimits;
@@ -49,6 +48,8 @@ pub use pipeline::Pipeline;
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
 pub use route::{Access, BoundHandler, Route};
 pub use router::{Measurements, management_router, routes};
-pub use routes::health::HealthCheck;
-pub use server_mode::{ReadOnlyMode, ServerMode};
+pub use routes::{
+    health::HealthCheck,
+    management::{ReadOnlyMode, ServerMode},
+};
 pub use telemetry::ACCESS_LOG;

@@ -65,7 +65,6 @@ macro_rules! route {
 }
 pub(crate) use route;
 
-/// The handler of one method on one path.
 pub(crate) struct MethodHandler {
     pub(crate) method: Method,
     /// The action of its requests in the audit trail, or `None` if they are not audited.
@@ -76,7 +75,6 @@ pub(crate) struct MethodHandler {
 /// A handler with its state.
 pub type BoundHandler = Box<dyn Fn(Request) -> ResponseFuture + Send + Sync>;
 
-/// The future that handlers return.
 type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 pub(crate) fn bound<H, T, S>(handler: H, state: S) -> BoundHandler
@@ -136,30 +134,24 @@ pub(crate) struct RouteTable {
     unmatched: RouteMeasurements,
 }
 
-/// One path of the service, with its methods.
 pub(crate) struct RoutePath {
     /// The path, with its variable segments in braces.
     pub(crate) path: String,
     /// Whether no method on the path requires authentication.
     pub(crate) is_open: bool,
-    /// Whether it belongs to the user interface.
     pub(crate) is_of_interface: bool,
     /// Whether read-only mode and the rules of `/management` apply to it.
     pub(crate) follows_mode: bool,
     /// The value of `Allow` in responses to unsupported methods.
     pub(crate) allowed: HeaderValue,
-    /// The metrics of its requests.
     pub(crate) measurements: RouteMeasurements,
     handlers: Vec<MethodHandler>,
 }
 
-/// The context of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'a> {
     pub(crate) id: Uuid,
-    /// The connection on which it arrived.
     pub(crate) connection: Option<&'a Connection>,
-    /// The matching path of the service, if any.
     pub(crate) route: Option<&'a RoutePath>,
 }
 

@@ -16,7 +16,7 @@ use crate::{
     response::ApiError,
     route::{Route, RouteTable},
     routes::{
-        certificates, credentials, description,
+        certificates, credentials,
         health::{self, HealthCheck},
         interpolation, management, operations, permissions, types,
     },
@@ -28,8 +28,8 @@ use crate::{
 #[must_use]
 pub fn routes() -> Vec<Route> {
     vec![
-        description::reference_route(),
-        description::openapi_route(),
+        operations::reference_route(),
+        operations::openapi_route(),
         health::route(),
         operations::info_route(),
         management::get_route(),

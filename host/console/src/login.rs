@@ -76,10 +76,8 @@ type CodeClient = Client<
     EndpointSet,
 >;
 
-/// A request in progress.
 type Sending = Pin<Box<dyn Future<Output = Result<http::Response<Vec<u8>>, ProviderError>> + Send>>;
 
-/// A response of the token endpoint.
 type Tokens = StandardTokenResponse<IdFields, BasicTokenType>;
 
 /// The field of a token response that OIDC adds.
@@ -248,7 +246,6 @@ impl Login {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a client with the provider's endpoints.
     async fn client(&self) -> Result<CodeClient, ProviderError> {
         let endpoints = self.endpoints().await?;
         let malformed = |_| ProviderError("an endpoint of the provider is not a URL".to_owned());
@@ -264,7 +261,6 @@ impl Login {
         Ok(client)
     }
 
-    /// Returns the address of the provider's login page.
     pub(crate) async fn page(&self, started: &StartedLogin) -> Result<String, ProviderError> {
         let verifier = PkceCodeVerifier::new(started.verifier.clone());
         let state = started.state.clone();

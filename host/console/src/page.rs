@@ -15,7 +15,6 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::{paths, session::Visit};
 
-/// A page, to be rendered.
 pub(crate) struct Page<'a> {
     title: &'a str,
     visit: Option<&'a Visit>,
@@ -57,7 +56,6 @@ impl<'a> Page<'a> {
         Self { status, ..self }
     }
 
-    /// Renders the page with this content.
     pub(crate) fn render(&self, content: &Markup) -> Response {
         let page = html! {
             (DOCTYPE)
@@ -227,7 +225,6 @@ impl PageError {
         self.status
     }
 
-    /// Renders the reason.
     pub(crate) fn alert(&self) -> Markup {
         html! { p.failure role="alert" { (sentence(&self.message)) } }
     }
@@ -264,7 +261,6 @@ pub(crate) fn copyable(name: &str, text: &str) -> Markup {
     html! { div.copyable data-copy=(name) { (exact(text)) } }
 }
 
-/// Returns a message as a sentence.
 fn sentence(message: &str) -> String {
     let mut letters = message.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
@@ -288,19 +284,16 @@ pub(crate) fn secured(mut response: Response) -> Response {
     response
 }
 
-/// Returns the style sheet.
 pub(crate) fn style() -> Response {
     let media_type = [(CONTENT_TYPE, "text/css; charset=utf-8")];
     (media_type, include_str!("style.css")).into_response()
 }
 
-/// Returns the script.
 pub(crate) fn script() -> Response {
     let media_type = [(CONTENT_TYPE, "text/javascript; charset=utf-8")];
     (media_type, include_str!("script.js")).into_response()
 }
 
-/// Returns the icon.
 pub(crate) fn icon() -> Response {
     let media_type = [(CONTENT_TYPE, "image/svg+xml")];
     (media_type, include_str!("icon.svg")).into_response()
@@ -309,7 +302,6 @@ pub(crate) fn icon() -> Response {
 /// The field of a form that contains the session's token.
 pub(crate) const CSRF_FIELD: &str = "csrf_token";
 
-/// The pages of the navigation.
 const SECTIONS: [(&str, &str); 7] = [
     (paths::BROWSE, "Credentials"),
     (paths::OVERVIEW, "Overview"),

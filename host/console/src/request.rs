@@ -82,7 +82,6 @@ pub(crate) fn accepts_text(headers: &HeaderMap) -> bool {
         .is_some_and(|accepted| accepted == "text/plain")
 }
 
-/// The fields of a form or a query.
 pub(crate) struct Fields(Vec<(String, Zeroizing<String>)>);
 
 impl Fields {

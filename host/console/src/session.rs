@@ -33,7 +33,6 @@ pub struct SessionLimits {
     pub sessions_per_actor_max: usize,
 }
 
-/// The session of a user.
 pub(crate) struct Session {
     pub(crate) actor: Actor,
     /// The tokens of the identity provider. Locked while they are refreshed, so that each refresh token is used once.
@@ -43,7 +42,6 @@ pub(crate) struct Session {
     used_at_ms: AtomicI64,
 }
 
-/// The tokens of a session.
 pub(crate) struct SessionTokens {
     pub(crate) access_token: Secret,
     pub(crate) refresh_token: Option<Secret>,

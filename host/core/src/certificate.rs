@@ -197,7 +197,6 @@ pub struct CertificateSettings {
 /// Canonical parameters with the settings applied.
 #[derive(Clone, Debug)]
 pub(crate) struct EffectiveParameters {
-    /// The parameters.
     pub(crate) parameters: Parameters,
     /// Whether the duration was raised.
     pub(crate) is_duration_overridden: bool,

@@ -20,8 +20,8 @@ pub enum UseCaseError {
         "a bulk regeneration or a step of a rotation of this caller is in progress; try again when it is complete"
     )]
     BulkChangeOfActor,
-    #[error("the credentials to change are larger than {limit} in total, the limit of one request")]
-    BulkTooLarge { limit: &'static str },
+    #[error("the credentials to change are larger than 256 MiB in total, the limit of one request")]
+    BulkTooLarge,
     #[error(transparent)]
     CertificateRefused(#[from] CertificateError),
     #[error("other requests changed the credential at the same time; try again")]
@@ -30,8 +30,8 @@ pub enum UseCaseError {
     GeneratedCertificateRefused(#[source] CertificateError),
     #[error("the credential at {0} in the parameters does not exist or the caller may not read it")]
     InputNotFound(String),
-    #[error("the values of the input credentials are larger than {limit} in total")]
-    InputsTooLarge { limit: &'static str },
+    #[error("the values of the input credentials are larger than 1,048,576 bytes in total")]
+    InputsTooLarge,
     #[error("the certificate authority does not exist or the caller may not read it")]
     IssuerNotFound,
     #[error("its certificate authority {0} was not regenerated")]
@@ -98,8 +98,8 @@ pub enum UseCaseError {
     ReferenceNotFound(String),
     #[error("the credential {0} is not of type json and can't be interpolated")]
     ReferenceNotJson(CredentialName),
-    #[error("the referenced values are larger than {limit} in total")]
-    ReferencesTooLarge { limit: &'static str },
+    #[error("the referenced values are larger than 16 MiB in total")]
+    ReferencesTooLarge,
     #[error(
         "the response is too large: it may have at most {bytes_max} bytes; request fewer versions with versions=, or search below a longer path"
     )]
@@ -114,18 +114,20 @@ pub enum UseCaseError {
     TransitionalExists,
     #[error("too many bulk regenerations and steps of rotations are in progress; try again later")]
     TooManyBulkChanges,
-    #[error("more than {limit} were derived from this credential, the limit of one request")]
-    TooManyDerived { limit: &'static str },
     #[error(
-        "the plugin generated more than {limit} below this path, the limit of one request; send separate requests for longer paths"
+        "more than 10,000 credentials were derived from this credential, the limit of one request"
     )]
-    TooManyGenerated { limit: &'static str },
-    #[error("the credential has more than {limit}, the limit of a list")]
-    TooManyPermissions { limit: &'static str },
+    TooManyDerived,
     #[error(
-        "the certificate authority and the authorities below it have signed more than {limit}, the limit of one request; delete credentials that are not needed"
+        "the plugin generated more than 10,000 credentials below this path, the limit of one request; send separate requests for longer paths"
     )]
-    TooManySigned { limit: &'static str },
+    TooManyGenerated,
+    #[error("the credential has more than 1,000 permissions, the limit of a list")]
+    TooManyPermissions,
+    #[error(
+        "the certificate authority and the authorities below it have signed more than 10,000 credentials, the limit of one request; delete credentials that are not needed"
+    )]
+    TooManySigned,
     #[error("the certificate's transitional version can't be changed: {0}")]
     TransitionalVersionRefused(&'static str),
     #[error("the credential exists with type {0}; the type of a credential can't be changed")]

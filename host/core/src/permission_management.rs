@@ -3,8 +3,6 @@
 //! A caller that may not read or change the permissions on a path gets the same error as for permissions that do not exist.
 //! [`crate::permission`] defines the types, and [`crate::authorization`] evaluates permissions.
 
-mod covering;
-
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -16,8 +14,6 @@ use crate::{
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{CredentialRepository, PermissionRepository},
 };
-
-pub use covering::{COVERING_PERMISSIONS_MAX, CoveringPermissions, ListPosition};
 
 /// The permission use cases.
 #[derive(Clone)]
@@ -238,15 +234,8 @@ impl Permissions {
         id: Uuid,
         operations: Operations,
     ) -> Result<Permission, UseCaseError> {
-        let (permit, stored) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
-        let permission = Permission {
-            operations,
-            ..stored
-        };
-        permit.record_permission(&permission);
-        self.refuse_own(caller, &permission.actor)?;
-        let amended = self.repository.replace_operations(id, operations).await?;
-        amended.ok_or(UseCaseError::PermissionNotFound)
+        self.replace_operations(caller, id, operations, |_| true)
+            .await
     }
 
     /// Replaces the operations of a permission with the operations of a grant for the same path and actor.
@@ -260,20 +249,32 @@ impl Permissions {
         id: Uuid,
         grant: &Grant,
     ) -> Result<Permission, UseCaseError> {
-        let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
-        permit.record_permission(&Permission {
-            operations: grant.operations,
-            ..permission.clone()
-        });
+        let is_same = |permission: &Permission| {
+            permission.path == grant.path && permission.actor == grant.actor
+        };
+        self.replace_operations(caller, id, grant.operations, is_same)
+            .await
+    }
+
+    async fn replace_operations(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+        operations: Operations,
+        is_expected: impl Fn(&Permission) -> bool,
+    ) -> Result<Permission, UseCaseError> {
+        let (permit, stored) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        let permission = Permission {
+            operations,
+            ..stored
+        };
+        permit.record_permission(&permission);
         self.refuse_own(caller, &permission.actor)?;
-        if permission.path != grant.path || permission.actor != grant.actor {
+        if !is_expected(&permission) {
             return Err(UseCaseError::PermissionFixed);
         }
         // The path and the actor of a permission never change, so the permit remains valid while the permission exists.
-        let replaced = self
-            .repository
-            .replace_operations(id, grant.operations)
-            .await?;
+        let replaced = self.repository.replace_operations(id, operations).await?;
         replaced.ok_or(UseCaseError::PermissionNotFound)
     }
 
@@ -313,9 +314,7 @@ impl Permissions {
         let one_too_many = LISTED_PERMISSIONS_MAX + 1;
         let permissions = self.repository.on_path(&path, one_too_many).await?;
         if permissions.len() > LISTED_PERMISSIONS_MAX {
-            return Err(UseCaseError::TooManyPermissions {
-                limit: "1,000 permissions",
-            });
+            return Err(UseCaseError::TooManyPermissions);
         }
         for permission in &permissions {
             permit.record_resource(permission.id);
@@ -388,3 +387,86 @@ pub const CREDENTIAL_GRANTS_MAX: usize = 100;
 
 /// The maximum number of permissions in a list. Each is one event in the audit trail.
 pub const LISTED_PERMISSIONS_MAX: usize = 1_000;
+
+/// A page of the permissions that apply to a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CoveringPermissions {
+    /// At most [`COVERING_PERMISSIONS_MAX`] permissions: first the permissions on the path itself, then on the enclosing paths,
+    /// nearest first. On each path in the order of their actors.
+    pub permissions: Vec<Permission>,
+    /// The enclosing paths whose permissions the caller may not read, nearest first.
+    pub hidden: Vec<PermissionPath>,
+    /// The position after which the next page starts; `None` for the last page.
+    pub next: Option<ListPosition>,
+}
+
+/// A position in the permissions that apply to a path. No permission needs to exist at the position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListPosition {
+    /// The path of the last permission before the position.
+    pub path: PermissionPath,
+    /// Its actor.
+    pub actor: Actor,
+}
+
+impl Permissions {
+    /// Returns a page of the permissions that apply to a path. Omits the permissions on enclosing paths on which the caller may
+    /// not read permissions. A position on a path that does not cover `path` is the start.
+    ///
+    /// # Errors
+    /// [`UseCaseError::PermissionNotFound`] if the caller may not read the permissions on the path.
+    pub async fn covering(
+        &self,
+        caller: &Caller,
+        path: &PermissionPath,
+        from: Option<&ListPosition>,
+    ) -> Result<CoveringPermissions, UseCaseError> {
+        let own = self
+            .authorization
+            .permissions_covering_all(caller, &[path.lookup()])
+            .await?;
+        let permit = |path: &PermissionPath| own.permit(caller, Operation::ReadAcl, &path.lookup());
+        permit(path).map_err(about_permissions)?;
+        let (visible, hidden) = PermissionPath::covering(path.as_str())
+            .into_iter()
+            .partition::<Vec<_>, _>(|path| own.allow(Operation::ReadAcl, path.as_str()));
+        let from = from.and_then(|from| {
+            let first = visible.iter().position(|path| *path == from.path)?;
+            Some((first, &from.actor))
+        });
+        let mut page = CoveringPermissions {
+            hidden,
+            ..CoveringPermissions::default()
+        };
+        let first = from.map_or(0, |(first, _)| first);
+        for (index, path) in visible.iter().enumerate().skip(first) {
+            let after = from.filter(|(first, _)| index == *first);
+            let after = after.map(|(_, actor)| actor);
+            let missing = COVERING_PERMISSIONS_MAX + 1 - page.permissions.len();
+            let repository = &self.repository;
+            let permissions = repository.on_path_after(path, after, missing).await?;
+            let permit = permit(path).map_err(about_permissions)?;
+            for permission in permissions {
+                if page.permissions.len() == COVERING_PERMISSIONS_MAX {
+                    page.next = page.permissions.last().map(ListPosition::of);
+                    return Ok(page);
+                }
+                permit.record_resource(permission.id);
+                page.permissions.push(permission);
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl ListPosition {
+    fn of(permission: &Permission) -> Self {
+        Self {
+            path: permission.path.clone(),
+            actor: permission.actor.clone(),
+        }
+    }
+}
+
+/// The maximum number of permissions on a page. Each is one event in the audit trail.
+pub const COVERING_PERMISSIONS_MAX: usize = 100;

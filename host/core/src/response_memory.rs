@@ -52,7 +52,6 @@ struct Used {
     by_actor: HashMap<String, usize>,
 }
 
-/// The bytes of one response.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reserved {
     /// The known bytes of the response itself.

@@ -9,7 +9,7 @@ use keywright_api::{
 use keywright_core::{
     authorization::Authorization,
     certificate::CertificateSettings,
-    credential::{CredentialPorts, Credentials, VersionStore},
+    credential::{Credentials, VersionStore},
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission_management::Permissions,
@@ -101,7 +101,7 @@ pub(crate) async fn assemble(
     let settings = config.certificates.settings()?;
     let store = version_store(&database, &encryption_keys, clock, identifiers, settings);
     let generators = Arc::clone(&plugins) as Arc<dyn Generators>;
-    let credentials = credentials(&database, &authorization, store, generators, settings);
+    let credentials = credentials(&authorization, store, generators, settings);
     let server_mode = config.management.server_mode()?;
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
         background.add(work.paused_in(server_mode.read_only()));
@@ -190,20 +190,14 @@ fn version_store(
 }
 
 fn credentials(
-    database: &Database,
     authorization: &Authorization,
     store: VersionStore,
     generators: Arc<dyn Generators>,
-    certificate_settings: CertificateSettings,
+    settings: CertificateSettings,
 ) -> Arc<Credentials> {
-    Arc::new(Credentials::new(CredentialPorts {
-        authorization: authorization.clone(),
-        store,
-        reads: Arc::new(database.credentials()),
-        generators,
-        certificates: Arc::new(X509Certificates),
-        certificate_settings,
-    }))
+    let (authorization, certificates) = (authorization.clone(), Arc::new(X509Certificates));
+    let credentials = Credentials::new(authorization, store, generators, certificates, settings);
+    Arc::new(credentials)
 }
 
 fn background(

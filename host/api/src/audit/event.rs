@@ -34,14 +34,12 @@ pub(super) struct Event<'a> {
     pub(super) authentication: &'static str,
     /// `None` without a request.
     pub(super) method: Option<&'a str>,
-    /// The path and query.
     pub(super) request: Option<&'a str>,
     pub(super) status: u16,
     pub(super) source: Option<IpAddr>,
     pub(super) peer: Option<SocketAddr>,
     pub(super) destination: &'a str,
     pub(super) action: &'a str,
-    /// The operation on this resource.
     pub(super) operation: Option<&'static str>,
     pub(super) resource_name: Option<&'a str>,
     pub(super) resource_id: Option<Uuid>,

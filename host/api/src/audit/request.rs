@@ -29,7 +29,6 @@ pub(super) struct RequestFacts {
     pub(super) request: String,
     pub(super) source: Option<IpAddr>,
     pub(super) peer: Option<SocketAddr>,
-    /// The action of the route.
     pub(super) action: &'static str,
 }
 

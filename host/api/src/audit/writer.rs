@@ -52,7 +52,6 @@ pub(super) struct UnwrittenError;
 /// The state shared by requests and the trail's thread.
 pub(super) struct Shared {
     queue: Mutex<Queue>,
-    /// Wakes the trail's thread.
     pub(super) wake: Condvar,
     is_failing: AtomicBool,
     pub(super) events_lost: AtomicU64,

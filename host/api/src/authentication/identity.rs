@@ -12,12 +12,9 @@ use uuid::Uuid;
 
 use crate::{measure::authentication_failed, response::ApiError};
 
-/// The authenticated identity of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// The actor in permissions.
     pub(super) actor: Actor,
-    /// The method of authentication.
     pub(super) authentication: Authentication,
 }
 

@@ -41,7 +41,6 @@ use keys::{TrustedKeys, token_digest};
 use provider::ProviderKeys;
 use token::SignedToken;
 
-/// Authenticates the caller of a request.
 pub(crate) async fn authenticate(
     api: &Api,
     connection: Option<&Connection>,

@@ -13,7 +13,6 @@ use super::{
     token_rules::{Bearer, ClaimSettings, ScopeForm, TokenRules},
 };
 
-/// The reason to reject a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TokenError {
     /// There is no token.
@@ -35,9 +34,7 @@ pub(super) struct SignedToken<'a> {
     /// The signed part: header and payload.
     pub(super) message: &'a str,
     pub(super) signature: Vec<u8>,
-    /// The algorithm in the header.
     pub(super) algorithm: Algorithm,
-    /// The key's id, if the header has one.
     pub(super) key_id: Option<String>,
     payload: &'a str,
 }

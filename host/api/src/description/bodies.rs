@@ -43,7 +43,6 @@ const CERTIFICATE_MARKS: [&str; 4] = [
     "expiry_date",
 ];
 
-/// The body to set a credential.
 pub(crate) struct SetBody;
 
 impl JsonSchema for SetBody {

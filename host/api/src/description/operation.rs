@@ -57,7 +57,6 @@ pub(super) struct Response {
 
 pub(super) type Example = (&'static str, Value);
 
-/// Generates a type's schema.
 pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 impl Description {
@@ -152,7 +151,6 @@ impl Route {
         self
     }
 
-    /// Adds an example of the last response.
     pub(crate) fn response_example(mut self, name: &'static str, value: Value) -> Self {
         if let Some(response) = self.description.responses.last_mut() {
             response.examples.push((name, value));

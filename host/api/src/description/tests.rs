@@ -27,7 +27,6 @@ fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
     paths.iter().flat_map(of_path).collect()
 }
 
-/// Returns a value and all values below it.
 fn below(value: &Value) -> Vec<&Value> {
     let within: Box<dyn Iterator<Item = &Value>> = match value {
         Value::Array(items) => Box::new(items.iter()),

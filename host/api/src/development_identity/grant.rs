@@ -366,7 +366,6 @@ fn seconds_after(now: DateTime<Utc>, lifetime: Duration) -> i64 {
     now.timestamp().saturating_add(lifetime_seconds)
 }
 
-/// The limits of a form.
 pub(super) const FORM_LIMITS: Limits = Limits {
     body_bytes_max: 64 * 1024,
     body_deadline: Duration::from_secs(30),

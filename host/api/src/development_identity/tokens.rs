@@ -19,7 +19,6 @@ use crate::authentication::VerificationKey;
 
 pub(super) struct TokenSigner {
     issuer: String,
-    /// The public key.
     jwk: Jwk,
     signing_key: EncodingKey,
     decoding_key: DecodingKey,
@@ -196,7 +195,6 @@ impl RevokedSessions {
     }
 }
 
-/// The value of `token_use` in a refresh token.
 pub(super) const REFRESH_USE: &str = "refresh";
 
 const UUID_CHARACTERS: usize = 36;

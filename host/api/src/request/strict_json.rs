@@ -20,7 +20,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::body::{check_is_json, read_body, read_json_body};
+use super::{check_is_json, read_body, read_json_body};
 use crate::{Api, response::ApiError};
 
 /// A request body: a JSON object that passes the checks of [`keywright_json::check`] and has no unknown fields.

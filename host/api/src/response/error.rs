@@ -314,14 +314,14 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         | UseCaseError::ReferenceNotFound(_) => StatusCode::NOT_FOUND,
         UseCaseError::NoResolver => StatusCode::NOT_IMPLEMENTED,
         UseCaseError::WriteNotPermitted => StatusCode::FORBIDDEN,
-        UseCaseError::BulkTooLarge { .. }
-        | UseCaseError::InputsTooLarge { .. }
-        | UseCaseError::ReferencesTooLarge { .. }
-        | UseCaseError::TooManyDerived { .. }
-        | UseCaseError::TooManyGenerated { .. }
+        UseCaseError::BulkTooLarge
+        | UseCaseError::InputsTooLarge
+        | UseCaseError::ReferencesTooLarge
+        | UseCaseError::TooManyDerived
+        | UseCaseError::TooManyGenerated
         | UseCaseError::ResponseTooLarge { .. }
-        | UseCaseError::TooManyPermissions { .. }
-        | UseCaseError::TooManySigned { .. }
+        | UseCaseError::TooManyPermissions
+        | UseCaseError::TooManySigned
         | UseCaseError::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         UseCaseError::BulkChangeOfActor | UseCaseError::NoResponseMemoryOfActor => {
             StatusCode::TOO_MANY_REQUESTS
@@ -488,7 +488,7 @@ mod tests {
             (NameError::TooLong.into(), 400),
             (UseCaseError::NotFound, 404),
             (UseCaseError::InputNotFound("/a".to_owned()), 404),
-            (UseCaseError::InputsTooLarge { limit: "one" }, 413),
+            (UseCaseError::InputsTooLarge, 413),
             (UseCaseError::IssuerNotFound, 404),
             (UseCaseError::PermissionNotAddable, 404),
             (UseCaseError::PermissionNotFound, 404),
@@ -506,11 +506,11 @@ mod tests {
             (UseCaseError::TooManyBulkChanges, 503),
             (not_all_regenerated(UseCaseError::IssuerNotFound), 404),
             (not_all_regenerated(UseCaseError::Contended), 503),
-            (UseCaseError::BulkTooLarge { limit: "one" }, 413),
-            (UseCaseError::TooManyDerived { limit: "one" }, 413),
-            (UseCaseError::TooManyGenerated { limit: "one" }, 413),
-            (UseCaseError::TooManyPermissions { limit: "one" }, 413),
-            (UseCaseError::TooManySigned { limit: "one" }, 413),
+            (UseCaseError::BulkTooLarge, 413),
+            (UseCaseError::TooManyDerived, 413),
+            (UseCaseError::TooManyGenerated, 413),
+            (UseCaseError::TooManyPermissions, 413),
+            (UseCaseError::TooManySigned, 413),
             (PluginCallError::ParametersRefused(violation).into(), 400),
             (faulted(PluginFaultError::Trapped).into(), 500),
             (faulted(PluginFaultError::InputTooLarge).into(), 413),

@@ -284,7 +284,6 @@ const LARGE_RESPONSE_BYTES: usize = 256 * 1024;
 /// The approximate size of an entry of a list without its value, in bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// The media type of JSON bodies.
 pub(crate) const JSON_MEDIA_TYPE: &str = "application/json;charset=UTF-8";
 
 #[cfg(test)]

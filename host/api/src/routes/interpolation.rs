@@ -4,11 +4,11 @@ use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::permission::Operation::Read;
 use serde_json::{Map, Value, json};
 
+use super::management::INTERPOLATE;
 use crate::{
     request::{parse_document, read_json_body},
     response::{ApiError, json},
     route::{Access::Permission, Call, Route, route},
-    server_mode::INTERPOLATE,
 };
 
 pub(crate) fn route() -> Route {

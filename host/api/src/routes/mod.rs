@@ -6,7 +6,6 @@
 
 pub(crate) mod certificates;
 pub(crate) mod credentials;
-pub(crate) mod description;
 pub(crate) mod health;
 pub(crate) mod interpolation;
 pub(crate) mod management;

@@ -1,15 +1,22 @@
-//! Operations of the server itself: the URL of the identity provider, the API level, and the use of encryption keys.
+//! Operations of the server itself: the URL of the identity provider, the API level, the use of encryption keys, and the
+//! description of the API.
+//!
+//! `/openapi.json` and `/docs` need no authentication, because they only reveal the release.
 
 use std::sync::Arc;
 
-use axum::{extract::State, response::Response};
+use axum::{
+    extract::State,
+    http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY},
+    response::{IntoResponse, Response},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::{
-    Api,
-    response::{ApiError, rendered},
+    Api, description,
+    response::{ApiError, JSON_MEDIA_TYPE, rendered},
     route::{
         Access::{Identity, Open},
         NOT_AUDITED, Route, route,
@@ -112,4 +119,34 @@ async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
         inactive_keys: usage.inactive_keys,
         unknown_keys: usage.unknown_keys,
     })
+}
+
+pub(crate) fn openapi_route() -> Route {
+    route!(GET "/openapi.json", Open, NOT_AUDITED, openapi,
+        "getDescription", Operations, "Returns the API description, for programs")
+        .text("All servers of a release return the same description. `GET /api/v1/types` returns the types configured on this server.")
+        .response::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
+}
+
+pub(crate) fn reference_route() -> Route {
+    route!(GET "/docs", Open, NOT_AUDITED, reference,
+        "getReference", Operations, "Returns the API reference, for people")
+    .text("The page has no scripts and loads no other resources.")
+    .response_in::<String>(200, "The reference, as HTML.", "text/html")
+}
+
+async fn openapi() -> impl IntoResponse {
+    ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
+}
+
+async fn reference() -> impl IntoResponse {
+    let headers: [(HeaderName, &'static str); 3] = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (
+            CONTENT_SECURITY_POLICY,
+            description::content_security_policy(),
+        ),
+        (REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, description::page())
 }

@@ -28,7 +28,7 @@ use keywright_core::{
     Secret,
     authorization::Authorization,
     certificate::CertificateSettings,
-    credential::{CredentialPorts, Credentials, VersionStore},
+    credential::{Credentials, VersionStore},
     encryption_key::EncryptionKeys,
     interpolation::Interpolation,
     permission_management::Permissions,
@@ -44,7 +44,6 @@ use crate::{
         RandomIdentifiers,
     },
     memory::Memory,
-    permissions_in_memory::{PermissionsInMemory, ReadsInMemory},
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
@@ -191,30 +190,27 @@ impl Service {
     ) -> Self {
         let (audit, request_limits) = audited.unzip();
         let memory = Arc::new(Memory::default());
-        let permissions = Arc::new(PermissionsInMemory::for_everything("uaa-client:app"));
+        let permissions = Arc::clone(&memory.permissions);
         let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
-        let credentials = Credentials::new(CredentialPorts {
-            authorization: authorization.clone(),
-            store: VersionStore {
-                repository: Arc::clone(&memory) as _,
-                sealer: Arc::new(OpenSealer),
-                clock: Arc::clone(&clock) as _,
-                identifiers: Arc::new(RandomIdentifiers),
-                concatenates_authorities: certificate_settings.concatenates_authorities,
-            },
-            reads: Arc::new(ReadsInMemory {
-                credentials: Arc::clone(&memory),
-                permissions: Arc::clone(&permissions),
-            }),
-            generators: Arc::new(EchoGenerators),
-            certificates: Arc::new(CredulousCertificates),
+        let store = VersionStore {
+            repository: Arc::clone(&memory) as _,
+            sealer: Arc::new(OpenSealer),
+            clock: Arc::clone(&clock) as _,
+            identifiers: Arc::new(RandomIdentifiers),
+            concatenates_authorities: certificate_settings.concatenates_authorities,
+        };
+        let credentials = Credentials::new(
+            authorization.clone(),
+            store.clone(),
+            Arc::new(EchoGenerators),
+            Arc::new(CredulousCertificates),
             certificate_settings,
-        });
+        );
         let health = HealthCheck::new(Arc::clone(&memory) as _, audit.clone());
         let api = Api {
             interpolation: Interpolation {
                 authorization: authorization.clone(),
-                store: credentials.store.clone(),
+                store,
                 resolvers: Arc::new(FixedResolvers),
             },
             encryption_keys: EncryptionKeys {

@@ -5,7 +5,7 @@ mod rows;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -18,19 +18,23 @@ use keywright_core::{
         FoundCredential, GeneratedCredential, IssuedCredential, ListedCertificate,
         ListedCredential, LookupName, PluginDigest, StoredVersion,
     },
-    permission::{Actor, PermissionPath},
+    permission::{Actor, Permission, PermissionPath},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, EncryptionKeyRepository, ExpiryCounts, NewVersion, NewestSize,
-        ReadVersions, Receive, RepositoryError, SignedName, SignedTypes, TransitionalMoved,
-        TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
+        PermissionRepository, PermittedRead, PermittedVersions, ReadVersions, Receive,
+        RepositoryError, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
+        VersionDeleted, VersionKey, VersionSelection, VersionsSize,
     },
 };
 use rows::{ciphertext_bytes, selected, signed_by, signed_name, stored};
 use uuid::Uuid;
 
+use crate::permissions_in_memory::PermissionsInMemory;
+
 #[derive(Default)]
 pub(crate) struct Memory {
+    pub(crate) permissions: Arc<PermissionsInMemory>,
     versions: Mutex<Vec<StoredVersion>>,
     pub(crate) is_unavailable: AtomicBool,
     /// Whether adding a version succeeds without a response.
@@ -70,6 +74,40 @@ impl CredentialRepository for Memory {
         name: &LookupName,
     ) -> Result<Option<CredentialName>, RepositoryError> {
         self.name_where(|stored| stored.name.lookup() == *name)
+    }
+
+    async fn read_permitted(
+        &self,
+        read: PermittedRead<'_>,
+        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
+    ) -> Result<PermittedVersions, RepositoryError> {
+        let of_actor = self.permissions.of_actor_on(read.actor, read.paths);
+        if !permits(of_actor.await?) {
+            return Ok(PermittedVersions::default());
+        }
+        let stored_name = self.stored_name(read.name).await?;
+        let stored = stored_name.as_ref().map(CredentialName::as_str);
+        if stored != Some(read.name.requested()) {
+            return Ok(PermittedVersions {
+                versions: Vec::new(),
+                stored_name,
+            });
+        }
+        let selection = match read.versions {
+            VersionKey::Current => VersionSelection::Current,
+            VersionKey::Id(id) => {
+                let version = self.version_by_id(id).await?;
+                return Ok(PermittedVersions {
+                    versions: version.into_iter().collect(),
+                    stored_name: None,
+                });
+            }
+            VersionKey::Newest(count) => VersionSelection::Newest(count),
+        };
+        Ok(PermittedVersions {
+            versions: self.versions_by_name(read.name, selection).await?,
+            stored_name: None,
+        })
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError> {

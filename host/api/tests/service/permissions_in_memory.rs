@@ -1,37 +1,36 @@
-//! A permission repository in memory, and reads from it together with the credential repository in memory.
+//! A permission repository in memory.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 use keywright_core::{
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
-    ports::{
-        CredentialRepository, PermissionRepository, PermittedRead, PermittedReads,
-        PermittedVersions, RepositoryError, VersionKey, VersionSelection,
-    },
+    ports::{PermissionRepository, RepositoryError},
 };
 use uuid::Uuid;
 
-use crate::memory::Memory;
+use crate::harness::ACTOR;
 
 pub(crate) struct PermissionsInMemory {
     permissions: Mutex<Vec<Permission>>,
 }
 
-impl PermissionsInMemory {
-    /// Grants everything to an actor.
-    pub(crate) fn for_everything(actor: &str) -> Self {
+impl Default for PermissionsInMemory {
+    /// Grants everything to [`ACTOR`].
+    fn default() -> Self {
         let everything = permission(Grant {
             path: PermissionPath::parse("/*").unwrap(),
-            actor: Actor::parse(actor).unwrap(),
+            actor: Actor::parse(ACTOR).unwrap(),
             operations: Operations::of(Operation::ALL).unwrap(),
         });
         Self {
             permissions: Mutex::new(vec![everything]),
         }
     }
+}
 
+impl PermissionsInMemory {
     fn chosen(&self, is_chosen: impl Fn(&Permission) -> bool) -> Vec<Permission> {
         let mut permissions = self.permissions.lock().unwrap().clone();
         permissions.retain(is_chosen);
@@ -176,50 +175,5 @@ fn permission(grant: Grant) -> Permission {
         path: grant.path,
         actor: grant.actor,
         operations: grant.operations,
-    }
-}
-
-pub(crate) struct ReadsInMemory {
-    pub(crate) credentials: Arc<Memory>,
-    pub(crate) permissions: Arc<PermissionsInMemory>,
-}
-
-#[async_trait]
-impl PermittedReads for ReadsInMemory {
-    async fn read(
-        &self,
-        read: PermittedRead<'_>,
-        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
-    ) -> Result<PermittedVersions, RepositoryError> {
-        let Self {
-            credentials,
-            permissions,
-        } = self;
-        if !permits(permissions.of_actor_on(read.actor, read.paths).await?) {
-            return Ok(PermittedVersions::default());
-        }
-        let stored_name = credentials.stored_name(read.name).await?;
-        let stored = stored_name.as_ref().map(CredentialName::as_str);
-        if stored != Some(read.name.requested()) {
-            return Ok(PermittedVersions {
-                versions: Vec::new(),
-                stored_name,
-            });
-        }
-        let selection = match read.versions {
-            VersionKey::Current => VersionSelection::Current,
-            VersionKey::Id(id) => {
-                let version = credentials.version_by_id(id).await?;
-                return Ok(PermittedVersions {
-                    versions: version.into_iter().collect(),
-                    stored_name: None,
-                });
-            }
-            VersionKey::Newest(count) => VersionSelection::Newest(count),
-        };
-        Ok(PermittedVersions {
-            versions: credentials.versions_by_name(read.name, selection).await?,
-            stored_name: None,
-        })
     }
 }

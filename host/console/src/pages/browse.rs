@@ -83,7 +83,6 @@ impl Search {
         }
     }
 
-    /// Returns the details for the audit trail.
     fn details(&self) -> Value {
         let mut details: Map<_, _> = self
             .0
@@ -345,21 +344,16 @@ fn to_path(path: &str) -> String {
     }
 }
 
-/// The path, in the query.
 const BELOW: &str = "path";
-/// A part of the name.
 const CONTAINING: &str = "name-like";
-/// The type.
 const TYPE: &str = "type";
 /// The minimum age.
 const OLDER_THAN_DAYS: &str = "older-than-days";
 /// The maximum time until the expiry.
 const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
-/// The position of the page.
 const FROM: &str = "from";
 
 /// The numbers of days to choose from.
 const DAYS: [&str; 4] = ["7", "30", "90", "365"];
 
-/// The maximum number of days.
 const DAYS_MAX: i64 = 36_500;

@@ -57,7 +57,6 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     }))
 }
 
-/// A certificate, to be rendered.
 struct Shown<'a> {
     summary: &'a CertificateSummary,
     now: DateTime<Utc>,

@@ -38,7 +38,6 @@ pub(super) fn see_changed(name: &str, change: Change) -> Response {
     see_other(&link(CREDENTIAL, [(NAME, name), (CHANGE, change.label())]))
 }
 
-/// A change that the page confirms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Generated,
@@ -125,7 +124,6 @@ pub(crate) async fn reveal(state: Arc<State>, visit: Visit, request: Request) ->
     }))
 }
 
-/// Regenerates a credential.
 pub(crate) async fn regenerate(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
     let regenerate = Regenerate {
@@ -162,7 +160,6 @@ pub(crate) async fn delete(state: Arc<State>, visit: Visit, request: Request) ->
     }))
 }
 
-/// A credential, to be rendered.
 struct Shown<'a> {
     visit: &'a Visit,
     history: &'a History,
@@ -301,7 +298,6 @@ impl Shown<'_> {
     }
 }
 
-/// Returns how a version was created.
 fn origin(version: &StoredVersion) -> &'static str {
     let attributes = &version.attributes;
     match (attributes.is_generated, &attributes.provenance) {

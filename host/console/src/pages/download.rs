@@ -24,7 +24,6 @@ use crate::{
     state::State,
 };
 
-/// A public part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The certificate.
@@ -63,7 +62,6 @@ pub(super) fn link_to(name: &str, version: Option<Uuid>, part: Part) -> String {
     link(DOWNLOAD, query.into_iter().chain(version))
 }
 
-/// Sends a file.
 pub(crate) async fn send(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let failed = |failure| state.failed(failure);

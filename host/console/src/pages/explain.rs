@@ -11,9 +11,7 @@ use keywright_core::{
 };
 use maud::{Markup, html};
 
-use super::permission_fields::{
-    ACTOR, PATH, actor_field, listed, parsed_actor, parsed_path, path_field,
-};
+use super::permission::{ACTOR, PATH, actor_field, listed, parsed_actor, parsed_path, path_field};
 use crate::{
     page::{Page, PageError, PageResult, last_characters, scrolled},
     paths::{EXPLAIN, PERMISSIONS, link_to_permissions},
@@ -41,7 +39,6 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     }))
 }
 
-/// Renders the form to request an explanation.
 pub(super) fn form(path: &str, actor: &str, operation: Option<Operation>) -> Markup {
     html! {
         section aria-labelledby="explain" {

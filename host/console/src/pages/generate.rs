@@ -90,7 +90,6 @@ async fn generated(
     Ok(written.map_err(failed)?.version.name.to_string())
 }
 
-/// Returns a type with a generator, and the form of its parameters.
 fn form_of(state: &State, name: &str) -> Result<(KnownType, ParameterForm), PageError> {
     let found = state.known_type(name).and_then(|known| {
         let form = ParameterForm::of(known.parameters_schema.as_deref()?);
@@ -124,7 +123,6 @@ fn list(types: &[KnownType]) -> Markup {
     }
 }
 
-/// The form of a type, to be rendered.
 struct Form<'a> {
     known: &'a KnownType,
     parameters: &'a ParameterForm,

@@ -107,7 +107,6 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
     Ok((id, local_path(&started.then).to_owned()))
 }
 
-/// Ends the session.
 pub(crate) async fn log_out(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let id = cookie(request.headers(), session::COOKIE).map(str::to_owned);
     Fields::of_form(request, &visit).await?;
@@ -130,7 +129,6 @@ pub(crate) async fn logged_out(state: Arc<State>, _: Request) -> PageResult {
     }))
 }
 
-/// Returns the response to a request without a valid session.
 pub(crate) fn without_session(request: &Parts) -> Response {
     let target = request.uri.path_and_query().map(ToString::to_string);
     let target = target.unwrap_or_default();

@@ -1,25 +1,28 @@
-//! The overview: the credentials that expire within a year, the use of the encryption keys, and the sections of
-//! `overview_sections.rs`.
+//! The overview: the credentials that expire within a year, the numbers of credentials by type, the rotations in progress, the
+//! disabled plugins, and the use of the encryption keys.
 
 use std::sync::Arc;
 
 use axum::extract::Request;
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
-use keywright_core::{credential::DueCredential, encryption_key::KeyUsage};
+use keywright_core::{
+    credential::{CredentialCounts, DueCredential, RotatingAuthorities},
+    encryption_key::KeyUsage,
+    ports::PluginState,
+};
 use maud::{Markup, html};
 
 use super::{
     expiring::{DAYS_MAX, RANGES, all_due, link_to_due},
-    overview_sections,
+    keys_and_plugins::{circuit, rotation},
 };
 use crate::{
     page::{Page, PageResult, due as due_at, scrolled},
-    paths::{KEYS_AND_PLUGINS, OVERVIEW, link_to_credential},
+    paths::{GENERATE, KEYS_AND_PLUGINS, OVERVIEW, link_to_credential, link_to_rotation},
     session::Visit,
     state::State,
 };
 
-/// Shows the overview.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageResult {
     let failed = |failure| state.failed(failure);
     let read = &state.ports.credentials.read;
@@ -35,9 +38,9 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageRes
         (summary.counts())
         (summary.timeline())
         (summary.first_to_expire(now))
-        (overview_sections::types(&counts))
-        (overview_sections::rotations(&rotating, &usage))
-        (overview_sections::plugins(&plugins))
+        (types(&counts))
+        (rotations(&rotating, &usage))
+        (disabled_plugins(&plugins))
         (keys(usage))
     }))
 }
@@ -49,7 +52,6 @@ struct Summary {
     within: [(i64, usize); 3],
     /// The numbers of credentials by month, starting with the current month.
     months: Vec<(NaiveDate, usize)>,
-    /// The first credentials to expire.
     first: Vec<DueCredential>,
     total: usize,
 }
@@ -174,6 +176,68 @@ const BAR_HEIGHT_MAX: usize = 140;
 
 /// The number of credentials that the list shows.
 const SHOWN_MAX: usize = 20;
+
+fn types(counts: &CredentialCounts) -> Markup {
+    html! {
+        section aria-labelledby="types" {
+            h2 id="types" { "Credentials by type" }
+            @if counts.by_type.is_empty() {
+                p.empty {
+                    "There is no credential that you may read. Ask an administrator for permission to read a path, or "
+                    a href=(GENERATE) { "generate a credential" } "."
+                }
+            } @else {
+                dl.counts {
+                    @for (credential_type, count) in &counts.by_type {
+                        div { dt { (credential_type.as_str()) } dd { (count) } }
+                    }
+                }
+            }
+            @if !counts.is_complete { p { "You may read more than the " (counts.total()) " credentials that were counted." } }
+        }
+    }
+}
+
+/// Renders the rotations of CAs and of the encryption key that are not complete.
+fn rotations(authorities: &RotatingAuthorities, usage: &KeyUsage) -> Markup {
+    let key_rotation = rotation(usage);
+    html! {
+        section aria-labelledby="rotations" {
+            h2 id="rotations" { "Rotations in progress" }
+            @if authorities.names.is_empty() && key_rotation.is_none() {
+                p.empty { "No CA that you may read has a transitional version, and all versions are encrypted with the active key. To rotate a CA, open its certificate and select " strong { "Rotate this CA" } "." }
+            }
+            @if !authorities.names.is_empty() {
+                p { "CAs with a transitional version:" }
+                ul.plain {
+                    @for name in &authorities.names { li { a href=(link_to_rotation(name.as_str())) { (name.as_str()) } } }
+                }
+            }
+            @if authorities.has_more { p { "Only the " (authorities.names.len()) " oldest CAs are shown." } }
+            @if let Some(key_rotation) = key_rotation { (key_rotation) }
+        }
+    }
+}
+
+fn disabled_plugins(states: &[PluginState]) -> Markup {
+    let open = states
+        .iter()
+        .filter_map(|plugin| Some((plugin, plugin.open_circuit.as_ref()?)));
+    let open: Vec<_> = open.collect();
+    html! {
+        section aria-labelledby="circuits" {
+            h2 id="circuits" { "Disabled plugins" }
+            @if open.is_empty() {
+                p.empty { "No plugin is disabled. A plugin that keeps failing appears here; see " a href=(KEYS_AND_PLUGINS) { "all plugins" } "." }
+            } @else {
+                ul.plain {
+                    @for (plugin, open) in open { li { a href=(KEYS_AND_PLUGINS) { (plugin.identity.name) } ": " (circuit(open)) } }
+                }
+                p { "The reasons are in the server's log." }
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

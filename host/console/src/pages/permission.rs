@@ -1,19 +1,17 @@
-//! Adding, changing and removing one permission.
+//! Adding, changing and removing one permission, and the fields of all forms and queries about permissions, parsed by the rules
+//! of the API.
 
 use std::sync::Arc;
 
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
     UseCaseError,
-    permission::{Grant, Operation, Operations, Permission},
+    permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
 };
 use maud::{Markup, html};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::permission_fields::{
-    ACTOR, ID, PATH, actor_field, listed, parsed_actor, parsed_path, path_field,
-};
 use crate::{
     page::{Page, PageError, PageResult, csrf_field},
     paths::{
@@ -24,7 +22,6 @@ use crate::{
     state::State,
 };
 
-/// Shows the form to add a permission.
 pub(crate) async fn show_form(_: Arc<State>, visit: Visit, request: Request) -> PageResult {
     Ok(add_page(&visit, &Fields::of_query(request.uri()), None))
 }
@@ -87,7 +84,6 @@ pub(crate) async fn change(state: Arc<State>, visit: Visit, request: Request) ->
     Ok(confirmation(&visit, "Changed the permission", &changed))
 }
 
-/// Removes a permission.
 pub(crate) async fn remove(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
     let id = id(&state, &form)?;
@@ -165,4 +161,47 @@ fn confirmation(visit: &Visit, change: &str, permission: &Permission) -> Respons
         }
         p { a.button href=(link_to_permissions(path)) { "Show the permissions on " (path) } }
     })
+}
+
+pub(super) const PATH: &str = "path";
+pub(super) const ACTOR: &str = "actor";
+pub(super) const ID: &str = "id";
+
+pub(super) fn parsed_path(state: &State, text: &str) -> Result<PermissionPath, PageError> {
+    let parsed = PermissionPath::parse(text).map_err(UseCaseError::from);
+    parsed.map_err(|failure| state.failed(failure))
+}
+
+pub(super) fn parsed_actor(state: &State, text: &str) -> Result<Actor, PageError> {
+    let parsed = Actor::parse(text).map_err(UseCaseError::from);
+    parsed.map_err(|failure| state.failed(failure))
+}
+
+/// Returns the names of operations, separated by commas.
+pub(super) fn listed(operations: Operations) -> String {
+    let names: Vec<_> = operations.iter().map(Operation::as_str).collect();
+    names.join(", ")
+}
+
+/// Renders the input of a path. Its id is unique on the page.
+pub(super) fn path_field(id: &str, path: &str) -> Markup {
+    html! {
+        div.field {
+            label for=(id) { "Path or name (required)" }
+            input id=(id) name=(PATH) value=(path) required maxlength="255" placeholder="/team/*" autocomplete="off" spellcheck="false";
+        }
+    }
+}
+
+pub(super) fn actor_field(actor: &str) -> Markup {
+    html! {
+        div.field {
+            label for=(ACTOR) { "Actor (required)" }
+            input id=(ACTOR) name=(ACTOR) value=(actor) required maxlength="255" placeholder="uaa-client:app" autocomplete="off" spellcheck="false" aria-describedby="actor-help";
+            p.help id="actor-help" {
+                code { "uaa-client:" } " followed by the id of a client, " code { "uaa-user:" } " followed by the id of a user, or "
+                code { "mtls-app:" } " followed by the UUID of an application."
+            }
+        }
+    }
 }

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::{
     explain,
-    permission_fields::{ID, PATH, listed, parsed_actor, parsed_path},
+    permission::{ID, PATH, listed, parsed_actor, parsed_path},
 };
 use crate::{
     page::{Page, PageError, PageResult, next_links, scrolled},

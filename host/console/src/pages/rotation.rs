@@ -75,7 +75,6 @@ fn refused(state: &State, failure: RotationError) -> PageError {
     }
 }
 
-/// Returns the stage and the versions that a form contains.
 fn observation(form: &Fields) -> Option<(RotationStage, ObservedVersions)> {
     let mut stages = RotationStage::ALL.into_iter();
     let stage = stages.find(|stage| stage.step().to_string() == form.text(STEP))?;

@@ -13,7 +13,6 @@ use crate::request::Fields;
 /// The value schema of a type. Without a schema, every field is secret.
 pub(super) struct ValueSchema(Value);
 
-/// A field of a value.
 pub(super) struct Field {
     /// Its name; `value` for a value without fields.
     pub(super) name: String,
@@ -75,7 +74,6 @@ fn text_of(json: &str) -> Zeroizing<String> {
     Zeroizing::new(keywright_json::text(json).unwrap_or_else(|_| json.to_owned()))
 }
 
-/// The form of a type's parameters.
 pub(super) struct ParameterForm(Vec<Parameter>);
 
 struct Parameter {
@@ -85,7 +83,6 @@ struct Parameter {
     input: Input,
 }
 
-/// The input of a parameter.
 enum Input {
     Boolean,
     /// One of these values.
@@ -269,7 +266,6 @@ impl Parameter {
         }
     }
 
-    /// Renders the input of a single value.
     fn single(&self, id: &str, help: &str, text: &str) -> Markup {
         let number = |key| self.schema.get(key).and_then(Value::as_i64);
         let placeholder = self.default().map(label);

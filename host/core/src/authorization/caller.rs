@@ -143,7 +143,6 @@ struct Entries {
     identified: HashSet<(Position, Uuid, Option<Uuid>)>,
 }
 
-/// The position of a resource in a trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Position(usize);
 

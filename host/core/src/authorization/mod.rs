@@ -40,8 +40,8 @@ use crate::{
     credential::{CredentialName, LookupName, StoredVersion},
     permission::{Operation, Permission, PermissionPath},
     ports::{
-        CredentialRepository, PermissionRepository, PermittedRead, PermittedReads,
-        PermittedVersions, VersionKey, VersionSelection,
+        CredentialRepository, PermissionRepository, PermittedRead, PermittedVersions, VersionKey,
+        VersionSelection,
     },
 };
 
@@ -163,17 +163,17 @@ impl Authorization {
     pub(crate) async fn permit_read<'a>(
         &self,
         caller: &'a Caller,
-        sources: ReadSources<'_>,
+        repository: &dyn CredentialRepository,
         name: &LookupName,
         versions: VersionKey,
     ) -> Result<(Permit<'a>, Vec<StoredVersion>), UseCaseError> {
         let requested = Permit::request(caller, Operation::Read, name);
         if !self.is_enforced {
-            let stored = sources.versions(name, versions).await?;
+            let stored = versions_of(repository, name, versions).await?;
             return Ok((requested.by(&EffectivePermissions::everything()), stored));
         }
         let (effective, found) = self
-            .read_if_permitted(caller, sources, name, versions)
+            .read_if_permitted(caller, repository, name, versions)
             .await?;
         let permit = requested.granted_if_allowed(&effective, name.requested())?;
         if !found.versions.is_empty() {
@@ -188,21 +188,21 @@ impl Authorization {
             return Err(UseCaseError::NotFound);
         }
         let permit = permit.granted_if_allowed(&effective.and(&on_stored), stored_name)?;
-        Ok((permit, sources.versions(name, versions).await?))
+        Ok((permit, versions_of(repository, name, versions).await?))
     }
 
     /// Refuses to read a version with an unknown id, after the same work as for a version that the caller may not read.
     pub(crate) async fn refuse_absent_version(
         &self,
         caller: &Caller,
-        sources: ReadSources<'_>,
+        repository: &dyn CredentialRepository,
         id: Uuid,
     ) -> UseCaseError {
         if !self.is_enforced {
             return UseCaseError::NotFound;
         }
         let name = LookupName::new(NAME_FOR_UNKNOWN_IDS);
-        let read = self.read_if_permitted(caller, sources, &name, VersionKey::Id(id));
+        let read = self.read_if_permitted(caller, repository, &name, VersionKey::Id(id));
         read.await.err().unwrap_or(UseCaseError::NotFound)
     }
 
@@ -210,7 +210,7 @@ impl Authorization {
     async fn read_if_permitted(
         &self,
         caller: &Caller,
-        sources: ReadSources<'_>,
+        repository: &dyn CredentialRepository,
         name: &LookupName,
         versions: VersionKey,
     ) -> Result<(EffectivePermissions, PermittedVersions), UseCaseError> {
@@ -227,7 +227,7 @@ impl Authorization {
             effective = EffectivePermissions::of(permissions);
             effective.allow(Operation::Read, name.requested())
         };
-        let found = sources.reads.read(read, &mut permits).await?;
+        let found = repository.read_permitted(read, &mut permits).await?;
         Ok((effective, found))
     }
 
@@ -280,29 +280,21 @@ impl Authorization {
     }
 }
 
-/// The sources of a permitted read.
-#[derive(Clone, Copy)]
-pub(crate) struct ReadSources<'r> {
-    pub(crate) reads: &'r dyn PermittedReads,
-    pub(crate) repository: &'r dyn CredentialRepository,
-}
-
-impl ReadSources<'_> {
-    async fn versions(
-        self,
-        name: &LookupName,
-        versions: VersionKey,
-    ) -> Result<Vec<StoredVersion>, UseCaseError> {
-        let selection = match versions {
-            VersionKey::Current => VersionSelection::Current,
-            VersionKey::Id(id) => {
-                let version = self.repository.version_by_id(id).await?;
-                return Ok(version.into_iter().collect());
-            }
-            VersionKey::Newest(count) => VersionSelection::Newest(count),
-        };
-        Ok(self.repository.versions_by_name(name, selection).await?)
-    }
+/// Returns versions of a credential that the caller may read.
+async fn versions_of(
+    repository: &dyn CredentialRepository,
+    name: &LookupName,
+    versions: VersionKey,
+) -> Result<Vec<StoredVersion>, UseCaseError> {
+    let selection = match versions {
+        VersionKey::Current => VersionSelection::Current,
+        VersionKey::Id(id) => {
+            let version = repository.version_by_id(id).await?;
+            return Ok(version.into_iter().collect());
+        }
+        VersionKey::Newest(count) => VersionSelection::Newest(count),
+    };
+    Ok(repository.versions_by_name(name, selection).await?)
 }
 
 /// Returns the approximate memory of a permission in [`EffectivePermissions`], in bytes: its path twice, and its actor.

@@ -105,7 +105,6 @@ impl<'a> Permit<'a> {
         )
     }
 
-    /// Records the id of the version in the trail.
     pub(crate) fn record_version(&self, credential_id: Uuid, version_id: Uuid) {
         self.trail
             .identify(self.position, credential_id, Some(version_id));

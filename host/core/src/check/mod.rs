@@ -351,7 +351,6 @@ const ROWS_MAX: u32 = 500;
 /// The maximum number of versions per batch. A version may have more than 64 KiB.
 const VERSIONS_MAX: u32 = 100;
 
-/// Returns all faults of a credential.
 fn credential_faults(credential: &CheckedCredential) -> Vec<Fault> {
     let is_type = |parsed: CredentialType| parsed.as_str() == credential.credential_type.as_str();
     let rules = [
@@ -390,7 +389,6 @@ fn credential_faults(credential: &CheckedCredential) -> Vec<Fault> {
     broken.map(|(_, fault)| fault).collect()
 }
 
-/// Returns all faults of a permission.
 fn permission_faults(permission: &CheckedPermission) -> Vec<Fault> {
     let mut faults = Vec::new();
     if let Err(rule) = PermissionPath::parse(&permission.path) {

@@ -115,7 +115,6 @@ struct Gap {
     cause: String,
 }
 
-/// Returns the range of one row.
 pub(super) fn single_row(sequence: i64) -> SequenceRange {
     SequenceRange {
         after: sequence - 1,

@@ -24,7 +24,6 @@ use crate::{
     },
 };
 
-/// Checks versions.
 pub(super) struct VersionChecker<'a> {
     pub(super) repository: &'a dyn CheckRepository,
     pub(super) sealer: &'a dyn Sealer,
@@ -35,7 +34,6 @@ pub(super) struct VersionChecker<'a> {
 
 /// A CA version.
 pub(super) struct Issuer {
-    /// The name of its credential.
     name: CredentialName,
     /// Its certificate, PEM.
     certificate: String,
@@ -44,7 +42,6 @@ pub(super) struct Issuer {
 }
 
 impl VersionChecker<'_> {
-    /// Returns all faults of a version.
     pub(super) async fn faults(
         &mut self,
         version: &CheckedVersion,
@@ -96,7 +93,6 @@ impl VersionChecker<'_> {
         Ok(faults)
     }
 
-    /// Returns the CA version with this id.
     async fn issuer(&mut self, id: Uuid) -> Result<Option<Arc<Issuer>>, RepositoryError> {
         if let Some(known) = self.issuers.get(&id) {
             return Ok(known.clone());

@@ -4,7 +4,7 @@
 //! adds a version to every certificate that the CA signed. It has the same certificate and key, and in `ca`, the CA's other
 //! certificate follows the issuing certificate. The step and these versions are written in one transaction.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
@@ -14,7 +14,6 @@ use crate::{
     credential::{
         CredentialName, CredentialVersion, ListedVersion, LookupName, StoredVersion,
         VersionAttributes, VersionStore,
-        bulk_slots::{BulkSlot, BulkSlots},
         content::{Content, StoredCertificate},
         version_store::{Draft, WRITE_ATTEMPTS_MAX},
     },
@@ -226,7 +225,7 @@ impl ChildVersions {
         additions.signed.push(read);
         children.retain(|child| child.name.lookup() != *authority);
         if children.len() > BULK_CERTIFICATES_MAX as usize {
-            return Err(too_many_signed());
+            return Err(UseCaseError::TooManySigned);
         }
         Ok(children)
     }
@@ -315,16 +314,9 @@ pub(super) async fn check_size(
     let sizes = repository.newest_sizes_by_names(&names).await?;
     let bytes: usize = sizes.iter().map(|newest| newest.ciphertext_bytes).sum();
     if bytes > BULK_BYTES_MAX {
-        return Err(UseCaseError::BulkTooLarge { limit: "256 MiB" });
+        return Err(UseCaseError::BulkTooLarge);
     }
     Ok(bytes)
-}
-
-/// Returns the error for more than [`BULK_CERTIFICATES_MAX`] credentials.
-pub(super) fn too_many_signed() -> UseCaseError {
-    UseCaseError::TooManySigned {
-        limit: "10,000 credentials",
-    }
 }
 
 /// The maximum number of credentials in one bulk regeneration, and of certificates that get a new version in one step
@@ -336,3 +328,92 @@ const SMALL_STEP_BYTES_MAX: usize = 256 * 1024;
 
 /// The maximum total size of their newest versions, encrypted. All of them and their new versions are in memory at once.
 pub const BULK_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// The maximum number of concurrent requests that change many credentials, each of a different actor: bulk regenerations,
+/// including dry runs, and steps of a CA's rotation. Each keeps all new versions in memory until it writes them.
+pub(super) const BULK_CHANGES_MAX: usize = 2;
+
+/// The slots of requests that change many credentials: the actors that hold one.
+#[derive(Clone, Default)]
+pub(super) struct BulkSlots(Arc<Mutex<Vec<Actor>>>);
+
+/// The slot of one request. Once it is taken, it is held until it is dropped.
+pub(super) struct BulkSlot {
+    slots: BulkSlots,
+    actor: Actor,
+    is_held: bool,
+}
+
+impl BulkSlots {
+    /// Returns a slot for a request of this actor, without taking it.
+    pub(super) fn of(&self, actor: &Actor) -> BulkSlot {
+        BulkSlot {
+            slots: self.clone(),
+            actor: actor.clone(),
+            is_held: false,
+        }
+    }
+
+    fn holders(&self) -> MutexGuard<'_, Vec<Actor>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BulkSlot {
+    /// Returns the actor of the request.
+    pub(super) fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// Takes the slot, unless it is already held.
+    ///
+    /// # Errors
+    /// If another request of this actor holds a slot, or all slots are held.
+    pub(super) fn take(&mut self) -> Result<(), UseCaseError> {
+        if self.is_held {
+            return Ok(());
+        }
+        let mut holders = self.slots.holders();
+        if holders.contains(&self.actor) {
+            return Err(UseCaseError::BulkChangeOfActor);
+        }
+        if holders.len() >= BULK_CHANGES_MAX {
+            return Err(UseCaseError::TooManyBulkChanges);
+        }
+        holders.push(self.actor.clone());
+        self.is_held = true;
+        Ok(())
+    }
+}
+
+impl Drop for BulkSlot {
+    fn drop(&mut self) {
+        if self.is_held {
+            self.slots.holders().retain(|holder| *holder != self.actor);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_actor_may_hold_one_of_a_limited_number_of_slots() {
+        let slots = BulkSlots::default();
+        let of = |actor: usize| slots.of(&Actor::client(&actor.to_string()).unwrap());
+        let mut held: Vec<_> = (0..BULK_CHANGES_MAX).map(of).collect();
+        for slot in &mut held {
+            assert!(slot.take().is_ok());
+            assert!(slot.take().is_ok());
+        }
+        let refused = of(0).take();
+        assert!(matches!(refused, Err(UseCaseError::BulkChangeOfActor)));
+        let refused = of(BULK_CHANGES_MAX).take();
+        assert!(matches!(refused, Err(UseCaseError::TooManyBulkChanges)));
+        held.remove(0);
+        let mut again = of(0);
+        assert!(again.take().is_ok());
+        assert!(of(BULK_CHANGES_MAX).take().is_err());
+    }
+}

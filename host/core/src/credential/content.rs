@@ -37,7 +37,6 @@ pub struct Content {
 }
 
 impl Content {
-    /// Returns content that is only a value.
     pub(super) fn of_value(value: Secret) -> Self {
         Self {
             value,
@@ -106,7 +105,6 @@ impl Content {
         Self::of(&fields)
     }
 
-    /// Parses decrypted content.
     pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, UseCaseError> {
         Self::of(&plaintext_fields(plaintext)?)
     }
@@ -187,7 +185,6 @@ impl CredentialVersion {
 pub(crate) struct SealedFor {
     /// The name of the credential, including its casing.
     pub(crate) name: Option<String>,
-    /// Its type.
     pub(crate) credential_type: Option<String>,
 }
 
@@ -289,7 +286,6 @@ fn raw(text: &str) -> Result<&RawValue, UseCaseError> {
     keywright_json::raw(text).map_err(|_| UseCaseError::StoredValueMalformed)
 }
 
-/// The fields of a stored certificate's value.
 #[derive(Clone)]
 pub(crate) struct StoredCertificate {
     pub(crate) ca: Option<String>,
@@ -309,7 +305,6 @@ impl StoredCertificate {
         })
     }
 
-    /// Returns the fields for a check.
     pub(crate) fn fields(&self) -> CertificateFields<'_> {
         CertificateFields {
             ca: self.ca.as_deref(),
@@ -323,7 +318,6 @@ impl StoredCertificate {
 /// The fields of a certificate's value as JSON texts.
 pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Parses the value of a certificate into its fields.
 pub(super) fn fields(value: &Secret) -> Result<Fields<'_>, JsonError> {
     Ok(keywright_json::fields(value.expose())?
         .into_iter()

@@ -26,7 +26,6 @@ pub(super) struct Generation {
     pub(super) types: CredentialTypes,
     /// Checks generated certificates and creates issuers.
     pub(super) certificates: Arc<dyn Certificates>,
-    /// The settings for all generated certificates.
     pub(super) settings: CertificateSettings,
     pub(super) clock: Arc<dyn Clock>,
 }

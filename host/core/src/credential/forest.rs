@@ -13,7 +13,7 @@ use crate::{
     certificate::CertificateDetails,
     credential::{
         CertificateCredentials, CredentialName, ListedCertificate, SignedCredential,
-        inspect::ChainExpiries, readable_list::ReadableList,
+        certificates::ChainExpiries, listing::ReadableList,
     },
     permission::Operation,
 };

@@ -222,7 +222,6 @@ impl GenerateCredentials {
         Ok(draft)
     }
 
-    /// Returns the existing version if the mode keeps it.
     async fn version_to_keep(
         &self,
         permitted: &Permitted<'_>,
@@ -304,7 +303,6 @@ struct Permitted<'a> {
     generate: Generate,
     effective: EffectiveParameters,
     generator: Arc<dyn Generator>,
-    /// The permit to write the credential.
     permit: Permit<'a>,
     /// The permit to use the CA that the parameters name.
     issuer_permit: Option<Permit<'a>>,
@@ -388,7 +386,6 @@ pub async fn is_generated_from(
     }
 }
 
-/// Returns the response for a version that was generated from these parameters.
 pub(super) fn written_response(
     version: CredentialVersion,
     effective: &EffectiveParameters,

@@ -22,10 +22,8 @@ pub(super) const IS_CA: &str = "is_ca";
 /// The parameter for the duration of the certificate, in days.
 pub(super) const DURATION: &str = "duration";
 
-/// The parameter for the common name of the subject.
 pub(super) const COMMON_NAME: &str = "common_name";
 
-/// The parameters of the subject.
 pub(super) const SUBJECT: [&str; 6] = [
     COMMON_NAME,
     "organization",
@@ -128,7 +126,6 @@ pub(super) fn as_set(
     Ok(recovered)
 }
 
-/// Returns the signing usages that the parameters request.
 pub(super) fn signing_usages(parameters: &Parameters) -> SigningUsages {
     let names = |parameter, usage| {
         let usages = parameters.field(parameter).and_then(Value::as_array);
@@ -141,7 +138,6 @@ pub(super) fn signing_usages(parameters: &Parameters) -> SigningUsages {
     }
 }
 
-/// The limits of a guest's parameters.
 pub(super) struct Limits {
     pub(super) may_be_authority: bool,
     pub(super) signing_usages: SigningUsages,
@@ -248,7 +244,6 @@ pub(super) async fn comparable_parameters(
     }
 }
 
-/// Returns whether the configured component generated a version.
 pub(super) fn is_generated_by(version: BaseVersion<'_>, generator: &dyn Generator) -> bool {
     version.generated_by == Some(generator.identity().digest.as_str())
 }

@@ -226,7 +226,6 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Returns the record of the versions.
     pub(super) fn versions(&self) -> Vec<InputVersion> {
         let inputs = self.passed.iter().map(|input| InputVersion {
             pointer: input.pointer.clone(),
@@ -284,9 +283,7 @@ impl VersionStore {
             let Content { value, .. } = version.content;
             bytes += value.expose().len();
             if bytes > INPUTS_BYTES_MAX {
-                return Err(UseCaseError::InputsTooLarge {
-                    limit: "1,048,576 bytes",
-                });
+                return Err(UseCaseError::InputsTooLarge);
             }
             inputs.passed.push(Input {
                 pointer: named.pointer.clone(),
@@ -301,7 +298,6 @@ impl VersionStore {
     }
 }
 
-/// Returns whether a value was derived from exactly these versions.
 pub(super) fn is_derived_from(recorded: &[InputVersion], active: &[ActiveInput<'_, '_>]) -> bool {
     recorded.len() == active.len()
         && active.iter().all(|active| {

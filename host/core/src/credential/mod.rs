@@ -5,24 +5,19 @@
 
 mod browse;
 mod bulk_regenerate;
-mod bulk_slots;
 mod ca_rotation;
 mod certificates;
 mod child_versions;
 mod content;
 mod draft;
-mod due;
-mod filter;
 mod forest;
 mod generate;
 mod guest_constraints;
 mod inputs;
-mod inspect;
 mod listing;
 mod name;
 mod parameters;
 mod read;
-mod readable_list;
 mod regenerate;
 mod rotation;
 mod set;
@@ -34,22 +29,20 @@ mod version_store;
 
 pub(crate) use browse::{AFTER_SLASH, after_name};
 pub use browse::{
-    BROWSED_ENTRIES_MAX, BrowsedEntry, BrowsedPage, FirstFound, HISTORY_VERSIONS_MAX, History,
-    ListedCredential,
+    BROWSED_ENTRIES_MAX, BrowsedEntry, BrowsedPage, Filter, FirstFound, HISTORY_VERSIONS_MAX,
+    History, ListedCredential,
 };
 pub use bulk_regenerate::{
     BulkOptions, BulkRegenerate, BulkRegenerateCredentials, BulkRegenerated, NotRegenerated,
 };
 pub use ca_rotation::{CaRotation, NewCertificateVersion};
 pub use certificates::{
-    CHAIN_DEPTH_MAX, CertificateCredentials, CertificateSummary, CountedType,
-    CredentialsByDaysLeft, DAYS_LEFT,
+    CHAIN_CERTIFICATES_MAX, CHAIN_DEPTH_MAX, CertificateCredentials, CertificateSummary,
+    CountedType, CredentialsByDaysLeft, DAYS_LEFT, PublicParts,
 };
 pub use child_versions::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX};
 pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub(crate) use content::{SealedFor, StoredCertificate};
-pub use due::{DUE_LISTED_MAX, DueCredential, DueCredentials};
-pub use filter::Filter;
 pub use forest::{
     AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
 };
@@ -59,7 +52,6 @@ pub use generate::{
 };
 pub use guest_constraints::BaseVersion;
 pub use inputs::{INPUTS_BYTES_MAX, INPUTS_MAX, InputVersion, NamedInput};
-pub use inspect::{CHAIN_CERTIFICATES_MAX, PublicParts};
 pub use listing::{
     ChainLink, EffectiveExpiry, Find, FindNames, FoundCredential, GeneratedCredential,
     IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion, SignedCredential,
@@ -77,10 +69,10 @@ pub use rotation::{ObservedVersions, Rotation, RotationError, RotationStage};
 pub use set::{ImportedProvenance, Set, SetCredentials};
 pub use summary::{
     COUNTED_BELOW_PATHS_MAX, COUNTED_CREDENTIALS_MAX, COUNTED_PATHS_MAX, CredentialCounts,
-    ROTATING_AUTHORITIES_MAX, RotatingAuthorities,
+    DUE_LISTED_MAX, DueCredential, DueCredentials, ROTATING_AUTHORITIES_MAX, RotatingAuthorities,
 };
 pub use types::{CredentialTypes, KnownType};
-pub use use_cases::{CredentialPorts, Credentials};
+pub use use_cases::Credentials;
 pub use version::{
     DigestError, IssuerVersion, Lifetime, METADATA_CHARACTERS_MAX, Metadata, MetadataError,
     PluginDigest, PluginIdentity, StoredVersion, VersionAttributes,

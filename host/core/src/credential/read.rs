@@ -1,27 +1,23 @@
 //! Reading credentials by id and by name, searching for them by path or by part of the name, and deleting them.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use crate::{
     UseCaseError,
-    authorization::{Authorization, Caller, ReadSources},
+    authorization::{Authorization, Caller},
     credential::{
         CredentialVersion, Find, FindNames, FoundCredential, GeneratedCredential, LookupName,
-        PluginDigest, StoredVersion, VersionStore, readable_list::ReadableList,
+        PluginDigest, StoredVersion, VersionStore, listing::ReadableList,
     },
     permission::Operation,
-    ports::{CredentialKey, PermittedReads, VersionKey, VersionSelection},
+    ports::{CredentialKey, VersionKey, VersionSelection},
 };
 
 /// Reads, finds and deletes credentials.
 pub struct ReadCredentials {
     pub(super) authorization: Authorization,
     pub(super) store: VersionStore,
-    /// Reads credentials together with the permissions on them.
-    pub(super) reads: Arc<dyn PermittedReads>,
 }
 
 impl ReadCredentials {
@@ -35,14 +31,14 @@ impl ReadCredentials {
         id: Uuid,
     ) -> Result<CredentialVersion, UseCaseError> {
         // Reads only the name before the authorization: the time to read the version would reveal that it exists.
-        let name = self.store.repository.name_of_version(id).await?;
-        let (authorization, sources) = (&self.authorization, self.sources());
+        let (authorization, repository) = (&self.authorization, self.store.repository.as_ref());
+        let name = repository.name_of_version(id).await?;
         let Some(name) = name.map(|name| name.lookup()) else {
-            let refusing = authorization.refuse_absent_version(caller, sources, id);
+            let refusing = authorization.refuse_absent_version(caller, repository, id);
             return Err(refusing.await);
         };
         let (permit, stored) = authorization
-            .permit_read(caller, sources, &name, VersionKey::Id(id))
+            .permit_read(caller, repository, &name, VersionKey::Id(id))
             .await?;
         let stored = stored.into_iter().next().ok_or(UseCaseError::NotFound)?;
         let version = self.store.open(&permit, stored).await?;
@@ -62,7 +58,7 @@ impl ReadCredentials {
         let first = first_of(selection).map_or(VersionKey::Current, VersionKey::Newest);
         let (permit, first) = self
             .authorization
-            .permit_read(caller, self.sources(), name, first)
+            .permit_read(caller, self.store.repository.as_ref(), name, first)
             .await?;
         let key = CredentialKey::Name(name);
         let stored = complete(&self.store, caller, key, selection, first).await?;
@@ -70,13 +66,6 @@ impl ReadCredentials {
             return Err(UseCaseError::NotFound);
         }
         self.store.render_all(&permit, stored).await
-    }
-
-    pub(super) fn sources(&self) -> ReadSources<'_> {
-        ReadSources {
-            reads: self.reads.as_ref(),
-            repository: self.store.repository.as_ref(),
-        }
     }
 
     /// Finds the credentials that the caller may read, newest first. With `expires_within_days`, only credentials of any

@@ -14,7 +14,7 @@ use crate::{
     credential::{
         BULK_CERTIFICATES_MAX, BulkOptions, BulkRegenerate, CertificateCredentials, CredentialName,
         Credentials, ListedVersion, LookupName, RegenerateCertificate, StoredVersion,
-        TransitionalParent, child_versions::too_many_signed, version_store::ActiveVersions,
+        TransitionalParent, version_store::ActiveVersions,
     },
     permission::Operation,
     ports::{ReadVersions, SignedTypes, TransitionalVersion, VersionSelection},
@@ -252,7 +252,7 @@ impl CertificateCredentials {
                 .filter(|name| walk.seen.insert(name.folded()))
                 .collect();
             if walk.seen.len() > BULK_CERTIFICATES_MAX as usize + 1 {
-                return Err(too_many_signed().into());
+                return Err(UseCaseError::TooManySigned.into());
             }
             for names in names.chunks(READ_AT_ONCE) {
                 walk.check(&authority, signing, names).await?;

@@ -8,9 +8,10 @@ use crate::{
     credential::{
         BulkRegenerateCredentials, CaRotation, CertificateCredentials, CredentialTypes,
         GenerateCredentials, ReadCredentials, RegenerateCredentials, SetCredentials, VersionStore,
-        bulk_slots::BulkSlots, child_versions::ChildVersions, draft::Generation,
+        child_versions::{BulkSlots, ChildVersions},
+        draft::Generation,
     },
-    ports::{Certificates, Generators, PermittedReads},
+    ports::{Certificates, Generators},
 };
 
 /// The use cases for credentials.
@@ -35,39 +36,21 @@ pub struct Credentials {
     pub rotation: CaRotation,
 }
 
-/// The dependencies of the use cases.
-pub struct CredentialPorts {
-    /// Decides which operations callers may perform.
-    pub authorization: Authorization,
-    /// The stored versions.
-    pub store: VersionStore,
-    /// Reads credentials together with the permissions on them.
-    pub reads: Arc<dyn PermittedReads>,
-    /// The generators.
-    pub generators: Arc<dyn Generators>,
-    /// Parses certificates and opens issuers.
-    pub certificates: Arc<dyn Certificates>,
-    /// The settings for all generated certificates.
-    pub certificate_settings: CertificateSettings,
-}
-
 impl Credentials {
-    /// Connects the use cases to their ports.
+    /// Connects the use cases to their ports. The settings apply to all generated certificates.
     #[must_use]
-    pub fn new(ports: CredentialPorts) -> Self {
-        let CredentialPorts {
-            authorization,
-            store,
-            reads,
-            generators,
-            certificates,
-            certificate_settings,
-        } = ports;
+    pub fn new(
+        authorization: Authorization,
+        store: VersionStore,
+        generators: Arc<dyn Generators>,
+        certificates: Arc<dyn Certificates>,
+        settings: CertificateSettings,
+    ) -> Self {
         let types = CredentialTypes { generators };
         let generation = Generation {
             types: types.clone(),
             certificates: Arc::clone(&certificates),
-            settings: certificate_settings,
+            settings,
             clock: Arc::clone(&store.clock),
         };
         let slots = BulkSlots::default();
@@ -93,19 +76,21 @@ impl Credentials {
             read: ReadCredentials {
                 authorization: authorization.clone(),
                 store: store.clone(),
-                reads,
             },
             generate: GenerateCredentials {
                 authorization: authorization.clone(),
                 store: store.clone(),
                 generation,
             },
-            bulk_regenerate: BulkRegenerateCredentials::new(regenerate.clone(), slots),
+            bulk_regenerate: BulkRegenerateCredentials {
+                regenerate: regenerate.clone(),
+                slots,
+            },
             regenerate,
             certificates: CertificateCredentials {
                 authorization,
                 store: store.clone(),
-                certificates: Arc::clone(&certificates),
+                certificates,
             },
             rotation: CaRotation {
                 set: set.clone(),

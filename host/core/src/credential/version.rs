@@ -83,7 +83,6 @@ impl StoredVersion {
             && facts.is_some_and(|facts| facts.is_certificate_authority)
     }
 
-    /// Returns the record of this version as an issuer.
     pub(super) fn as_issuer(&self) -> Option<IssuerVersion> {
         let facts = self.attributes.certificate.as_ref();
         facts.map(|facts| IssuerVersion {

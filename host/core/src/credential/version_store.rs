@@ -35,7 +35,6 @@ pub struct VersionStore {
     pub concatenates_authorities: bool,
 }
 
-/// A version to be written.
 pub(super) struct Draft {
     pub(super) name: CredentialName,
     pub(super) credential_type: CredentialType,
@@ -139,7 +138,6 @@ impl VersionStore {
         Ok(appending.await?)
     }
 
-    /// Returns whether all these versions are unchanged.
     pub(super) async fn are_unchanged(
         &self,
         unchanged: &[ReadVersions],
@@ -271,12 +269,10 @@ impl VersionStore {
 pub(super) struct ActiveVersions {
     /// The active version: the newest that is not transitional.
     pub(super) active: Option<StoredVersion>,
-    /// The transitional version.
     pub(super) transitional: Option<StoredVersion>,
 }
 
 impl ActiveVersions {
-    /// Classifies the chosen versions.
     pub(super) fn new(chosen: Vec<StoredVersion>) -> Self {
         let mut current = Self::default();
         for version in chosen {
@@ -315,7 +311,6 @@ impl ActiveVersions {
 pub(super) struct Authority {
     /// The CA's name, with the case of its first version.
     pub(super) name: CredentialName,
-    /// The record of the signing version as an issuer.
     pub(super) issuer: Option<IssuerVersion>,
     /// The certificate of the signing version, PEM.
     pub(super) certificate: String,
@@ -324,7 +319,6 @@ pub(super) struct Authority {
     /// The other trusted certificate during a rotation, PEM: the certificate of the transitional version, or of the active
     /// version if the transitional version signs. `None` if the CA has no other version in rotation.
     pub(super) trusted_certificate: Option<String>,
-    /// The versions that were read to find the CA.
     pub(super) read: ReadVersions,
 }
 

@@ -247,11 +247,10 @@ fn shown(text: &str) -> String {
 struct ReferencedSize(usize);
 
 impl ReferencedSize {
-    /// Adds the size of a version's ciphertext.
     fn add(&mut self, version: &StoredVersion) -> Result<(), UseCaseError> {
         self.0 += version.envelope.ciphertext.len();
         if self.0 > REFERENCED_BYTES_MAX {
-            return Err(UseCaseError::ReferencesTooLarge { limit: "16 MiB" });
+            return Err(UseCaseError::ReferencesTooLarge);
         }
         Ok(())
     }

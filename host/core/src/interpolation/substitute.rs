@@ -205,7 +205,6 @@ fn push_substituted(
     Some(())
 }
 
-/// Returns a text as a JSON string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

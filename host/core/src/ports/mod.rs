@@ -35,7 +35,7 @@ pub use plugins::{
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
     EXPIRY_MOMENTS, ExpiryCounts, NewVersion, NewestSize, PermissionRepository, PermittedRead,
-    PermittedReads, PermittedVersions, ReadSigned, ReadVersions, Receive, SignedName, SignedTypes,
+    PermittedVersions, ReadSigned, ReadVersions, Receive, SignedName, SignedTypes,
     TransitionalMoved, TransitionalVersion, VersionDeleted, VersionKey, VersionSelection,
     VersionsSize,
 };

@@ -36,6 +36,22 @@ pub trait CredentialRepository: Send + Sync {
         name: &LookupName,
     ) -> Result<Option<CredentialName>, RepositoryError>;
 
+    /// Reads versions together with the permissions that control access to them, in one step: in one read transaction on the
+    /// calling thread, or in one round trip to a database server. Reads the actor's permissions on the paths, passes them to
+    /// `permits`, and reads the versions if that returns `true`.
+    ///
+    /// If no permission includes the operation, it reads only the credential's name. It reads no version of a credential whose
+    /// stored name differs from the name in the request, even if only in casing. The duration therefore does not reveal
+    /// whether a credential or a version exists.
+    ///
+    /// # Errors
+    /// If the database query fails. A retry calls `permits` again.
+    async fn read_permitted(
+        &self,
+        read: PermittedRead<'_>,
+        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
+    ) -> Result<PermittedVersions, RepositoryError>;
+
     /// Returns the version with this id, or `None`.
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError>;
 
@@ -407,25 +423,6 @@ pub struct SignedName {
     pub name: CredentialName,
     /// Whether its newest version is a CA certificate.
     pub is_authority: bool,
-}
-
-/// Reads versions together with the permissions that control access to them, in one step: in one read transaction on the
-/// calling thread, or in one round trip to a database server.
-#[async_trait]
-pub trait PermittedReads: Send + Sync {
-    /// Reads the actor's permissions on the paths, passes them to `permits`, and reads the versions if that returns `true`.
-    ///
-    /// If no permission includes the operation, it reads only the credential's name. It reads no version of a credential whose
-    /// stored name differs from the name in the request, even if only in casing. The duration therefore does not reveal
-    /// whether a credential or a version exists.
-    ///
-    /// # Errors
-    /// If the database query fails. A retry calls `permits` again.
-    async fn read(
-        &self,
-        read: PermittedRead<'_>,
-        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
-    ) -> Result<PermittedVersions, RepositoryError>;
 }
 
 /// The versions to read, and the permissions that control access to them.

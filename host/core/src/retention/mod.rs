@@ -47,7 +47,6 @@ pub struct RetentionRun {
     /// The time that determines the age of versions for the whole run. `None` if the clock is not trusted and age limits
     /// don't apply.
     now: Option<DateTime<Utc>>,
-    /// The remaining segments.
     segments: VecDeque<PolicySegment>,
     /// The pending credentials of the first segment. Each has versions that exceed the limits of the segment.
     exceeding: VecDeque<ExceedingCredential>,

@@ -4,7 +4,10 @@ use std::num::NonZeroU32;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::{credential::PathPrefix, permission::PermissionPath};
+use crate::{
+    credential::{AFTER_SLASH, PathPrefix},
+    permission::PermissionPath,
+};
 
 /// The retention policy of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,9 +215,6 @@ fn divide(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicySegment> {
     }
     segments
 }
-
-/// The character after `/` in ASCII.
-const AFTER_SLASH: char = '0';
 
 #[cfg(test)]
 mod tests {

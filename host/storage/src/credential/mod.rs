@@ -24,9 +24,8 @@ use keywright_core::{
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, ExpiryCounts, Identifiers, NewVersion, NewestSize, PermittedRead,
-        PermittedReads, PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName,
-        SignedTypes, TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection,
-        VersionsSize,
+        PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName, SignedTypes,
+        TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
     },
 };
 use uuid::Uuid;
@@ -159,6 +158,14 @@ impl CredentialRepository for SqlCredentialRepository {
     ) -> Result<Option<CredentialName>, RepositoryError> {
         let query = statement(statements::STORED_NAME).bind(name.folded());
         self.name(query).await
+    }
+
+    async fn read_permitted(
+        &self,
+        read: PermittedRead<'_>,
+        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
+    ) -> Result<PermittedVersions, RepositoryError> {
+        permitted::read(&self.pools.reader, read, permits).await
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError> {
@@ -438,17 +445,6 @@ impl CredentialRepository for SqlCredentialRepository {
             return Err(RepositoryError::Unavailable(Box::new(WriteCheckError)));
         }
         Ok(())
-    }
-}
-
-#[async_trait]
-impl PermittedReads for SqlCredentialRepository {
-    async fn read(
-        &self,
-        read: PermittedRead<'_>,
-        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
-    ) -> Result<PermittedVersions, RepositoryError> {
-        permitted::read(&self.pools.reader, read, permits).await
     }
 }
 

@@ -3,7 +3,9 @@
 use keywright_core::{
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
-    ports::{PermissionRepository, PermittedRead, PermittedReads, PermittedVersions, VersionKey},
+    ports::{
+        CredentialRepository, PermissionRepository, PermittedRead, PermittedVersions, VersionKey,
+    },
 };
 
 use crate::support::Fixture;
@@ -157,7 +159,10 @@ impl Fixture {
             name: &LookupName::new(name),
             versions,
         };
-        self.credentials.read(read, permits).await.unwrap()
+        self.credentials
+            .read_permitted(read, permits)
+            .await
+            .unwrap()
     }
 }
 

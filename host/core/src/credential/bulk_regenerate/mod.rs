@@ -12,7 +12,7 @@ use crate::{
     authorization::Caller,
     credential::{
         CredentialName, CredentialType, PluginDigest, RegenerateCredentials, StoredVersion,
-        bulk_slots::BulkSlots, version_store::WRITE_ATTEMPTS_MAX,
+        child_versions::BulkSlots, version_store::WRITE_ATTEMPTS_MAX,
     },
     ports::{Additions, AllAppended},
 };
@@ -42,15 +42,11 @@ pub struct BulkRegenerated {
 
 /// Regenerates many credentials.
 pub struct BulkRegenerateCredentials {
-    regenerate: RegenerateCredentials,
-    slots: BulkSlots,
+    pub(super) regenerate: RegenerateCredentials,
+    pub(super) slots: BulkSlots,
 }
 
 impl BulkRegenerateCredentials {
-    pub(super) fn new(regenerate: RegenerateCredentials, slots: BulkSlots) -> Self {
-        Self { regenerate, slots }
-    }
-
     /// Regenerates many credentials.
     ///
     /// Each is generated from the parameters of its newest version. A certificate is signed by the CA that this version

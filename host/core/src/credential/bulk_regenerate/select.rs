@@ -9,10 +9,9 @@ use crate::{
     UseCaseError,
     authorization::{Caller, EffectivePermissions, Permit},
     credential::{
-        CredentialName, FindNames, FoundCredential, GeneratedCredential, LookupName, NamedInput,
-        PluginDigest, StoredVersion,
-        child_versions::{BULK_CERTIFICATES_MAX, check_size, too_many_signed},
-        inputs::PermittedInput,
+        CredentialName, FindNames, FoundCredential, GeneratedCredential, LookupName, PluginDigest,
+        StoredVersion,
+        child_versions::{BULK_CERTIFICATES_MAX, check_size},
     },
     permission::{Actor, Operation},
     ports::{CredentialRepository, ReadSigned, SignedName, SignedTypes},
@@ -47,7 +46,6 @@ impl BulkRegenerate {
     }
 }
 
-/// The selection for one caller.
 #[derive(Clone, Copy)]
 pub(super) struct Selection<'a> {
     pub(super) repository: &'a dyn CredentialRepository,
@@ -153,9 +151,7 @@ impl Selection<'_> {
             .derived_from(self.actor, input, &names, &mut receive)
             .await?;
         if derived.len() > BULK_CERTIFICATES_MAX as usize {
-            return Err(UseCaseError::TooManyDerived {
-                limit: "10,000 credentials",
-            });
+            return Err(UseCaseError::TooManyDerived);
         }
         Ok(derived)
     }
@@ -164,7 +160,7 @@ impl Selection<'_> {
         self,
         digest: &PluginDigest,
         names: &FindNames,
-    ) -> Result<Vec<GeneratedCredential>, UseCaseError> {
+    ) -> Result<Vec<FoundCredential>, UseCaseError> {
         let mut generated = Vec::new();
         if !self.permissions.allow_somewhere(Operation::Read) {
             return Ok(generated);
@@ -173,7 +169,7 @@ impl Selection<'_> {
             |name: &CredentialName| self.permissions.allow(Operation::Read, name.as_str());
         let mut receive = |one: GeneratedCredential| {
             if one.is_newest && may_read(&one.found.name) {
-                generated.push(one);
+                generated.push(one.found);
             }
             if generated.len() > BULK_CERTIFICATES_MAX as usize {
                 return ControlFlow::Break(());
@@ -184,9 +180,7 @@ impl Selection<'_> {
             .generated_by(self.actor, digest, names, &mut receive)
             .await?;
         if generated.len() > BULK_CERTIFICATES_MAX as usize {
-            return Err(UseCaseError::TooManyGenerated {
-                limit: "10,000 credentials",
-            });
+            return Err(UseCaseError::TooManyGenerated);
         }
         Ok(generated)
     }
@@ -220,23 +214,12 @@ impl Signed for SignedName {
     }
 }
 
-impl Signed for GeneratedCredential {
-    fn name(&self) -> LookupName {
-        self.found.name.lookup()
-    }
-
-    /// Always `false`: the selection already requires read permission, so no further check for CAs is needed.
-    fn is_authority(&self) -> bool {
-        false
-    }
-}
-
 impl Signed for FoundCredential {
     fn name(&self) -> LookupName {
         self.name.lookup()
     }
 
-    /// Always `false`, as for [`GeneratedCredential`].
+    /// Always `false`: the selection already requires read permission, so no further check for CAs is needed.
     fn is_authority(&self) -> bool {
         false
     }
@@ -278,7 +261,7 @@ impl<T: Signed> ChainWalk<T> {
             self.found.push(signed);
         }
         if self.found.len() > BULK_CERTIFICATES_MAX as usize {
-            return Err(too_many_signed());
+            return Err(UseCaseError::TooManySigned);
         }
         Ok(())
     }
@@ -290,10 +273,9 @@ const EVERYTHING: &str = "";
 /// The maximum number of rows per level: one past the limit, and the CA itself.
 const ROWS_MAX: u32 = BULK_CERTIFICATES_MAX + 2;
 
-/// The permits for one bulk regeneration.
 pub(super) struct Permits<'a> {
-    caller: &'a Caller,
-    permissions: &'a EffectivePermissions,
+    pub(super) caller: &'a Caller,
+    pub(super) permissions: &'a EffectivePermissions,
     /// The permits to write the regenerated credentials, by folded name.
     write: HashMap<String, Permit<'a>>,
 }
@@ -324,7 +306,6 @@ impl<'a> Permits<'a> {
         })
     }
 
-    /// Returns the permit to write one of the credentials.
     pub(super) fn to_write(&self, name: &CredentialName) -> Result<&Permit<'a>, UseCaseError> {
         self.write
             .get(&name.folded())
@@ -341,18 +322,6 @@ impl<'a> Permits<'a> {
             .map_err(|_| UseCaseError::IssuerNotFound)
     }
 
-    /// Permits the caller to read inputs, which need not be among the credentials.
-    ///
-    /// # Errors
-    /// [`UseCaseError::InputNotFound`] for the first that the caller may not read.
-    pub(super) fn to_derive_from(
-        &self,
-        inputs: Vec<NamedInput>,
-    ) -> Result<Vec<PermittedInput<'a>>, UseCaseError> {
-        PermittedInput::request_with(self.permissions, self.caller, inputs)
-    }
-
-    /// Records the written versions in the trail.
     pub(super) fn written(&self, versions: &[StoredVersion]) {
         for version in versions {
             if let Ok(permit) = self.to_write(&version.name) {

@@ -28,7 +28,7 @@ use crate::{
         StoredVersion,
         content::StoredCertificate,
         guest_constraints::IS_CA,
-        inputs::{Inputs, named_inputs},
+        inputs::{Inputs, PermittedInput, named_inputs},
         regenerate::signer_of,
         version_store::{Authority, TransitionalParent},
     },
@@ -59,7 +59,6 @@ pub(super) struct Checked {
     will_be_authority: bool,
 }
 
-/// A regenerated credential.
 pub(super) struct Regenerated {
     details: Details,
     version: NewVersion,
@@ -77,7 +76,6 @@ pub(super) struct Details {
     authority: Option<Arc<StoredCertificate>>,
 }
 
-/// The credentials that failed.
 pub(super) struct Failures {
     keeps_going: bool,
     all: Vec<NotRegenerated>,
@@ -255,7 +253,7 @@ impl RegenerateCredentials {
         generator: &dyn Generator,
     ) -> Result<Inputs, UseCaseError> {
         let named = named_inputs(&base.name.lookup(), parameters, generator)?;
-        let permitted = permits.to_derive_from(named)?;
+        let permitted = PermittedInput::request_with(permits.permissions, permits.caller, named)?;
         let active = self.store.active_inputs(&permitted).await?;
         self.store.open_inputs(active).await
     }
@@ -402,7 +400,6 @@ async fn alongside<S: Stream + Unpin, F: Future>(
     .await
 }
 
-/// A signing CA.
 pub(super) struct Signer {
     /// The versions of the CA that affect its signatures.
     pub(super) versions: SignerVersions,
