@@ -203,7 +203,11 @@ async fn an_impossible_actor_is_logged_as_a_warning() {
     let log = server.log();
     let warnings: Vec<_> = log
         .lines()
-        .filter(|line| line.contains("but no caller can log in as this actor"))
+        .filter(|line| {
+            line.contains(
+                "granted a configured permission to an actor as which no caller can log in",
+            )
+        })
         .collect();
     assert_eq!(warnings.len(), 1, "{log}");
     assert!(

@@ -220,7 +220,7 @@ fn call_of_another_kind_of_plugin_is_refused() {
         (
             &["run", "interpolation.wasm"],
             1,
-            "keywright:generator/descriptor",
+            "the component is a resolver; pass the document",
         ),
         (
             &["run", "password.wasm", "--recover", "1"],
