@@ -10,9 +10,7 @@ use keywright_core::{
         VersionAttributes,
     },
     permission::Actor,
-    ports::{
-        CredentialKey, CredentialRepository, NewVersion, SignedName, SignedTypes, VersionSelection,
-    },
+    ports::{CredentialKey, CredentialRepository, NewVersion, SignedName, SignedTypes},
 };
 use uuid::Uuid;
 
