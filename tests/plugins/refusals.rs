@@ -93,10 +93,14 @@ fn plugin_with_an_unavailable_import_is_rejected() {
 #[test]
 fn plugin_for_a_newer_import_version_is_rejected() {
     let files = TempDir::new().unwrap();
-    let import = r#"(import "wasi:random/random@0.9.0"
-        (instance (export "get-random-u64" (func (result u64)))))"#;
-    let what = "it was built for wasi:random/random 0.9.0, and this server has 0.2.0";
-    assert_refused(&importing(&files, import), &["the plugin plain", what]);
+    for (interface, version, known) in [
+        ("wasi:random/random", "0.9.0", "0.2.0"),
+        ("keywright:signing/issuer", "0.3.0", "0.1.0 and 0.2.0"),
+    ] {
+        let import = format!(r#"(import "{interface}@{version}" (instance (export "f" (func))))"#);
+        let what = format!("it was built for {interface} {version}, and this server has {known}");
+        assert_refused(&importing(&files, &import), &["the plugin plain", &what]);
+    }
 }
 
 #[test]

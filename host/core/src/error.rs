@@ -94,8 +94,6 @@ pub enum UseCaseError {
         "the credential {0} can't be inserted into a string: only strings, numbers and booleans can"
     )]
     ReferenceNotScalar(String),
-    #[error("the referenced credential {0} does not exist or the caller may not access it")]
-    ReferenceNotFound(String),
     #[error("the credential {0} is not of type json and can't be interpolated")]
     ReferenceNotJson(CredentialName),
     #[error("the referenced values are larger than 16 MiB in total")]

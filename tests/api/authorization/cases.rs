@@ -53,6 +53,8 @@ pub(super) enum Refusal {
     NotFound,
     /// 404, as if the permission did not exist.
     PermissionNotFound,
+    /// 404, whether or not the permission exists.
+    PermissionNotAddable,
     /// 404, as if the CA did not exist.
     AuthorityNotFound,
     /// A list without [`RESOURCE`].
@@ -491,6 +493,7 @@ fn permissions() -> Vec<Case> {
         }),
         Case {
             status: 201,
+            refusal: Refusal::PermissionNotAddable,
             ..case("permission-add", "write_acl", |world| {
                 send(
                     Method::POST,
@@ -528,6 +531,7 @@ fn permissions() -> Vec<Case> {
         },
         Case {
             status: 201,
+            refusal: Refusal::PermissionNotAddable,
             ..case("permission-add-to-credential", "write_acl", |world| {
                 let permissions = [permission_body(world, &world.fresh_actor())];
                 let body =

@@ -294,6 +294,7 @@ async fn refusals(server: &Server) -> BTreeMap<Refusal, Response> {
     let body = json!({"name": "/nowhere", "type": "value", "value": "v"});
     let stranger = server.as_client("stranger").await;
     let parameters = json!({"common_name": "c", "ca": "/nowhere"});
+    let grant = json!({"path": "/nowhere", "actor": "a", "operations": ["read"]});
     BTreeMap::from([
         (Refusal::Forbidden, stranger.put("/api/v1/data", body).await),
         (
@@ -303,6 +304,13 @@ async fn refusals(server: &Server) -> BTreeMap<Refusal, Response> {
         (
             Refusal::PermissionNotFound,
             server.get("/api/v2/permissions?path=/no&actor=a").await,
+        ),
+        (
+            Refusal::PermissionNotAddable,
+            stranger
+                .post("/api/v2/permissions", grant)
+                .await
+                .expect(404),
         ),
         (
             Refusal::AuthorityNotFound,

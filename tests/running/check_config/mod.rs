@@ -81,6 +81,52 @@ fn each_error_names_its_setting() {
 }
 
 #[test]
+fn a_number_one_past_a_bound_is_reported() {
+    let layout = Layout::new();
+    layout.write_configuration(&layout.example());
+    let reference = run_program(layout.root(), &["config-reference"], &[]).output;
+    let mut section = "";
+    let mut count = 0;
+    for line in reference.lines() {
+        if let Some(heading) = line.strip_prefix("## `[") {
+            section = heading.trim_end_matches("]`");
+            continue;
+        }
+        let number = line
+            .strip_prefix("| `")
+            .and_then(|row| row.split_once("` | whole number"));
+        let Some((name, rest)) = number else {
+            continue;
+        };
+        // An environment variable can't change a list.
+        let bounds = rest.split(" | ").next().unwrap().split_once("from ");
+        let Some((_, bounds)) = bounds.filter(|_| !section.starts_with('[')) else {
+            continue;
+        };
+        let (min, max) = bounds.split_once(" to ").unwrap();
+        let setting = format!("{section}.{name}").replace("NAME", "certificate");
+        let variable = format!("KEYWRIGHT_{}", setting.replace('.', "__").to_uppercase());
+        let (below, above) = (
+            min.parse::<i64>().unwrap() - 1,
+            max.parse::<i64>().unwrap() + 1,
+        );
+        for value in [below, above].map(|value| value.to_string()) {
+            let checked = layout
+                .check(&["--no-plugins"], &[(&variable, &value)])
+                .expect(1);
+            let finding = format!("{setting}: must be from {min} to {max}, not {value}");
+            let is_reported = checked
+                .output
+                .lines()
+                .any(|line| line.starts_with(&finding));
+            assert!(is_reported, "{finding}: {checked:#?}");
+        }
+        count += 1;
+    }
+    assert!(count > 40, "{count}");
+}
+
+#[test]
 fn each_plugin_that_fails_to_load_is_reported() {
     let layout = Layout::new();
     let example = layout.example();

@@ -487,7 +487,7 @@ mod tests {
             (r#"{"inner":{}}"#, "a is required"),
             (
                 r#"{"inner":{"b":1}}"#,
-                "the request has the unknown field b",
+                "the request has the unknown field inner.b",
             ),
         ] {
             assert_eq!(error(json), expected, "{json}");

@@ -310,8 +310,7 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         | UseCaseError::IssuerNotFound
         | UseCaseError::NotFound
         | UseCaseError::PermissionNotAddable
-        | UseCaseError::PermissionNotFound
-        | UseCaseError::ReferenceNotFound(_) => StatusCode::NOT_FOUND,
+        | UseCaseError::PermissionNotFound => StatusCode::NOT_FOUND,
         UseCaseError::NoResolver => StatusCode::NOT_IMPLEMENTED,
         UseCaseError::WriteNotPermitted => StatusCode::FORBIDDEN,
         UseCaseError::BulkTooLarge
@@ -492,7 +491,6 @@ mod tests {
             (UseCaseError::IssuerNotFound, 404),
             (UseCaseError::PermissionNotAddable, 404),
             (UseCaseError::PermissionNotFound, 404),
-            (UseCaseError::ReferenceNotFound("/a".to_owned()), 404),
             (UseCaseError::PermissionExists, 409),
             (UseCaseError::PermissionFixed, 400),
             (UseCaseError::OwnPermission, 400),

@@ -39,8 +39,8 @@ impl Interpolation {
     /// rest of the document stays as written.
     ///
     /// # Errors
-    /// [`UseCaseError::NoResolver`] if no resolver is configured, [`UseCaseError::ReferenceNotFound`] for the first reference to a
-    /// credential that does not exist or that the caller may not read, [`UseCaseError::ReferenceNotJson`] for the first reference to a
+    /// [`UseCaseError::NoResolver`] if no resolver is configured, [`UseCaseError::NotFound`] for the first reference to a credential
+    /// that does not exist or that the caller may not read, [`UseCaseError::ReferenceNotJson`] for the first reference to a
     /// credential of another type, unless the reference allows any type, [`UseCaseError::ReferencesTooLarge`] beyond
     /// [`REFERENCED_BYTES_MAX`]; then [`UseCaseError::ReferencedFieldMissing`] and [`UseCaseError::ReferenceNotScalar`]; or if the
     /// resolver refuses or fails.
@@ -108,13 +108,8 @@ impl Interpolation {
         for (reference, name) in references.iter().zip(&in_order) {
             pace.step().await;
             // For each requested casing of a name: permissions can differ by casing.
-            let not_found = || UseCaseError::ReferenceNotFound(shown(&reference.name));
-            let permit = permissions.permit(caller, Operation::Read, name);
-            let permit = permit.map_err(|error| match error {
-                UseCaseError::NotFound => not_found(),
-                error => error,
-            })?;
-            let version = by_name.get(name.folded()).ok_or_else(not_found)?;
+            let permit = permissions.permit(caller, Operation::Read, name)?;
+            let version = by_name.get(name.folded()).ok_or(UseCaseError::NotFound)?;
             let is_json = version.credential_type.as_str() == CredentialType::JSON;
             if !is_json && !reference.is_any_type {
                 return Err(UseCaseError::ReferenceNotJson(version.name.clone()));

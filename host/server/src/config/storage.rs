@@ -102,7 +102,9 @@ impl StorageConfig {
 
     /// Checks the section. If requested, connects to the database, without changing it.
     pub(crate) async fn check(&self, connects: bool, findings: &mut Findings) {
-        if let Ok(Some(password)) = self.password() {
+        if self.file.is_none()
+            && let Ok(Some(password)) = self.password()
+        {
             let setting = match password {
                 SecretSource::File(_) => "storage.password_file",
                 SecretSource::Environment(_) => "storage.password_environment",
