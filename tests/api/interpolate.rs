@@ -258,7 +258,7 @@ async fn a_reference_to_an_absent_credential_is_404() {
 }
 
 #[tokio::test]
-async fn a_credential_of_another_type_is_400_and_named() {
+async fn a_reference_to_another_type_is_400_and_names_it() {
     let (server, _) = with_secret().await;
     for (credential_type, value) in [
         ("value", json!("v")),
@@ -309,7 +309,7 @@ async fn an_empty_document_or_one_with_duplicate_keys_is_400() {
 #[tokio::test]
 async fn repeated_references_count_toward_the_size_limit() {
     let server = Server::reused().await;
-    // With the other data that is encrypted with it, a little more than 64,000 bytes.
+    // Each value is encrypted together with other data, in total a little more than 64,000 bytes.
     let value = json!({"text": "x".repeat(64_000 - r#"{"text":""}"#.len())});
     for name in ["/one", "/other"] {
         server.stored(name, "json", value.clone()).await;

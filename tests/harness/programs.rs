@@ -1,5 +1,5 @@
 //! Other programs for independent verification: installed programs, and the toolchains of other languages that `cargo xtask
-//! test` installs below `target`. Also the signals, the exit and the memory of processes.
+//! test` installs below `target`. Also signals processes, waits for their exit and measures their memory.
 
 use std::{
     env, fs,

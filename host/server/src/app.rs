@@ -266,7 +266,7 @@ async fn authorization(
         tracing::warn!(
             permission.path = %grant.path,
             permission.actor = %grant.actor,
-            "granted a configured permission to an actor as which no caller can log in"
+            "granted a configured permission to an actor that matches no caller"
         );
     }
     permissions

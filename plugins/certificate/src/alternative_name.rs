@@ -78,7 +78,7 @@ impl AlternativeName {
         })
     }
 
-    /// Returns the names of an extension that a parameter can express, and whether these are all of its names.
+    /// Returns the extension's names that the parameter can express, and whether the extension has no others.
     pub fn of_extension(extension: &Extension) -> der::Result<(Vec<Self>, bool)> {
         let mut found = Vec::new();
         let mut has_all = true;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_rejected() {
+    fn malformed_and_unsupported_names_are_rejected() {
         let long = format!("{0}.{0}.{0}.{1}", "a".repeat(63), "b".repeat(62));
         for name in [
             "",

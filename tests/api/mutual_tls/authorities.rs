@@ -33,8 +33,8 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
                 .filter(|line| line.contains("\"WARN\"") && line.contains(words))
                 .count()
         };
-        assert_eq!(warned("certificate 1 of "), 1, "{what}");
-        assert_eq!(warned("certificate 2 of "), 0, "{what}");
+        assert_eq!(warned("\"number\":1,"), 1, "{what}");
+        assert_eq!(warned("\"number\":2,"), 0, "{what}");
         assert_result(
             &server,
             what,

@@ -205,7 +205,7 @@ async fn an_impossible_actor_is_logged_as_a_warning() {
         .lines()
         .filter(|line| {
             line.contains(
-                "granted a configured permission to an actor as which no caller can log in",
+                "granted a configured permission to an actor that matches no caller",
             )
         })
         .collect();

@@ -32,7 +32,7 @@ async fn trust_the_clock_at_once(server: &Server) {
 /// Waits until one of these servers, which share a database, has started and completed a run.
 async fn after_a_run(servers: &[&Server]) {
     let runs = runs(servers).await;
-    // The next run to complete may have started before.
+    // The next run to complete may have started before this call.
     poll(async || self::runs(servers).await >= runs + 2.0).await;
 }
 

@@ -307,7 +307,7 @@ async fn provoke_warning(text: &str) -> String {
                 .encryption(&format!("[[encryption.keys]]\n{own}\n[[encryption.keys]]\n{other}\n"))
                 .environment("OTHER_KEY", &STANDARD.encode([1; 32]))
         }
-        "granted a configured permission to an actor as which no caller can log in" => plain.extra(
+        "granted a configured permission to an actor that matches no caller" => plain.extra(
             "[[authorization.permissions]]\npath = \"/*\"\nactors = [\"admin\"]\noperations = [\"read\"]\n",
         ),
         "permissions are not enforced: every authenticated caller may do everything" => {

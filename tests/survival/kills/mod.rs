@@ -90,7 +90,8 @@ impl Run {
         }
     }
 
-    /// Checks the state after the last round, lets all workers write, and kills the server, or the database before it.
+    /// Checks the state that the previous round left, lets all workers write, and kills the server. If `is_crash`, kills the database
+    /// first.
     async fn round(&mut self, round: usize, is_crash: bool) {
         let server = self.store.start().await;
         let caller = server.as_client("developer").await;

@@ -32,8 +32,8 @@ pub struct ClaimSettings {
     /// How to distinguish tokens of clients and users.
     pub grant_type: GrantTypeSettings,
     /// The ids of clients, for providers whose client tokens have the same id in `client_id` and `subject`, and no claim for
-    /// `grant_type` (RFC 9068). If both claims have the same id, the token is the client's if the id is listed here, and is
-    /// rejected otherwise. If the claims differ, it is a user's. List no client through which users log in. `*` matches every
+    /// `grant_type` (RFC 9068). A token with the same id in both claims is the client's if the id is listed here;
+    /// otherwise it is rejected. If the claims differ, it is a user's. List no client through which users log in. `*` matches every
     /// client; use it only if no user's id can ever equal a client's. If empty, `grant_type` applies.
     pub client_subjects: Vec<String>,
 }
@@ -123,7 +123,7 @@ impl TokenRules {
     /// The scopes required by default.
     pub const SCOPES_REQUIRED: [&str; 2] = ["credhub.read", "credhub.write"];
 
-    /// Creates rules.
+    /// Validates the settings.
     pub fn new(
         scopes_required: Vec<String>,
         audience: Option<String>,
@@ -175,7 +175,7 @@ impl Default for ClaimSettings {
 }
 
 impl ClaimSettings {
-    /// Returns whether tokens of this client may have it as their subject.
+    /// Returns whether a token whose subject is this client id is the client's.
     pub(super) fn is_client_subject(&self, client_id: &str) -> bool {
         let mut listed = self.client_subjects.iter();
         listed.any(|listed| listed == client_id || listed == ANY)

@@ -21,7 +21,7 @@ use crate::{
 /// Export credentials with their values to a file
 ///
 /// The file is YAML or JSON that `import` reads: a list `credentials` with the name, type and value of each active version, and
-/// its metadata if any. If a plugin generated the value, `generated_by` names it by its digest, and `parameters` are the parameters.
+/// its metadata if any. If a plugin generated the value, `generated_by` is the plugin's digest, and `parameters` are the parameters that it used.
 /// Other CredHub clients ignore these two fields. A certificate refers to its CA by `ca_name` if the CA is stored and its active version signed the
 /// certificate; otherwise `ca` contains the CA certificate. The values are not encrypted.
 ///

@@ -43,7 +43,7 @@ pub(crate) enum PluginCommand {
     Push(inspect::Push),
     /// Call a plugin once, as a server would
     ///
-    /// Generates a value, or sets one, recovers its parameters, or finds the references in a document. Secret parts are hidden
+    /// Generates a value, sets a value, recovers the parameters of a value, or finds the references in a document. Secret parts are hidden
     /// unless you use `--reveal`. The plugin's notes are printed to standard error. If the parameters name a CA, a CA that exists
     /// only for tests signs.
     Run(Box<run::Run>),
