@@ -99,7 +99,7 @@ pub enum PluginRefusedError {
     #[error("the file can't be read")]
     ComponentUnreadable(#[source] io::Error),
     /// The configured name is not a valid name of a credential type.
-    #[error("invalid type name; use 1 to 63 of a-z, 0-9 and -, starting with a letter")]
+    #[error("invalid type name; use 1 to 63 characters of a-z, 0-9 and -, starting with a letter")]
     CredentialTypeMalformed,
     /// It is configured as the generator of a type whose values can only be set.
     #[error("credentials of this type can only be set; choose another type name")]

@@ -91,7 +91,7 @@ impl DevelopmentConfig {
         let section = "development_identity_provider";
         findings.warning(
             section,
-            "its secrets are public: never use this configuration in production",
+            "its secrets are public; never use this configuration in production",
         );
         findings.ok_or_report(section, Self::check_addresses(addresses));
         if let Some(authentication) = authentication {

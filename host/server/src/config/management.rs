@@ -43,7 +43,7 @@ impl ManagementConfig {
         if self.listen.is_none() {
             findings.warning(
                 LISTEN,
-                "is not set: /health and /metrics are not served, and no metrics are collected",
+                "is not set: /metrics is not served, and no metrics are collected",
             );
         }
     }
