@@ -204,9 +204,7 @@ async fn an_impossible_actor_is_logged_as_a_warning() {
     let warnings: Vec<_> = log
         .lines()
         .filter(|line| {
-            line.contains(
-                "granted a configured permission to an actor that matches no caller",
-            )
+            line.contains("granted a configured permission to an actor that matches no caller")
         })
         .collect();
     assert_eq!(warnings.len(), 1, "{log}");
