@@ -70,12 +70,15 @@ async fn every_misbehavior_has_its_own_error_and_is_counted() {
         let misbehaving = misbehaving("generate", behaviour).watched();
         server.reload_plugins(&misbehaving).await;
         let before = calls(&server, "generate", outcome).await;
+        let timed_before = timed_calls(&server).await;
         for _ in 0..2 {
             let response = server.generate("/a", "hostile", json!({})).await;
             assert_faulted(&server, &response, fault, behaviour);
         }
         let counted = calls(&server, "generate", outcome).await - before;
         assert!((counted - 2.0).abs() < 0.5, "{behaviour}: {counted}");
+        let timed = timed_calls(&server).await - timed_before;
+        assert!((timed - 2.0).abs() < 0.5, "{behaviour}: {timed}");
         assert!(server.versions("/a").await.is_empty(), "{behaviour}");
         server.generated("/b", "password", json!({})).await;
     }
@@ -91,6 +94,15 @@ async fn calls(server: &Server, function: &str, outcome: &str) -> f64 {
     let scrape = server.scrape().await;
     scrape
         .sum("keywright_plugin_calls_total", &labels)
+        .unwrap_or_default()
+}
+
+/// Returns the number of calls of `generate` whose duration was recorded.
+async fn timed_calls(server: &Server) -> f64 {
+    let labels = [("plugin", "hostile"), ("function", "generate")];
+    let scrape = server.scrape().await;
+    scrape
+        .sum("keywright_plugin_call_duration_seconds_count", &labels)
         .unwrap_or_default()
 }
 

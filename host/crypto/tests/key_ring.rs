@@ -252,6 +252,12 @@ fn keys_that_decrypt_no_stored_value_are_rejected() {
 }
 
 #[test]
+fn an_empty_list_has_no_active_key() {
+    let refused = ConfiguredKeys::new(vec![]).unwrap_err();
+    assert_eq!(refused, KeyRingError::NoActiveKey);
+}
+
+#[test]
 fn the_number_of_iterations_is_limited() {
     let iterated = |iterations| ConfiguredKey {
         source: KeySource::Password {

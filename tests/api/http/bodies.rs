@@ -172,10 +172,10 @@ const UNKNOWN_FIELDS: &str = r#"
     400 POST /api/v1/data {"name": "/p", "regenerate": true, "parameters": "overwrite"}
     400 POST /api/v1/data {"name": "/p", "regenerate": true, "value": "overwrite"}
     422 PUT /api/v1/data {"name": "/a", "type": "value", "value": "v", "stray": 1}
-    422 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"password": "p", "stray": 1}}
+    422 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"stray": 1}}
     422 PUT /api/v1/data {"name": "/a", "type": "rsa", "value": {"public_key": "p", "stray": 1}}
     422 PUT /api/v1/data {"name": "/a", "type": "ssh", "value": {"public_key": "p", "stray": 1}}
-    422 PUT /api/v1/data {"name": "/a", "type": "certificate", "value": {"ca_name": "/c", "stray": 1}}
+    422 PUT /api/v1/data {"name": "/a", "type": "certificate", "value": {"stray": 1}}
     422 PUT /api/v1/data {"name": "/a", "type": "value", "value": "v", "mode": "overwrite"}
     422 PUT /api/v1/data {"name": "/a", "type": "value", "value": "v", "overwrite": true}
     422 PUT /api/v1/data {"name": "/a", "type": "value", "value": "v", "parameters": {}}

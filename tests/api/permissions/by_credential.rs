@@ -197,7 +197,7 @@ async fn only_permissions_on_exactly_the_name_are_listed() {
     let server = Server::reused().await;
     set_value(&server, "/Some/name", "x").await;
     for (path, actor, operations) in [
-        ("/Some/name", "one", &["write", "read"][..]),
+        ("/Some/name", "z", &["write", "read"][..]),
         ("/some/name", "other-casing", &["read"]),
         ("/Some/*", "inherited", &["read"]),
         ("/*", "inherited", &["read"]),
@@ -212,7 +212,7 @@ async fn only_permissions_on_exactly_the_name_are_listed() {
         let expected = json!({
             "credential_name": "/Some/name",
             "permissions": [
-                {"actor": "one", "path": "/Some/name", "operations": ["read", "write"]},
+                {"actor": "z", "path": "/Some/name", "operations": ["read", "write"]},
                 {"actor": "two", "path": "/Some/name", "operations": ["delete"]},
             ],
         });

@@ -82,6 +82,14 @@ async fn a_self_signed_certificate_keeps_its_contents() {
             let made = version["value"]["certificate"].as_str().unwrap();
             let before = with_certificate(original, kept_parts);
             assert_eq!(with_certificate(made, kept_parts), before, "{original}");
+            let has_identifiers = |certificate: &X509Certificate<'_>| {
+                let has = |oid: &str| {
+                    let mut extensions = certificate.iter_extensions();
+                    extensions.any(|found| found.oid.to_id_string() == oid)
+                };
+                KEY_IDENTIFIERS.into_iter().all(has)
+            };
+            assert!(with_certificate(made, has_identifiers), "{original}");
             let key = |certificate: &X509Certificate<'_>| {
                 let key = certificate.public_key();
                 let algorithm = key.algorithm.algorithm.to_id_string();

@@ -197,7 +197,6 @@ async fn row_04_booleans_are_accepted_as_words_and_digits() {
         (r#""true""#, r#""false""#),
         (r#""True""#, r#""False""#),
         (r#""TRUE""#, r#""FALSE""#),
-        (r#""true""#, r#""false""#),
         ("1", "0"),
         ("true", "false"),
     ] {
@@ -231,6 +230,7 @@ async fn row_04_booleans_in_bodies_are_accepted_as_words_and_digits() {
     let certificate = Certificate::named(&server, "/c").await;
     let regenerate = certificate.path("regenerate");
     for (yes, no) in [
+        (r#""true""#, r#""false""#),
         (r#""True""#, r#""False""#),
         (r#""TRUE""#, r#""FALSE""#),
         ("1", "0"),

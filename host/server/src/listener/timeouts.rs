@@ -242,6 +242,21 @@ mod tests {
     }
 
     #[test]
+    fn the_first_head_must_arrive_within_the_head_time() {
+        let state = ConnectionState::new(Instant::now(), true);
+        assert_first(&state, None, 10, is_abort);
+    }
+
+    #[test]
+    fn a_later_head_is_timed_from_its_first_byte() {
+        let opened_at = Instant::now();
+        let mut state = after_one_request(opened_at, 5);
+        state.bytes_read(at(opened_at, 50));
+        state.bytes_read(at(opened_at, 59));
+        assert_first(&state, None, 60, is_abort);
+    }
+
+    #[test]
     fn bytes_without_a_request_do_not_keep_http2_open() {
         let opened_at = Instant::now();
         let mut state = after_one_request(opened_at, 5);
@@ -261,6 +276,24 @@ mod tests {
         let closing = Some(at(opened_at, 1_000));
         let decision = state.decide(&TIMEOUTS, closing, at(opened_at, 5_000));
         assert!(matches!(decision, Decision::Wait(_)), "{decision:?}");
+    }
+
+    #[test]
+    fn an_unaccepted_response_is_aborted_despite_other_requests() {
+        let opened_at = Instant::now();
+        let mut state = ConnectionState::new(opened_at, true);
+        state.request_begins(opened_at);
+        let unaccepted = state.response_starts(at(opened_at, 30));
+        for seconds in 31..50 {
+            state.request_begins(at(opened_at, seconds));
+            let other = state.response_starts(at(opened_at, seconds));
+            state.response_moves(other, at(opened_at, seconds));
+            state.request_ends(Some(other), at(opened_at, seconds));
+        }
+        state.request_begins(at(opened_at, 49));
+        assert_first(&state, None, 50, is_abort);
+        state.response_moves(unaccepted, at(opened_at, 49));
+        assert_first(&state, None, 69, is_abort);
     }
 
     #[test]

@@ -165,12 +165,31 @@ fn inexpressible_parts_are_kept_and_incomplete() {
 
 #[test]
 fn recovered_parameters_are_canonical() {
-    for certificate in ["foreign_names", "reordered", "ed25519", "enciphering"] {
-        let (reported, _) = reported(&foreign(certificate));
-        let canonical = normalize(&reported.to_string(), "{}").unwrap();
+    for certificate in [
+        "foreign_names",
+        "reordered",
+        "ed25519",
+        "enciphering",
+        "kept",
+        "expressible",
+    ] {
+        let original = foreign(certificate);
+        let recovered = reported(&original);
+        let canonical = normalize(&recovered.0.to_string(), "{}").unwrap();
         let canonical: Value = serde_json::from_str(&canonical).unwrap();
-        assert_eq!(canonical, reported, "{certificate}");
+        assert_eq!(canonical, recovered.0, "{certificate}");
+        let renewed = reported_of(&regenerated(&original));
+        assert_eq!(renewed, recovered, "{certificate}");
     }
+}
+
+#[test]
+fn unsuitable_usages_and_limits_are_recovered() {
+    let (parameters, _) = reported(&foreign("enciphering"));
+    let usages = json!(["digital_signature", "key_encipherment"]);
+    assert_eq!(parameters["key_usage"], usages);
+    let (_, kept, _) = reported_and_kept(&foreign("limited"));
+    assert_eq!(kept, ["key_usage", "path_length", "limits"]);
 }
 
 #[test]
@@ -386,6 +405,8 @@ fn self_signed_certificate_is_recognized_by_its_signature() {
         let (parameters, _) = reported(&foreign(certificate));
         assert_eq!(parameters["self_sign"], expected, "{certificate}");
     }
+    let (_, is_complete) = reported(&foreign("same_name"));
+    assert!(is_complete);
 }
 
 #[test]
