@@ -156,6 +156,9 @@ async fn forged_callbacks_of_one_address_leave_logins_to_others() {
     });
     let options = Options::default()
         .identity_provider(&provider.url())
+        .audit(
+            "[audit]\nsink = \"file\"\nfile = \"audit.log\"\ntrusted_proxies = [\"127.0.0.1\"]\n",
+        )
         .console("");
     let server = Server::start_with(&options).await;
     let mut forged = JoinSet::new();
@@ -175,9 +178,12 @@ async fn forged_callbacks_of_one_address_leave_logins_to_others() {
         .get("/console/login")
         .await
         .expect(503);
+    let login = format!("{}/console/login", server.base_url());
     let other = server.client_from([127, 0, 0, 2]);
-    let login = other.get(format!("{}/console/login", server.base_url()));
-    server.send(login).await.expect(303);
+    server.send(other.get(&login)).await.expect(303);
+    let behind_proxy = server.client_from([127, 0, 0, 1]).get(&login);
+    let behind_proxy = behind_proxy.header("x-forwarded-for", "192.0.2.1");
+    server.send(behind_proxy).await.expect(303);
 }
 
 #[tokio::test]

@@ -120,7 +120,9 @@ impl Pipeline {
             if route.is_of_interface
                 && let Some(connection) = context.connection
             {
-                let network = client_network(connection.peer.ip());
+                let (peer, trail) = (connection.peer, self.api.audit.as_ref());
+                let source = trail.map(|trail| trail.source(peer, request.headers()));
+                let network = client_network(source.unwrap_or(peer.ip()));
                 request.extensions_mut().insert(network);
             }
             return Ok(self.handle(context, None, request).await);

@@ -84,6 +84,12 @@ impl CommandError {
             Self::Client(Error::Unreachable { cause, .. }) if cause.ends_with(UNTRUSTED) => Some(
                 "Check the address, and pass the CA of the server's certificate with `--ca-cert`.",
             ),
+            Self::Client(Error::AuthoritiesMalformed) => {
+                Some("Check the file of `--ca-cert`, or of the saved login.")
+            }
+            Self::Client(Error::ClientCertificateMalformed) => {
+                Some("Check the files of `--cert` and `--key`, or of the saved login.")
+            }
             _ => None,
         }
     }

@@ -75,13 +75,7 @@ pub(crate) async fn secret_line(question: &str) -> Result<Secret, CommandError> 
     if !io::stdin().is_terminal() {
         let line = first_line(io::stdin().lock())
             .map_err(|cause| CommandError::Other(format!("reading standard input: {cause}")))?;
-        if line.is_empty() {
-            return Err(CommandError::Other(format!(
-                "reading the {}: standard input is empty",
-                question.to_lowercase()
-            )));
-        }
-        return Ok(secret(&line));
+        return of_input(&line, question);
     }
     prompt(question, Echo::Off).await
 }
@@ -93,7 +87,18 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, CommandErr
         return prompt(question, Echo::Off).await;
     }
     let text = read_text(io::stdin().lock(), &"standard input")?;
-    Ok(secret(&text))
+    of_input(&text, question)
+}
+
+/// Returns the secret that standard input contains.
+fn of_input(text: &str, question: &str) -> Result<Secret, CommandError> {
+    if text.is_empty() {
+        return Err(CommandError::Other(format!(
+            "reading the {}: standard input is empty",
+            question.to_lowercase()
+        )));
+    }
+    Ok(secret(text))
 }
 
 /// Prompts for confirmation on the terminal. Without a terminal, fails and suggests the argument to use instead.

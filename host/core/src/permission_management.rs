@@ -1,7 +1,7 @@
 //! Managing permissions: reading, explaining, adding, changing and deleting them.
 //!
 //! A caller that may not read or change the permissions on a path gets the same error as for permissions that do not exist.
-//! [`crate::permission`] defines the types, and [`crate::authorization`] evaluates permissions.
+//! Adding has an error of its own, which reveals nothing: the path need not exist. [`crate::permission`] defines the types, and [`crate::authorization`] evaluates permissions.
 
 use std::sync::Arc;
 
@@ -84,9 +84,12 @@ impl Permissions {
         caller: &'a Caller,
         path: &PermissionPath,
     ) -> Result<Permit<'a>, UseCaseError> {
-        let permit = self.permit_on(caller, Operation::WriteAcl, path).await;
-        permit.map_err(|error| match error {
-            UseCaseError::PermissionNotFound => UseCaseError::PermissionNotAddable,
+        let name = path.lookup();
+        let permit = self
+            .authorization
+            .permit_exactly(caller, Operation::WriteAcl, &name);
+        permit.await.map_err(|error| match error {
+            UseCaseError::NotFound => UseCaseError::PermissionNotAddable,
             error => error,
         })
     }

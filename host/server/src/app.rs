@@ -35,7 +35,7 @@ use crate::{
     measurements::{Recorder, StoredCounts},
     plugins,
     process::{self, RandomIdentifiers},
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
     tls::Tls,
 };
 
@@ -265,7 +265,7 @@ async fn authorization(
     for grant in grants.iter().filter(|grant| !grant.actor.can_log_in()) {
         tracing::warn!(
             permission.path = %grant.path,
-            permission.actor = %grant.actor,
+            permission.actor = grant.actor.as_str(),
             "granted a configured permission to an actor that matches no caller"
         );
     }

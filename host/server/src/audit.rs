@@ -17,7 +17,7 @@ use keywright_core::ports::Clock;
 use crate::{
     config::{AuditConfig, AuditSinkKind},
     process::hangup_signal,
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
 };
 
 pub(crate) fn start(

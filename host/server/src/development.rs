@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     config::{IDENTITY_PATH, ListenAddress},
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
 };
 
 /// The development identity provider's client for this program's own commands.

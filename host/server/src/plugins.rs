@@ -30,7 +30,7 @@ use crate::{
     keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
     process::hangup_signal,
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
     test_authority::test_issuers,
 };
 

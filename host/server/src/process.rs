@@ -17,7 +17,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::started::{Context, StartupError};
+use crate::started::{StartupContext, StartupError};
 
 /// Runs a command on one thread per processor, and at least two threads, so that one thread continues if a file blocks
 /// the other. When the command is complete, its background tasks are abandoned: compilation of plugins can't be

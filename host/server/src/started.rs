@@ -46,7 +46,7 @@ impl StartupError {
 }
 
 /// Converts errors to a [`StartupError`] with the failed operation.
-pub(crate) trait Context<T> {
+pub(crate) trait StartupContext<T> {
     /// Adds the operation.
     fn while_doing(self, doing: impl Into<String>) -> Result<T, StartupError>;
 
@@ -54,7 +54,7 @@ pub(crate) trait Context<T> {
     fn on_file(self, doing: &str, path: &Path) -> Result<T, StartupError>;
 }
 
-impl<T, E: Into<Box<dyn Error + Send + Sync>>> Context<T> for Result<T, E> {
+impl<T, E: Into<Box<dyn Error + Send + Sync>>> StartupContext<T> for Result<T, E> {
     fn while_doing(self, doing: impl Into<String>) -> Result<T, StartupError> {
         self.map_err(|cause| StartupError::while_doing(doing, cause))
     }

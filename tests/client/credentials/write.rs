@@ -68,7 +68,7 @@ async fn a_pipe_provides_the_value_without_its_trailing_newline() {
         .expect(2);
     run.errors.assert_contains("JSON object");
     run.errors.assert_lacks("\"b\"");
-    shell.run(&["set", "/empty", "-t", "value"]).expect(2);
+    shell.run(&["set", "/empty", "-t", "value"]).expect(1);
 }
 
 #[tokio::test]

@@ -21,11 +21,15 @@ mod retention;
 mod trail;
 mod writer;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     extract::Request,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use keywright_core::authorization::Caller;
@@ -110,6 +114,13 @@ impl AuditedRequest {
     }
 }
 
+impl AuditTrail {
+    /// Returns the source address of a request: the peer, or the address that a trusted proxy forwards.
+    pub(crate) fn source(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
+        source(peer, headers, &self.settings.trusted_proxies)
+    }
+}
+
 impl Pending {
     /// Returns `None` if the request is not audited.
     fn new(
@@ -130,8 +141,7 @@ impl Pending {
             request_id: Some(context.id),
             method: request.method().clone(),
             request: logged_target(target),
-            source: peer
-                .map(|peer| source(peer, request.headers(), &trail.settings.trusted_proxies)),
+            source: peer.map(|peer| trail.source(peer, request.headers())),
             peer,
             action,
         };

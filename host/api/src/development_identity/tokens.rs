@@ -114,15 +114,14 @@ impl TokenSigner {
         let key_id = jwk.thumbprint(ThumbprintHash::SHA256);
         jwk.common.key_id = Some(key_id.map_err(|_| SigningKeyError)?);
         jwk.common.public_key_use = Some(PublicKeyUse::Signature);
-        let invalid = || SigningKeyError;
         let AlgorithmParameters::RSA(public) = &jwk.algorithm else {
-            return Err(invalid());
+            return Err(SigningKeyError);
         };
         Ok(Self {
             issuer,
             decoding_key: DecodingKey::from_jwk(&jwk).map_err(|_| SigningKeyError)?,
             verification_key: VerificationKey::of_rsa_components(&public.n, &public.e)
-                .map_err(|_| invalid())?,
+                .map_err(|_| SigningKeyError)?,
             jwk,
             signing_key,
         })

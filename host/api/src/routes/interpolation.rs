@@ -4,7 +4,6 @@ use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::permission::Operation::Read;
 use serde_json::{Map, Value, json};
 
-use super::management::INTERPOLATE;
 use crate::{
     request::{parse_document, read_json_body},
     response::{ApiError, json},
@@ -41,3 +40,5 @@ async fn handler(Call { api, caller }: Call, request: Request) -> Result<Respons
         .await?;
     Ok(json(StatusCode::OK, interpolated))
 }
+
+pub(super) const INTERPOLATE: &str = "/api/v1/interpolate";

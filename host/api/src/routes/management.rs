@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::interpolation::INTERPOLATE;
 use crate::{
     Api, Connection,
     description::LenientBoolean,
@@ -177,10 +178,7 @@ impl ReadOnlyMode {
 
 pub(crate) const MANAGEMENT: &str = "/management";
 
-/// The path of interpolation, which only reads, although its method is POST.
-pub(crate) const INTERPOLATE: &str = "/api/v1/interpolate";
-
-/// Returns whether a request is also handled in read-only mode.
+/// Returns whether a request is also handled in read-only mode. Interpolation only reads, although its method is POST.
 fn is_available_read_only(method: &Method, route: &str) -> bool {
     method == Method::GET || (method == Method::POST && [MANAGEMENT, INTERPOLATE].contains(&route))
 }

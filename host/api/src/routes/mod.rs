@@ -1,4 +1,4 @@
-//! The endpoints. A file declares one endpoint, or all endpoints of one path.
+//! The endpoints. A file declares one endpoint, all endpoints of one path, or small endpoints of one subject.
 //!
 //! Each endpoint starts with its route: method, path, access, action in the audit trail, and description with all statuses. Then come
 //! the types of its request and response, from which schemas are derived, and its handler. A folder's `mod.rs` contains code that

@@ -156,9 +156,10 @@ impl CredentialRepository for Memory {
 
     async fn newest_sizes_by_names(
         &self,
+        actor: &Actor,
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryError> {
-        let newest = self.newest_by_names(names).await?;
+        let newest = self.newest_by_names(actor, names).await?;
         let sizes = newest.into_iter().map(|stored| NewestSize {
             ciphertext_bytes: ciphertext_bytes(&stored)
                 + self.bytes_added_to_sizes.load(Ordering::Relaxed),
@@ -169,6 +170,7 @@ impl CredentialRepository for Memory {
 
     async fn newest_by_names(
         &self,
+        _: &Actor,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
         let names: HashSet<&str> = names.iter().map(LookupName::folded).collect();
@@ -214,6 +216,7 @@ impl CredentialRepository for Memory {
 
     async fn list(
         &self,
+        _: &Actor,
         from: &str,
         before: &str,
         count_max: u32,

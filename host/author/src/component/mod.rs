@@ -1,4 +1,4 @@
-//! Creates components from core modules, and stubs the imports of language runtimes.
+//! Reads the world of a project, creates components from core modules, and stubs the imports of language runtimes.
 
 use std::path::Path;
 

@@ -112,7 +112,7 @@ pub enum TransitionalVersion<'a> {
     None,
 }
 
-/// The credentials to regenerate together. Set exactly one of the first three fields.
+/// The credentials to regenerate together. Set exactly one of `signed_by`, `generated_by` and `derived_from`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BulkRegenerate {
     /// Selects all credentials below the CA with this name, at every level.

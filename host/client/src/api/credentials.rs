@@ -131,7 +131,7 @@ pub struct SetCredential {
     pub credential_type: String,
     /// The value.
     pub value: SecretJson,
-    /// The metadata, an object. It is not encrypted.
+    /// The metadata, an object. Some servers store it unencrypted.
     pub metadata: Option<SecretJson>,
     /// The SHA-256 of the plugin's component and the parameters, an object, with which another server generated the value. Not all
     /// servers support it.
@@ -167,7 +167,7 @@ pub struct GenerateCredential {
     pub mode: Option<GenerateMode>,
     /// The parameters. Missing parameters have the type's defaults.
     pub parameters: Map<String, Value>,
-    /// The metadata, an object. It is not encrypted.
+    /// The metadata, an object. Some servers store it unencrypted.
     pub metadata: Option<SecretJson>,
 }
 

@@ -89,10 +89,10 @@ pub enum Error {
     #[error("the access token has no id, so the identity provider can't revoke it")]
     TokenWithoutId,
     /// The trusted CA certificates are malformed.
-    #[error("the trusted CA certificates (--ca-cert) are not valid PEM")]
+    #[error("the trusted CA certificates are not valid PEM")]
     AuthoritiesMalformed,
     /// The client certificate or its key is malformed.
-    #[error("the client certificate (--cert) or its private key (--key) is not valid PEM")]
+    #[error("the client certificate or its private key is not valid PEM")]
     ClientCertificateMalformed,
     /// The client can't be created.
     #[error("can't create the client: {0}")]

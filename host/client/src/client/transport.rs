@@ -1,4 +1,4 @@
-//! Sends requests and receives responses, without interpreting them, with backoff between retries.
+//! Sends requests, with backoff between retries, and receives responses, without interpreting them.
 
 use std::{
     error::Error as StdError,

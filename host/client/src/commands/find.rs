@@ -31,7 +31,7 @@ pub struct Find {
     /// SHA-256 of the plugin component that generated the value, as shown by `types` and `sha256sum`.
     #[arg(long, value_name = "DIGEST", conflicts_with = "expires_within_days")]
     generated_by: Option<String>,
-    /// Name of a credential from which the value was derived. The column STALE shows whether that credential has a newer version.
+    /// Name of a credential from which the value was derived. The column STALE shows whether it was derived from a version that is not active.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["expires_within_days", "generated_by"])]
     derived_from: Option<String>,
     /// Print only the names, one per line.

@@ -39,7 +39,7 @@ pub struct Set {
     value: Option<String>,
     #[command(flatten)]
     fields: Fields,
-    /// Metadata to store: a JSON object. It is not encrypted.
+    /// Metadata to store: a JSON object. Some servers store it unencrypted.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     metadata: Option<SecretJson>,
 }
@@ -184,12 +184,6 @@ async fn prompt_for_value(credential_type: &str) -> Result<SecretJson, CommandEr
         return Ok(SecretJson::of(&fields)?);
     }
     let text = input::secret_of_input("Value").await?;
-    if text.expose().is_empty() {
-        return Err(CommandError::Usage(
-            "reading the value: standard input is empty; pass the value there, or use --value-file or an option for a field"
-                .to_owned(),
-        ));
-    }
     parse_value(credential_type, text.expose())
 }
 

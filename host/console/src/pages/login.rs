@@ -29,7 +29,7 @@ use crate::{
 pub(crate) async fn start(state: Arc<State>, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let started = StartedLogin::new(local_path(query.text(THEN)));
-    let _permit = state.login.permit(client_network(request.extensions()))?;
+    let _permit = state.login.permit(network_of(request.extensions()))?;
     let page = state
         .login
         .page(&started)
@@ -81,7 +81,7 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
         );
         return Err(PageError::new(StatusCode::FORBIDDEN, &message));
     }
-    let _permit = state.login.permit(client_network(&request.extensions))?;
+    let _permit = state.login.permit(network_of(&request.extensions))?;
     let now = state.ports.clock.now();
     let refused = |error: ProviderError| {
         tracing::info!(%error, "refused a login to the console");
@@ -173,7 +173,7 @@ fn local_path(path: &str) -> &str {
 }
 
 /// Returns the network of a request's client. Requests without a connection share one.
-fn client_network(extensions: &Extensions) -> IpAddr {
+fn network_of(extensions: &Extensions) -> IpAddr {
     let network = extensions.get::<IpAddr>().copied();
     network.unwrap_or(Ipv6Addr::UNSPECIFIED.into())
 }

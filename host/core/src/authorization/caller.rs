@@ -2,7 +2,10 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use serde_json::Value;
@@ -21,6 +24,8 @@ pub struct Caller {
     authentication: Authentication,
     trail: Trail,
     response: Option<Arc<ResponseReservation>>,
+    /// The memory reserved for the caller's permissions, in bytes.
+    permissions_bytes: AtomicUsize,
 }
 
 /// The means by which a caller was authenticated.
@@ -47,6 +52,7 @@ impl Caller {
             authentication,
             trail: Trail::default(),
             response: None,
+            permissions_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -69,6 +75,15 @@ impl Caller {
             Some(response) => Ok(response.reserve(bytes)?),
             None => Ok(()),
         }
+    }
+
+    /// Reserves memory for all permissions of the caller. A request may read them several times, but holds them once.
+    ///
+    /// # Errors
+    /// Like [`Caller::reserve`].
+    pub(super) fn reserve_permissions(&self, bytes: usize) -> Result<(), UseCaseError> {
+        let reserved = self.permissions_bytes.fetch_max(bytes, Ordering::Relaxed);
+        self.reserve(bytes.saturating_sub(reserved))
     }
 
     /// Returns the caller as an actor of permissions.

@@ -242,7 +242,7 @@ impl Authorization {
         }
         let permissions = self.permissions.of_actor(caller.actor()).await?;
         // Others may have added any number of them.
-        caller.reserve(permissions.iter().map(memory_bytes).sum())?;
+        caller.reserve_permissions(permissions.iter().map(memory_bytes).sum())?;
         Ok(EffectivePermissions::of(permissions))
     }
 

@@ -96,7 +96,7 @@ impl ReadCredentials {
                 return Ok(page);
             }
             let start = start.max(from.to_owned());
-            self.browse_range(&permissions, below, (start, &before), &mut page)
+            self.browse_range(caller, &permissions, below, (start, &before), &mut page)
                 .await?;
         }
         if page.entries.len() > BROWSED_ENTRIES_MAX {
@@ -108,6 +108,7 @@ impl ReadCredentials {
     /// Adds the entries of a range of names in lower case, until the page has one entry more than fits.
     async fn browse_range(
         &self,
+        caller: &Caller,
         permissions: &EffectivePermissions,
         below: &PathPrefix,
         (mut start, before): (String, &str),
@@ -118,7 +119,7 @@ impl ReadCredentials {
             let listed = self
                 .store
                 .repository
-                .list(&start, before, count_max)
+                .list(caller.actor(), &start, before, count_max)
                 .await?;
             let is_last = listed.len() < count_max as usize;
             let last = listed.last().map(|last| after_name(&last.name.folded()));
@@ -186,7 +187,7 @@ impl ReadCredentials {
         found.has_more = names.len() > BROWSED_ENTRIES_MAX;
         names.truncate(BROWSED_ENTRIES_MAX);
         for name in names {
-            found.credentials.extend(self.listed(&name).await?);
+            found.credentials.extend(self.listed(caller, &name).await?);
         }
         Ok(found)
     }
@@ -201,7 +202,7 @@ impl ReadCredentials {
         let mut all = Vec::with_capacity(names.len());
         for name in names {
             all.push(if permissions.allow(Operation::Read, name.as_str()) {
-                self.listed(name).await?
+                self.listed(caller, name).await?
             } else {
                 None
             });
@@ -211,11 +212,14 @@ impl ReadCredentials {
 
     async fn listed(
         &self,
+        caller: &Caller,
         name: &CredentialName,
     ) -> Result<Option<ListedCredential>, RepositoryError> {
         let folded = name.folded();
         let repository = &self.store.repository;
-        let listed = repository.list(&folded, &after_name(&folded), 1).await?;
+        let listed = repository
+            .list(caller.actor(), &folded, &after_name(&folded), 1)
+            .await?;
         Ok(listed.into_iter().next())
     }
 
@@ -364,7 +368,9 @@ impl ReadCredentials {
                 }
                 queries += 1;
                 let repository = &self.store.repository;
-                let listed = repository.list(&start, &before, NAMES_FILTERED_MAX).await?;
+                let listed = repository
+                    .list(caller.actor(), &start, &before, NAMES_FILTERED_MAX)
+                    .await?;
                 let is_last = listed.len() < NAMES_FILTERED_MAX as usize;
                 for credential in listed {
                     let folded = credential.name.folded();

@@ -115,7 +115,7 @@ impl CertificateCredentials {
             let signer = newest.and_then(|newest| newest.signed_by.as_ref());
             let signer = signer.map(CredentialName::lookup);
             if let Some(signer) = signer
-                && signer != certificate.name.lookup()
+                && !signer.is(&certificate.name)
             {
                 let of_signer = signs.entry(signer.folded().to_owned()).or_default();
                 of_signer.push(certificate.name.clone());
@@ -203,7 +203,7 @@ impl CertificateCredentials {
         let signed = repository
             .names_signed_by(actor, &signers, types, rows_max)
             .await?;
-        let others = signed.into_iter().filter(|one| one.name.lookup() != *name);
+        let others = signed.into_iter().filter(|one| !name.is(&one.name));
         let mut signed: Vec<_> = others
             .map(|signed| SignedCredential {
                 is_readable: permissions.allow(Operation::Read, signed.name.as_str()),

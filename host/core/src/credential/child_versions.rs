@@ -1,4 +1,5 @@
-//! The versions that are added to certificates while their CA is being replaced.
+//! The versions that are added to certificates while their CA is being replaced, and the limits of changes to many credentials,
+//! which these versions share with bulk regenerations.
 //!
 //! Clients must then trust both certificates of the CA. With `concatenates_authorities`, each step of the rotation therefore
 //! adds a version to every certificate that the CA signed. It has the same certificate and key, and in `ca`, the CA's other
@@ -215,7 +216,11 @@ impl ChildVersions {
         let names = repository
             .names_signed_by(slot.actor(), &signers, types, count_max)
             .await?;
-        let size = check_size(repository, names.iter().map(|signed| signed.name.lookup()));
+        let size = check_size(
+            repository,
+            slot.actor(),
+            names.iter().map(|signed| signed.name.lookup()),
+        );
         if size.await? > SMALL_STEP_BYTES_MAX {
             slot.take()?;
         }
@@ -223,7 +228,7 @@ impl ChildVersions {
         let mut children = signed.await?;
         let read = ReadSigned::new(signers, types, &children);
         additions.signed.push(read);
-        children.retain(|child| child.name.lookup() != *authority);
+        children.retain(|child| !authority.is(&child.name));
         if children.len() > BULK_CERTIFICATES_MAX as usize {
             return Err(UseCaseError::TooManySigned);
         }
@@ -308,10 +313,11 @@ struct AuthorityCertificates {
 /// If it exceeds [`BULK_BYTES_MAX`].
 pub(super) async fn check_size(
     repository: &dyn CredentialRepository,
+    actor: &Actor,
     names: impl Iterator<Item = LookupName>,
 ) -> Result<usize, UseCaseError> {
     let names: Vec<_> = names.collect();
-    let sizes = repository.newest_sizes_by_names(&names).await?;
+    let sizes = repository.newest_sizes_by_names(actor, &names).await?;
     let bytes: usize = sizes.iter().map(|newest| newest.ciphertext_bytes).sum();
     if bytes > BULK_BYTES_MAX {
         return Err(UseCaseError::BulkTooLarge);

@@ -255,7 +255,7 @@ impl GenerateCredentials {
     ) -> Result<bool, UseCaseError> {
         let signer = version.attributes.signed_by.as_ref();
         let signer = signer.map(CredentialName::lookup);
-        let Some(signer) = signer.filter(|signer| *signer != version.name.lookup()) else {
+        let Some(signer) = signer.filter(|signer| !signer.is(&version.name)) else {
             return Ok(false);
         };
         let Some(active) = self.store.active_versions(&signer).await?.active else {

@@ -295,7 +295,10 @@ impl Walk<'_> {
         }
         let names: Vec<_> = names.iter().map(CredentialName::lookup).collect();
         let store = &self.of.store;
-        let newest = store.repository.newest_by_names(&names).await;
+        let newest = store
+            .repository
+            .newest_by_names(self.caller.actor(), &names)
+            .await;
         for newest in newest.map_err(UseCaseError::from)? {
             // The CA may have signed only an older version.
             let signer = newest.attributes.signed_by.as_ref();

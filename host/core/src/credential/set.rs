@@ -425,7 +425,7 @@ impl CheckedProvenance {
                 .signed_by
                 .as_ref()
                 .map(CredentialName::lookup);
-            let signer = signer.filter(|signer| *signer != draft.name.lookup());
+            let signer = signer.filter(|signer| !signer.is(&draft.name));
             if signer != self.issuer.as_ref().map(CredentialName::lookup) {
                 let violation = Violation {
                     field: self.issuer_parameter.clone(),

@@ -97,7 +97,7 @@ impl Interpolation {
             let readable = self
                 .readable_names(caller, &permissions, &in_order, names)
                 .await?;
-            self.newest_by_folded_name(&readable).await?
+            self.newest_by_folded_name(caller, &readable).await?
         } else {
             self.readable_versions(caller, &mut permissions, &in_order, &names)
                 .await?
@@ -138,7 +138,7 @@ impl Interpolation {
         in_order: &[LookupName],
         names: &[LookupName],
     ) -> Result<HashMap<String, StoredVersion>, UseCaseError> {
-        let mut by_name = self.newest_by_folded_name(names).await?;
+        let mut by_name = self.newest_by_folded_name(caller, names).await?;
         // Permissions are looked up for names that do not exist, too, so that both refusals take the same time.
         let in_other_casing: Vec<LookupName> = names
             .iter()
@@ -174,7 +174,10 @@ impl Interpolation {
         let mut sizes = HashMap::new();
         for names in names.chunks(NAMES_AT_ONCE) {
             let repository = &self.store.repository;
-            for newest in repository.newest_sizes_by_names(names).await? {
+            for newest in repository
+                .newest_sizes_by_names(caller.actor(), names)
+                .await?
+            {
                 if permissions.allow(Operation::Read, newest.name.as_str()) {
                     let name = newest.name.folded();
                     sizes.insert(name, newest.ciphertext_bytes);
@@ -193,13 +196,14 @@ impl Interpolation {
     /// [`REFERENCED_BYTES_MAX`] plus one chunk is in memory.
     async fn newest_by_folded_name(
         &self,
+        caller: &Caller,
         names: &[LookupName],
     ) -> Result<HashMap<String, StoredVersion>, UseCaseError> {
         let mut by_name = HashMap::new();
         let mut size = ReferencedSize::default();
         for names in names.chunks(NAMES_AT_ONCE) {
             let repository = &self.store.repository;
-            for version in repository.newest_by_names(names).await? {
+            for version in repository.newest_by_names(caller.actor(), names).await? {
                 size.add(&version)?;
                 by_name.insert(version.name.folded(), version);
             }

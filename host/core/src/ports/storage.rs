@@ -81,12 +81,14 @@ pub trait CredentialRepository: Send + Sync {
     /// Returns the size of the newest version of each of these credentials that exists, in no particular order. Reads no value.
     async fn newest_sizes_by_names(
         &self,
+        actor: &Actor,
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryError>;
 
     /// Returns the newest version of each of these credentials that exists, in no particular order.
     async fn newest_by_names(
         &self,
+        actor: &Actor,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryError>;
 
@@ -122,6 +124,7 @@ pub trait CredentialRepository: Send + Sync {
     /// the order of these names. Credentials without an active version are omitted, as in a search.
     async fn list(
         &self,
+        actor: &Actor,
         from: &str,
         before: &str,
         count_max: u32,

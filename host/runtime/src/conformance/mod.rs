@@ -39,7 +39,7 @@ const VALUES_MAX: u32 = 2_000;
 /// The maximum number of flipped bits, each in a separate call.
 const FLIPS_MAX: u32 = 1_024;
 /// The fraction of the expected bits that must affect the value. The rest allows for variation between streams.
-const COUNTING_SHARE: f64 = 7.0 / 8.0;
+const EFFECTIVE_SHARE: f64 = 7.0 / 8.0;
 
 /// A generator under test.
 pub(crate) trait Subject {
@@ -244,7 +244,7 @@ impl Observations {
             f64::from(self.declared_bits).min(drawn) / drawn.max(1.0)
         });
         let mean_share = shares.sum::<f64>() / f64::from(count(&self.values));
-        let expected_share = COUNTING_SHARE * mean_share;
+        let expected_share = EFFECTIVE_SHARE * mean_share;
         let chance = ln_chance_of_at_most(self.effective_bits, self.flipped_bits, expected_share);
         (chance < IMPLAUSIBLE).then_some(EntropyError::Unused {
             flipped_bits: self.flipped_bits,

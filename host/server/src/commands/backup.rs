@@ -9,7 +9,7 @@ use super::output::{self, Progress, counted};
 use crate::{
     config::Config,
     process::on_threads,
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
     telemetry,
 };
 

@@ -18,7 +18,7 @@ use crate::{
     config::Config,
     keys,
     process::on_threads,
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
     telemetry,
 };
 

@@ -29,7 +29,7 @@ use crate::{
     config::Config,
     keys::{self, RecognizedKeys},
     process::{self, RandomIdentifiers, on_threads},
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
     telemetry,
 };
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer};
 use super::{findings::Findings, source::Section, values::Number};
 use crate::{
     process,
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
 };
 
 /// Verification of access tokens. Without `url` and `static_key`, no access tokens are accepted.

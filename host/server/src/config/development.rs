@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{authentication::AuthenticationConfig, findings::Findings, source::Section};
 use crate::{
     process,
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
 };
 
 /// The path of the development identity provider.

@@ -18,7 +18,7 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::started::{Context, StartupError};
+use crate::started::{StartupContext, StartupError};
 
 /// The keys that encrypt stored values.
 #[derive(Debug, Deserialize, JsonSchema)]

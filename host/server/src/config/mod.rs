@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 
-use crate::started::{Context, StartupError};
+use crate::started::{StartupContext, StartupError};
 
 pub(crate) use self::{
     audit::{AuditConfig, AuditSinkKind},

@@ -19,7 +19,7 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::started::{Context, StartupError};
+use crate::started::{StartupContext, StartupError};
 
 /// One plugin.
 // It has no `Debug`, because its settings may be secret.

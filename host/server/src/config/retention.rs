@@ -10,7 +10,7 @@ use super::{
     source::Section,
     values::{ConfiguredPathError, Number, configured_path},
 };
-use crate::started::{Context, StartupError};
+use crate::started::{StartupContext, StartupError};
 
 /// Limits on the number and age of each credential's versions. Without a policy, no version is deleted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -194,10 +194,10 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
         }
         ValidationErrorKind::Type { kind } => {
             let instance = error.instance();
-            let found = match instance.as_ref() {
-                // The expected type can also be a number.
-                Value::Number(number) => number.to_string(),
-                other => type_name(&JsonType::from(other).to_string()),
+            let found = match (kind, instance.as_ref()) {
+                // Only where a number is expected: elsewhere, it may be a secret.
+                (TypeKind::Single(JsonType::Integer), Value::Number(number)) => number.to_string(),
+                (_, other) => type_name(&JsonType::from(other).to_string()),
             };
             let expected = match kind {
                 TypeKind::Single(kind) => type_name(&kind.to_string()),
@@ -376,6 +376,8 @@ cache_directory = "cache"
                 "certificat =",
                 "server.tls.certificate: is missing",
             ),
+            // Comments out the only setting of the section.
+            ("[encryption]\nkeys", "#", "encryption: is missing"),
             (
                 "listen =",
                 "filter = \"info\"\nlisten =",

@@ -12,7 +12,7 @@ use super::{
     values::{Number, SecretSource},
 };
 use crate::{
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
     tls::certificates,
 };
 

@@ -1,4 +1,4 @@
-//! The types of settings: numbers with bounds, addresses to listen on, and the locations of secrets.
+//! The types of settings: numbers with bounds, addresses to listen on, paths, and the locations of secrets.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::findings::Findings;
-use crate::started::{Context, StartupError};
+use crate::started::{StartupContext, StartupError};
 
 /// A number from `MIN` to `MAX`, inclusive, with the default `DEFAULT`. A number out of range is rejected when the
 /// configuration is read, with the name of the setting.
@@ -212,8 +212,7 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Parses the path of a permission or a policy. Unlike the API, refuses `*` without a slash, because it is more likely a mistake than meant for
-/// all credentials.
+/// Parses the path of a permission or a policy. Refuses a lone `*`, which the API accepts as `/*`: in a file, it is probably a mistake.
 pub(crate) fn configured_path(text: &str) -> Result<PermissionPath, ConfiguredPathError> {
     if text == "*" {
         return Err(ConfiguredPathError::Asterisk);

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     config::EncryptionConfig,
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
 };
 pub(crate) use shared::SharedKeyRing;
 use shared::{records_of, row_of};

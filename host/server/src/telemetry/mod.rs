@@ -24,7 +24,7 @@ use tracing_subscriber::{
 
 use crate::{
     config::{LogConfig, LogFormat},
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
 };
 use json::JsonFormat;
 

@@ -34,7 +34,7 @@ use self::certificates::{
 use crate::{
     config::TlsConfig,
     process,
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
 };
 
 /// The TLS configuration for handshakes.

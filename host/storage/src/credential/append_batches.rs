@@ -430,7 +430,7 @@ const CONCURRENT_BATCHES: usize = 2;
 /// Versions of locked credentials may use the number of connections divided by this.
 const POOL_DIVISOR: usize = 2;
 
-/// Returns the texts, for the test of their plans.
+/// Returns the SQL of both statements, for the test of their plans.
 #[cfg(test)]
 pub(crate) fn append_batches(count: usize) -> [String; 2] {
     [&LOCK_CREDENTIALS, &INSERT_CREDENTIALS].map(|statement| statement.text(count))

@@ -11,6 +11,7 @@ use keywright_core::{
         FoundCredential, GeneratedCredential, ListedCredential, LookupName, NAME_CHARACTERS_MAX,
         PathPrefix, PluginDigest,
     },
+    permission::Actor,
     ports::{Receive, RepositoryError},
 };
 
@@ -61,6 +62,7 @@ pub(super) async fn find(
 
 pub(super) async fn list(
     reader: &Connections,
+    actor: &Actor,
     from: &str,
     before: &str,
     count_max: u32,
@@ -69,12 +71,11 @@ pub(super) async fn list(
         .bind(from)
         .bind(before)
         .bind(i64::from(count_max));
-    let query = if count_max <= LISTED_IN_PLACE_MAX {
-        query.short()
+    let rows = if count_max <= LISTED_IN_PLACE_MAX {
+        reader.fetch_all(query.short()).await?
     } else {
-        query
+        reader.of_actor(actor).fetch_all(query).await?
     };
-    let rows = reader.fetch_all(query).await?;
     rows.iter().map(row::listed_credential).collect()
 }
 

@@ -85,6 +85,7 @@ impl SqlCredentialRepository {
     /// parameters.
     async fn of_names<T: Decoded>(
         &self,
+        actor: &Actor,
         statement: &'static StatementOfMany,
         names: &[LookupName],
     ) -> Result<Vec<T>, RepositoryError> {
@@ -94,12 +95,12 @@ impl SqlCredentialRepository {
         let mut all = Vec::new();
         for some in names.chunks(NAMES_AT_ONCE) {
             let query = statement.bind([], some.iter().copied());
-            let query = if some.len() <= statements::NAMES_ONE_BY_ONE_MAX {
-                query.short()
+            let reading = if some.len() <= statements::NAMES_ONE_BY_ONE_MAX {
+                self.pools.reader.decode_all(query.short()).await
             } else {
-                query
+                self.pools.reader.of_actor(actor).decode_all(query).await
             };
-            all.append(&mut self.pools.reader.decode_all(query).await?);
+            all.append(&mut reading?);
         }
         Ok(all)
     }
@@ -226,17 +227,20 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn newest_sizes_by_names(
         &self,
+        actor: &Actor,
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryError> {
-        self.of_names(&statements::NEWEST_SIZES_BY_NAMES, names)
+        self.of_names(actor, &statements::NEWEST_SIZES_BY_NAMES, names)
             .await
     }
 
     async fn newest_by_names(
         &self,
+        actor: &Actor,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        self.of_names(&statements::NEWEST_BY_NAMES, names).await
+        self.of_names(actor, &statements::NEWEST_BY_NAMES, names)
+            .await
     }
 
     async fn newest_signed_by(
@@ -281,11 +285,12 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn list(
         &self,
+        actor: &Actor,
         from: &str,
         before: &str,
         count_max: u32,
     ) -> Result<Vec<ListedCredential>, RepositoryError> {
-        find::list(&self.pools.reader, from, before, count_max).await
+        find::list(&self.pools.reader, actor, from, before, count_max).await
     }
 
     async fn generated_by(

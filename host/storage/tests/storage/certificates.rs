@@ -241,6 +241,7 @@ async fn reads_of_one_actor_wait_for_each_other_before_those_of_others() {
     let (repository, busy) = (&fixture.credentials, &Actor::client("busy").unwrap());
     let (name, types) = (&LookupName::new("/a"), SignedTypes::All);
     let signers = &[LookupName::new("/a")];
+    let names = &Vec::from_iter((0..20).map(|number| LookupName::new(&format!("/{number}"))));
     let key = CredentialKey::Name(name);
     let find = Find {
         names: FindNames::below("/"),
@@ -259,12 +260,18 @@ async fn reads_of_one_actor_wait_for_each_other_before_those_of_others() {
                 .names_signed_by(busy, signers, types, 1)
                 .await
                 .map(drop),
-            _ => repository.size_of_versions(busy, key, 1).await.map(drop),
+            4 => repository.size_of_versions(busy, key, 1).await.map(drop),
+            5 => repository.newest_by_names(busy, names).await.map(drop),
+            6 => repository
+                .newest_sizes_by_names(busy, names)
+                .await
+                .map(drop),
+            _ => repository.list(busy, "/", "0", 1_000).await.map(drop),
         };
         read.unwrap();
         ended.fetch_add(1, Ordering::Relaxed);
     };
-    let reads = join_all((0..READS).map(|number| read(number % 5)));
+    let reads = join_all((0..READS).map(|number| read(number % 8)));
     let other = async {
         fixture.find(&find).await.unwrap();
         ended.load(Ordering::Relaxed)

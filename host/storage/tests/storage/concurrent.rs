@@ -14,7 +14,7 @@ use keywright_core::{
 use tokio::task::{JoinHandle, yield_now};
 use uuid::Uuid;
 
-use crate::support::{Fixture, version};
+use crate::support::{Fixture, reader, version};
 
 type Appending = JoinHandle<Appended>;
 
@@ -75,7 +75,11 @@ async fn all_concurrent_versions_of_one_name_are_stored() {
         written
     );
     let newest = [LookupName::new("/a")];
-    let newest = fixture.credentials.newest_by_names(&newest).await.unwrap();
+    let newest = fixture
+        .credentials
+        .newest_by_names(&reader(), &newest)
+        .await
+        .unwrap();
     assert_eq!(newest[0].id, all[0].id);
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn route() -> Route {
         422 => "The body has an unknown field.")
         .text("With `signed_by`, regenerates all certificates that the CA signed, and all credentials of other types with a certificate that it signed. If one of them is an intermediate CA, the credentials that it signed are also regenerated, down to the leaves.\n\n\
             With `generated_by`, regenerates the credentials that the caller may read and whose newest version the plugin generated.\n\n\
-            With `derived_from`, regenerates the credentials that the caller may read and whose newest version was derived from an older version of this input. Repeat the request for credentials that were in turn derived from these.\n\n\
+            With `derived_from`, regenerates the credentials that the caller may read and whose newest version was derived from a version of this input that is not active. Repeat the request for credentials that were in turn derived from these.\n\n\
             The server checks all of these credentials before it generates the first value. Either all are regenerated, or none, unless `keep_going` is true.\n\n\
             With `dry_run`, the request ends after these checks. If a check fails, the response is the error that a real run would return. A dry run does not predict errors that occur while values are generated, encrypted or written.\n\n\
             With `keep_going`, one transaction adds the new versions of all credentials that can be regenerated. `failed_credentials` lists the others: a credential fails if it can't be regenerated, or if its CA is one of these credentials and fails. The status is 200 even if all fail. Errors that concern the whole request are still returned, such as a missing permission on one of the credentials, a plugin that is still in use, or a failure of the database.")
@@ -65,7 +65,7 @@ struct BulkRegenerateRequest {
     /// The SHA-256 of a plugin's component. The credentials that the plugin generated are regenerated.
     #[schemars(regex(pattern = "^(sha256:)?[0-9A-Fa-f]{64}$"))]
     generated_by: Option<String>,
-    /// The name of a credential. Credentials that were derived from an older version of it are regenerated.
+    /// The name of a credential. Credentials that were derived from a version of it that is not active are regenerated.
     #[schemars(with = "Option<LookedUpName>")]
     derived_from: Option<String>,
     /// With `generated_by`: regenerates only credentials strictly below this path.

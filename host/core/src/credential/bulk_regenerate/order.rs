@@ -115,7 +115,7 @@ impl<T: Borrow<StoredVersion>> Order<T> {
 pub(super) fn folded_signer(version: &StoredVersion) -> Option<String> {
     signer_of(&version.name, &version.attributes)
         .map(CredentialName::lookup)
-        .filter(|signer| *signer != version.name.lookup())
+        .filter(|signer| !signer.is(&version.name))
         .map(|signer| signer.folded().to_owned())
 }
 

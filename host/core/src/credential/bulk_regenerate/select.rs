@@ -92,7 +92,7 @@ impl Selection<'_> {
 
     async fn authorize_all(self, caller: &Caller, all: &[impl Signed]) -> Result<(), UseCaseError> {
         Permits::request(caller, self.permissions, all)?;
-        check_size(self.repository, all.iter().map(Signed::name)).await?;
+        check_size(self.repository, self.actor, all.iter().map(Signed::name)).await?;
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl Selection<'_> {
             BulkRegenerate::GeneratedBy { digest, names } => {
                 let generated = self.newest_generated_by(digest, names).await?;
                 let names: Vec<LookupName> = generated.iter().map(Signed::name).collect();
-                let mut bases = self.repository.newest_by_names(&names).await?;
+                let mut bases = self.repository.newest_by_names(self.actor, &names).await?;
                 // They may have been regenerated concurrently.
                 bases.retain(|base| {
                     let plugin = base.attributes.provenance.as_ref();
@@ -128,7 +128,10 @@ impl Selection<'_> {
             BulkRegenerate::DerivedFrom(input) => {
                 let derived = self.derived_from(input).await?;
                 let names: Vec<LookupName> = derived.iter().map(Signed::name).collect();
-                Ok((self.repository.newest_by_names(&names).await?, Vec::new()))
+                Ok((
+                    self.repository.newest_by_names(self.actor, &names).await?,
+                    Vec::new(),
+                ))
             }
         }
     }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     process::on_threads,
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
 };
 
 /// Shows a component.

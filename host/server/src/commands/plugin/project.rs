@@ -10,7 +10,7 @@ use clap::Args;
 use keywright_author::{Kind, Language, Programs, ProjectName, begin};
 
 use super::super::output;
-use crate::started::{Context, StartupError};
+use crate::started::{StartupContext, StartupError};
 
 /// Creates a project.
 #[derive(Debug, Args)]

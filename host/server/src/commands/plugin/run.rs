@@ -32,7 +32,7 @@ use super::{
 use crate::{
     plugins::tested_components,
     process::{now, on_threads},
-    started::{Context, StartupError},
+    started::{StartupContext, StartupError},
 };
 
 /// Makes one call.
