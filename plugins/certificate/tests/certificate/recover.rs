@@ -165,21 +165,20 @@ fn inexpressible_parts_are_kept_and_incomplete() {
 
 #[test]
 fn recovered_parameters_are_canonical() {
-    for certificate in [
-        "foreign_names",
-        "reordered",
-        "ed25519",
-        "enciphering",
-        "kept",
-        "expressible",
-    ] {
-        let original = foreign(certificate);
-        let recovered = reported(&original);
-        let canonical = normalize(&recovered.0.to_string(), "{}").unwrap();
+    for certificate in ["foreign_names", "reordered", "ed25519", "enciphering"] {
+        let (reported, _) = reported(&foreign(certificate));
+        let canonical = normalize(&reported.to_string(), "{}").unwrap();
         let canonical: Value = serde_json::from_str(&canonical).unwrap();
-        assert_eq!(canonical, recovered.0, "{certificate}");
+        assert_eq!(canonical, reported, "{certificate}");
+    }
+}
+
+#[test]
+fn regenerated_certificates_have_the_recovered_parameters() {
+    for certificate in ["kept", "foreign_names", "expressible"] {
+        let original = foreign(certificate);
         let renewed = reported_of(&regenerated(&original));
-        assert_eq!(renewed, recovered, "{certificate}");
+        assert_eq!(renewed, reported(&original), "{certificate}");
     }
 }
 
