@@ -241,7 +241,9 @@ async fn reads_of_one_actor_wait_for_each_other_before_those_of_others() {
     let (repository, busy) = (&fixture.credentials, &Actor::client("busy").unwrap());
     let (name, types) = (&LookupName::new("/a"), SignedTypes::All);
     let signers = &[LookupName::new("/a")];
-    let names = &Vec::from_iter((0..20).map(|number| LookupName::new(&format!("/{number}"))));
+    let names: &Vec<_> = &(0..20)
+        .map(|number| LookupName::new(&format!("/{number}")))
+        .collect();
     let key = CredentialKey::Name(name);
     let find = Find {
         names: FindNames::below("/"),
