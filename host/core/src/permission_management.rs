@@ -102,7 +102,10 @@ impl Permissions {
         id: Uuid,
     ) -> Result<(Permit<'a>, Permission), UseCaseError> {
         let Some(permission) = self.repository.by_id(id).await? else {
-            let refused = self.authorization.refuse_absent(caller).await;
+            let refused = self
+                .authorization
+                .refuse_absent(caller, operation, id)
+                .await;
             return Err(about_permissions(refused));
         };
         let permit = self.permit_on(caller, operation, &permission.path).await?;

@@ -282,6 +282,32 @@ async fn a_refused_caller_is_audited_with_operation_and_name() {
 }
 
 #[tokio::test]
+async fn an_unknown_id_is_audited_with_operation_and_id() {
+    let server = Server::reused().await;
+    for (path, field) in [
+        (format!("/api/v1/data/{UNKNOWN_ID}"), "version_id"),
+        (
+            format!("/api/v1/certificates/{UNKNOWN_ID}/versions"),
+            "resource_id",
+        ),
+        (format!("/api/v2/permissions/{UNKNOWN_ID}"), "resource_id"),
+    ] {
+        let response = server.get(&path).await;
+        assert_eq!(response.status, 404, "{path}");
+        let [event] = &events_of(&server, &response)[..] else {
+            panic!("{path} has several events");
+        };
+        for other in ["resource_name", "resource_id", "version_id"] {
+            let expected = (other == field).then_some(UNKNOWN_ID);
+            assert_eq!(event[other].as_str(), expected, "{path}: {other}");
+        }
+        assert!(event["operation"].as_str().unwrap().starts_with("read"));
+    }
+}
+
+const UNKNOWN_ID: &str = "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
+
+#[tokio::test]
 async fn a_failed_interpolation_audits_references_up_to_the_failure() {
     let server = Server::reused().await;
     given::set(&server, "/json", "json", json!({"a": 1})).await;

@@ -49,7 +49,9 @@ pub(super) fn lines(
     let method = truncated(facts.method.as_str(), METHOD_BYTES_MAX);
     let mut lines = Vec::with_capacity(LINE_BYTES);
     let mut push = |accessed: Option<&AccessedResource>, address_bytes_max: usize| {
-        let name = accessed.map(|accessed| truncated(&accessed.name, TEXT_BYTES_MAX));
+        let name = accessed
+            .map(|accessed| truncated(&accessed.name, TEXT_BYTES_MAX))
+            .filter(|name| !name.is_empty());
         let request = truncated(&facts.request, address_bytes_max);
         let of_resource = details_of(accessed);
         let event = Event {

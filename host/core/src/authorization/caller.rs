@@ -126,17 +126,30 @@ pub struct Account {
 pub struct AccessedResource {
     /// The requested operation.
     pub operation: Operation,
-    /// The requested name of the credential, or the path of the permission.
+    /// The requested name of the credential, or the path of the permission. Empty if the request has an unknown id instead.
     pub name: String,
-    /// The id of the credential or the permission, once known.
+    /// The id of the credential or the permission, once known; or the unknown id of the request.
     pub resource_id: Option<Uuid>,
-    /// The id of the credential's version, once known.
+    /// The id of the credential's version, once known; or the unknown id of the request.
     pub version_id: Option<Uuid>,
     /// The actor and the operations of a permission to change.
     pub granted: Option<Granted>,
     /// Whether the response contained the value of this version, stored before the request, although the operation is not
     /// `read`.
     pub is_value_disclosed: bool,
+}
+
+impl AccessedResource {
+    pub(super) fn new(operation: Operation, name: &str) -> Self {
+        Self {
+            operation,
+            name: name.to_owned(),
+            resource_id: None,
+            version_id: None,
+            granted: None,
+            is_value_disclosed: false,
+        }
+    }
 }
 
 /// The actor and the operations of a permission. Changing several permissions on one path records each of them.
@@ -244,16 +257,13 @@ impl Trail {
     pub(crate) fn record_change_request(&self, path: &PermissionPath, granted: Granted) {
         let mut entries = self.entries();
         let next = Position(entries.accessed.len());
-        let name = path.lookup().requested().to_owned();
-        let key = (Operation::WriteAcl.as_str(), name.clone());
+        let lookup = path.lookup();
+        let accessed = AccessedResource::new(Operation::WriteAcl, lookup.requested());
+        let key = (accessed.operation.as_str(), accessed.name.clone());
         entries.positions.entry(key).or_insert(next);
         entries.accessed.push(AccessedResource {
-            operation: Operation::WriteAcl,
-            name,
-            resource_id: None,
-            version_id: None,
             granted: Some(granted),
-            is_value_disclosed: false,
+            ..accessed
         });
     }
 
@@ -303,17 +313,6 @@ impl Trail {
 mod tests {
     use super::*;
 
-    fn accessed(operation: Operation, name: &str) -> AccessedResource {
-        AccessedResource {
-            operation,
-            name: name.to_owned(),
-            resource_id: None,
-            version_id: None,
-            granted: None,
-            is_value_disclosed: false,
-        }
-    }
-
     fn permission(id: u128, actor: &str, operation: Operation) -> Permission {
         Permission {
             id: Uuid::from_u128(id),
@@ -332,7 +331,7 @@ mod tests {
             let actor = permission.actor;
             trail.record_change_request(&permission.path, Granted { actor, operations });
         }
-        let position = trail.push(accessed(Operation::WriteAcl, "/a"));
+        let position = trail.push(AccessedResource::new(Operation::WriteAcl, "/a"));
         trail.identify_permission(position, &permission(1, "one", Operation::Write));
         trail.identify_permission(position, &permission(2, "two", Operation::Write));
         let seen: Vec<_> = trail
@@ -348,7 +347,7 @@ mod tests {
     #[test]
     fn a_permission_requested_by_id_is_recorded_at_its_position() {
         let trail = Trail::default();
-        let position = trail.push(accessed(Operation::WriteAcl, "/a"));
+        let position = trail.push(AccessedResource::new(Operation::WriteAcl, "/a"));
         let permission = permission(1, "one", Operation::Read);
         trail.identify(position, permission.id, None);
         trail.identify_permission(position, &permission);
@@ -365,9 +364,9 @@ mod tests {
     fn a_resource_is_recorded_once_per_operation_and_version() {
         let trail = Trail::default();
         let id = Uuid::from_u128;
-        let read = trail.push(accessed(Operation::Read, "/a"));
-        trail.push(accessed(Operation::Write, "/a"));
-        let read_again = trail.push(accessed(Operation::Read, "/a"));
+        let read = trail.push(AccessedResource::new(Operation::Read, "/a"));
+        trail.push(AccessedResource::new(Operation::Write, "/a"));
+        let read_again = trail.push(AccessedResource::new(Operation::Read, "/a"));
         for position in [read, read_again] {
             trail.identify(position, id(1), Some(id(2)));
             trail.identify(position, id(1), Some(id(3)));
@@ -391,8 +390,8 @@ mod tests {
     fn a_disclosed_value_is_recorded_only_with_its_version() {
         let trail = Trail::default();
         let id = Uuid::from_u128;
-        let write = trail.push(accessed(Operation::Write, "/a"));
-        let read = trail.push(accessed(Operation::Read, "/a"));
+        let write = trail.push(AccessedResource::new(Operation::Write, "/a"));
+        let read = trail.push(AccessedResource::new(Operation::Read, "/a"));
         trail.identify(read, id(1), Some(id(3)));
         trail.identify(write, id(1), Some(id(2)));
         trail.disclose(write, id(1), id(3));

@@ -118,8 +118,8 @@ impl Authorization {
         })
     }
 
-    /// Permits an operation on a credential that the request identifies by an id. `stored` is its name, or `None` if the id is
-    /// unknown. Refusing an unknown id takes as much work as refusing a credential that the caller may not access.
+    /// Permits an operation on the credential with this id. `stored` is its name, or `None` if the id is unknown. Refusing an
+    /// unknown id takes as much work as refusing a credential that the caller may not access.
     ///
     /// # Errors
     /// [`UseCaseError::NotFound`] for `None`; otherwise as [`Authorization::permit`].
@@ -127,12 +127,13 @@ impl Authorization {
         &self,
         caller: &'a Caller,
         operation: Operation,
+        id: Uuid,
         stored: Option<&CredentialName>,
     ) -> Result<Permit<'a>, UseCaseError> {
         if let Some(name) = stored {
             return self.permit_exactly(caller, operation, &name.lookup()).await;
         }
-        Err(self.refuse_absent(caller).await)
+        Err(self.refuse_absent(caller, operation, id).await)
     }
 
     /// Permits an operation on a name, or on the permissions of a path, in exactly this casing.
@@ -148,8 +149,18 @@ impl Authorization {
         requested.granted_if_allowed(&effective, name.requested())
     }
 
-    /// Refuses an unknown id, after the same work as for any other refusal.
-    pub(crate) async fn refuse_absent(&self, caller: &Caller) -> UseCaseError {
+    /// Refuses an unknown id of a credential or permission, after the same work as for any other refusal. Recording the request
+    /// in the trail is part of that work.
+    pub(crate) async fn refuse_absent(
+        &self,
+        caller: &Caller,
+        operation: Operation,
+        id: Uuid,
+    ) -> UseCaseError {
+        caller.trail().push(AccessedResource {
+            resource_id: Some(id),
+            ..AccessedResource::new(operation, "")
+        });
         let covering = PermissionPath::covering(NAME_FOR_UNKNOWN_IDS);
         let permissions = self.permissions_on(caller, &covering).await;
         permissions.err().unwrap_or(UseCaseError::NotFound)
@@ -198,6 +209,10 @@ impl Authorization {
         repository: &dyn CredentialRepository,
         id: Uuid,
     ) -> UseCaseError {
+        caller.trail().push(AccessedResource {
+            version_id: Some(id),
+            ..AccessedResource::new(Operation::Read, "")
+        });
         if !self.is_enforced {
             return UseCaseError::NotFound;
         }

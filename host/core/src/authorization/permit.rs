@@ -133,14 +133,7 @@ impl<'a> Permit<'a> {
         name: &LookupName,
         permissions: EffectivePermissions,
     ) -> Self {
-        let position = trail.push(AccessedResource {
-            operation,
-            name: name.requested().to_owned(),
-            resource_id: None,
-            version_id: None,
-            granted: None,
-            is_value_disclosed: false,
-        });
+        let position = trail.push(AccessedResource::new(operation, name.requested()));
         Self {
             trail,
             position,

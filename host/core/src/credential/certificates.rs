@@ -281,7 +281,7 @@ pub(super) async fn permit_certificate<'a>(
 ) -> Result<Permit<'a>, UseCaseError> {
     let name = store.repository.name_of_certificate(certificate_id).await?;
     authorization
-        .permit_stored(caller, operation, name.as_ref())
+        .permit_stored(caller, operation, certificate_id, name.as_ref())
         .await
 }
 
