@@ -94,7 +94,7 @@ impl SignatureConfig {
         match (&self.minisign_public_key, &self.cosign_public_key) {
             (Some(key), None) => MinisignKey::read(key)
                 .map(SignatureKey::Minisign)
-                .while_doing("reading minisign_public_key"),
+                .while_doing("minisign_public_key"),
             (None, Some(file)) => cosign_key(file),
             _ => Err(StartupError::new(
                 "exactly one of minisign_public_key and cosign_public_key is required",
@@ -104,7 +104,7 @@ impl SignatureConfig {
 }
 
 fn cosign_key(file: &Path) -> Result<SignatureKey, StartupError> {
-    let doing = "reading the public key";
+    let doing = "cosign_public_key: reading";
     let pem = fs::read_to_string(file).on_file(doing, file)?;
     CosignKey::read(&pem)
         .map(SignatureKey::Cosign)
@@ -195,7 +195,7 @@ impl RegistryConfig {
             (Some(known), None) => known.access()?,
             (Some(_), Some(_)) => {
                 return Err(StartupError::new(format!(
-                    "registry.hosts contains the host {host} more than once"
+                    "registry.hosts: the host {host} is configured more than once"
                 )));
             }
         };
@@ -214,7 +214,7 @@ impl RegistryConfig {
         let Some(file) = self.docker_config.as_deref() else {
             return Ok(None);
         };
-        let text = SecretSource::File(file).read()?;
+        let text = SecretSource::File(file).read().while_doing(DOCKER_CONFIG)?;
         let docker = DockerConfig::read(&text).on_file(READING_DOCKER_CONFIG, file)?;
         Ok(Some((file, docker)))
     }
@@ -222,8 +222,8 @@ impl RegistryConfig {
     /// Checks the section. No request is sent.
     pub(crate) fn check(&self, findings: &mut Findings) {
         if let Some(file) = &self.docker_config {
-            findings.ok_or_report("registry.docker_config", self.read_docker_config());
-            findings.warn_if_world_accessible("registry.docker_config", file);
+            findings.ok_or_report(DOCKER_CONFIG, self.read_docker_config());
+            findings.warn_if_world_accessible(DOCKER_CONFIG, file);
         }
         for (index, known) in self.hosts.iter().enumerate() {
             let setting = format!("registry.hosts[{index}]");
@@ -232,8 +232,8 @@ impl RegistryConfig {
                 findings.warn_if_world_accessible(&format!("{setting}.password_file"), file);
             }
             if known.exposes_password() {
-                let what = "plain_http sends the password unencrypted over the network";
-                findings.warning(&setting, what);
+                let what = "sends the password unencrypted over the network";
+                findings.warning(format!("{setting}.plain_http"), what);
             }
         }
     }
@@ -276,11 +276,15 @@ impl RegistryHostConfig {
                 )
             }
             (None, None) => None,
-            _ => {
-                return Err(StartupError::new(format!(
-                    "for {}, user and password_file must be set together",
-                    self.host
-                )));
+            (Some(_), None) => {
+                return Err(StartupError::new(
+                    "password_file: is required, because user is set",
+                ));
+            }
+            (None, Some(_)) => {
+                return Err(StartupError::new(
+                    "user: is required, because password_file is set",
+                ));
             }
         };
         let authorities = self.trusted_authorities.as_deref();
@@ -296,7 +300,9 @@ fn read_authorities(path: &Path) -> Result<String, StartupError> {
     fs::read_to_string(path).on_file("reading the CAs trusted for the registry from", path)
 }
 
-const READING_DOCKER_CONFIG: &str = "reading the Docker login file";
+const DOCKER_CONFIG: &str = "registry.docker_config";
+
+const READING_DOCKER_CONFIG: &str = "registry.docker_config: reading the Docker login file";
 
 #[cfg(test)]
 mod tests {

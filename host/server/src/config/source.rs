@@ -72,18 +72,28 @@ fn environment() -> Env {
     Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
 }
 
-/// Returns the source of a setting that does not come from the file.
+/// Returns the source of a setting that does not come from the file. A variable overrides a list as a whole.
 pub(super) fn source_of(setting: &str) -> String {
-    set_variable(setting).map_or_else(String::new, |variable| {
+    let list = setting.split('[').next().unwrap_or_default();
+    set_variable(list, str::is_empty).map_or_else(String::new, |variable| {
         format!(" ({variable} in the environment)")
     })
 }
 
-/// Returns the environment variable that overrides a setting, if it is set. Names are case-insensitive.
-pub(super) fn set_variable(setting: &str) -> Option<String> {
+/// Returns the environment variable that sets a setting, or a setting within it.
+pub(super) fn set_variable_within(setting: &str) -> Option<String> {
+    set_variable(setting, |rest| rest.is_empty() || rest.starts_with("__"))
+}
+
+/// Returns a variable in the environment whose name begins with the variable of the setting, and continues as required. Names
+/// are case-insensitive.
+fn set_variable(setting: &str, continues: impl Fn(&str) -> bool) -> Option<String> {
     let variable = variable(setting);
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.find(|name| name.eq_ignore_ascii_case(&variable))
+    names.find(|name| {
+        let upper = name.to_ascii_uppercase();
+        upper.strip_prefix(&variable).is_some_and(&continues)
+    })
 }
 
 /// Describes an error that the schema does not detect, without the value, which may be a secret.
