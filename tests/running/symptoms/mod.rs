@@ -176,7 +176,7 @@ async fn provoke_start_error(text: &str) -> String {
             with_guest("careless", "settings = { breaks = \"constant\" }")
         }
         "it derives its values from its parameters alone" => with_guest("hostile", ""),
-        "no configured encryption key can decrypt any of the stored values; they need the keys …" => {
+        "no configured encryption key can decrypt any of the stored values, which need the keys …" => {
             with_another_key().await
         }
         "a newer version of the server is needed" => on_a_newer_schema().await,

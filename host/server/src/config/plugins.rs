@@ -214,7 +214,7 @@ impl RegistryConfig {
         let Some(file) = self.docker_config.as_deref() else {
             return Ok(None);
         };
-        let text = SecretSource::File(file).read().while_doing(DOCKER_CONFIG)?;
+        let text = SecretSource::File(file).read()?;
         let docker = DockerConfig::read(&text).on_file(READING_DOCKER_CONFIG, file)?;
         Ok(Some((file, docker)))
     }
@@ -227,7 +227,13 @@ impl RegistryConfig {
         }
         for (index, known) in self.hosts.iter().enumerate() {
             let setting = format!("registry.hosts[{index}]");
-            findings.ok_or_report(&setting, self.registry(&known.host));
+            // A mistake in the Docker login file is reported once.
+            let checked = if findings.has_mistake(DOCKER_CONFIG) {
+                known.access().map(drop)
+            } else {
+                self.registry(&known.host).map(drop)
+            };
+            findings.ok_or_report(&setting, checked);
             if let Some(file) = &known.password_file {
                 findings.warn_if_world_accessible(&format!("{setting}.password_file"), file);
             }
@@ -302,7 +308,7 @@ fn read_authorities(path: &Path) -> Result<String, StartupError> {
 
 const DOCKER_CONFIG: &str = "registry.docker_config";
 
-const READING_DOCKER_CONFIG: &str = "registry.docker_config: reading the Docker login file";
+const READING_DOCKER_CONFIG: &str = "reading the Docker login file";
 
 #[cfg(test)]
 mod tests {

@@ -103,7 +103,9 @@ pub(crate) fn in_words(kind: &Kind) -> String {
         | Kind::InvalidValue(_, expected)
         | Kind::InvalidLength(_, expected) => format!("must be {expected}"),
         Kind::UnknownVariant(_, expected) => format!("must be one of {}", expected.join(", ")),
-        Kind::Message(message) if message == INVALID_ADDRESS => "must be an IP address".to_owned(),
+        Kind::Message(message) if message == INVALID_ADDRESS => {
+            "must be an IP address, without a prefix length".to_owned()
+        }
         other => other.to_string(),
     }
 }
