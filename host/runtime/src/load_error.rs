@@ -191,7 +191,8 @@ pub enum PluginRefusedError {
     ImportUnknown(String),
     /// It failed to generate a value, so its randomness can't be tested.
     #[error(
-        "it failed to generate a value for the entropy test with the parameters {parameters}: {failure}; {remedy}",
+        "it failed to generate a value for the entropy test with the parameters {parameters}: {reason}; {remedy}",
+        reason = reason_of(.failure),
         remedy = remedy_of(.failure)
     )]
     ExampleFailed {
@@ -305,10 +306,18 @@ impl PluginRefusedError {
     }
 }
 
+/// Describes the failure of a call whose messages are not logged.
+fn reason_of(failure: &PluginCallError) -> String {
+    match failure {
+        PluginCallError::Faulted { fault, .. } => format!("it {fault}"),
+        other => other.to_string(),
+    }
+}
+
 /// Returns the remedy if the entropy test can't generate a value.
 fn remedy_of(failure: &PluginCallError) -> &'static str {
     if is_misconfigured(failure) {
-        "correct its settings"
+        "correct the settings"
     } else {
         "its author can put other parameters first in the examples of its parameters schema"
     }

@@ -390,7 +390,7 @@ const ACTIVE: &str = "active";
 const EXHAUSTION_NOTE: &str = "The active key has encrypted more than half of its maximum number of values: configure a new active key.\n";
 
 /// The note printed if the active key is not in the table.
-const NEW_KEY_NOTE: &str = "The configured active key is new and not listed yet: the next start of a server with this configuration records it.\n";
+const NEW_KEY_NOTE: &str = "The configured active key is not listed, because no server has used it yet.\n";
 
 #[cfg(test)]
 mod tests {

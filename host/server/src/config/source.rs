@@ -1,7 +1,7 @@
 //! Reads the file and the environment variables that override its settings.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -45,13 +45,18 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
         )));
     }
     let refused = |cause: String| StartupError::file("reading the configuration", path, cause);
-    let text = fs::read_to_string(path).map_err(|cause| refused(cause.to_string()))?;
+    let text = fs::read_to_string(path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::InvalidData => refused("the file is not UTF-8".to_owned()),
+        _ => refused(cause.to_string()),
+    })?;
     text.parse::<toml::Table>().map_err(|cause| {
         let before = cause.span().and_then(|span| text.get(..span.start));
         let line = before.map_or(1, |before| before.matches('\n').count() + 1);
         let why = match cause.message() {
             "" => "a value is missing".to_owned(),
-            message => message.replace('\n', ", "),
+            message => message
+                .trim_end_matches(" to fit in target type")
+                .replace('\n', ", "),
         };
         refused(format!("malformed TOML in line {line}: {why}"))
     })?;
