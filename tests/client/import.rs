@@ -329,7 +329,7 @@ async fn a_dry_run_checks_each_entry_and_sets_nothing() {
     let failures = [
         "/there (entry 2, line 3): a credential of type value with this name exists",
         "/user (entry 3, line 4): value has no password",
-        "/leaf-3 (entry 7, line 8): its CA /nowhere is neither in the file nor on the server",
+        "/leaf-3 (entry 7, line 8): the CA /nowhere is neither in the file nor on the server",
         "/leaf-4 (entry 8, line 9): /there is not a certificate",
         "/leaf-5 (entry 9, line 10): value has both ca and ca_name",
     ];

@@ -121,16 +121,28 @@ async fn a_server_that_rejects_provenance_still_gets_the_value() {
 async fn an_entry_with_half_of_the_provenance_fails() {
     let server = Server::reused().await;
     let shell = Shell::of(&server);
-    for fields in [
-        "parameters: {}",
-        "generated_by: x",
-        "generated_by: x, parameters: []",
-        "generated_by: [], parameters: {}",
+    for (fields, reason) in [
+        (
+            "parameters: {}",
+            "missing generated_by, which parameters requires",
+        ),
+        (
+            "generated_by: x",
+            "missing parameters, which generated_by requires",
+        ),
+        (
+            "generated_by: x, parameters: []",
+            "parameters must be a mapping",
+        ),
+        (
+            "generated_by: [], parameters: {}",
+            "generated_by must be a string",
+        ),
     ] {
         let entry = format!("{{name: /a, type: password, value: v, {fields}}}");
         fixtures::file(&shell, "file", &format!("credentials: [{entry}]\n"));
         let run = shell.run(&["import", "file"]).expect(3);
-        run.errors.assert_contains("must be given together");
+        run.errors.assert_contains(reason);
     }
     assert!(server.versions("/a").await.is_empty());
 }

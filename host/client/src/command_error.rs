@@ -22,6 +22,12 @@ pub(crate) enum CommandError {
     /// The login succeeded, but the server refuses its access token.
     #[error("logged in, but the server refuses the token: {0}; check the audience and the scopes")]
     TokenRefused(Error),
+    /// The server refuses the client certificate.
+    #[error(
+        "the server refuses the login with the client certificate: {0}; its CA must be among the server's trusted CAs for clients \
+         (server.tls.client_authorities)"
+    )]
+    CertificateRefused(Error),
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// A file can't be read or written.
@@ -63,7 +69,7 @@ impl CommandError {
             Self::Client(error) if error.is_not_found() => NOT_FOUND,
             Self::Client(error) if error.is_not_allowed() => NOT_ALLOWED,
             Self::Client(error) if error.is_unavailable() => UNAVAILABLE,
-            Self::TokenRefused(_) => NOT_ALLOWED,
+            Self::TokenRefused(_) | Self::CertificateRefused(_) => NOT_ALLOWED,
             Self::NotFound(_) => NOT_FOUND,
             Self::Usage(_) => USAGE,
             Self::Interrupted => INTERRUPTED,

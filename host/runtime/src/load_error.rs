@@ -191,8 +191,9 @@ pub enum PluginRefusedError {
     ImportUnknown(String),
     /// It failed to generate a value, so its randomness can't be tested.
     #[error(
-        "it failed to generate a value for the entropy test with the parameters {parameters}: {failure}; its author can \
-         put other parameters first in the examples of its parameters schema"
+        "it failed to generate a value for the entropy test with the parameters {parameters}: {reason}; {remedy}",
+        reason = reason_of(.failure),
+        remedy = remedy_of(.failure)
     )]
     ExampleFailed {
         /// The parameters, as JSON.
@@ -298,8 +299,34 @@ impl PluginRefusedError {
             Self::ImportNotGranted { .. } | Self::InputsNotGranted => "grants",
             Self::LimitOutOfBounds { .. } => "limits",
             Self::SettingsRefused(_) | Self::SettingsTooLarge => "settings",
+            Self::ExampleFailed { failure, .. } if is_misconfigured(failure) => "settings",
             _ => "component",
         };
         Some(setting)
     }
+}
+
+/// Describes the failure of a call whose messages are not logged.
+fn reason_of(failure: &PluginCallError) -> String {
+    match failure {
+        PluginCallError::Faulted { fault, .. } => format!("it {fault}"),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the remedy if the entropy test can't generate a value.
+fn remedy_of(failure: &PluginCallError) -> &'static str {
+    if is_misconfigured(failure) {
+        "correct the settings"
+    } else {
+        "its author can put other parameters first in the examples of its parameters schema"
+    }
+}
+
+/// Returns whether a call failed because the plugin refuses its settings.
+fn is_misconfigured(failure: &PluginCallError) -> bool {
+    let PluginCallError::Faulted { fault, .. } = failure else {
+        return false;
+    };
+    *fault == PluginFaultError::Misconfigured
 }

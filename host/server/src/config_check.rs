@@ -295,7 +295,11 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
     };
     let (config, missing) = components.collect(sandbox, plugins).await;
     for refused in missing {
-        findings.mistake(refused.setting.clone(), causes_of(&refused));
+        // A malformed key of a signature has been reported.
+        let mut mistakes = findings.mistakes.iter();
+        if !mistakes.any(|mistake| mistake.setting.starts_with(&refused.setting)) {
+            findings.mistake(refused.setting.clone(), causes_of(&refused));
+        }
     }
     let config = Arc::new(config);
     let uncompiled = Arc::clone(&config);

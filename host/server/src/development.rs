@@ -46,15 +46,18 @@ pub(crate) fn prepare(
         return Ok(config_file);
     }
     for folder in [directory.to_owned(), directory.join("tls")] {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .on_file("creating", &folder)?;
+        create_folder(&folder, 0o700)?;
     }
     let plugins = plugins
         .canonicalize()
         .on_file("accessing the plugin folder", plugins)?;
+    // The configuration keeps the folder, so a later start can't correct it.
+    if !plugins.join("certificate.wasm").is_file() {
+        return Err(StartupError::new(format!(
+            "{} contains no certificate.wasm; name the folder with the components of the shipped plugins",
+            plugins.display()
+        )));
+    }
 
     write_tls_files(directory, listen)?;
     write_private(
@@ -69,6 +72,22 @@ pub(crate) fn prepare(
     )?;
     write_private(&config_file, configuration(&plugins, listen).as_bytes())?;
     Ok(config_file)
+}
+
+/// Creates a folder with this mode, unless it exists.
+pub(crate) fn create_folder(folder: &Path, mode: u32) -> Result<(), StartupError> {
+    if folder.exists() && !folder.is_dir() {
+        let folder = folder.display();
+        return Err(StartupError::new(format!(
+            "{folder} is not a folder; name a folder, which is created if missing"
+        )));
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder
+        .recursive(true)
+        .mode(mode)
+        .create(folder)
+        .on_file("creating the folder", folder)
 }
 
 /// The instructions printed when a development server starts to listen. The README contains the same commands.

@@ -66,10 +66,10 @@ pub enum BackupError {
     #[error("{} already exists; use --force to overwrite it", .0.display())]
     TargetExists(PathBuf),
     /// The target is the database or one of its files.
-    #[error("{} is the database itself or one of its files", .0.display())]
+    #[error("{} is the database itself or one of its files; name another file", .0.display())]
     TargetIsSource(PathBuf),
     /// The target is not a file.
-    #[error("{} is not a file", .0.display())]
+    #[error("{} is not a file; name the file to create", .0.display())]
     TargetIsNoFile(PathBuf),
     /// The copy can't be written.
     #[error("{} can't be written", .path.display())]
@@ -135,9 +135,9 @@ impl Target {
         match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(not_written(error)),
+            Ok(found) if !found.is_file() => return Err(BackupError::TargetIsNoFile(path)),
             Ok(_) if !may_replace => return Err(BackupError::TargetExists(path)),
-            Ok(found) if found.is_file() => {}
-            Ok(_) => return Err(BackupError::TargetIsNoFile(path)),
+            Ok(_) => {}
         }
         Ok(Self {
             path,

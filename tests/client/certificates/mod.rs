@@ -207,7 +207,7 @@ async fn transitional_requires_exactly_one_valid_target() {
     for (arguments, status) in [
         (&[] as &[&str], 2),
         (&["--latest", "--clear"], 2),
-        (&["--version", "no id"], 1),
+        (&["--version", "no id"], 2),
         (&["--version", "0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"], 1),
     ] {
         let arguments = [

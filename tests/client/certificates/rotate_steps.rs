@@ -200,7 +200,13 @@ async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
 async fn a_ca_that_signed_nothing_skips_the_regeneration() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;
-    let reported = rotate(&Shell::of(&server), "/root", &["--yes"]);
+    let run = run_rotate(&Shell::of(&server), "/root", &["--yes"]).expect(0);
+    assert!(
+        run.errors.contains("Skipped step 3 of 4: "),
+        "{}",
+        run.errors
+    );
+    let reported = run.json();
     assert_eq!(
         reported["steps_taken"],
         json!(["introduce", "switch", "retire"])

@@ -128,16 +128,19 @@ async fn standard_input_is_accepted_for_one_field_only() {
     for (fields, named) in [
         (
             &["--private-key", "-", "--public-key", "-"][..],
-            "private_key and public_key",
+            "--private-key and --public-key",
         ),
-        (&["--ca", "-", "--certificate", "-"], "ca and certificate"),
+        (
+            &["--ca", "-", "--certificate", "-"],
+            "--ca and --certificate",
+        ),
         (
             &["--username", "-", "--private-key", "-"],
-            "private_key and password",
+            "--private-key and the password",
         ),
         (
             &["--username", "me", "--certificate", "-"],
-            "certificate and password",
+            "--certificate and the password",
         ),
     ] {
         let arguments = [&["set", "/a", "--type", "other"][..], fields].concat();

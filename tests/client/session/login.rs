@@ -228,9 +228,9 @@ async fn a_certificate_of_an_untrusted_ca_is_refused() {
     server.stored("/a", "value", json!("v")).await;
     let shell = Shell::at(&server);
     application.equip(&shell);
-    shell
-        .run(&[&["login"][..], &CERTIFICATE].concat())
-        .expect(5);
+    let refused = shell.run(&[&["login"][..], &CERTIFICATE].concat());
+    let refused = refused.expect(5).errors;
+    refused.assert_contains("the server refuses the login with the client certificate: ");
     assert!(session(&shell).is_none());
     shell.run(&["login", "--cert", "app.pem"]).expect(1);
     let run = shell

@@ -41,6 +41,10 @@ fn each_error_names_its_setting() {
             "not-base64.pem",
             "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n",
         ),
+        (
+            "encrypted.pem",
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+        ),
         ("truncated.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n"),
     ] {
         fs::write(layout.path("etc/keywright").join(file), contents).unwrap();
@@ -367,7 +371,7 @@ fn a_server_names_the_invalid_setting_without_its_value() {
     for (lines, expected) in [
         (
             "requests_max = \"hunter2\"",
-            "server.requests_max: must be a whole number, not text",
+            "server.requests_max: must be a whole number, not a string",
         ),
         ("requests_max = 0", "must be from 1 to 1000000, not 0"),
         ("hunter = \"hunter2\"", "server.hunter: unknown setting"),
@@ -391,6 +395,7 @@ fn an_environment_variable_without_a_setting_is_named() {
     for variable in [
         "KEYWRIGHT_PORT",
         "KEYWRIGHT_SERVER__PORT",
+        "KEYWRIGHT_SERVR__LISTEN",
         "Keywright_Server__Tls__Port",
     ] {
         let options = Options::default().environment(variable, "hunter2");

@@ -110,7 +110,7 @@ async fn provoke_start_error(text: &str) -> String {
         "unknown setting" => checked("connections_max", "conections_max"),
         "there is no folder …" => checked("lib/keywright/keywright.db", "lib/absent/keywright.db"),
         "does not match server.tls.certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
-        "reading a secret …: No such file or directory" => {
+        "reading the secret file …: No such file or directory" => {
             checked("keywright.service/encryption.key", "keywright.service/absent.key")
         }
         "unknown environment variable …" => {
@@ -176,7 +176,7 @@ async fn provoke_start_error(text: &str) -> String {
             with_guest("careless", "settings = { breaks = \"constant\" }")
         }
         "it derives its values from its parameters alone" => with_guest("hostile", ""),
-        "no configured encryption key can decrypt any of the stored values; they need the keys …" => {
+        "no configured encryption key can decrypt any of the stored values, which need the keys …" => {
             with_another_key().await
         }
         "a newer version of the server is needed" => on_a_newer_schema().await,

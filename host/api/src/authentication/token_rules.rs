@@ -88,33 +88,35 @@ pub(super) enum Bearer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRulesError {
     /// The name of a claim is empty.
-    #[error("authentication.claims.{0} must name a claim")]
+    #[error("authentication.claims.{0}: must be the name of a claim, which is not empty")]
     ClaimUnnamed(&'static str),
     /// A grant type is listed for both clients and users.
     #[error(
-        "authentication.claims.grant_type has {0:?} in both of_clients and of_users; remove it from one of them"
+        "authentication.claims.grant_type: {0:?} is in both of_clients and of_users; remove it from one of the two"
     )]
     GrantTypeAmbiguous(String),
     /// No grant types are listed.
-    #[error("authentication.claims.grant_type lists no grant types")]
+    #[error(
+        "authentication.claims.grant_type: lists no grant types; add one to of_clients or of_users, or set when_absent"
+    )]
     GrantTypesMissing,
     /// Two ways to distinguish clients and users are configured.
     #[error(
-        "authentication.claims.client_subjects and authentication.claims.grant_type exclude each other: remove one of them"
+        "authentication.claims.client_subjects: cannot be combined with authentication.claims.grant_type; remove one of the two"
     )]
     GrantTypeUnused,
     /// Every token of the issuer would be accepted.
     #[error(
-        "authentication.audience is required if authentication.scopes_required is empty: otherwise the provider's tokens \
+        "authentication.audience: is required if authentication.scopes_required is empty: otherwise the provider's tokens \
          for any service would be accepted"
     )]
     NothingRequired,
     /// The audience is empty.
-    #[error("authentication.audience must not be empty")]
+    #[error("authentication.audience: must not be empty")]
     AudienceEmpty,
     /// A scope is malformed.
     #[error(
-        "{0:?} in authentication.scopes_required is not a scope: it must be ASCII without spaces, quotes or backslashes"
+        "authentication.scopes_required: {0:?} is not a scope; scopes are ASCII without spaces, quotes and backslashes"
     )]
     ScopeMalformed(String),
 }

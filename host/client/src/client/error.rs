@@ -47,6 +47,14 @@ pub enum Error {
     /// The response does not match the API.
     #[error("malformed response: {0}")]
     ResponseMalformed(JsonError),
+    /// The response to `GET /info` is not the response of a server with this API.
+    #[error("{server} is not the address of a CredHub-compatible server: GET /info: {cause}")]
+    OtherServer {
+        /// The server's address.
+        server: String,
+        /// The cause.
+        cause: Box<Self>,
+    },
     /// The response to a lookup by name contains no object.
     #[error("the server's response is empty")]
     ResponseEmpty,

@@ -208,9 +208,18 @@ impl IdentityProvider<'_> {
     async fn url(&self) -> Result<String, Error> {
         let call = Call::new(Method::GET, "/info").without_login();
         let send = || async { Ok(self.transport.send(&call, None).await) };
-        let response = send_with_retries(&call, self.waits, send).await?;
-        let info: Info =
-            keywright_json::read_bytes(&response.body).map_err(Error::ResponseMalformed)?;
+        let other_server = |cause| Error::OtherServer {
+            server: self.transport.server().to_owned(),
+            cause: Box::new(cause),
+        };
+        let response = match send_with_retries(&call, self.waits, send).await {
+            Err(refused @ Error::Refused(_)) if !refused.is_unavailable() => {
+                return Err(other_server(refused));
+            }
+            response => response?,
+        };
+        let info: Info = keywright_json::read_bytes(&response.body)
+            .map_err(|cause| other_server(Error::ResponseMalformed(cause)))?;
         if info.auth_server.url.is_empty() {
             return Err(Error::NoIdentityProvider);
         }

@@ -80,7 +80,7 @@ fn field_of(value: &SecretJson, name: &str) -> Result<SecretJson, CommandError> 
     value.field(name).ok_or_else(|| {
         CommandError::NotFound(match value.fields() {
             Some(_) => format!("the value has no field {name}; omit --member to see its fields"),
-            None => format!("the value has no field {name}: it is not a JSON object; use --raw"),
+            None => format!("the value is not a JSON object, so it has no field {name}; use --raw"),
         })
     })
 }

@@ -73,7 +73,11 @@ fn refused(source: &Path, ended: ImportError) -> CommandError {
             let source_of_cause = source_of_cause
                 .map(|source_of_cause| format!(": {source_of_cause}"))
                 .unwrap_or_default();
-            CommandError::Other(format!("{}: {cause}{source_of_cause}", source.display()))
+            let source = match source.to_str() {
+                Some("-") => "standard input".into(),
+                _ => source.to_string_lossy(),
+            };
+            CommandError::Other(format!("{source}: {cause}{source_of_cause}"))
         }
     }
 }

@@ -93,7 +93,13 @@ impl Run for Login {
         } else {
             let client = builder.build()?;
             // Reading the version requires authentication, so this checks that the server accepts the certificate.
-            client.version().await?;
+            client.version().await.map_err(|error| {
+                if error.is_not_allowed() {
+                    CommandError::CertificateRefused(error)
+                } else {
+                    error.into()
+                }
+            })?;
             (client, None)
         };
         session(&settings, &client, tokens, options)?.write(&settings.directory)?;

@@ -135,8 +135,10 @@ impl Fields {
     /// Refuses two fields from standard input, because the second would be empty.
     fn refuse_two_readers_of_standard_input(&self) -> Result<(), CommandError> {
         let files = self.files().filter(|(_, file)| *file == Path::new("-"));
-        let password = self.username.as_ref().map(|_| "password");
-        let readers: Vec<_> = files.map(|(name, _)| name).chain(password).collect();
+        let files = files.map(|(name, _)| format!("--{}", name.replace('_', "-")));
+        let password = self.username.as_ref();
+        let password = password.map(|_| "the password for --username".to_owned());
+        let readers: Vec<_> = files.chain(password).collect();
         if readers.len() < 2 {
             return Ok(());
         }

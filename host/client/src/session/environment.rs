@@ -125,7 +125,7 @@ fn read_token(path: &Path) -> Result<Secret, SettingsError> {
     file.take(bytes_max)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
-    let name = path.display().to_string();
+    let name = format!("the token file {}", path.display());
     let text = str::from_utf8(&bytes).map_err(|_| SettingsError::TokenMalformed(name.clone()))?;
     check_token(without_line_end(text), &name)
 }

@@ -69,7 +69,10 @@ pub enum SettingsError {
     #[error("environment variable {0} is not UTF-8")]
     NotUnicode(String),
     /// A variable has the client's prefix, but is unknown.
-    #[error("unknown environment variable {0}")]
+    #[error(
+        "unknown environment variable {0}; the name after KEYWRIGHT_CLIENT_ must be SERVER, CA_CERT, CERT, KEY, OUTPUT, RETRIES, \
+         ID, SECRET, SCOPE, AUDIENCE, RESOURCE, TOKEN or DIRECTORY"
+    )]
     VariableUnknown(String),
     /// A variable has an invalid value.
     #[error("environment variable {name} must be {expected}")]

@@ -245,10 +245,12 @@ fn provenance(
     match (given(generated_by), given(parameters)) {
         (None, None) => Ok(None),
         (Some(generated_by), Some(parameters @ Node::Mapping(_))) => {
-            let digest = generated_by.text().ok_or(PROVENANCE_MALFORMED)?;
+            let digest = generated_by.text().ok_or(GENERATED_BY_NOT_A_TEXT)?;
             Ok(Some((digest.to_owned(), parameters.to_json()?)))
         }
-        _ => Err(PROVENANCE_MALFORMED),
+        (Some(_), Some(_)) => Err(PARAMETERS_NOT_A_MAPPING),
+        (Some(_), None) => Err(NO_PARAMETERS),
+        (None, Some(_)) => Err(NO_GENERATED_BY),
     }
 }
 
@@ -350,8 +352,10 @@ const IGNORED_VALUE_FIELDS: [&str; 2] = ["password_hash", "public_key_fingerprin
 const NOT_A_MAPPING: Reason = "entry must be a mapping with name, type and value";
 const UNKNOWN_FIELD: Reason =
     "unknown field; allowed fields are name, type, value, metadata, generated_by and parameters";
-const PROVENANCE_MALFORMED: Reason =
-    "generated_by, a string, and parameters, a mapping, must be given together";
+const GENERATED_BY_NOT_A_TEXT: Reason = "generated_by must be a string";
+const PARAMETERS_NOT_A_MAPPING: Reason = "parameters must be a mapping";
+const NO_PARAMETERS: Reason = "missing parameters, which generated_by requires";
+const NO_GENERATED_BY: Reason = "missing generated_by, which parameters requires";
 const NO_NAME: Reason = "missing name";
 const NO_TYPE: Reason = "missing type";
 const NO_VALUE: Reason = "missing value";

@@ -355,7 +355,7 @@ impl Task {
             Some("certificate") => Ok(()),
             Some(_) => Err(SetError::Other(format!("{ca_name} is not a certificate"))),
             None => Err(SetError::Other(format!(
-                "its CA {ca_name} is neither in the file nor on the server"
+                "the CA {ca_name} is neither in the file nor on the server"
             ))),
         }
     }

@@ -282,7 +282,7 @@ fn refused(field: &'static str, rule: impl Into<Cow<'static, str>>) -> Certifica
 }
 
 const CA: &str = "ca";
-const CA_NAME: &str = "ca_name";
+const CA_NAME: &str = "the certificate named by ca_name";
 const CERTIFICATE: &str = "certificate";
 const PRIVATE_KEY: &str = "private_key";
 const RSA_KEY_TOO_SHORT: &str = "has an RSA key of fewer than 1024 bits";

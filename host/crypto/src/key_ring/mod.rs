@@ -172,7 +172,7 @@ pub struct Recognition {
 /// No stored value can be decrypted. Contains the ids of the keys that the values need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no configured encryption key can decrypt any of the stored values; they need the keys {}",
+    "no configured encryption key can decrypt any of the stored values, which need the keys {}",
     .0.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
 )]
 pub struct NoMatchingKeyError(pub Vec<Uuid>);

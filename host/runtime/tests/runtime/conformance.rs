@@ -76,7 +76,8 @@ fn a_generator_that_fails_for_its_example_is_rejected() {
     let refused = refusal("careless", careless(Some("nothing"))).unwrap();
     for words in [
         "it failed to generate a value for the entropy test with the parameters {}",
-        "reported that its settings are invalid",
+        "it reported that its settings are invalid",
+        "; correct the settings",
     ] {
         assert!(refused.contains(words), "{refused}");
     }

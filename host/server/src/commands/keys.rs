@@ -390,7 +390,8 @@ const ACTIVE: &str = "active";
 const EXHAUSTION_NOTE: &str = "The active key has encrypted more than half of its maximum number of values: configure a new active key.\n";
 
 /// The note printed if the active key is not in the table.
-const NEW_KEY_NOTE: &str = "The configured active key is not listed because it was never active.\n";
+const NEW_KEY_NOTE: &str =
+    "The configured active key is not listed, because no server has used it yet.\n";
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ mod keys;
 mod output;
 mod plugin;
 
-use std::{fmt::Write, fs, path::Path, process::ExitCode};
+use std::{fmt::Write, path::Path, process::ExitCode};
 
 use clap_complete::{Shell, generate};
 
@@ -18,7 +18,7 @@ use crate::{
     listening::BoundAddresses,
     management::ManagementListener,
     process::{self, on_threads},
-    started::StartupError,
+    started::{StartupContext, StartupError},
     telemetry,
 };
 
@@ -122,8 +122,8 @@ pub(crate) fn man_pages(
     program: clap::Command,
     directory: &Path,
 ) -> Result<ExitCode, StartupError> {
-    let failed = |cause| StartupError::file("writing the manual pages to", directory, cause);
-    fs::create_dir_all(directory).map_err(failed)?;
-    clap_mangen::generate_to(program, directory).map_err(failed)?;
+    development::create_folder(directory, 0o777)?;
+    clap_mangen::generate_to(program, directory)
+        .on_file("writing the manual pages to", directory)?;
     Ok(ExitCode::SUCCESS)
 }

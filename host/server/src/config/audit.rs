@@ -69,10 +69,10 @@ impl AuditConfig {
     pub(crate) fn check_file(&self) -> Result<(), StartupError> {
         match (self.sink, &self.file) {
             (AuditSinkKind::File, None) => Err(StartupError::new(
-                "audit.sink is \"file\", so audit.file is required",
+                "audit.file: is required, because audit.sink is \"file\"",
             )),
             (AuditSinkKind::Off | AuditSinkKind::Stdout, Some(_)) => Err(StartupError::new(
-                "audit.file can only be set if audit.sink is \"file\"",
+                "audit.file: can only be set if audit.sink is \"file\"",
             )),
             _ => Ok(()),
         }

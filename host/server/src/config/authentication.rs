@@ -8,8 +8,8 @@ use std::{
 
 use keywright_api::{
     authentication::{
-        ClaimSettings, HttpsIdentityProvider, HttpsIdentityProviderSettings, KeyPace, StaticKey,
-        TokenRules, TokenVerifier,
+        ClaimSettings, HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError,
+        KeyPace, StaticKey, TokenRules, TokenVerifier,
     },
     development_identity::DevelopmentIdentity,
 };
@@ -113,8 +113,8 @@ impl AuthenticationConfig {
             return key.verifier(rules, clock).map(Some);
         }
         match self.provider_address() {
-            Some((_, url)) => {
-                let provider = self.identity_provider(url)?;
+            Some((setting, url)) => {
+                let provider = self.identity_provider(setting, url)?;
                 let pace = KeyPace {
                     age_max: self.keys_age_seconds_max.seconds(),
                     interval_min: self.keys_interval_seconds_min.seconds(),
@@ -167,7 +167,7 @@ impl AuthenticationConfig {
         let authorities = self.trusted_authorities.as_deref();
         let authorities = authorities.map(read_authorities).transpose();
         if findings.ok_or_report(AUTHORITIES, authorities).is_some() {
-            findings.ok_or_report(setting, self.identity_provider(url));
+            findings.ok_or_report(setting, self.identity_provider(setting, url));
         }
     }
 
@@ -177,18 +177,22 @@ impl AuthenticationConfig {
             self.audience.clone(),
             self.claims.clone(),
         )
-        .while_doing("reading the rules for access tokens")
+        .map_err(|cause| StartupError::new(cause.to_string()))
     }
 
     /// Creates a client of the identity provider for the login of users, without sending a request.
     pub(crate) fn login_provider(&self) -> Result<HttpsIdentityProvider, StartupError> {
         let address = self.provider_address();
-        let (_, url) = address.ok_or_else(|| StartupError::new(NO_LOGIN_PROVIDER))?;
-        self.identity_provider(url)
+        let (setting, url) = address.ok_or_else(|| StartupError::new(NO_LOGIN_PROVIDER))?;
+        self.identity_provider(setting, url)
     }
 
-    /// Creates a client of the identity provider, without sending a request.
-    fn identity_provider(&self, url: &str) -> Result<HttpsIdentityProvider, StartupError> {
+    /// Creates a client of the identity provider at the URL of this setting, without sending a request.
+    fn identity_provider(
+        &self,
+        setting: &str,
+        url: &str,
+    ) -> Result<HttpsIdentityProvider, StartupError> {
         let authorities = self.trusted_authorities.as_deref();
         HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
             url: url.to_owned(),
@@ -196,7 +200,15 @@ impl AuthenticationConfig {
             trusted_certificates_pem: authorities.map(read_authorities).transpose()?,
             timeout: HttpsIdentityProviderSettings::TIMEOUT,
         })
-        .while_doing("using the identity provider's address")
+        .map_err(|cause| {
+            let is_about_address = matches!(cause, IdentityProviderError::AddressMalformed);
+            let setting = if is_about_address {
+                setting
+            } else {
+                AUTHORITIES
+            };
+            StartupError::while_doing(setting, cause)
+        })
     }
 
     /// Returns the identity provider's URL for this server, and the name of the setting.

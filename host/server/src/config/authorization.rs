@@ -1,7 +1,7 @@
 //! Permissions granted by the configuration.
 
 use keywright_core::permission::{
-    ACTOR_KINDS, Actor, ActorError, Grant, Operation, Operations, UnknownOperationError,
+    Actor, ActorError, Grant, Operation, Operations, UnknownOperationError,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,9 +9,9 @@ use serde::Deserialize;
 use super::{
     findings::Findings,
     source::Section,
-    values::{ConfiguredPathError, configured_path},
+    values::{ConfiguredPathError, actor_forms, configured_path},
 };
-use crate::started::StartupError;
+use crate::started::{StartupContext, StartupError};
 
 /// Permissions granted by the configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,9 +65,9 @@ impl AuthorizationConfig {
                 if !grant.actor.can_log_in() {
                     let actor = grant.actor.as_str();
                     let what = format!(
-                        "no caller can log in as {actor:?}, which has permissions on {}; actors of callers start with {}",
+                        "no caller can log in as {actor:?}, which has permissions on {}; actors of callers are {}",
                         grant.path,
-                        ACTOR_KINDS.join(", ")
+                        actor_forms()
                     );
                     findings.warning(format!("{setting}.actors"), what);
                 }
@@ -83,11 +83,9 @@ impl AuthorizationConfig {
 
     /// Like [`Self::grants`], for each configured permission separately.
     fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartupError>> {
-        self.permissions.iter().map(|granted| {
-            granted.grants().map_err(|cause| {
-                let doing = format!("reading authorization.permissions for {:?}", granted.path);
-                StartupError::while_doing(doing, cause)
-            })
+        self.permissions.iter().enumerate().map(|(index, granted)| {
+            let setting = format!("authorization.permissions[{index}]");
+            granted.grants().while_doing(setting)
         })
     }
 }

@@ -67,7 +67,7 @@ impl ConsoleConfig {
             [OPENID.to_owned()].into_iter().chain(required).collect()
         });
         if !scopes.iter().any(|scope| scope == OPENID) {
-            return Err(StartupError::new("console.scopes must include openid"));
+            return Err(StartupError::new("console.scopes: must include openid"));
         }
         let secret = self.client_secret()?;
         Ok(ConsoleSettings {
@@ -106,7 +106,7 @@ impl ConsoleConfig {
         };
         if !url.strip_prefix("https://").is_some_and(is_authority) {
             return Err(StartupError::new(
-                "console.url must be an https address without a path, such as https://keywright.example:8844",
+                "console.url: must be an https address without a path, such as https://keywright.example:8844",
             ));
         }
         Ok(url.strip_suffix(DEFAULT_PORT).unwrap_or(&url).to_owned())

@@ -126,7 +126,8 @@ impl DevelopmentConfig {
             .on_file("reading the token signing key", &self.signing_key)?;
         let issuer = authentication.url.clone().ok_or_else(|| {
             StartupError::new(
-                "the development identity provider requires authentication.url, set to its own address",
+                "authentication.url: is required for the development identity provider, as its own address, such as \
+                 https://127.0.0.1:8844/identity",
             )
         })?;
         let scopes = &authentication.scopes_required;
@@ -143,7 +144,8 @@ impl DevelopmentConfig {
             clients: self.identity_clients(scopes),
             users: users.collect(),
         };
-        DevelopmentIdentity::new(settings, clock).while_doing("using the token signing key")
+        DevelopmentIdentity::new(settings, clock)
+            .while_doing("development_identity_provider.signing_key")
     }
 
     fn identity_clients(&self, scopes: &[String]) -> Vec<identity::DevelopmentClient> {

@@ -18,7 +18,7 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::started::{StartupContext, StartupError};
+use crate::started::{StartupContext, StartupError, causes_of};
 
 /// The keys that encrypt stored values.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -138,8 +138,10 @@ impl EncryptionConfig {
             let section = format!("encryption.keys[{index}]");
             keys.extend(key.check(&section, findings));
         }
-        // If a key can't be read, the keys can't be compared.
-        if keys.len() == self.keys.len()
+        // If a key is invalid, the keys can't be compared.
+        let is_key = |setting: &str| setting.starts_with("encryption.keys[");
+        let mut mistakes = findings.mistakes.iter();
+        if !mistakes.any(|mistake| is_key(&mistake.setting))
             && let Err(refused) = ConfiguredKeys::new(keys)
         {
             findings.mistake("encryption.keys", refused);
@@ -260,7 +262,7 @@ impl KeyOrigin<'_> {
         match self {
             Self::Plugin(address) => {
                 let plugin = KeyManagementPlugin::new(address.settings()?);
-                let plugin = plugin.while_doing("using a key management plugin")?;
+                let plugin = plugin.map_err(|cause| StartupError::new(causes_of(&cause)))?;
                 Ok(address.wrapping_key(plugin))
             }
             Self::Password(secret) => Ok(KeySource::Password {

@@ -8,6 +8,7 @@ use std::{
 
 use rustix::fs::Access;
 
+use super::source::joined;
 use crate::started::StartupError;
 
 /// The errors and warnings of a configuration.
@@ -40,7 +41,8 @@ impl Findings {
         self.warnings.push(Finding::new(setting.into(), what));
     }
 
-    /// Returns the value, or adds the error to the setting.
+    /// Returns the value, or adds the error to the setting. An error may begin with the name of another setting, or of a field of
+    /// this setting, and a colon: then it is added there.
     pub(crate) fn ok_or_report<T>(
         &mut self,
         setting: impl Into<String>,
@@ -49,7 +51,9 @@ impl Findings {
         match result {
             Ok(value) => Some(value),
             Err(refused) => {
-                self.mistake(setting, refused.with_causes());
+                let what = refused.with_causes();
+                let (setting, what) = named_setting(&setting.into(), &what);
+                self.mistake(setting, what);
                 None
             }
         }
@@ -159,6 +163,20 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.setting, self.what)
+    }
+}
+
+/// Returns the setting that an error names at its beginning, and the rest of the error. Defaults to `setting` and the whole error.
+fn named_setting<'a>(setting: &str, what: &'a str) -> (String, &'a str) {
+    let is_name = |name: &str| {
+        let mut bytes = name.bytes();
+        bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.[]".contains(&byte))
+    };
+    let section = setting.split(['.', '[']).next().unwrap_or_default();
+    match what.split_once(": ") {
+        Some((name, what)) if name.starts_with(section) && is_name(name) => (name.to_owned(), what),
+        Some((name, what)) if is_name(name) => (joined(setting, name), what),
+        _ => (setting.to_owned(), what),
     }
 }
 

@@ -3,11 +3,15 @@
 use std::net::{IpAddr, SocketAddr};
 
 use keywright_api::ServerMode;
-use keywright_core::permission::{ACTOR_KINDS, Actor};
+use keywright_core::permission::Actor;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{findings::Findings, source::Section, values::ListenAddress};
+use super::{
+    findings::Findings,
+    source::Section,
+    values::{ListenAddress, actor_forms},
+};
 use crate::started::StartupError;
 
 /// Server management, and the management address for monitoring.
@@ -53,8 +57,8 @@ impl ManagementConfig {
         for actor in &self.actors {
             if !Actor::parse(actor).is_ok_and(|actor| actor.can_log_in()) {
                 return Err(StartupError::new(format!(
-                    "invalid actor {actor:?} in management.actors; it must start with one of {}",
-                    ACTOR_KINDS.join(", ")
+                    "management.actors: no caller can log in as {actor:?}; actors of callers are {}",
+                    actor_forms()
                 )));
             }
         }

@@ -148,8 +148,13 @@ impl Default for LogConfig {
 impl LogConfig {
     /// Returns the filter: the environment variable `KEYWRIGHT_LOG`, or the configured filter if it is not set.
     pub(crate) fn filter(&self) -> Result<EnvFilter, StartupError> {
-        let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| self.filter.clone());
-        EnvFilter::try_new(&wanted).while_doing(format!("reading the log filter {wanted:?}"))
+        let variable = std::env::var(FILTER_VARIABLE).ok();
+        let (source, wanted) = match &variable {
+            Some(wanted) => (" of KEYWRIGHT_LOG", wanted),
+            None => ("", &self.filter),
+        };
+        EnvFilter::try_new(wanted)
+            .while_doing(format!("log.filter: malformed filter {wanted:?}{source}"))
     }
 }
 
@@ -196,7 +201,7 @@ impl CertificatesConfig {
         ] {
             if days > DURATION_DAYS_MAX {
                 return Err(StartupError::new(format!(
-                    "certificates.{name} must be at most {DURATION_DAYS_MAX}, not {days}"
+                    "certificates.{name}: must be at most {DURATION_DAYS_MAX}, not {days}"
                 )));
             }
         }
@@ -243,7 +248,7 @@ impl Config {
             ));
         };
         if let Some((setting, what)) = config.server.mistakes().into_iter().next() {
-            return Err(StartupError::new(format!("{setting} {what}")));
+            return Err(StartupError::new(format!("{setting}: {what}")));
         }
         config.resolve_paths(path.parent().unwrap_or(Path::new("")));
         Ok(config)

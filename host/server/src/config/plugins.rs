@@ -94,7 +94,7 @@ impl SignatureConfig {
         match (&self.minisign_public_key, &self.cosign_public_key) {
             (Some(key), None) => MinisignKey::read(key)
                 .map(SignatureKey::Minisign)
-                .while_doing("reading minisign_public_key"),
+                .while_doing("minisign_public_key"),
             (None, Some(file)) => cosign_key(file),
             _ => Err(StartupError::new(
                 "exactly one of minisign_public_key and cosign_public_key is required",
@@ -104,7 +104,7 @@ impl SignatureConfig {
 }
 
 fn cosign_key(file: &Path) -> Result<SignatureKey, StartupError> {
-    let doing = "reading the public key";
+    let doing = "cosign_public_key: reading";
     let pem = fs::read_to_string(file).on_file(doing, file)?;
     CosignKey::read(&pem)
         .map(SignatureKey::Cosign)
@@ -195,7 +195,7 @@ impl RegistryConfig {
             (Some(known), None) => known.access()?,
             (Some(_), Some(_)) => {
                 return Err(StartupError::new(format!(
-                    "registry.hosts contains the host {host} more than once"
+                    "registry.hosts: the host {host} is configured more than once"
                 )));
             }
         };
@@ -222,18 +222,24 @@ impl RegistryConfig {
     /// Checks the section. No request is sent.
     pub(crate) fn check(&self, findings: &mut Findings) {
         if let Some(file) = &self.docker_config {
-            findings.ok_or_report("registry.docker_config", self.read_docker_config());
-            findings.warn_if_world_accessible("registry.docker_config", file);
+            findings.ok_or_report(DOCKER_CONFIG, self.read_docker_config());
+            findings.warn_if_world_accessible(DOCKER_CONFIG, file);
         }
         for (index, known) in self.hosts.iter().enumerate() {
             let setting = format!("registry.hosts[{index}]");
-            findings.ok_or_report(&setting, self.registry(&known.host));
+            // A mistake in the Docker login file is reported once.
+            let checked = if findings.has_mistake(DOCKER_CONFIG) {
+                known.access().map(drop)
+            } else {
+                self.registry(&known.host).map(drop)
+            };
+            findings.ok_or_report(&setting, checked);
             if let Some(file) = &known.password_file {
                 findings.warn_if_world_accessible(&format!("{setting}.password_file"), file);
             }
             if known.exposes_password() {
-                let what = "plain_http sends the password unencrypted over the network";
-                findings.warning(&setting, what);
+                let what = "sends the password unencrypted over the network";
+                findings.warning(format!("{setting}.plain_http"), what);
             }
         }
     }
@@ -276,11 +282,15 @@ impl RegistryHostConfig {
                 )
             }
             (None, None) => None,
-            _ => {
-                return Err(StartupError::new(format!(
-                    "for {}, user and password_file must be set together",
-                    self.host
-                )));
+            (Some(_), None) => {
+                return Err(StartupError::new(
+                    "password_file: is required, because user is set",
+                ));
+            }
+            (None, Some(_)) => {
+                return Err(StartupError::new(
+                    "user: is required, because password_file is set",
+                ));
             }
         };
         let authorities = self.trusted_authorities.as_deref();
@@ -295,6 +305,8 @@ impl RegistryHostConfig {
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
     fs::read_to_string(path).on_file("reading the CAs trusted for the registry from", path)
 }
+
+const DOCKER_CONFIG: &str = "registry.docker_config";
 
 const READING_DOCKER_CONFIG: &str = "reading the Docker login file";
 

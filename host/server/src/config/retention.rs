@@ -48,14 +48,13 @@ impl Section for RetentionConfig {}
 impl RetentionConfig {
     /// Validates and returns the policies.
     pub(crate) fn policies(&self) -> Result<RetentionPolicies, StartupError> {
-        let policies = self.policies.iter().map(|policy| {
-            policy.policy().map_err(|cause| {
-                let doing = format!("reading retention.policies for {:?}", policy.path);
-                StartupError::while_doing(doing, cause)
-            })
+        let numbered = self.policies.iter().enumerate();
+        let policies = numbered.map(|(index, policy)| {
+            let setting = format!("retention.policies[{index}]");
+            policy.policy().while_doing(setting)
         });
         RetentionPolicies::new(policies.collect::<Result<_, _>>()?)
-            .while_doing("reading retention.policies")
+            .while_doing("retention.policies")
     }
 }
 

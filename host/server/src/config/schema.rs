@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     findings::Findings,
-    source::{joined, set_variable, source_of},
+    source::{joined, set_variable_within, source_of},
 };
 
 /// Returns the JSON Schema of a configuration's type, without `$ref` and without null, which TOML does not have.
@@ -169,7 +169,7 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             for field in unexpected {
                 let name = joined(&setting, field);
-                let variable = set_variable(&name);
+                let variable = set_variable_within(&name);
                 let unknown = variable.as_ref().map_or_else(
                     || "unknown setting".to_owned(),
                     |variable| format!("unknown environment variable {variable}"),
@@ -247,15 +247,15 @@ fn type_name(name: &str) -> String {
         "boolean" => "true or false",
         "integer" => "a whole number",
         "number" => "a number",
-        "object" => "a section",
-        "string" => "text",
+        "object" => "a table",
+        "string" => "a string",
         other => other,
     }
     .to_owned()
 }
 
-/// Returns the known setting that is most likely meant by a name: the only setting with the same last word, or
-/// otherwise the setting with the most similar spelling.
+/// Returns the known setting that is most likely meant by a name: the only setting with the same last word, the only one that
+/// begins with the name, or otherwise the setting with the most similar spelling.
 fn nearest(name: &str, known: &[String]) -> Option<String> {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let mut elsewhere = known.iter().filter(|known| last(known) == last(name));
@@ -263,10 +263,13 @@ fn nearest(name: &str, known: &[String]) -> Option<String> {
     if let (Some(only), None) = (elsewhere.next(), elsewhere.next()) {
         return Some(only.clone());
     }
+    let siblings = known.iter().filter_map(|known| with_names_of(name, known));
+    let mut longer = siblings.clone().filter(|known| known.starts_with(name));
+    if let (Some(only), None) = (longer.next(), longer.next()) {
+        return Some(only);
+    }
     let distance_max = last(name).len().saturating_sub(1) / 2;
-    known
-        .iter()
-        .filter_map(|known| with_names_of(name, known))
+    siblings
         .map(|known| (strsim::osa_distance(name, &known), known))
         .min()
         .filter(|(distance, _)| *distance <= distance_max.min(DISTANCE_MAX))
@@ -401,7 +404,7 @@ cache_directory = "cache"
             (
                 "listen =",
                 "requests_max = \"many\"\nlisten =",
-                "server.requests_max: must be a whole number, not text",
+                "server.requests_max: must be a whole number, not a string",
             ),
             (
                 "\"raw\"",
@@ -426,7 +429,7 @@ cache_directory = "cache"
             (
                 "[storage]",
                 "[info]\nname = [\"hunter2\"]\n[storage]",
-                "info.name: must be text, not a list",
+                "info.name: must be a string, not a list",
             ),
         ] {
             let mistakes = found(&WHOLE.replacen(from, to, 1));

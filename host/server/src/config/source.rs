@@ -1,7 +1,7 @@
 //! Reads the file and the environment variables that override its settings.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -45,13 +45,18 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
         )));
     }
     let refused = |cause: String| StartupError::file("reading the configuration", path, cause);
-    let text = fs::read_to_string(path).map_err(|cause| refused(cause.to_string()))?;
+    let text = fs::read_to_string(path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::InvalidData => refused("the file is not UTF-8".to_owned()),
+        _ => refused(cause.to_string()),
+    })?;
     text.parse::<toml::Table>().map_err(|cause| {
         let before = cause.span().and_then(|span| text.get(..span.start));
         let line = before.map_or(1, |before| before.matches('\n').count() + 1);
         let why = match cause.message() {
             "" => "a value is missing".to_owned(),
-            message => message.replace('\n', ", "),
+            message => message
+                .trim_end_matches(" to fit in target type")
+                .replace('\n', ", "),
         };
         refused(format!("malformed TOML in line {line}: {why}"))
     })?;
@@ -72,18 +77,28 @@ fn environment() -> Env {
     Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
 }
 
-/// Returns the source of a setting that does not come from the file.
+/// Returns the source of a setting that does not come from the file. A variable overrides a list as a whole.
 pub(super) fn source_of(setting: &str) -> String {
-    set_variable(setting).map_or_else(String::new, |variable| {
+    let list = setting.split('[').next().unwrap_or_default();
+    set_variable(list, str::is_empty).map_or_else(String::new, |variable| {
         format!(" ({variable} in the environment)")
     })
 }
 
-/// Returns the environment variable that overrides a setting, if it is set. Names are case-insensitive.
-pub(super) fn set_variable(setting: &str) -> Option<String> {
+/// Returns the environment variable that sets a setting, or a setting within it.
+pub(super) fn set_variable_within(setting: &str) -> Option<String> {
+    set_variable(setting, |rest| rest.is_empty() || rest.starts_with("__"))
+}
+
+/// Returns a variable in the environment whose name begins with the variable of the setting, and continues as required. Names
+/// are case-insensitive.
+fn set_variable(setting: &str, continues: impl Fn(&str) -> bool) -> Option<String> {
     let variable = variable(setting);
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.find(|name| name.eq_ignore_ascii_case(&variable))
+    names.find(|name| {
+        let upper = name.to_ascii_uppercase();
+        upper.strip_prefix(&variable).is_some_and(&continues)
+    })
 }
 
 /// Describes an error that the schema does not detect, without the value, which may be a secret.
@@ -93,7 +108,9 @@ pub(crate) fn in_words(kind: &Kind) -> String {
         | Kind::InvalidValue(_, expected)
         | Kind::InvalidLength(_, expected) => format!("must be {expected}"),
         Kind::UnknownVariant(_, expected) => format!("must be one of {}", expected.join(", ")),
-        Kind::Message(message) if message == INVALID_ADDRESS => "must be an IP address".to_owned(),
+        Kind::Message(message) if message == INVALID_ADDRESS => {
+            "must be an IP address, without a prefix length".to_owned()
+        }
         other => other.to_string(),
     }
 }

@@ -150,15 +150,17 @@ impl StorageConfig {
     }
 
     fn check_no_postgres_settings(&self) -> Result<(), StartupError> {
-        let is_any_set = self.password_file.is_some()
-            || self.password_environment.is_some()
-            || self.root_certificate.is_some();
-        if is_any_set {
-            return Err(StartupError::new(
-                "storage.password_file, password_environment and root_certificate can only be set with url, not with file",
-            ));
+        let postgres_settings = [
+            ("password_file", self.password_file.is_some()),
+            ("password_environment", self.password_environment.is_some()),
+            ("root_certificate", self.root_certificate.is_some()),
+        ];
+        match postgres_settings.iter().find(|(_, is_set)| *is_set) {
+            Some((name, _)) => Err(StartupError::new(format!(
+                "storage.{name}: can only be set with storage.url, not with storage.file"
+            ))),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

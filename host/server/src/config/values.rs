@@ -11,7 +11,7 @@ use std::{
 
 use keywright_core::{
     Secret,
-    permission::{PathError, PermissionPath},
+    permission::{ACTOR_KINDS, PathError, PermissionPath},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -229,6 +229,11 @@ pub(crate) enum ConfiguredPathError {
     Malformed(#[from] PathError),
 }
 
+/// Returns the forms of actors that callers can have, for messages.
+pub(crate) fn actor_forms() -> String {
+    ACTOR_KINDS.map(|kind| format!("{kind}ID")).join(", ")
+}
+
 /// The location of a secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SecretSource<'a> {
@@ -247,7 +252,7 @@ impl SecretSource<'_> {
             Self::File(path) => {
                 let text = fs::read_to_string(path)
                     .map(Zeroizing::new)
-                    .on_file("reading a secret", path)?;
+                    .on_file("reading the secret file", path)?;
                 Ok(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
         }

@@ -1,6 +1,6 @@
 //! Reads the TLS files, and verifies client certificates in handshakes.
 
-use std::{path::Path, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
 use chrono::{DateTime, Utc};
 use keywright_core::certificate::ClientAuthorityFacts;
@@ -19,6 +19,7 @@ use webpki::{
     EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter, VerifiedPath,
     anchor_from_trusted_cert,
 };
+use zeroize::Zeroizing;
 
 use crate::started::StartupError;
 
@@ -42,7 +43,15 @@ pub(crate) fn read_certificates(
 }
 
 pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, StartupError> {
+    let is_encrypted = || {
+        let pem = fs::read_to_string(path).map(Zeroizing::new);
+        pem.is_ok_and(|pem| pem.contains("ENCRYPTED"))
+    };
     PrivateKeyDer::from_pem_file(path).map_err(|cause| match cause {
+        _ if is_encrypted() => StartupError::new(format!(
+            "the private key in {} is encrypted; store it without a passphrase",
+            path.display()
+        )),
         pem::Error::NoItemsFound => {
             StartupError::new(format!("{} contains no private key", path.display()))
         }

@@ -120,7 +120,7 @@ struct Transitional {
 #[group(required = true, multiple = false)]
 struct TransitionalOptions {
     /// Id of the version to make transitional.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = version_id)]
     version: Option<String>,
     /// Make the latest version transitional.
     #[arg(long)]
@@ -143,6 +143,17 @@ impl Run for Transitional {
         show_public(context, &versions)
     }
 }
+
+fn version_id(text: &str) -> Result<String, String> {
+    let is_id_byte = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    if text.len() == ID_BYTES && text.bytes().all(is_id_byte) {
+        return Ok(text.to_owned());
+    }
+    Err("must be the id of a version; `keywright certificates versions NAME` lists them".to_owned())
+}
+
+/// The length of a UUID as text.
+const ID_BYTES: usize = 36;
 
 /// List the versions of a certificate, newest first
 ///

@@ -106,6 +106,9 @@ impl RotationRun {
                     *step, &rotation,
                 )));
             }
+            if self.taken.last() == Some(&Step::Switch) && rotation.stage == Stage::Renewed {
+                output::note("Skipped step 3 of 4: there is nothing to regenerate.");
+            }
             if self.is_finished(&rotation) {
                 return Ok((rotation, Completion::Full));
             }
@@ -207,7 +210,7 @@ impl Body<'_> {
             Stage::NotBegun => "none in progress",
             Stage::Introduced => "the new version does not sign yet",
             Stage::Switched => "the new version signs",
-            Stage::Renewed => "everything is regenerated",
+            Stage::Renewed => "nothing is left to regenerate",
         };
         let mut fields = vec![
             field("name", self.name),
@@ -255,8 +258,8 @@ fn describe_state(rotation: &Rotation) -> String {
             list_names(&rotation.outstanding),
         ),
         Stage::Renewed => format!(
-            "No certificate in use is signed by the old version of {name}. Deploy the regenerated certificates. Continue when no \
-             server or client presents an old certificate any more."
+            "No certificate in use is signed by the old version of {name}. Deploy the regenerated certificates, if any. Continue when \
+             no server or client presents an old certificate any more."
         ),
     }
 }

@@ -32,13 +32,14 @@ pub(super) async fn known_type(
     }
 }
 
-/// Validates parameters. Leaves scalars of the wrong type to the server if it may convert them.
+/// Validates parameters. `argument` returns the argument that contains a parameter. Leaves scalars of the wrong type to the server if it may convert them.
 ///
 /// # Errors
 /// The violated rules and the parameters of the type, without the given values: they may be secret.
 pub(super) fn check(
     known: &KnownType,
     parameters: &Map<String, Value>,
+    argument: impl Fn(&str) -> String,
 ) -> Result<(), CommandError> {
     let Ok(validator) = validator(&known.parameters) else {
         // The client can't read the schema; only the server validates.
@@ -67,10 +68,10 @@ pub(super) fn check(
                 } => format!("must be of type {expected}"),
                 _ => error.masked_with(MASK).to_string(),
             };
-            if path.is_empty() {
-                rule
-            } else {
-                format!("{path}: {rule}")
+            match path.split_once('/') {
+                None if path.is_empty() => rule,
+                None => format!("{}: {rule}", argument(path)),
+                Some((name, within)) => format!("{}: {within}: {rule}", argument(name)),
             }
         })
         .collect();
@@ -144,7 +145,7 @@ mod tests {
             },
         }))
         .unwrap();
-        check(&known, parameters.as_object().unwrap())
+        check(&known, parameters.as_object().unwrap(), str::to_owned)
     }
 
     #[test]

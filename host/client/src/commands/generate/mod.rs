@@ -49,7 +49,7 @@ impl Run for Generate {
         };
         let parameters = self.parameters.merge(known.as_ref())?;
         if let Some(known) = &known {
-            check::check(known, &parameters)?;
+            check::check(known, &parameters, |name| self.parameters.source(name))?;
         }
         let credential = GenerateCredential {
             name: self.name,
@@ -196,6 +196,17 @@ impl Parameters {
             }
         }
         Ok(merged)
+    }
+
+    /// Returns the argument that contains a parameter, for messages.
+    fn source(&self, name: &str) -> String {
+        if self.param.iter().any(|(given, _)| given == name) {
+            return format!("--param {name}");
+        }
+        match self.option_values() {
+            Ok(values) if values.contains_key(name) => format!("--{}", name.replace('_', "-")),
+            _ => format!("--parameters-file: {name}"),
+        }
     }
 
     /// Returns the parameters of the options that are set.

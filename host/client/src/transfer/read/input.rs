@@ -33,7 +33,7 @@ pub(crate) enum FileError {
     #[error("the file has no top-level list `credentials`")]
     NoCredentials,
     /// The file has several YAML documents.
-    #[error("more than one YAML document")]
+    #[error("the file has more than one YAML document")]
     SeveralDocuments,
     /// An entry is too long.
     #[error("an entry is longer than {} KiB, including aliases", ENTRY_BYTES_MAX / 1024)]

@@ -243,7 +243,7 @@ fn malformed_files_are_refused_without_their_content() {
         (
             Format::Yaml,
             "credentials: []\n---\ncredentials: []\n",
-            "more than one YAML document",
+            "the file has more than one YAML document",
         ),
         (
             Format::Yaml,
