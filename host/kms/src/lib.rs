@@ -54,9 +54,7 @@ pub struct KeyManagementPlugin {
 
 #[derive(Debug, thiserror::Error)]
 enum PluginError {
-    #[error(
-        "the trusted authorities for the key management plugin must be one or more PEM certificates"
-    )]
+    #[error("trusted_authorities must be a file of one or more PEM certificates")]
     AuthoritiesMalformed,
     #[error("the key management plugin at {socket} failed to {action}: {reason}")]
     CallFailed {
@@ -64,11 +62,8 @@ enum PluginError {
         action: &'static str,
         reason: String,
     },
-    #[error("invalid host {host:?} for the key management plugin")]
-    HostMalformed {
-        host: String,
-        source: tonic::transport::Error,
-    },
+    #[error("host must be a host name, such as localhost, not {host:?}")]
+    HostMalformed { host: String },
     #[error(
         "the key management plugin at {socket} has protocol version {version:?}, expected {PROTOCOL_VERSION}"
     )]
@@ -230,9 +225,8 @@ const DECRYPT: Method = Method {
 
 /// Creates a channel that connects on first use, and reconnects if the connection is lost.
 fn channel(settings: &PluginSettings) -> Result<Channel, PluginError> {
-    let malformed = |source| PluginError::HostMalformed {
+    let malformed = |_| PluginError::HostMalformed {
         host: settings.host.clone(),
-        source,
     };
     let scheme = match &settings.trusted_authorities_pem {
         Some(_) => "https",

@@ -195,7 +195,7 @@ impl RegistryConfig {
             (Some(known), None) => known.access()?,
             (Some(_), Some(_)) => {
                 return Err(StartupError::new(format!(
-                    "registry.hosts contains the host {host} more than once"
+                    "several entries of registry.hosts have the host {host}; remove all but one"
                 )));
             }
         };
@@ -214,7 +214,7 @@ impl RegistryConfig {
         let Some(file) = self.docker_config.as_deref() else {
             return Ok(None);
         };
-        let text = SecretSource::File(file).read()?;
+        let text = SecretSource::File(file).read_while(READING_DOCKER_CONFIG)?;
         let docker = DockerConfig::read(&text).on_file(READING_DOCKER_CONFIG, file)?;
         Ok(Some((file, docker)))
     }
@@ -269,7 +269,7 @@ impl RegistryHostConfig {
     fn access(&self) -> Result<Access, StartupError> {
         let credentials = match (&self.user, &self.password_file) {
             (Some(user), Some(file)) => {
-                let password = SecretSource::File(file).read()?;
+                let password = SecretSource::File(file).read_while("reading the password file")?;
                 Some(
                     Credentials::new(user.clone(), password)
                         .while_doing(format!("logging in at {}", self.host))?,
@@ -278,7 +278,7 @@ impl RegistryHostConfig {
             (None, None) => None,
             _ => {
                 return Err(StartupError::new(format!(
-                    "for {}, user and password_file must be set together",
+                    "user and password_file of the registry {} must be set together",
                     self.host
                 )));
             }
