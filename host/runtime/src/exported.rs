@@ -13,7 +13,9 @@ use wasmtime::{
     },
 };
 
-use crate::{host::CallState, interfaces::versioned, load_error::PluginRefusedError};
+use crate::{
+    host::CallState, interfaces::versioned, load_error::PluginRefusedError, resolver::RESOLVERS,
+};
 
 /// A function of an interface in `wit/`.
 pub(crate) trait Function {
@@ -80,7 +82,10 @@ where
         component: &InstancePre<CallState>,
         version: &'static str,
     ) -> Result<Self, PluginRefusedError> {
-        let missing = || PluginRefusedError::ExportMissing(versioned(F::INTERFACE, version));
+        let missing = || PluginRefusedError::ExportMissing {
+            is_generator: !RESOLVERS.contains(&F::INTERFACE),
+            interface: versioned(F::INTERFACE, version),
+        };
         Self::find(component, version)?.ok_or_else(missing)
     }
 

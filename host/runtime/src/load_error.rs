@@ -122,8 +122,8 @@ pub enum PluginRefusedError {
     DescribeSettingsFailed(PluginFaultError),
     /// It declares that its values are not random, and its configuration does not allow that.
     #[error(
-        "it derives its values from its parameters alone, so anyone who knows the parameters knows the values; if you \
-         accept that, set derived = true"
+        "it uses no random numbers, so anyone who knows its parameters, and its inputs if it has any, can compute its values; \
+         if you accept that, set derived = true"
     )]
     DerivedNotAllowed,
     /// Its description breaks a rule.
@@ -150,13 +150,22 @@ pub enum PluginRefusedError {
     ExportDiffers(String),
     /// It lacks an interface that its role requires.
     #[error(
-        "it does not export {0}; rebuild it against this server's wit/, or use another component"
+        "it is not a {role}: it does not export {interface}; use it as a {other_role} if it is one, or rebuild it against this \
+         server's wit/",
+        role = role_name(*.is_generator),
+        other_role = role_name(!*.is_generator)
     )]
-    ExportMissing(String),
+    ExportMissing {
+        /// Whether a generator is required; otherwise a resolver.
+        is_generator: bool,
+        /// The missing interface.
+        interface: String,
+    },
     /// It takes inputs, which its configuration does not grant.
     #[error(
-        "it exports keywright:generator/derived-generator to get the values of the credentials that callers name, which is \
-         not granted; if you trust it with these secrets, add \"inputs\" to its grants"
+        "it reads the values of credentials that callers name in its parameters (it exports \
+         keywright:generator/derived-generator), which is not granted; if you trust it with these secrets, add \"inputs\" to \
+         its grants"
     )]
     InputsNotGranted,
     /// Its `input-parameters` function failed.
@@ -254,7 +263,9 @@ pub enum PluginRefusedError {
     #[error("the file is not a WebAssembly component that this server can run")]
     NotAComponent(#[source] wasmtime::Error),
     /// It failed the entropy test.
-    #[error("its values are not random enough: {0}; use another component")]
+    #[error(
+        "its values are not random enough: {0}; use another component, and report this to its author"
+    )]
     NotRandom(EntropyError),
     /// One of its schemas can't be used.
     #[error("its {which} schema {malformed}; report this to its author")]
@@ -282,9 +293,10 @@ pub enum PluginRefusedError {
     },
     /// It exceeds the sandbox's limits for components.
     #[error(
-        "it needs more instances, tables or memory than the sandbox allows; raise memory_bytes_max or use another component"
+        "it needs more instances, tables or memory than the sandbox allows ({}); raise memory_bytes_max or use another component",
+        .0.root_cause()
     )]
-    TooDemanding(#[source] wasmtime::Error),
+    TooDemanding(wasmtime::Error),
 }
 
 impl PluginRefusedError {
@@ -301,5 +313,13 @@ impl PluginRefusedError {
             _ => "component",
         };
         Some(setting)
+    }
+}
+
+fn role_name(is_generator: bool) -> &'static str {
+    if is_generator {
+        "generator"
+    } else {
+        "resolver"
     }
 }
