@@ -13,9 +13,7 @@ use wasmtime::{
     },
 };
 
-use crate::{
-    host::CallState, interfaces::versioned, load_error::PluginRefusedError, resolver::RESOLVERS,
-};
+use crate::{host::CallState, interfaces::versioned, load_error::PluginRefusedError};
 
 /// A function of an interface in `wit/`.
 pub(crate) trait Function {
@@ -83,7 +81,7 @@ where
         version: &'static str,
     ) -> Result<Self, PluginRefusedError> {
         let missing = || PluginRefusedError::ExportMissing {
-            is_generator: !RESOLVERS.contains(&F::INTERFACE),
+            is_generator: F::INTERFACE.starts_with("keywright:generator/"),
             interface: versioned(F::INTERFACE, version),
         };
         Self::find(component, version)?.ok_or_else(missing)

@@ -118,7 +118,10 @@ async fn without_an_acceptor_the_host_validates_the_value() {
             "secret must have at least 16 characters",
         ),
         (json!({}), "secret is required"),
-        (json!("hunter2"), "must be an object"),
+        (
+            json!("hunter2"),
+            "must be an object with the fields given, now, secret, settings",
+        ),
     ] {
         let refused = plain.accept(&secret(&value)).await;
         let Err(PluginCallError::ValueRefused(refused)) = refused else {
