@@ -161,7 +161,7 @@ async fn without_the_setting_strings_are_returned_unchanged() {
 #[test]
 fn the_server_does_not_start_with_a_malformed_setting() {
     let refusal = Server::refusal(&options("\"hunter2\""));
-    let named = "is refused: invalid settings: references_in_strings must be of type boolean";
+    let named = "is refused: invalid settings: references_in_strings must be true or false";
     refusal.assert_contains(named);
     refusal.assert_lacks("hunter2");
 }

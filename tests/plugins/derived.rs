@@ -145,7 +145,7 @@ fn plugins_with_inputs_are_tested_with_examples_or_given_inputs() {
         vectors.to_str().unwrap(),
     ];
     let run = run_program(&workspace(), &arguments, &[]).expect(0);
-    run.output.assert_contains("expectation 3 is met");
+    run.output.assert_contains("test vector 3");
 
     let parameters = parameters.to_string();
     let inputs = json!({"/user": user}).to_string();

@@ -96,7 +96,7 @@ fn assert_passes_its_tests(credential_type: &str, folder: &str) {
     ];
     let run = run_program(&workspace(), &arguments, &[]).expect(0);
     let tested = run.json();
-    let last = format!("expectation {} is met", expectations.len());
+    let last = format!("test vector {}", expectations.len());
     assert!(tested["checks"].to_string().contains(&last), "{tested:#}");
     assert_eq!(tested["entropy"]["faults"], Value::Array(Vec::new()));
 }

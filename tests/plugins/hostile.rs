@@ -51,7 +51,7 @@ const MEMORY_EXCEEDED: &str = "exceeded its memory limit (memory_bytes_max)";
 async fn every_misbehavior_has_its_own_error_and_is_counted() {
     let server = Server::start_with(&options(LONG_MS, "").watched()).await;
     for (behaviour, fault, outcome) in [
-        ("loop", "exceeded its deadline", "timed_out"),
+        ("loop", "exceeded its deadline (deadline_ms)", "timed_out"),
         ("allocate", MEMORY_EXCEEDED, "memory_exceeded"),
         ("recurse", "overflowed its stack", "stack_exhausted"),
         ("trap", TRAPPED, "trapped"),
@@ -211,7 +211,7 @@ async fn invalid_field_that_an_acceptor_keeps_is_refused() {
     for (value, error) in [
         (
             json!({"secret": 7, "note": GUEST_DATA}),
-            "secret must be of type string",
+            "secret must be a string",
         ),
         (json!({"note": GUEST_DATA}), "secret is required"),
     ] {
@@ -243,7 +243,7 @@ async fn every_misbehavior_of_a_resolver_has_its_own_error() {
     let malformed = "returned output that does not have the declared form";
     let server = server_with_resolver("other").await;
     for (behaviour, fault) in [
-        ("loop", "exceeded its deadline"),
+        ("loop", "exceeded its deadline (deadline_ms)"),
         ("allocate", MEMORY_EXCEEDED),
         ("panic", "trapped"),
         ("twice", malformed),

@@ -220,7 +220,7 @@ async fn pinned_component_is_accepted() {
 
 /// The invalid setting of [`with_settings`], with its keyword and JSON Pointer.
 const REFUSED: &str =
-    r#"size must be of type integer (violates "type" of its schema at the JSON Pointer "/size")"#;
+    r#"size must be a whole number (violates "type" of its schema at the JSON Pointer "/size")"#;
 
 fn with_settings(settings: &str) -> Options {
     Options::default().plugin(

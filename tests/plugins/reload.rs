@@ -54,7 +54,10 @@ async fn call_outlasts_a_reload(deadline_ms: u32) -> bool {
     server.generated("/b", "hostile", json!({})).await;
     let was_in_flight = !started.is_finished();
     let error = started.await.unwrap().expect(500).error();
-    assert_eq!(error, "the plugin hostile exceeded its deadline");
+    assert_eq!(
+        error,
+        "the plugin hostile exceeded its deadline (deadline_ms)"
+    );
     was_in_flight
 }
 

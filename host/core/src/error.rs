@@ -28,7 +28,9 @@ pub enum UseCaseError {
     Contended,
     #[error("the generated certificate is invalid")]
     GeneratedCertificateRefused(#[source] CertificateError),
-    #[error("the credential at {0} in the parameters does not exist or the caller may not read it")]
+    #[error(
+        "the credential that the parameter {0} names does not exist or the caller may not read it"
+    )]
     InputNotFound(String),
     #[error("the values of the input credentials are larger than 1,048,576 bytes in total")]
     InputsTooLarge,
@@ -82,6 +84,8 @@ pub enum UseCaseError {
     PermissionNotFound,
     #[error("the caller may not add permissions on this path")]
     PermissionNotAddable,
+    #[error("the caller may not read the permissions on this path, which requires read_acl")]
+    PermissionsNotReadable,
     #[error(
         "the plugin with this digest still generates credentials of type {0}; configure another plugin first"
     )]
@@ -143,6 +147,8 @@ pub enum UseCaseError {
         what: &'static str,
         limit: &'static str,
     },
+    #[error("the certificate has no version with this id; list its versions to get their ids")]
+    VersionNotFound,
     #[error("the caller may not write this credential")]
     WriteNotPermitted,
 }

@@ -161,8 +161,22 @@ impl Permissions {
     /// Explains why an actor may, or may not, perform an operation on a path. Evaluates the same permissions as requests do.
     ///
     /// # Errors
-    /// [`UseCaseError::PermissionNotFound`] if the caller may not read the permissions on the path.
+    /// [`UseCaseError::PermissionsNotReadable`] if the caller may not read the permissions on the path.
     pub async fn explain(
+        &self,
+        caller: &Caller,
+        actor: Actor,
+        operation: Operation,
+        path: PermissionPath,
+    ) -> Result<Explanation, UseCaseError> {
+        let explained = self.explained(caller, actor, operation, path).await;
+        explained.map_err(|error| match error {
+            UseCaseError::PermissionNotFound => UseCaseError::PermissionsNotReadable,
+            error => error,
+        })
+    }
+
+    async fn explained(
         &self,
         caller: &Caller,
         actor: Actor,

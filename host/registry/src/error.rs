@@ -1,6 +1,6 @@
 //! Errors of pulls and pushes, and the error messages in responses of registries.
 
-use std::{fmt, io};
+use std::{error::Error, fmt, io};
 
 use serde::Deserialize;
 
@@ -68,7 +68,7 @@ pub enum RegistryError {
     ManifestMalformed(&'static str),
     /// The registry does not have the resource.
     #[error(
-        "{resource} is not in the registry (status 404{message}); check the repository and the digest"
+        "{resource} is not in the registry (status 404{message}); check the host, the repository and the digest"
     )]
     NotFound {
         /// The requested resource.
@@ -87,14 +87,24 @@ pub enum RegistryError {
         message: ErrorMessage,
     },
     /// The registry's address for an upload is missing, malformed, or less protected than the registry itself.
-    #[error("the registry returned no usable address for the upload")]
+    #[error("the registry returned no address for the upload, or one that does not use https")]
     UploadAddress,
+    /// The registry has no such repository, or is not a registry.
+    #[error(
+        "the host does not accept {resource} (status 404{message}); check that it is a registry, and that the repository exists"
+    )]
+    UploadNotFound {
+        /// The sent resource.
+        resource: &'static str,
+        /// The registry's error message.
+        message: ErrorMessage,
+    },
     /// The signature is missing or could not be verified.
     #[error(transparent)]
     Signature(#[from] SignatureError),
-    /// The registry is unreachable, or closed the connection in the middle of a response.
-    #[error("the registry does not respond")]
-    Unreachable(#[source] reqwest::Error),
+    /// The registry is unreachable, or closed the connection in the middle of a response. Contains the innermost cause.
+    #[error("the registry does not respond: {0}")]
+    Unreachable(String),
 }
 
 impl RegistryError {
@@ -108,7 +118,12 @@ impl RegistryError {
 impl From<reqwest::Error> for RegistryError {
     /// Omits URLs, because the URLs of redirects and uploads can contain credentials.
     fn from(error: reqwest::Error) -> Self {
-        Self::Unreachable(error.without_url())
+        let error = error.without_url();
+        let mut cause: &dyn Error = &error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        Self::Unreachable(cause.to_string())
     }
 }
 

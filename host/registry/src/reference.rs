@@ -61,8 +61,9 @@ pub enum ReferenceError {
     Host,
     /// The repository name is malformed.
     #[error(
-        "invalid repository: must be 1 to {REPOSITORY_BYTES_MAX} characters after the host, as in oci://HOST/REPOSITORY: names \
-         separated by slashes; a name consists of a-z and 0-9, optionally separated by `.`, `_`, `__` or any number of `-`"
+        "invalid repository: the reference must start with oci://HOST/REPOSITORY; REPOSITORY is one or more names, separated by \
+         slashes, of at most {REPOSITORY_BYTES_MAX} characters together; a name consists of a-z and 0-9, with `.`, `_`, `__` or hyphens \
+         only between them"
     )]
     Repository,
     /// The scheme is missing.

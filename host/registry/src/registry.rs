@@ -183,7 +183,10 @@ impl Registry {
                 has_credentials: self.credentials.is_some(),
                 message,
             },
-            StatusCode::NOT_FOUND => RegistryError::NotFound { resource, message },
+            StatusCode::NOT_FOUND if expected == StatusCode::OK => {
+                RegistryError::NotFound { resource, message }
+            }
+            StatusCode::NOT_FOUND => RegistryError::UploadNotFound { resource, message },
             other => RegistryError::Responded {
                 resource,
                 status: other.as_u16(),

@@ -208,7 +208,10 @@ impl<'a> CheckedComponent<'a> {
         if !exports_any(outline, interfaces) {
             let missing = interfaces.first().copied().unwrap_or_default();
             let missing = versioned(missing, built_for.supported);
-            return Err(PluginRefusedError::ExportMissing(missing));
+            return Err(PluginRefusedError::ExportMissing {
+                is_generator: *interfaces == [DESCRIPTOR],
+                interface: missing,
+            });
         }
         check_grants(outline, &config.grants)?;
         Ok(Self {

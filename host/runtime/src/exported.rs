@@ -80,7 +80,10 @@ where
         component: &InstancePre<CallState>,
         version: &'static str,
     ) -> Result<Self, PluginRefusedError> {
-        let missing = || PluginRefusedError::ExportMissing(versioned(F::INTERFACE, version));
+        let missing = || PluginRefusedError::ExportMissing {
+            is_generator: F::INTERFACE.starts_with("keywright:generator/"),
+            interface: versioned(F::INTERFACE, version),
+        };
         Self::find(component, version)?.ok_or_else(missing)
     }
 

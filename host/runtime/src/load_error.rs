@@ -122,8 +122,8 @@ pub enum PluginRefusedError {
     DescribeSettingsFailed(PluginFaultError),
     /// It declares that its values are not random, and its configuration does not allow that.
     #[error(
-        "it derives its values from its parameters alone, so anyone who knows the parameters knows the values; if you \
-         accept that, set derived = true"
+        "it uses no random numbers, so anyone who knows its parameters, and its inputs if it has any, can compute its values; \
+         if you accept that, set derived = true"
     )]
     DerivedNotAllowed,
     /// Its description breaks a rule.
@@ -150,13 +150,22 @@ pub enum PluginRefusedError {
     ExportDiffers(String),
     /// It lacks an interface that its role requires.
     #[error(
-        "it does not export {0}; rebuild it against this server's wit/, or use another component"
+        "it is not a {role}: it does not export {interface}; use it as a {other_role} if it is one, or rebuild it against this \
+         server's wit/",
+        role = role_name(*.is_generator),
+        other_role = role_name(!*.is_generator)
     )]
-    ExportMissing(String),
+    ExportMissing {
+        /// Whether a generator is required; otherwise a resolver.
+        is_generator: bool,
+        /// The missing interface.
+        interface: String,
+    },
     /// It takes inputs, which its configuration does not grant.
     #[error(
-        "it exports keywright:generator/derived-generator to get the values of the credentials that callers name, which is \
-         not granted; if you trust it with these secrets, add \"inputs\" to its grants"
+        "it reads the values of credentials that callers name in its parameters (it exports \
+         keywright:generator/derived-generator), which is not granted; if you trust it with these secrets, add \"inputs\" to \
+         its grants"
     )]
     InputsNotGranted,
     /// Its `input-parameters` function failed.
@@ -191,9 +200,8 @@ pub enum PluginRefusedError {
     ImportUnknown(String),
     /// It failed to generate a value, so its randomness can't be tested.
     #[error(
-        "it failed to generate a value for the entropy test with the parameters {parameters}: {reason}; {remedy}",
-        reason = reason_of(.failure),
-        remedy = remedy_of(.failure)
+        "it failed to generate a value for the entropy test with the parameters {parameters}: {failure}; its author can \
+         put other parameters first in the examples of its parameters schema"
     )]
     ExampleFailed {
         /// The parameters, as JSON.
@@ -255,7 +263,9 @@ pub enum PluginRefusedError {
     #[error("the file is not a WebAssembly component that this server can run")]
     NotAComponent(#[source] wasmtime::Error),
     /// It failed the entropy test.
-    #[error("its values are not random enough: {0}; use another component")]
+    #[error(
+        "its values are not random enough: {0}; use another component, and report this to its author"
+    )]
     NotRandom(EntropyError),
     /// One of its schemas can't be used.
     #[error("its {which} schema {malformed}; report this to its author")]
@@ -283,9 +293,10 @@ pub enum PluginRefusedError {
     },
     /// It exceeds the sandbox's limits for components.
     #[error(
-        "it needs more instances, tables or memory than the sandbox allows; raise memory_bytes_max or use another component"
+        "it needs more instances, tables or memory than the sandbox allows ({}); raise memory_bytes_max or use another component",
+        .0.root_cause()
     )]
-    TooDemanding(#[source] wasmtime::Error),
+    TooDemanding(wasmtime::Error),
 }
 
 impl PluginRefusedError {
@@ -299,34 +310,16 @@ impl PluginRefusedError {
             Self::ImportNotGranted { .. } | Self::InputsNotGranted => "grants",
             Self::LimitOutOfBounds { .. } => "limits",
             Self::SettingsRefused(_) | Self::SettingsTooLarge => "settings",
-            Self::ExampleFailed { failure, .. } if is_misconfigured(failure) => "settings",
             _ => "component",
         };
         Some(setting)
     }
 }
 
-/// Describes the failure of a call whose messages are not logged.
-fn reason_of(failure: &PluginCallError) -> String {
-    match failure {
-        PluginCallError::Faulted { fault, .. } => format!("it {fault}"),
-        other => other.to_string(),
-    }
-}
-
-/// Returns the remedy if the entropy test can't generate a value.
-fn remedy_of(failure: &PluginCallError) -> &'static str {
-    if is_misconfigured(failure) {
-        "correct the settings"
+fn role_name(is_generator: bool) -> &'static str {
+    if is_generator {
+        "generator"
     } else {
-        "its author can put other parameters first in the examples of its parameters schema"
+        "resolver"
     }
-}
-
-/// Returns whether a call failed because the plugin refuses its settings.
-fn is_misconfigured(failure: &PluginCallError) -> bool {
-    let PluginCallError::Faulted { fault, .. } = failure else {
-        return false;
-    };
-    *fault == PluginFaultError::Misconfigured
 }

@@ -73,7 +73,7 @@ fn certificate(
     let tbs_certificate = tbs::tbs_certificate(parameters, circumstances, issuer)?;
     if tbs_certificate.len() > TBS_BYTES_MAX {
         return Err(Failure::InvalidParameters(Violation::of_whole(
-            "must not result in a certificate of more than 64 KiB",
+            "the certificate would have more than 64 KiB; use fewer or shorter alternative_names",
         )));
     }
     if let Some(issuer) = issuer {
@@ -81,7 +81,7 @@ fn certificate(
         let has_name_of_issuer = issuer_name == subject;
         if has_name_of_issuer && !parameters.is_ca && !parameters.subject.has_common_name() {
             return Err(Failure::InvalidParameters(Violation::of_whole(
-                "must have a common name, or a subject that differs from the subject of the signing CA",
+                "common_name is required, because the other parameters of the subject equal the subject of the signing CA",
             )));
         }
         return issuer

@@ -130,5 +130,5 @@ fn signs_itself(
 }
 
 const CERTIFICATE: &str = "certificate";
-const UNREADABLE: &str = "can't be read";
+const UNREADABLE: &str = "must be a PEM-encoded X.509 certificate with well-formed extensions";
 const SECONDS_A_DAY: u64 = 24 * 60 * 60;

@@ -132,9 +132,12 @@ impl ExtendedKeyUsage {
     ///
     /// [`Failure::InvalidValue`] if its extended key usage is malformed.
     pub fn signs_ocsp_responses(tbs: &TbsCertificateInner<Raw>) -> Result<bool, Failure> {
-        let usage = tbs
-            .get_extension::<pkix::ExtendedKeyUsage>()
-            .map_err(|_| Failure::InvalidValue(Violation::of("certificate", "can't be read")))?;
+        let usage = tbs.get_extension::<pkix::ExtendedKeyUsage>().map_err(|_| {
+            Failure::InvalidValue(Violation::of(
+                "certificate",
+                "has an extended key usage that can't be read",
+            ))
+        })?;
         Ok(usage.is_some_and(|(_, usage)| usage.0.contains(&OCSP_SIGNING)))
     }
 

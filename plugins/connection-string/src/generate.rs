@@ -73,7 +73,7 @@ fn inserted(value: &Value, key: &str, field: Option<&str>) -> Result<String, Fai
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => {
             let rule = format!(
-                "has the placeholder {{{placeholder}}}, whose value is missing or not a string, number or boolean"
+                "has the placeholder {{{placeholder}}}, which must name a string, number or boolean in the value of a credential"
             );
             Err(refused(TEMPLATE, &rule))
         }

@@ -53,9 +53,8 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_allowed)
 }
 
-const UNBALANCED: &str =
-    "must have a closing brace for each opening brace; double braces that belong to the text";
-const MALFORMED: &str = "must have placeholders such as {KEY} or {KEY.FIELD}, with letters, digits, hyphens and underscores";
+const UNBALANCED: &str = "must have a closing brace for each opening brace; write braces that are no placeholder as {{ and }}";
+const MALFORMED: &str = "must have placeholders of the form {KEY} or {KEY.FIELD}; KEY and FIELD may contain letters, digits, hyphens and underscores";
 
 #[cfg(test)]
 mod tests {

@@ -56,7 +56,12 @@ pub fn generate(
     }
     let username = match username {
         Some(username) => username,
-        None => name.ok_or_else(|| refused("username", "is required: the credential has none"))?,
+        None => name.ok_or_else(|| {
+            refused(
+                "username",
+                "is required, because the credential has no field username",
+            )
+        })?,
     };
     let is_allowed = |character: char| character != ':' && !character.is_control();
     let characters = username.chars().count();
@@ -79,8 +84,8 @@ fn refused(field: &str, rule: &str) -> Failure {
 /// The maximum length of a name, in characters: Apache's limit.
 const USERNAME_CHARACTERS_MAX: usize = 255;
 
-const USERNAME_RULE: &str = "must be 1 to 255 characters without colons and control characters; a name from the credential can be \
-     replaced by this parameter";
+const USERNAME_RULE: &str = "must be 1 to 255 characters without colons and control characters; set it if the username of the \
+     credential has others";
 
 const NO_PASSWORD: &str =
     "must name a credential whose value is a password, or has a field password";

@@ -54,15 +54,16 @@ impl Fields {
         }
     }
 
-    /// Takes an integer. Returns `None` if it is absent.
+    /// Takes an integer. Returns `None` if it is absent, and the nearest 64-bit integer if it does not fit, so that it is refused
+    /// as out of range.
     ///
     /// # Errors
     ///
-    /// If the field has another type, is null, or does not fit into a signed 64-bit integer.
+    /// If the field has another type or is null.
     pub fn take_integer(&mut self, name: &str) -> Result<Option<i64>, Violation> {
         let integer = match self.0.remove(name) {
             None => return Ok(None),
-            Some(field) => field.as_i64(),
+            Some(field) => field.as_i64().or_else(|| saturated(field.as_f64()?)),
         };
         integer
             .map(Some)
@@ -102,6 +103,15 @@ impl Fields {
             None => Ok(()),
             Some((name, _)) => Err(Violation::of(name, "is unknown")),
         }
+    }
+}
+
+/// Returns the nearest 64-bit integer for a number beyond them.
+fn saturated(number: f64) -> Option<i64> {
+    match number {
+        ..=-9.2e18 => Some(i64::MIN),
+        9.2e18.. => Some(i64::MAX),
+        _ => None,
     }
 }
 
@@ -156,6 +166,13 @@ mod tests {
         assert_eq!(fields.take_flag("c"), Ok(false));
         assert!(fields.take_integer("d").is_err() && fields.take_flag("e").is_err());
         assert_eq!(fields.finish(), Ok(()));
+    }
+
+    #[test]
+    fn integer_beyond_64_bits_is_the_nearest_one() {
+        let mut fields = fields(r#"{"a":100000000000000000000,"b":-1e20}"#);
+        assert_eq!(fields.take_integer("a"), Ok(Some(i64::MAX)));
+        assert_eq!(fields.take_integer("b"), Ok(Some(i64::MIN)));
     }
 
     #[test]

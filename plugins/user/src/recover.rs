@@ -13,7 +13,7 @@ use crate::generate::Parameters;
 pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
     let Some(parameters) = parameters else {
         return Err(Failure::InvalidValue(Violation::of_whole(
-            "was set, not generated",
+            "the value was set, not generated",
         )));
     };
     let mut parameters: Parameters = canonical(&parameters)?;
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(
             recover(None, r#"{"username":"ada"}"#),
             Err(Failure::InvalidValue(Violation::of_whole(
-                "was set, not generated"
+                "the value was set, not generated"
             )))
         );
     }

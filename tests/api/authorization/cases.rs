@@ -55,6 +55,8 @@ pub(super) enum Refusal {
     PermissionNotFound,
     /// 404, whether or not the permission exists.
     PermissionNotAddable,
+    /// 404, whether or not the path has permissions.
+    PermissionsNotReadable,
     /// 404, as if the CA did not exist.
     AuthorityNotFound,
     /// A list without [`RESOURCE`].
@@ -484,13 +486,16 @@ fn permissions() -> Vec<Case> {
         case("permission-by-id", "read_acl", |world| {
             get(permission_path(world))
         }),
-        case("permission-explain", "read_acl", |world| {
-            let query = format!("actor={SOMEONE}&operation=read");
-            get(format!(
-                "{V2}/explain?path={}&{query}",
-                world.name(RESOURCE)
-            ))
-        }),
+        Case {
+            refusal: Refusal::PermissionsNotReadable,
+            ..case("permission-explain", "read_acl", |world| {
+                let query = format!("actor={SOMEONE}&operation=read");
+                get(format!(
+                    "{V2}/explain?path={}&{query}",
+                    world.name(RESOURCE)
+                ))
+            })
+        },
         Case {
             status: 201,
             refusal: Refusal::PermissionNotAddable,

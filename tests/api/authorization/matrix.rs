@@ -310,6 +310,12 @@ async fn refusals(server: &Server) -> BTreeMap<Refusal, Response> {
             stranger.post("/api/v2/permissions", grant).await,
         ),
         (
+            Refusal::PermissionsNotReadable,
+            stranger
+                .get("/api/v2/permissions/explain?path=/no&actor=a&operation=read")
+                .await,
+        ),
+        (
             Refusal::AuthorityNotFound,
             server
                 .generate("/leaf", "certificate", parameters)

@@ -129,7 +129,7 @@ async fn read_acl_on_the_path_is_required_and_sufficient() {
     let others: Vec<_> = ALL.into_iter().filter(|one| *one != "read_acl").collect();
     let stranger = server.as_client("stranger").await;
     server.grant("/a/b", stranger.actor(), &others).await;
-    let absent = server.get(&super::address(super::UNKNOWN_ID)).await;
+    let absent = request_explanation(&stranger, "/absent", "other", "read").await;
     for (caller, path, actor) in [
         (&reader, "/a", "other"),
         (&reader, "/b", "other"),

@@ -75,7 +75,7 @@ fn result_of_a_call_is_the_same_in_a_vector() {
             _ => json!("other"),
         };
         let faults = workshop.faults_of(&file, &json!([vector, other]));
-        assert_eq!(faults, ["expectation 2 is met: the result differs"]);
+        assert_eq!(faults, ["test vector 2: the result differs"]);
     }
 }
 
@@ -96,7 +96,7 @@ impl Workshop {
         let checks =
             checks.map(|check| (check["claim"].as_str().unwrap(), check["fault"].as_str()));
         checks
-            .filter(|(claim, _)| claim.starts_with("expectation "))
+            .filter(|(claim, _)| claim.starts_with("test vector "))
             .filter_map(|(claim, fault)| Some(format!("{claim}: {}", fault?)))
             .collect()
     }
@@ -153,7 +153,7 @@ fn unexpected_result_is_shown_as_a_diff() {
     let (checks, _) = tested.output.split_once("\n\n").unwrap();
     let expected = r#"ok      its settings match their schema
 ok      it accepts a document without references
-FAILED  expectation 1 is met: the result differs
+FAILED  test vector 1: the result differs
         --- expected
         +++ returned
         @@ -5,7 +5,7 @@
@@ -165,7 +165,7 @@ FAILED  expectation 1 is met: the result differs
                "pointer": "/s/1/credentials"
              }
            ]
-FAILED  expectation 2 is met: the result differs
+FAILED  test vector 2: the result differs
         --- expected
         +++ returned
         @@ -1,3 +1,3 @@
@@ -191,7 +191,7 @@ fn fixed_random_bytes_and_time_determine_the_result() {
     assert_eq!(public_key("seed:a"), public_key("seed:a"));
     assert_ne!(public_key("seed:a"), public_key("seed:b"));
     let too_few = workshop.plugin(&["run", "wireguard.wasm", "--random", "00ff"]);
-    let expected = "it requested more random bytes than the 2 in `random`";
+    let expected = "the plugin requested more random bytes than the 2 in `random`";
     assert!(too_few.expect(1).errors.contains(expected));
     for (option, value, rule) in [
         (

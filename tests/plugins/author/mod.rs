@@ -156,7 +156,7 @@ fn invalid_settings_are_refused_and_inspect_prints_their_schema() {
         assert!(schema["properties"][setting].is_object(), "{schema}");
         let settings = json!({setting: "hunter2"}).to_string();
         let refused = workshop.json(&["inspect", file, "--settings", &settings], 3);
-        let expected = format!("invalid settings: {setting} must be of type");
+        let expected = format!("invalid settings: {setting} must be a");
         let refusal = refused["refusal"].as_str().unwrap();
         assert!(refusal.starts_with(&expected), "{refusal}");
         refusal.assert_lacks("hunter2");
@@ -170,7 +170,7 @@ fn invalid_settings_are_refused_and_inspect_prints_their_schema() {
         let arguments = [verb, "current-generator.wasm", "--settings", settings];
         let refused = workshop.plugin(&arguments).expect(status);
         let shown = format!("{}{}", refused.output, refused.errors);
-        let expected = "invalid settings: size must be of type integer";
+        let expected = "invalid settings: size must be a whole number";
         shown.assert_contains(expected);
         shown.assert_lacks("hunter2");
     }

@@ -125,16 +125,13 @@ fn test_vectors_are_next_to_the_component_or_elsewhere() {
     ]);
     workshop.write("wireguard.vectors.json", met.to_string());
     let tested = workshop.json(&["test", "wireguard.wasm"], 0);
-    assert!(
-        tested.to_string().contains("expectation 2 is met"),
-        "{tested:#}"
-    );
+    assert!(tested.to_string().contains("test vector 2"), "{tested:#}");
 
     for (expectation, reason) in [
         (json!({"random": alice, "value": {}}), "the result differs"),
         (
             json!({"random": "00ff", "value": {}}),
-            "it requested more random bytes than the 2",
+            "the plugin requested more random bytes than the 2",
         ),
         (json!({"parameters": {"length": 3}, "value": {}}), "length"),
         (
@@ -151,7 +148,7 @@ fn test_vectors_are_next_to_the_component_or_elsewhere() {
         let tested = workshop.json(&arguments, 3);
         let found = faults(&tested);
         assert!(
-            matches!(found[..], [("expectation 1 is met", why)] if why.contains(reason)),
+            matches!(found[..], [("test vector 1", why)] if why.contains(reason)),
             "{reason}: {found:#?}"
         );
     }
@@ -170,7 +167,7 @@ fn resource_use_includes_calls_for_test_vectors() {
     let expectation = json!([{"parameters": {"a": padding}, "value": {"secret": "s"}}]);
     workshop.write("hostile.vectors.json", expectation.to_string());
     let with = workshop.json(&["test", "hostile.wasm"], 3);
-    assert!(with.to_string().contains("expectation 1 is met"));
+    assert!(with.to_string().contains("test vector 1"));
     // The parameters are the input and the output of `normalize`.
     for limit in ["input_bytes_max", "output_bytes_max"] {
         assert!(used(&without, limit) < 10_000, "{without:#}");
@@ -185,7 +182,7 @@ fn malformed_test_vectors_are_reported() {
     let run = workshop.plugin(&["test", "wireguard.wasm"]).expect(1);
     for reported in [
         "wireguard.vectors.json",
-        "must be a JSON array of valid test vectors",
+        "test vector 1 is invalid",
         "expected",
     ] {
         run.errors.assert_contains(reported);

@@ -188,7 +188,7 @@ fn settings_that_violate_the_schema_of_a_plugin_are_reported() {
     let release = release("versioned", ("release: 1.0.0", "release: 1.4.0"));
     fs::write(&component, release).unwrap();
     for (settings, expected) in [
-        ("label = 707", "label must be of type string"),
+        ("label = 707", "label must be a string"),
         (r#"label = "a", lable = "hunter2""#, "lable is unknown"),
         ("", "label is required"),
     ] {

@@ -175,7 +175,7 @@ async fn provoke_start_error(text: &str) -> String {
         "its values are not random enough: …" => {
             with_guest("careless", "settings = { breaks = \"constant\" }")
         }
-        "it derives its values from its parameters alone" => with_guest("hostile", ""),
+        "it uses no random numbers" => with_guest("hostile", ""),
         "no configured encryption key can decrypt any of the stored values, which need the keys …" => {
             with_another_key().await
         }

@@ -18,7 +18,7 @@ use super::{
     grant::{FORM_LIMITS, Provider},
 };
 use crate::{
-    request::{QueryParameters, read_body},
+    request::{QueryError, QueryParameters, read_body},
     response::ApiError,
 };
 
@@ -34,8 +34,9 @@ pub(super) struct LoginRequest {
 
 impl LoginRequest {
     /// Reads and checks a request. The browser is only redirected to registered addresses.
-    fn read(provider: &Provider, form: &QueryParameters) -> Result<Self, &'static str> {
-        let required = |name| form.required(name).map(str::to_owned).map_err(|_| name);
+    fn read(provider: &Provider, form: &QueryParameters) -> Result<Self, String> {
+        let invalid = |error: QueryError| error.to_string();
+        let required = |name| form.required(name).map(str::to_owned).map_err(invalid);
         let request = Self {
             client_id: required("client_id")?,
             redirect_uri: required("redirect_uri")?,
@@ -43,22 +44,22 @@ impl LoginRequest {
             challenge: required("code_challenge")?,
             scope: form
                 .text("scope")
-                .map_err(|_| "scope")?
+                .map_err(invalid)?
                 .unwrap_or_default()
                 .to_owned(),
-            nonce: form.text("nonce").map_err(|_| "nonce")?.map(str::to_owned),
+            nonce: form.text("nonce").map_err(invalid)?.map(str::to_owned),
         };
         if required("response_type")? != "code" {
-            return Err("response_type");
+            return Err("response_type must be code".to_owned());
         }
         if required("code_challenge_method")? != "S256" {
-            return Err("code_challenge_method");
+            return Err("code_challenge_method must be S256".to_owned());
         }
         let mut clients = provider.clients.iter();
         let client = clients.find(|client| client.id == request.client_id);
-        let client = client.ok_or("client_id")?;
+        let client = client.ok_or("client_id names no configured client")?;
         if !client.redirect_uris.contains(&request.redirect_uri) {
-            return Err("redirect_uri");
+            return Err("redirect_uri is not an address of this client".to_owned());
         }
         Ok(request)
     }
@@ -121,8 +122,8 @@ pub(super) async fn authorize(
     };
     let login = match LoginRequest::read(&provider, &form) {
         Ok(login) => login,
-        Err(parameter) => {
-            let message = format!("The parameter {parameter} is missing or not accepted.");
+        Err(refused) => {
+            let message = format!("The login request is invalid: {refused}.");
             return Ok(page(StatusCode::BAD_REQUEST, None, &message));
         }
     };

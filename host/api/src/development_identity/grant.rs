@@ -109,7 +109,7 @@ pub(super) enum TokenGrantError {
     CredentialsWrong,
     #[error("the client may not use this grant type")]
     GrantNotAllowed,
-    #[error("the grant type is not supported")]
+    #[error("grant_type must be authorization_code, client_credentials, password or refresh_token")]
     GrantUnknown,
     #[error("the refresh token is invalid, expired or revoked")]
     RefreshTokenWrong,

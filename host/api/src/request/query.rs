@@ -94,7 +94,7 @@ impl QueryParameters {
             .transpose()
             .map_err(|_| QueryError::Malformed {
                 parameter,
-                expected: "a whole number",
+                expected: "a whole number of at most 64 bits",
             })
     }
 
@@ -117,7 +117,7 @@ mod tests {
             let refused = query(&format!("versions={text}")).integer("versions");
             assert_eq!(
                 refused.unwrap_err().to_string(),
-                "the parameter versions must be a whole number",
+                "the parameter versions must be a whole number of at most 64 bits",
                 "{text}"
             );
         }

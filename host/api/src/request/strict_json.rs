@@ -272,7 +272,9 @@ impl<'de> Deserializer<'de> for Field<'de> {
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyError> {
         match self.0.whole_number() {
             Some(number) => visitor.visit_i64(number),
-            None => Err(BodyError::Mismatched("a whole number".into())),
+            None => Err(BodyError::Mismatched(
+                "a whole number of at most 64 bits".into(),
+            )),
         }
     }
 
@@ -481,7 +483,10 @@ mod tests {
             (r#"{"flag":null}"#, "flag must be true or false"),
             (r#"{"flag":2}"#, "flag must be true or false"),
             (r#"{"flag":"yes"}"#, "flag must be true or false"),
-            (r#"{"number":20.5}"#, "number must be a whole number"),
+            (
+                r#"{"number":20.5}"#,
+                "number must be a whole number of at most 64 bits",
+            ),
             (r#"{"inner":[]}"#, "inner must be an object"),
             (r#"{"inner":{"a":[]}}"#, "a must be a string"),
             (r#"{"inner":{}}"#, "a is required"),
@@ -509,7 +514,10 @@ mod tests {
     fn errors_are_in_the_order_of_the_declared_fields() {
         for (json, expected) in [
             (r#"{"b":1,"number":"x","z":1}"#, "z must be a string"),
-            (r#"{"b":1,"number":"x"}"#, "number must be a whole number"),
+            (
+                r#"{"b":1,"number":"x"}"#,
+                "number must be a whole number of at most 64 bits",
+            ),
             (
                 r#"{"b":1,"inner":null,"a":2}"#,
                 "the request has the unknown field a",

@@ -310,7 +310,9 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         | UseCaseError::IssuerNotFound
         | UseCaseError::NotFound
         | UseCaseError::PermissionNotAddable
-        | UseCaseError::PermissionNotFound => StatusCode::NOT_FOUND,
+        | UseCaseError::PermissionNotFound
+        | UseCaseError::PermissionsNotReadable
+        | UseCaseError::VersionNotFound => StatusCode::NOT_FOUND,
         UseCaseError::NoResolver => StatusCode::NOT_IMPLEMENTED,
         UseCaseError::WriteNotPermitted => StatusCode::FORBIDDEN,
         UseCaseError::BulkTooLarge
@@ -491,6 +493,8 @@ mod tests {
             (UseCaseError::IssuerNotFound, 404),
             (UseCaseError::PermissionNotAddable, 404),
             (UseCaseError::PermissionNotFound, 404),
+            (UseCaseError::PermissionsNotReadable, 404),
+            (UseCaseError::VersionNotFound, 404),
             (UseCaseError::PermissionExists, 409),
             (UseCaseError::PermissionFixed, 400),
             (UseCaseError::OwnPermission, 400),

@@ -89,8 +89,8 @@ impl CaRotation {
     /// Deletes one version of a certificate and returns it.
     ///
     /// # Errors
-    /// [`UseCaseError::NotFound`] if the certificate has no such version; [`UseCaseError::OnlyVersion`] if it has no other version; or if
-    /// the version can't be decrypted. A version that can't be decrypted is not deleted.
+    /// [`UseCaseError::VersionNotFound`] if the certificate has no such version; [`UseCaseError::OnlyVersion`] if it has no other version;
+    /// or if the version can't be decrypted. A version that can't be decrypted is not deleted.
     pub async fn delete_version(
         &self,
         caller: &Caller,
@@ -104,7 +104,7 @@ impl CaRotation {
         let version = store.repository.version_by_id(version_id).await?;
         let version = version.filter(|version| version.credential_id == id);
         let version = store
-            .open(&permit, version.ok_or(UseCaseError::NotFound)?)
+            .open(&permit, version.ok_or(UseCaseError::VersionNotFound)?)
             .await?;
         permit.record_version(id, version_id);
         let step = RotationStep::Delete(version_id);
@@ -116,7 +116,7 @@ impl CaRotation {
                 .delete_version(id, version_id, additions)
                 .await?
             {
-                VersionDeleted::Absent => return Err(UseCaseError::NotFound),
+                VersionDeleted::Absent => return Err(UseCaseError::VersionNotFound),
                 VersionDeleted::Changed => {}
                 VersionDeleted::Deleted => {
                     permit.record_disclosure(id, version_id);
@@ -160,9 +160,11 @@ impl CaRotation {
                 TransitionalMoved::Moved(moved) => moved,
                 TransitionalMoved::VersionAbsent => {
                     return Err(UseCaseError::TransitionalVersionRefused(match to {
-                        TransitionalVersion::Latest => "it has no version with a certificate",
+                        TransitionalVersion::Latest => {
+                            "none of its versions contains a certificate"
+                        }
                         TransitionalVersion::Id(_) | TransitionalVersion::None => {
-                            "version must be the id of one of its versions"
+                            "version must be the id of a version of this certificate"
                         }
                     }));
                 }

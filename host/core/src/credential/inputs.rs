@@ -40,6 +40,15 @@ pub struct NamedInput {
     pub name: LookupName,
 }
 
+impl NamedInput {
+    /// Returns the parameter that contains the name, for callers: `credentials.a`.
+    fn parameter(&self) -> String {
+        let segments = self.pointer.split('/').skip(1);
+        let names = segments.map(|segment| segment.replace("~1", "/").replace("~0", "~"));
+        names.collect::<Vec<_>>().join(".")
+    }
+}
+
 impl Parameters {
     /// Returns the credentials that these parameters name: in the order of `input_parameters`, and then of the array or object.
     ///
@@ -153,9 +162,8 @@ pub(super) fn named_inputs(
         .map_err(PluginCallError::ParametersRefused)?;
     match inputs.iter().find(|input| input.name == *of) {
         Some(own) => {
-            let parameter = own.pointer.strip_prefix('/').unwrap_or_default();
             let rule = "must not name the credential itself";
-            Err(UseCaseError::parameter_refused(parameter, rule))
+            Err(UseCaseError::parameter_refused(&own.parameter(), rule))
         }
         None => Ok(inputs),
     }
@@ -204,7 +212,7 @@ impl<'a> PermittedInput<'a> {
 /// Converts the failure of a permission check. A missing credential and one that the caller may not read are the same.
 fn not_found(failure: UseCaseError, input: &NamedInput) -> UseCaseError {
     match failure {
-        UseCaseError::NotFound => UseCaseError::InputNotFound(input.pointer.clone()),
+        UseCaseError::NotFound => UseCaseError::InputNotFound(input.parameter()),
         failure => failure,
     }
 }
@@ -253,8 +261,7 @@ impl VersionStore {
             let version = current.active;
             all.push(ActiveInput {
                 permitted,
-                version: version
-                    .ok_or_else(|| UseCaseError::InputNotFound(named.pointer.clone()))?,
+                version: version.ok_or_else(|| UseCaseError::InputNotFound(named.parameter()))?,
                 read,
             });
         }

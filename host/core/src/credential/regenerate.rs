@@ -328,7 +328,10 @@ pub async fn regeneration_parameters(
             ));
         }
         Err(PluginCallError::ValueRefused(violation)) => {
-            return Err(not_regeneratable(violation.to_string()));
+            return Err(not_regeneratable(format!(
+                "its parameters can't be recovered from the stored value: {violation}; generate the credential again \
+                 in mode overwrite"
+            )));
         }
         Err(failure) => return Err(failure.into()),
     };
@@ -362,7 +365,7 @@ impl RegenerateCertificate {
         if is_outside(self.key_length, u32::MAX) {
             return Err(UseCaseError::parameter_refused(
                 KEY_LENGTH,
-                "must be a number of bits",
+                "must be a positive number of bits, such as 2048",
             ));
         }
         if is_outside(self.duration, DURATION_DAYS_MAX) {

@@ -309,7 +309,7 @@ pub enum PluginFaultError {
     Reported,
     #[error("overflowed its stack")]
     StackExhausted,
-    #[error("exceeded its deadline")]
+    #[error("exceeded its deadline (deadline_ms)")]
     TimedOut,
     #[error("trapped")]
     Trapped,

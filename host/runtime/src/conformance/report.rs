@@ -52,8 +52,8 @@ pub enum EntropyError {
     },
     /// Rule 2: a secret part does not depend on the host's randomness.
     #[error(
-        "{} is the same in {values} values, although each call got different random bytes; get random bytes only from \
-         wasi:random/random, not from the language's own generator",
+        "{} is the same in all {values} calls, although each call got different random bytes; plugins must get random bytes \
+         only from wasi:random/random, not from the language's own generator",
         part_name(.place)
     )]
     Constant {

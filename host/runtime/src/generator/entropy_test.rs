@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use aws_lc_rs::digest;
-use keywright_core::{credential::Parameters, ports::PluginCallError};
+use keywright_core::{
+    credential::Parameters,
+    ports::{PluginCallError, PluginFaultError},
+};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracing::subscriber::NoSubscriber;
@@ -28,7 +31,8 @@ const NOW_SECONDS: u64 = 1_767_225_600;
 /// issuer, the test CA signs. `progress` receives the number of generated values.
 ///
 /// # Errors
-/// [`PluginRefusedError::ExampleFailed`] if it fails to generate a value from its example parameters.
+/// [`PluginRefusedError::ExampleFailed`] if it fails to generate a value from its example parameters, and
+/// [`PluginRefusedError::SettingsRefused`] if it reports that its settings are invalid.
 pub(crate) fn entropy_report(
     guest: &GeneratorGuest,
     random: &Arc<RepeatableRandom>,
@@ -53,9 +57,18 @@ pub(crate) fn entropy_report(
         };
         examine(&mut example, declared_bits, seed, effort)
     });
-    examined.map_err(|failure| PluginRefusedError::ExampleFailed {
-        parameters: guest.description.parameters_schema.example().to_json(),
-        failure: Box::new(failure),
+    examined.map_err(|failure| match failure {
+        PluginCallError::Faulted {
+            fault: PluginFaultError::Misconfigured,
+            ..
+        } => PluginRefusedError::SettingsRefused(
+            "the plugin reported that they are invalid; its documentation describes them"
+                .to_owned(),
+        ),
+        failure => PluginRefusedError::ExampleFailed {
+            parameters: guest.description.parameters_schema.example().to_json(),
+            failure: Box::new(failure),
+        },
     })
 }
 

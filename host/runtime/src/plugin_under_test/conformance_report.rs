@@ -160,7 +160,7 @@ impl PluginUnderTest {
 
     fn check_vectors(&self, checks: &mut Vec<Check>, vectors: &[Vector], usage: &Arc<Usage>) {
         for (number, vector) in (1..).zip(vectors) {
-            let claim = format!("expectation {number} is met");
+            let claim = format!("test vector {number}");
             self.host.begin(&claim);
             checks.push(self.meets(claim, vector, usage));
         }

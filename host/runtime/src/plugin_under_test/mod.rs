@@ -439,7 +439,9 @@ pub enum PluginTestError {
     #[error("the inputs contain {0}, but no parameter names it; correct the name or remove it")]
     InputNotNamed(String),
     /// The call requested more than this number of random bytes, which are all that the caller specified.
-    #[error("it requested more random bytes than the {0} in `random`")]
+    #[error(
+        "the plugin requested more random bytes than the {0} in `random`; add bytes, or use `seed:TEXT` for any number of them"
+    )]
     RandomExhausted(usize),
     /// The component does not export the interface that recovers parameters.
     #[error("the component does not export recoverer, so it can't recover parameters")]

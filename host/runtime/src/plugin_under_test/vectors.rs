@@ -33,7 +33,7 @@ pub struct Vector {
 
 /// The JSON form of a [`Vector`]: exactly one call, and its expected results or error.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
 struct JsonVector {
     parameters: Option<Map<String, Value>>,
     #[serde(default)]
@@ -61,7 +61,10 @@ fn any_random() -> String {
 
 /// A stored value.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a JSON object with the field `value`"
+)]
 struct JsonStored {
     parameters: Option<Map<String, Value>>,
     value: Value,
@@ -121,14 +124,21 @@ impl TryFrom<JsonVector> for Vector {
 }
 
 /// The rule for expected results.
-const EXPECTED: &str = "a vector must have the results of its call (canonical and value for parameters, value for accept, recovered \
-     for recover, references for document), or refused, or misconfigured";
+const EXPECTED: &str = "the expected result is missing or does not belong to the call: canonical or value for parameters, value for accept, \
+     recovered for recover, references for document; instead of a result, refused or misconfigured expects an error";
 
 impl Vector {
     /// Parses a JSON array of vectors.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsError> {
         let vectors: Value = keywright_json::read(text).map_err(serde_json::Error::from)?;
-        Ok(serde_json::from_value(vectors)?)
+        let vectors: Vec<Value> = serde_json::from_value(vectors)?;
+        let numbered = (1..).zip(vectors);
+        numbered
+            .map(|(number, vector)| {
+                serde_json::from_value(vector)
+                    .map_err(|source| VectorsError::Malformed { number, source })
+            })
+            .collect()
     }
 
     /// Returns the parameters, if the vector generates a value with the plugin's own settings.
@@ -142,8 +152,19 @@ impl Vector {
 
 /// The error for malformed test vectors.
 #[derive(Debug, thiserror::Error)]
-#[error("must be a JSON array of valid test vectors")]
-pub struct VectorsError(#[from] serde_json::Error);
+pub enum VectorsError {
+    /// The text is not a JSON array.
+    #[error("must be a JSON array of test vectors")]
+    NotAnArray(#[from] serde_json::Error),
+    /// A vector breaks a rule.
+    #[error("test vector {number} is invalid")]
+    Malformed {
+        /// The number of the vector, from 1.
+        number: u32,
+        /// The rule.
+        source: serde_json::Error,
+    },
+}
 
 /// A result that differs from the expected result.
 #[derive(Debug, Serialize)]

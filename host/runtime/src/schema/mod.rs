@@ -8,7 +8,7 @@ mod value;
 use std::{collections::BTreeSet, fmt};
 
 use jsonschema::{
-    Draft, PatternOptions, ValidationError, Validator,
+    Draft, JsonType, PatternOptions, ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
 use keywright_core::ports::Violation;
@@ -239,34 +239,64 @@ fn plain_rule(kind: &ValidationErrorKind) -> String {
         ValidationErrorKind::ExclusiveMinimum { limit } => format!("must be more than {limit}"),
         ValidationErrorKind::FalseSchema => "is not allowed".to_owned(),
         ValidationErrorKind::Format { format } => format!("must be of the format {format}"),
-        ValidationErrorKind::MaxItems { limit } => format!("must have at most {limit} items"),
-        ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
-        ValidationErrorKind::MaxLength { limit } => format!("must have at most {limit} characters"),
-        ValidationErrorKind::MaxProperties { limit } => {
-            format!("must have at most {limit} fields")
+        ValidationErrorKind::MaxItems { limit } => {
+            format!("must have at most {}", counted(*limit, "item"))
         }
-        ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} items"),
+        ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
+        ValidationErrorKind::MaxLength { limit } => {
+            format!("must have at most {}", counted(*limit, "character"))
+        }
+        ValidationErrorKind::MaxProperties { limit } => {
+            format!("must have at most {}", counted(*limit, "field"))
+        }
+        ValidationErrorKind::MinItems { limit } => {
+            format!("must have at least {}", counted(*limit, "item"))
+        }
         ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}"),
         ValidationErrorKind::MinLength { limit } => {
-            format!("must have at least {limit} characters")
+            format!("must have at least {}", counted(*limit, "character"))
         }
         ValidationErrorKind::MinProperties { limit } => {
-            format!("must have at least {limit} fields")
+            format!("must have at least {}", counted(*limit, "field"))
         }
         ValidationErrorKind::MultipleOf { multiple_of } => {
             format!("must be a multiple of {multiple_of}")
         }
         ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {pattern}"),
-        ValidationErrorKind::Type {
-            kind: TypeKind::Single(expected),
-        } => {
-            format!("must be of type {expected}")
+        ValidationErrorKind::PropertyNames { error } => {
+            format!(
+                "has a key that is not allowed: each key {}",
+                plain_rule(error.kind())
+            )
         }
         ValidationErrorKind::Type {
-            kind: TypeKind::Multiple(_),
-        } => "has a type that is not allowed".to_owned(),
+            kind: TypeKind::Single(expected),
+        } => format!("must be {}", type_name(*expected)),
+        ValidationErrorKind::Type {
+            kind: TypeKind::Multiple(expected),
+        } => {
+            let names: Vec<&str> = expected.iter().map(type_name).collect();
+            format!("must be {}", names.join(" or "))
+        }
         ValidationErrorKind::UniqueItems => "must not have duplicate items".to_owned(),
         other => format!("violates the rule {} of its schema", other.keyword()),
+    }
+}
+
+fn counted(count: u64, unit: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural}")
+}
+
+fn type_name(expected: JsonType) -> &'static str {
+    match expected {
+        JsonType::Array => "an array",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "a whole number",
+        JsonType::Null => "null",
+        JsonType::Number => "a number",
+        JsonType::Object => "an object",
+        JsonType::String => "a string",
     }
 }
 

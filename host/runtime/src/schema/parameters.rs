@@ -313,7 +313,7 @@ mod tests {
             (
                 json!({"length": "hunter2"}),
                 Some("length"),
-                "must be of type integer",
+                "must be a whole number",
             ),
             (
                 json!({"seed": "hunter2"}),

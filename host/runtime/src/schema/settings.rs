@@ -87,7 +87,7 @@ mod tests {
         for (settings, expected) in [
             (
                 json!({"issuer": "a", "keys": ["a", 70707]}),
-                r#"keys.1 must be of type string (violates "type" of its schema at the JSON Pointer "/keys/1")"#,
+                r#"keys.1 must be a string (violates "type" of its schema at the JSON Pointer "/keys/1")"#,
             ),
             (
                 json!({}),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use zeroize::Zeroize;
 
 use super::{BrokenRule, Checker, SchemaError, compile, known_fields};
+use crate::text::violation;
 
 /// The schema of a plugin's values.
 pub(crate) struct ValueSchema {
@@ -36,7 +37,15 @@ impl ValueSchema {
 
     /// Returns the first violated rule, or `None` if the value is valid.
     pub(crate) fn broken_rule(&self, value: &Value) -> Option<BrokenRule> {
-        self.checker.broken_rule(value)
+        let mut broken = self.checker.broken_rule(value)?;
+        if broken.violation.rule == NOT_AN_OBJECT
+            && let Some(known) = self.known_fields.as_ref().filter(|_| !value.is_object())
+        {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let rule = format!("{NOT_AN_OBJECT} with the fields {}", known.join(", "));
+            broken.violation = violation(None, &rule);
+        }
+        Some(broken)
     }
 
     /// Returns a field that the schema does not list, if the schema allows only listed fields.
@@ -85,6 +94,9 @@ fn certificate_field(schema: &Value) -> Option<String> {
 
 /// The media type of PEM certificates that begin with the end-entity certificate (RFC 8555, section 9.1).
 const CERTIFICATE_CHAIN: &str = "application/pem-certificate-chain";
+
+/// The rule that a value of another type breaks.
+const NOT_AN_OBJECT: &str = "must be an object";
 
 /// The annotation of a secret part.
 const WRITE_ONLY: &str = "writeOnly";

@@ -94,7 +94,7 @@ async fn without_a_normalizer_the_host_applies_the_schema() {
     for (given, violation) in [
         (json!({"hunter": 1}), "hunter is unknown"),
         (json!({"length": 10}), "length must be at most 9"),
-        (json!({"label": 7}), "label must be of type string"),
+        (json!({"label": 7}), "label must be a string"),
     ] {
         let refused = plain.normalize(parameters(&given)).await;
         let Err(PluginCallError::ParametersRefused(refused)) = refused else {
@@ -118,7 +118,10 @@ async fn without_an_acceptor_the_host_validates_the_value() {
             "secret must have at least 16 characters",
         ),
         (json!({}), "secret is required"),
-        (json!("hunter2"), "must be of type object"),
+        (
+            json!("hunter2"),
+            "must be an object with the fields given, now, secret, settings",
+        ),
     ] {
         let refused = plain.accept(&secret(&value)).await;
         let Err(PluginCallError::ValueRefused(refused)) = refused else {

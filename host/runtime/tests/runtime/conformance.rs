@@ -73,12 +73,17 @@ fn allowing_derived_values_does_not_exempt_constant_values() {
 
 #[test]
 fn a_generator_that_fails_for_its_example_is_rejected() {
-    let refused = refusal("careless", careless(Some("nothing"))).unwrap();
-    for words in [
-        "it failed to generate a value for the entropy test with the parameters {}",
-        "it reported that its settings are invalid",
-        "; correct the settings",
+    for (breaks, words) in [
+        (
+            "example",
+            "it failed to generate a value for the entropy test with the parameters {}: the plugin careless reported",
+        ),
+        (
+            "nothing",
+            "invalid settings: the plugin reported that they are invalid",
+        ),
     ] {
+        let refused = refusal("careless", careless(Some(breaks))).unwrap();
         assert!(refused.contains(words), "{refused}");
     }
 }

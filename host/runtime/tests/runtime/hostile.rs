@@ -125,7 +125,7 @@ async fn faults_are_logged_with_the_plugin_but_without_data() {
         .accept(&secret(r#"{"secret":7,"note":"hunter2"}"#))
         .await;
     assert!(
-        matches!(&refused, Err(PluginCallError::ValueRefused(rule)) if rule.to_string() == "secret must be of type string"),
+        matches!(&refused, Err(PluginCallError::ValueRefused(rule)) if rule.to_string() == "secret must be a string"),
         "{refused:?}"
     );
     let log = logged();

@@ -214,7 +214,7 @@ impl RegistryConfig {
         let Some(file) = self.docker_config.as_deref() else {
             return Ok(None);
         };
-        let text = SecretSource::File(file).read()?;
+        let text = SecretSource::File(file).read_while(READING_DOCKER_CONFIG)?;
         let docker = DockerConfig::read(&text).on_file(READING_DOCKER_CONFIG, file)?;
         Ok(Some((file, docker)))
     }
@@ -275,7 +275,7 @@ impl RegistryHostConfig {
     fn access(&self) -> Result<Access, StartupError> {
         let credentials = match (&self.user, &self.password_file) {
             (Some(user), Some(file)) => {
-                let password = SecretSource::File(file).read()?;
+                let password = SecretSource::File(file).read_while("reading the password file")?;
                 Some(
                     Credentials::new(user.clone(), password)
                         .while_doing(format!("logging in at {}", self.host))?,

@@ -245,6 +245,11 @@ pub(crate) enum SecretSource<'a> {
 
 impl SecretSource<'_> {
     pub(crate) fn read(self) -> Result<Secret, StartupError> {
+        self.read_while("reading the secret file")
+    }
+
+    /// Reads the secret. An error names the operation.
+    pub(crate) fn read_while(self, doing: &str) -> Result<Secret, StartupError> {
         match self {
             Self::Environment(name) => std::env::var(name).map(Secret::new).map_err(|_| {
                 StartupError::new(format!("the environment variable {name} is not set"))
@@ -252,7 +257,7 @@ impl SecretSource<'_> {
             Self::File(path) => {
                 let text = fs::read_to_string(path)
                     .map(Zeroizing::new)
-                    .on_file("reading the secret file", path)?;
+                    .on_file(doing, path)?;
                 Ok(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
         }

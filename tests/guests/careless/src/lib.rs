@@ -77,6 +77,9 @@ impl generator::Guest for Component {
                 let first = all >> 124;
                 json!({"password": hexadecimal((all ^ (first << 120)) & (u128::MAX >> 4))})
             }
+            Some("example") => {
+                return Err(Failure::Other("the test selected a failure".to_owned()));
+            }
             Some(other) => {
                 return Err(Failure::Misconfigured(format!("unknown setting {other}")));
             }

@@ -157,11 +157,9 @@ pub(super) fn json(text: &str) -> Result<Value, String> {
 }
 
 pub(super) fn inputs(text: &str) -> Result<TestInputs, String> {
-    keywright_json::read(text).map_err(|cause| {
-        format!(
-            "must be a JSON object that maps each name to an object with type and value: {cause}"
-        )
-    })
+    let inputs = Value::Object(object(text)?);
+    serde_json::from_value(inputs)
+        .map_err(|cause| format!("must map each name to an object with type and value: {cause}"))
 }
 
 /// Parses a time: RFC 3339, or seconds since 1970.
@@ -177,8 +175,11 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
 }
 
 fn limits(text: &str) -> Result<Limits, String> {
-    let limits: Value = keywright_json::read(text).map_err(|cause| cause.to_string())?;
-    serde_json::from_value(limits).map_err(|cause| cause.to_string())
+    let limits = object(text)?;
+    if let Some((name, _)) = limits.iter().find(|(_, limit)| !limit.is_u64()) {
+        return Err(format!("{name} must be a whole number"));
+    }
+    serde_json::from_value(Value::Object(limits)).map_err(|cause| cause.to_string())
 }
 
 /// Returns the time of a call, in seconds since 1970.

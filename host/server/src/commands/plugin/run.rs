@@ -247,8 +247,8 @@ struct TestReport {
 
 impl Test {
     pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
-        let vectors = self.vectors()?;
         let plugin = self.component.open_with_notes(progress)?;
+        let vectors = self.vectors()?;
         let old = self.against.as_deref();
         let old = old.map(|file| self.component.open_release(file, progress));
         let old = old.transpose()?;
