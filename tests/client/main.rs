@@ -13,6 +13,7 @@ mod credentials;
 mod derived;
 mod export;
 mod fixtures;
+mod foreign_files;
 mod help;
 mod import;
 mod interpolation;

@@ -162,6 +162,10 @@ impl Service {
         }
     }
 
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         signal(self.child.id(), name);
     }

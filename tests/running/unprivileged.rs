@@ -35,6 +35,11 @@ async fn an_unprivileged_user_runs_the_server_on_read_only_files() {
     let mut service = Service::start(&layout, unprivileged(&program, is_root));
     let address = address_in(&service.notified("READY=1"));
     assert_eq!(health(&address).await, "{\"status\":\"UP\"}");
+    // Linux makes root the owner of these files if the process is not dumpable.
+    for name in ["mem", "environ", "maps"] {
+        let file = format!("/proc/{}/{name}", service.process_id());
+        assert_eq!(fs::metadata(&file).unwrap().uid(), 0, "{file}");
+    }
     service.signal("TERM");
     service.notified("STOPPING=1");
     assert!(service.end().success());

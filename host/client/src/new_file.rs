@@ -1,20 +1,35 @@
 //! Atomic file writes.
 
 use std::{
-    fs::{self, File, OpenOptions, Permissions},
+    ffi::OsString,
+    fs::{self, File, Metadata, OpenOptions, Permissions},
     io::{self, ErrorKind, Write},
-    os::unix::fs::PermissionsExt,
+    os::{
+        fd::AsRawFd,
+        unix::{
+            ffi::OsStringExt,
+            fs::{FileTypeExt, MetadataExt, PermissionsExt},
+        },
+    },
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::{Mode, OFlags},
+    process::geteuid,
+};
 use tempfile::{NamedTempFile, TempPath};
 use tokio::task::spawn_blocking;
 
 /// A file that is written under a temporary name in the target's folder. Dropping it deletes the temporary file.
 ///
-/// If the target is a symbolic link, the file that it points to is replaced, and the link stays. Unless `may_replace` is set, a
-/// link is refused: another user may have created it to redirect the file. A target that is not a regular file, such as a device
-/// or a pipe, is written to directly.
+/// If the target is a symbolic link, the file that it points to is replaced, and the link stays. A target that is not a regular
+/// file, such as a device or a pipe, is written to directly.
+///
+/// Another user may have created the target to redirect the file. So links of users other than the caller and root are refused,
+/// and `export` refuses all links unless `--force` is given. Pipes, sockets and devices of other users are refused unless `--force`
+/// is given. Links, pipes and devices in `/dev`, and links in `/proc`, are accepted with any owner. Links in the target's
+/// folders are followed.
 pub(crate) struct NewFile {
     content: File,
     /// The temporary name; `None` if the target is written to directly.
@@ -80,7 +95,7 @@ pub(crate) fn write_whole(
     readers: Readers,
 ) -> Result<(), SessionFileError> {
     let write = || {
-        let new = NewFile::create(target, true, readers)?;
+        let new = NewFile::create(target, Force::NotOffered, readers)?;
         let mut content = new.content.try_clone()?;
         content.write_all(bytes)?;
         if new.name.is_some() {
@@ -93,12 +108,19 @@ pub(crate) fn write_whole(
 
 impl NewFile {
     /// Starts writing a file that only its owner may read.
-    pub(crate) fn begin(target: &Path, may_replace: bool) -> Result<Self, WriteError> {
+    pub(crate) fn begin(target: &Path, is_forced: bool) -> Result<Self, WriteError> {
         let refused = |cause| write_error(target, cause);
-        if !may_replace && is_link(target).map_err(refused)? {
+        if !is_forced && is_link(target).map_err(refused)? {
+            // If the link is also refused with `--force`, this is the reason.
+            resolve(target).map_err(refused)?;
             return Err(WriteError::IsLink(target.to_owned()));
         }
-        Self::create(target, may_replace, Readers::Owner).map_err(refused)
+        let force = if is_forced {
+            Force::Given
+        } else {
+            Force::Absent
+        };
+        Self::create(target, force, Readers::Owner).map_err(refused)
     }
 
     /// Returns a handle for writing the content.
@@ -124,7 +146,8 @@ impl NewFile {
             .map_err(|cause| write_error(&target, cause))
     }
 
-    fn create(target: &Path, may_replace: bool, readers: Readers) -> io::Result<Self> {
+    fn create(target: &Path, force: Force, readers: Readers) -> io::Result<Self> {
+        let may_replace = force != Force::Absent;
         let path = match resolve(target)? {
             Target::Existing(_) if !may_replace => return Err(ErrorKind::AlreadyExists.into()),
             // `begin` found no link, so the link was created afterwards.
@@ -132,10 +155,14 @@ impl NewFile {
                 return Err(ErrorKind::AlreadyExists.into());
             }
             Target::Existing(path) | Target::Absent(path) => path,
-            Target::Stream => {
-                // Append, so that output of other writers is not overwritten.
+            Target::Stream(stream) => {
+                match force {
+                    Force::Given => {}
+                    Force::Absent => stream.check_owner("use --force to write to it")?,
+                    Force::NotOffered => stream.check_owner("specify another path")?,
+                }
                 return Ok(Self {
-                    content: OpenOptions::new().append(true).open(target)?,
+                    content: stream.open_to_append()?,
                     name: None,
                     target: target.to_owned(),
                     may_replace,
@@ -165,6 +192,15 @@ impl NewFile {
     }
 }
 
+/// Whether the user passed `--force`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Force {
+    Absent,
+    Given,
+    /// The command has no such option, and replaces files.
+    NotOffered,
+}
+
 /// A target with symbolic links resolved.
 enum Target {
     /// The path of a file that does not exist.
@@ -172,29 +208,133 @@ enum Target {
     /// The path of a regular file.
     Existing(PathBuf),
     /// A device, a pipe or an open file, to write to directly.
-    Stream,
+    Stream(Entry),
 }
 
+/// Resolves the links of a target.
+///
+/// # Errors
+/// When a link belongs to another user, too.
 fn resolve(target: &Path) -> io::Result<Target> {
     let mut path = target.to_owned();
     for _ in 0..LINKS_MAX {
-        match fs::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_symlink() => {
-                let folder = fs::canonicalize(folder_of(&path))?;
-                // Links in `/proc`, such as the target of `/dev/stdout`, refer to open files instead of paths.
-                if folder.starts_with(KERNEL_FILES) {
-                    return Ok(Target::Stream);
-                }
-                path = folder.join(fs::read_link(&path)?);
-            }
-            Ok(metadata) if metadata.is_file() => return Ok(Target::Existing(path)),
-            Ok(metadata) if metadata.is_dir() => return Err(ErrorKind::IsADirectory.into()),
-            Ok(_) => return Ok(Target::Stream),
+        let entry = match Entry::open(&path) {
+            Ok(entry) => entry,
             Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Target::Absent(path)),
             Err(cause) => return Err(cause),
+        };
+        if entry.metadata.is_file() {
+            return Ok(Target::Existing(path));
         }
+        if entry.metadata.is_dir() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        if !entry.metadata.is_symlink() || entry.is_link_to_open_file()? {
+            return Ok(Target::Stream(entry));
+        }
+        entry.check_owner("specify the path of its target")?;
+        path = folder_of(&entry.real_path()?).join(entry.link_target()?);
     }
     Err(io::Error::other("too many symbolic links"))
+}
+
+/// An existing file, link, pipe or device. It is opened without access to its content, so that it stays the same if another
+/// process replaces it under its path.
+struct Entry {
+    path: PathBuf,
+    handle: File,
+    metadata: Metadata,
+}
+
+impl Entry {
+    /// Opens a path without following a link at its end. Never waits for the other end of a pipe.
+    fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        Ok(Self {
+            path: path.to_owned(),
+            metadata: handle.metadata()?,
+            handle,
+        })
+    }
+
+    /// Opens the content. Waits until a pipe is opened for reading.
+    fn open_to_append(&self) -> io::Result<File> {
+        let path = if self.metadata.is_symlink() {
+            self.real_path()?
+        } else {
+            self.path_of_handle()
+        };
+        // Append, so that output of other writers is not overwritten.
+        OpenOptions::new().append(true).open(path)
+    }
+
+    /// Returns whether this is a link in `/proc`, such as the target of `/dev/stdout`. It refers to an open file instead of a path.
+    fn is_link_to_open_file(&self) -> io::Result<bool> {
+        Ok(self.metadata.is_symlink() && self.real_path()?.starts_with(KERNEL_FILES))
+    }
+
+    /// Checks that no user other than the caller and root could have created this.
+    fn check_owner(&self, remedy: &'static str) -> io::Result<()> {
+        let owner = self.metadata.uid();
+        if owner == ROOT || owner == geteuid().as_raw() || self.is_of_system()? {
+            return Ok(());
+        }
+        let foreign = ForeignError {
+            kind: self.kind(),
+            path: self.path.clone(),
+            owner,
+            remedy,
+        };
+        Err(io::Error::new(ErrorKind::PermissionDenied, foreign))
+    }
+
+    /// Returns whether only the system creates such entries in this folder. All users may create pipes and links in `/dev/shm`.
+    fn is_of_system(&self) -> io::Result<bool> {
+        let path = self.real_path()?;
+        let kind = self.metadata.file_type();
+        let is_device = kind.is_char_device() || kind.is_block_device();
+        Ok(path.starts_with(KERNEL_FILES)
+            || folder_of(&path) == Path::new(DEVICES)
+            || is_device && path.starts_with(DEVICES))
+    }
+
+    /// Returns the path without links to folders.
+    fn real_path(&self) -> io::Result<PathBuf> {
+        fs::read_link(self.path_of_handle())
+    }
+
+    fn path_of_handle(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
+    }
+
+    fn link_target(&self) -> io::Result<PathBuf> {
+        let target = rustix::fs::readlinkat(&self.handle, "", Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()).into())
+    }
+
+    fn kind(&self) -> &'static str {
+        let kind = self.metadata.file_type();
+        if kind.is_symlink() {
+            "symbolic link"
+        } else if kind.is_fifo() {
+            "named pipe"
+        } else if kind.is_socket() {
+            "socket"
+        } else {
+            "device"
+        }
+    }
+}
+
+/// A link, pipe, socket or device of another user.
+#[derive(Debug, thiserror::Error)]
+#[error("the {kind} {} belongs to another user (id {owner}); {remedy}", path.display())]
+struct ForeignError {
+    kind: &'static str,
+    path: PathBuf,
+    owner: u32,
+    remedy: &'static str,
 }
 
 /// Returns whether the path is a symbolic link that another user could have created: a link outside `/dev` and `/proc`.
@@ -253,6 +393,9 @@ const KERNEL_FILES: &str = "/proc";
 
 /// The folder with links such as `/dev/stdout`.
 const DEVICES: &str = "/dev";
+
+/// The id of the user root.
+const ROOT: u32 = 0;
 
 #[cfg(test)]
 mod tests {

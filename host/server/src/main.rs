@@ -36,7 +36,7 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    process::disable_core_dumps();
+    process::protect_memory();
     match cli::Arguments::parse().execute() {
         Ok(status) => status,
         Err(refused) => {

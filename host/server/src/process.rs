@@ -9,7 +9,9 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use keywright_core::ports::{Clock, Identifiers};
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior, setrlimit,
+};
 use sd_notify::NotifyState;
 use tokio::{
     signal::unix::{Signal as SignalStream, SignalKind, signal},
@@ -83,9 +85,12 @@ pub(crate) fn survive_failing_writes() -> Result<(), StartupError> {
     Ok(())
 }
 
-/// Prevents the system, including `systemd-coredump`, from writing the process's memory to a file after a crash: it contains
-/// keys, values and tokens.
-pub(crate) fn disable_core_dumps() {
+/// Prevents the system from writing the process's memory to a file after a crash, and other processes of the same user from
+/// reading it: it contains keys, values and tokens.
+pub(crate) fn protect_memory() {
+    // The system ignores the limit if it passes core dumps to a program, such as `systemd-coredump`. It refuses this call only if
+    // the argument is invalid.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let Rlimit { maximum, .. } = getrlimit(Resource::Core);
     let limit = Rlimit {
         current: Some(0),

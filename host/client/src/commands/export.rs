@@ -42,7 +42,7 @@ pub struct Export {
     /// File to write, with mode 0600; it appears once complete. Default: standard output.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// Overwrite the file if it exists, and follow symbolic links.
+    /// Overwrite the file if it exists, follow symbolic links of yours and of root, and write to pipes of other users.
     #[arg(long, requires = "file")]
     force: bool,
     /// Format of the file. Default: by `--output` or the file's extension, otherwise YAML.
