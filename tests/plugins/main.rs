@@ -15,6 +15,7 @@ mod components;
 mod derived;
 mod examples;
 mod hostile;
+mod input_actors;
 mod inputs;
 mod refusals;
 mod registry;

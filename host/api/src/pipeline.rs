@@ -6,7 +6,7 @@ use axum::{
     body::{Body, Bytes, HttpBody},
     extract::Request,
     http::{
-        HeaderValue, Method, StatusCode,
+        HeaderName, HeaderValue, Method, StatusCode,
         header::{ALLOW, CONTENT_LENGTH},
     },
     response::{IntoResponse, Response},
@@ -25,6 +25,7 @@ use crate::{
     interface::{authorize, with_page},
     measure::{RequestsInProgress, known_method},
     request::with_normal_path,
+    response::ApiError,
     route::{RequestContext, RouteTable},
     router::{no_such_path, route_table},
     telemetry::{log_response, or_panicked, request_span, set_headers_of_every_response},
@@ -116,6 +117,11 @@ impl Pipeline {
         if let Some(refused) = refused_head(&request, &self.api.request_limits) {
             return Err(refused);
         }
+        let is_of_interface = context.route.is_some_and(|route| route.is_of_interface);
+        // The interface has its own check, which is stricter.
+        if !is_of_interface && is_change_from_other_site(&request) {
+            return Err(ApiError::new(StatusCode::FORBIDDEN, FROM_OTHER_SITE).into_response());
+        }
         if let Some(route) = context.route.filter(|route| route.is_open) {
             if route.is_of_interface
                 && let Some(connection) = context.connection
@@ -127,9 +133,7 @@ impl Pipeline {
             }
             return Ok(self.handle(context, None, request).await);
         }
-        if context.route.is_some_and(|route| route.is_of_interface)
-            && let Some(interface) = &self.api.interface
-        {
+        if is_of_interface && let Some(interface) = &self.api.interface {
             request = authorize(interface.as_ref(), request).await?;
         }
         let headers = request.headers();
@@ -186,6 +190,19 @@ impl Pipeline {
         (handler.handle)(request).await
     }
 }
+
+/// Returns whether a browser sent a request that may change something for a page of another site. Browsers present client
+/// certificates with such requests. They also send `Sec-Fetch-Site`, which pages can't set and other clients don't send.
+fn is_change_from_other_site(request: &Request) -> bool {
+    let mut sites = request.headers().get_all(SEC_FETCH_SITE).iter();
+    !matches!(*request.method(), Method::GET | Method::HEAD)
+        && sites.any(|site| site != "same-origin" && site != "none")
+}
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+const FROM_OTHER_SITE: &str =
+    "a page of another site sent the request; from other sites, only GET and HEAD are allowed";
 
 /// Sets the length of the body, if it is known, and omits the body in response to HEAD.
 fn with_content_length(mut response: Response, is_head: bool) -> Response {

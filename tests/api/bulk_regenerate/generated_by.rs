@@ -139,8 +139,11 @@ async fn invalid_requests_are_400_and_name_the_field() {
             json!({"generated_by": digest, "signed_by": "/root"}),
             "generated_by",
         ),
-        (json!({"signed_by": "/root", "path": "/a"}), "path"),
-        (json!({"path": "/a"}), "path"),
+        (json!({"signed_by": "/root", "path": 7}), "path"),
+        (
+            json!({"path": "/a"}),
+            "signed_by, generated_by or derived_from",
+        ),
         (json!({"generated_by": digest, "path": 7}), "path"),
         (
             json!({"generated_by": digest, "dry_run": "maybe"}),

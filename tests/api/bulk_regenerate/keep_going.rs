@@ -150,21 +150,60 @@ async fn the_audit_trail_identifies_only_written_versions() {
     assert!(!lines.iter().any(|line| line.contains(stuck)), "{trail}");
 }
 
+#[tokio::test]
+async fn credentials_that_the_caller_may_not_write_fail() {
+    let server = Server::reused().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/middle", Some("/root")).await;
+    leaf(&server, "/below", "/middle").await;
+    leaf(&server, "/mine", "/root").await;
+    leaf(&server, "/theirs", "/root").await;
+    let caller = server.as_client("app").await;
+    let actor = caller.actor();
+    server.grant("/root", actor, &["read"]).await;
+    server.grant("/middle", actor, &["read"]).await;
+    server.grant("/below", actor, &["write"]).await;
+    server.grant("/mine", actor, &["write"]).await;
+    let body = json!({"signed_by": "/root"});
+    let error = caller.post(BULK_REGENERATE, body).await.expect(403).error();
+    assert_eq!(error, FORBIDDEN);
+    assert_eq!(given::versions(&server, "/mine").await.len(), 1);
+
+    let failures = json!([
+        {"name": "/below", "error": "its certificate authority /middle was not regenerated"},
+        {"name": "/middle", "error": FORBIDDEN},
+        {"name": "/theirs", "error": FORBIDDEN},
+    ]);
+    for is_dry_run in [true, false] {
+        let body = json!({"signed_by": "/root", "keep_going": true, "dry_run": is_dry_run});
+        let done = caller.post(BULK_REGENERATE, body).await.expect(200).json();
+        assert_eq!(done["regenerated_credentials"], json!(["/mine"]));
+        assert_eq!(done["failed_credentials"], failures);
+        let count = if is_dry_run { 1 } else { 2 };
+        assert_eq!(given::versions(&server, "/mine").await.len(), count);
+    }
+    for name in ["/middle", "/below", "/theirs"] {
+        assert_eq!(given::versions(&server, name).await.len(), 1);
+    }
+}
+
+const FORBIDDEN: &str = "the caller may not write this credential";
+
 // Errors that concern the whole request are returned despite `keep_going`.
 
 #[tokio::test]
-async fn missing_permissions_refuse_the_whole_request() {
+async fn a_missing_permission_to_read_a_ca_refuses_the_whole_request() {
     let server = Server::reused().await;
     authority(&server, "/root", None).await;
-    for name in ["/mine", "/theirs"] {
-        leaf(&server, name, "/root").await;
-    }
+    authority(&server, "/middle", Some("/root")).await;
+    leaf(&server, "/mine", "/root").await;
+    leaf(&server, "/theirs", "/middle").await;
     let caller = server.as_client("app").await;
     let body = json!({"signed_by": "/root", "keep_going": true});
+    server.grant("/mine", caller.actor(), &["write"]).await;
     caller.post(BULK_REGENERATE, body.clone()).await.expect(404);
     server.grant("/root", caller.actor(), &["read"]).await;
-    server.grant("/mine", caller.actor(), &["write"]).await;
-    let error = caller.post(BULK_REGENERATE, body).await.expect(403).error();
+    let error = caller.post(BULK_REGENERATE, body).await.expect(404).error();
     error.assert_lacks("/theirs");
     assert_eq!(given::versions(&server, "/mine").await.len(), 1);
 }

@@ -43,6 +43,43 @@ async fn exactly_the_certificates_below_the_ca_are_regenerated_once() {
 }
 
 #[tokio::test]
+async fn a_path_restricts_the_regeneration_below_a_ca() {
+    let server = Server::reused().await;
+    authority(&server, "/root", None).await;
+    let inner = authority(&server, "/pki/Inner", Some("/root")).await;
+    authority(&server, "/Team/ca", Some("/root")).await;
+    leaf(&server, "/Team/a", "/pki/inner").await;
+    leaf(&server, "/Team/b", "/root").await;
+    leaf(&server, "/Team/c", "/team/ca").await;
+    leaf(&server, "/teams", "/root").await;
+    let body = json!({"signed_by": "/root", "path": "team/"});
+    let response = server.post(BULK_REGENERATE, body.clone()).await;
+    assert_eq!(
+        names(&response),
+        ["/Team/a", "/Team/b", "/Team/c", "/Team/ca"]
+    );
+    assert_signed_by(&given::newest(&server, "/Team/a").await, &inner);
+    let ca = given::newest(&server, "/Team/ca").await;
+    assert_signed_by(&given::newest(&server, "/Team/c").await, &ca);
+    for name in ["/pki/Inner", "/teams"] {
+        assert_eq!(given::versions(&server, name).await.len(), 1, "{name}");
+    }
+
+    // The caller may not read the CA outside of the path, and does not learn which credentials it signed.
+    let caller = server.as_client("app").await;
+    let actor = caller.actor();
+    server.grant("/root", actor, &["read"]).await;
+    server.grant("/Team/*", actor, &["write"]).await;
+    let response = caller.post(BULK_REGENERATE, body.clone()).await;
+    response.expect(404);
+    server.grant("/Team/ca", actor, &["read"]).await;
+    let response = caller.post(BULK_REGENERATE, body).await;
+    assert_eq!(names(&response), ["/Team/b", "/Team/c", "/Team/ca"]);
+    let body = json!({"signed_by": "/root"});
+    caller.post(BULK_REGENERATE, body).await.expect(403);
+}
+
+#[tokio::test]
 async fn formerly_signed_certificates_regenerate_from_newest_version() {
     let server = Server::reused().await;
     authority(&server, "/root", None).await;

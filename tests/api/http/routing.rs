@@ -56,6 +56,63 @@ async fn a_wrong_method_is_404_and_needs_a_token_like_its_path() {
 }
 
 #[tokio::test]
+async fn changes_that_pages_of_other_sites_send_are_refused() {
+    let server = Server::reused().await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let listed = server.get_json("/api/v1/certificates?name=/root").await;
+    let id = listed["certificates"][0]["id"].as_str().unwrap();
+    // A form needs neither a body nor a content type that other sites can't send.
+    let path = format!("/api/v1/certificates/{id}/regenerate");
+    let send = async |method: &Method, has_token: bool, sites: &[&str]| {
+        let mut request = server.request(method.clone(), &path);
+        if has_token {
+            request = request.bearer_auth(server.token());
+        }
+        for site in sites {
+            request = request.header("sec-fetch-site", *site);
+        }
+        server.send(request).await
+    };
+    let changes = [
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+    ];
+    for method in &changes {
+        for sites in [
+            &["cross-site"][..],
+            &["same-site"],
+            &["Same-Origin"],
+            &[""],
+            &["same-origin", "cross-site"],
+        ] {
+            for has_token in [true, false] {
+                let refused = send(method, has_token, sites).await.expect(403).error();
+                let expected = "a page of another site sent the request; from other sites, only GET and HEAD are allowed";
+                assert_eq!(refused, expected, "{method} {sites:?}");
+            }
+        }
+    }
+    assert_eq!(given::versions(&server, "/root").await.len(), 1);
+    for method in &changes {
+        for sites in [&["same-origin"][..], &["none"], &[]] {
+            let status = if *method == Method::POST { 200 } else { 404 };
+            send(method, true, sites).await.expect(status);
+        }
+    }
+    assert_eq!(given::versions(&server, "/root").await.len(), 4);
+    for method in [Method::GET, Method::HEAD] {
+        let request = server.authorized(method, "/version");
+        let response = server
+            .send(request.header("sec-fetch-site", "cross-site"))
+            .await;
+        response.expect(200);
+    }
+}
+
+#[tokio::test]
 async fn an_invalid_token_is_reported_before_all_other_errors() {
     let server = Server::reused().await;
     for (method, path, body) in [

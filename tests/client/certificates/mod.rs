@@ -307,6 +307,13 @@ async fn bulk_regenerate_lists_all_certificates_below_a_ca() {
     run.errors
         .assert_contains("No credentials are signed by /alone.");
     assert_eq!(json_of(run), json!({"regenerated_credentials": []}));
+    server.generate_leaf("/team/leaf", "/inner").await;
+    let expected = json!({"regenerated_credentials": ["/team/leaf"]});
+    let below = ["bulk-regenerate", "/root", "--path", "/team"];
+    assert_eq!(json_of(shell.run(&below)), expected);
+    let below = ["bulk-regenerate", "/root", "--path", "/none"];
+    let errors = shell.run(&below).expect(0).errors;
+    errors.assert_contains("No credentials below /none are signed by /root.");
 }
 
 #[tokio::test]
@@ -421,7 +428,7 @@ fn bulk_regenerate_requires_either_a_ca_or_a_plugin() {
         &["bulk-regenerate"][..],
         &["bulk-regenerate", "--dry-run"],
         &["bulk-regenerate", "/root", "--generated-by", "sha256:0"],
-        &["bulk-regenerate", "/root", "--path", "/a"],
+        &["bulk-regenerate", "--path", "/a"],
         &["find", "--generated-by", "0", "--expires-within-days", "3"],
     ] {
         shell.run(wrong).expect(2);

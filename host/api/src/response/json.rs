@@ -337,6 +337,7 @@ mod tests {
                 metadata: None,
                 trusted_ca: None,
                 inputs: Vec::new(),
+                chosen_by: None,
             },
             attributes: VersionAttributes::default(),
         }

@@ -146,11 +146,13 @@ async fn a_refused_bulk_regeneration_reads_no_signed_credentials() {
     let service = Service::new();
     service.memory.store_signed("/ca", "/ca");
     service.memory.store_signed("/leaf", "/ca");
-    let grant = json!({"path": "/ca", "actor": "uaa-client:reader", "operations": ["read"]});
-    let granted = service
-        .send_json("POST", "/api/v2/permissions", &grant)
-        .await;
-    assert_eq!(granted.status, 201);
+    for path in ["/ca", "/leaf"] {
+        let grant = json!({"path": path, "actor": "uaa-client:reader", "operations": ["read"]});
+        let granted = service
+            .send_json("POST", "/api/v2/permissions", &grant)
+            .await;
+        assert_eq!(granted.status, 201);
+    }
     let mut claims = good_claims();
     claims["client_id"] = json!("reader");
     let token = format!("Bearer {}", trusted_key().sign(&claims));
@@ -158,11 +160,14 @@ async fn a_refused_bulk_regeneration_reads_no_signed_credentials() {
         ("content-type", "application/json".to_owned()),
         ("authorization", token),
     ];
-    let body = json!({"signed_by": "/ca"}).to_string();
-    let reads = service.memory.reads();
-    let response = service
-        .send_with("POST", "/api/v1/bulk-regenerate", &headers, body)
-        .await;
-    assert_eq!(response.status, 403, "{}", response.text);
-    assert_eq!(service.memory.reads(), reads);
+    for (keeps_going, status) in [(false, 403), (true, 200)] {
+        let body = json!({"signed_by": "/ca", "keep_going": keeps_going}).to_string();
+        let reads = service.memory.reads();
+        let response = service
+            .send_with("POST", BULK_REGENERATE, &headers, body)
+            .await;
+        assert_eq!(response.status, status, "{}", response.text);
+        assert_eq!(service.memory.reads(), reads);
+        assert_eq!(response.text.contains("/leaf"), keeps_going);
+    }
 }

@@ -126,7 +126,7 @@ pub struct BulkRegenerate {
     /// Not all servers support this selection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub derived_from: Option<String>,
-    /// Limits a selection by plugin to the credentials below this path.
+    /// Limits the selection to the credentials below this path. Not all servers support this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Whether to only check the credentials. Not all servers support dry runs.
@@ -242,8 +242,8 @@ impl Client {
     /// Regenerates many credentials in one transaction. A dry run only checks them.
     ///
     /// # Errors
-    /// When one of the credentials can't be regenerated, unless the request keeps going, or when the caller may not write one of
-    /// them; then nothing changes.
+    /// When one of the credentials can't be regenerated or the caller may not write it, unless the request keeps going; then
+    /// nothing changes.
     pub async fn regenerate_all(
         &self,
         selection: &BulkRegenerate,

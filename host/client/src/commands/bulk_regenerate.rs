@@ -15,6 +15,9 @@ use crate::{
 /// credentials that the plugin generated. With `--derived-from`, regenerates all credentials that were derived from an older
 /// version of a credential. If one of the credentials can't be regenerated, nothing changes.
 ///
+/// Every caller who may read a regenerated credential can read its new value. Review the credentials with `--dry-run` first, and
+/// narrow the selection with `--path`.
+///
 /// With `--keep-going`, regenerates the other credentials together, reports each failure, and exits with status 3 if one failed.
 /// If a CA fails, the credentials that it signs fail, too.
 #[derive(Debug, Args)]
@@ -27,10 +30,10 @@ pub struct BulkRegenerate {
     #[arg(long, value_name = "DIGEST", conflicts_with = "authority")]
     generated_by: Option<String>,
     /// Name of a credential that was rotated.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["authority", "generated_by", "path"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["authority", "generated_by"])]
     derived_from: Option<String>,
-    /// Path below which to regenerate the plugin's credentials. Default: all.
-    #[arg(long, value_name = "PATH", conflicts_with = "authority")]
+    /// Path below which to regenerate credentials. Default: all.
+    #[arg(long, value_name = "PATH")]
     path: Option<String>,
     /// Only check and list the credentials, without regenerating them.
     #[arg(long)]
@@ -86,15 +89,14 @@ impl BulkRegenerate {
     }
 
     fn none_found(&self) -> String {
-        if let Some(input) = &self.derived_from {
-            return format!("No credentials are derived from an older version of {input}.");
-        }
-        match (&self.authority, &self.path) {
-            (Some(authority), _) => format!("No credentials are signed by {authority}."),
-            (None, Some(path)) => {
-                format!("The plugin generated no credentials below {path}.")
+        let below = self.path.as_ref().map(|path| format!(" below {path}"));
+        let below = below.unwrap_or_default();
+        match (&self.derived_from, &self.authority) {
+            (Some(input), _) => {
+                format!("No credentials{below} are derived from an older version of {input}.")
             }
-            (None, None) => "The plugin generated no credentials.".to_owned(),
+            (None, Some(authority)) => format!("No credentials{below} are signed by {authority}."),
+            (None, None) => format!("The plugin generated no credentials{below}."),
         }
     }
 }

@@ -38,7 +38,7 @@ use uuid::Uuid;
 use crate::{
     UseCaseError,
     credential::{CredentialName, LookupName, StoredVersion},
-    permission::{Operation, Permission, PermissionPath},
+    permission::{Actor, Operation, Permission, PermissionPath},
     ports::{
         CredentialRepository, PermissionRepository, PermittedRead, PermittedVersions, VersionKey,
         VersionSelection,
@@ -98,7 +98,7 @@ impl Authorization {
             return Ok(permit);
         };
         let covering = PermissionPath::covering(stored.as_str());
-        let on_stored = self.permissions_on(caller, &covering).await?;
+        let on_stored = self.permissions_on(caller.actor(), &covering).await?;
         permit.granted_if_allowed(&effective.and(&on_stored), stored.as_str())
     }
 
@@ -145,7 +145,7 @@ impl Authorization {
     ) -> Result<Permit<'a>, UseCaseError> {
         let requested = Permit::request(caller, operation, name);
         let covering = PermissionPath::covering(name.requested());
-        let effective = self.permissions_on(caller, &covering).await?;
+        let effective = self.permissions_on(caller.actor(), &covering).await?;
         requested.granted_if_allowed(&effective, name.requested())
     }
 
@@ -162,7 +162,7 @@ impl Authorization {
             ..AccessedResource::new(operation, "")
         });
         let covering = PermissionPath::covering(NAME_FOR_UNKNOWN_IDS);
-        let permissions = self.permissions_on(caller, &covering).await;
+        let permissions = self.permissions_on(caller.actor(), &covering).await;
         permissions.err().unwrap_or(UseCaseError::NotFound)
     }
 
@@ -194,7 +194,7 @@ impl Authorization {
         let stored = found.stored_name.as_ref();
         let stored_name = stored.map_or(name.requested(), |stored| stored.as_str());
         let covering = PermissionPath::covering(stored_name);
-        let on_stored = self.permissions_on(caller, &covering).await?;
+        let on_stored = self.permissions_on(caller.actor(), &covering).await?;
         if stored.is_none() {
             return Err(UseCaseError::NotFound);
         }
@@ -246,6 +246,17 @@ impl Authorization {
         Ok((effective, found))
     }
 
+    /// Returns whether an actor, which need not be the caller, may read the credential with this name in exactly this casing.
+    pub(crate) async fn may_read(
+        &self,
+        actor: &Actor,
+        name: &LookupName,
+    ) -> Result<bool, UseCaseError> {
+        let covering = PermissionPath::covering(name.requested());
+        let effective = self.permissions_on(actor, &covering).await?;
+        Ok(effective.allow(Operation::Read, name.requested()))
+    }
+
     /// Returns all permissions of a caller, for responses that contain only credentials that it may read. Their memory counts as
     /// memory of the response.
     pub(crate) async fn permissions_of(
@@ -279,18 +290,18 @@ impl Authorization {
                 return self.permissions_of(caller).await;
             }
         }
-        self.permissions_on(caller, &covering).await
+        self.permissions_on(caller.actor(), &covering).await
     }
 
     async fn permissions_on(
         &self,
-        caller: &Caller,
+        actor: &Actor,
         paths: &[PermissionPath],
     ) -> Result<EffectivePermissions, UseCaseError> {
         if !self.is_enforced {
             return Ok(EffectivePermissions::everything());
         }
-        let permissions = self.permissions.of_actor_on(caller.actor(), paths).await?;
+        let permissions = self.permissions.of_actor_on(actor, paths).await?;
         Ok(EffectivePermissions::of(permissions))
     }
 }

@@ -1,5 +1,5 @@
 //! The encrypted content of a version as one JSON text: its value, its parameters, its metadata, the other trusted CA
-//! certificate and the versions from which it was derived. It also contains the name and the type of the credential, so that a
+//! certificate, the versions from which it was derived and the actor that chose these inputs. It also contains the name and the type of the credential, so that a
 //! change of either in the database is detected.
 
 use std::{borrow::Cow, collections::BTreeMap};
@@ -17,6 +17,7 @@ use crate::{
         CredentialName, CredentialType, InputVersion, Metadata, Parameters, StoredVersion,
         VersionAttributes,
     },
+    permission::Actor,
     ports::{CertificateFields, SealError},
 };
 
@@ -34,6 +35,8 @@ pub struct Content {
     pub trusted_ca: Option<String>,
     /// The versions from which the value was derived.
     pub inputs: Vec<InputVersion>,
+    /// The actor that chose the parameters, if they name inputs; `None` for versions of older releases.
+    pub chosen_by: Option<Actor>,
 }
 
 impl Content {
@@ -44,6 +47,7 @@ impl Content {
             metadata: None,
             trusted_ca: None,
             inputs: Vec::new(),
+            chosen_by: None,
         }
     }
 
@@ -70,6 +74,7 @@ impl Content {
             metadata: metadata.map(raw).transpose()?,
             trusted_ca: self.trusted_ca.as_deref(),
             inputs: inputs.as_deref().map(raw).transpose()?,
+            chosen_by: self.chosen_by.as_ref().map(Actor::as_str),
             credential_name: name.as_str(),
             credential_type: credential_type.as_str(),
         };
@@ -83,6 +88,7 @@ impl Content {
             name.as_str(),
             credential_type.as_str(),
             self.trusted_ca.as_deref().unwrap_or_default(),
+            self.chosen_by.as_ref().map_or("", Actor::as_str),
         ];
         let bytes = |texts: &[&str]| texts.iter().map(|text| text.len()).sum::<usize>();
         let bytes_max = bytes(&copied) + ESCAPED_BYTES_MAX * bytes(&escaped);
@@ -118,10 +124,10 @@ impl Content {
         // A plugin's value may be null. Other fields that are null count as missing.
         let value = field("value").ok_or(UseCaseError::StoredValueMalformed)?;
         let field = |name| field(name).filter(|text| *text != "null");
-        let trusted_ca = field("trusted_ca")
-            .map(keywright_json::text)
-            .transpose()
-            .map_err(malformed)?;
+        let text = |name| {
+            let text = field(name).map(keywright_json::text).transpose();
+            text.map_err(malformed)
+        };
         let inputs: Vec<StoredInput<'_>> = field("inputs")
             .map(keywright_json::read)
             .transpose()
@@ -132,8 +138,9 @@ impl Content {
             parameters: field("parameters").map(Parameters::parse).transpose()?,
             metadata: field("metadata")
                 .map(|text| Metadata::from_stored(Secret::new(text.to_owned()))),
-            trusted_ca,
+            trusted_ca: text("trusted_ca")?,
             inputs: inputs.into_iter().map(InputVersion::from).collect(),
+            chosen_by: text("chosen_by")?.map(Actor::from_stored),
         })
     }
 }
@@ -235,6 +242,8 @@ struct Plaintext<'a> {
     trusted_ca: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     inputs: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chosen_by: Option<&'a str>,
     credential_name: &'a str,
     credential_type: &'a str,
 }
@@ -411,11 +420,12 @@ mod tests {
             metadata: Some(Metadata::parse(Secret::new("{}".to_owned())).unwrap()),
             trusted_ca: Some("\u{1}".repeat(1_000)),
             inputs: Vec::new(),
+            chosen_by: Some(Actor::of_lookup(&"\u{1}".repeat(255))),
         };
         let name = CredentialName::parse("/Team/a").unwrap();
         let credential_type = CredentialType::parse("password").unwrap();
         let plaintext = content.to_plaintext(&name, &credential_type).unwrap();
-        let strings = name.as_str().len() + credential_type.as_str().len() + 1_000;
+        let strings = name.as_str().len() + credential_type.as_str().len() + 1_000 + 255;
         let others = content.value.expose().len() + "{}{}".len();
         let bytes_max = KEYS_BYTES_MAX + ESCAPED_BYTES_MAX * strings + others;
         assert!(plaintext.expose().len() <= bytes_max);
@@ -439,6 +449,7 @@ mod tests {
                 name: CredentialName::parse("/Team/b").unwrap(),
                 version_id: Uuid::from_u128(7),
             }],
+            chosen_by: Some(Actor::of_lookup("uaa-client:a\"b")),
         };
         let name = CredentialName::parse("/Team/a").unwrap();
         let credential_type = CredentialType::parse("password").unwrap();
@@ -449,10 +460,12 @@ mod tests {
         assert_eq!(sealed_for.credential_type.as_deref(), Some("password"));
         let older = Secret::new(r#"{"value":1}"#.to_owned());
         assert!(SealedFor::from_plaintext(&older).unwrap().name.is_none());
+        assert_eq!(Content::from_plaintext(&older).unwrap().chosen_by, None);
         assert!(back.value == content.value);
         assert!(back.parameters == content.parameters);
         assert_eq!(back.trusted_ca, content.trusted_ca);
         assert_eq!(back.inputs, content.inputs);
+        assert_eq!(back.chosen_by, content.chosen_by);
         assert_eq!(
             back.metadata.unwrap().json().expose(),
             r#"{"owner":[1,null]}"#

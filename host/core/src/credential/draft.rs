@@ -48,7 +48,11 @@ impl Generation {
             None => None,
         };
         let derived_from = inputs.versions();
-        let Inputs { passed, read } = inputs;
+        let Inputs {
+            passed,
+            read,
+            chosen_by,
+        } = inputs;
         let value = generator
             .generate(parameters, now, issuer.clone(), passed)
             .await?;
@@ -89,6 +93,7 @@ impl Generation {
                 metadata: None,
                 trusted_ca: authority.and_then(|authority| authority.trusted_certificate.clone()),
                 inputs: derived_from,
+                chosen_by,
             },
             unchanged: authority
                 .map(|authority| authority.read.clone())

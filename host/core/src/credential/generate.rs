@@ -19,7 +19,7 @@ use crate::{
         inputs::{ActiveInput, PermittedInput, is_derived_from, named_inputs},
         version_store::{ActiveVersions, Draft, TransitionalParent},
     },
-    permission::Operation,
+    permission::{Actor, Operation},
     ports::{AppendCondition, Appended, Generator, PluginCallError, VersionSelection},
 };
 
@@ -111,6 +111,7 @@ impl GenerateCredentials {
         let inputs = named_inputs(&name, &effective.parameters, generator.as_ref())?;
         let inputs = PermittedInput::request(authorization, caller, inputs).await?;
         let permitted = Permitted {
+            actor: caller.actor(),
             generate,
             effective,
             generator,
@@ -206,7 +207,8 @@ impl GenerateCredentials {
             }
             None => None,
         };
-        let inputs = self.store.open_inputs(inputs).await?;
+        let opening = self.store.open_inputs(inputs, Some(permitted.actor));
+        let inputs = opening.await?;
         let mut draft = self
             .generation
             .draft(
@@ -300,6 +302,7 @@ const GENERATE_ATTEMPTS_MAX: usize = 16;
 
 /// A checked and authorized request.
 struct Permitted<'a> {
+    actor: &'a Actor,
     generate: Generate,
     effective: EffectiveParameters,
     generator: Arc<dyn Generator>,

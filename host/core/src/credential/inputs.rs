@@ -10,7 +10,7 @@ use crate::{
     credential::{
         CredentialName, LookupName, Parameters, StoredVersion, VersionStore, content::Content,
     },
-    permission::Operation,
+    permission::{Actor, Operation},
     ports::{Generator, Input, PluginCallError, ReadVersions, Violation},
 };
 
@@ -176,6 +176,11 @@ pub(super) struct PermittedInput<'a> {
 }
 
 impl<'a> PermittedInput<'a> {
+    /// Returns the name in the parameters.
+    pub(super) fn name(&self) -> &LookupName {
+        &self.named.name
+    }
+
     /// Permits a caller to read all these credentials.
     ///
     /// # Errors
@@ -231,6 +236,8 @@ pub(super) struct Inputs {
     pub(super) passed: Vec<Input>,
     /// The versions that must be unchanged when the value is written.
     pub(super) read: Vec<ReadVersions>,
+    /// The actor that chose the inputs; `None` if there are none, or an older release stored the parameters.
+    pub(super) chosen_by: Option<Actor>,
 }
 
 impl Inputs {
@@ -268,15 +275,19 @@ impl VersionStore {
         Ok(all)
     }
 
-    /// Decrypts inputs, and records in the trail that they were read.
+    /// Decrypts inputs that this actor chose, and records in the trail that they were read.
     ///
     /// # Errors
     /// [`UseCaseError::InputsTooLarge`]; [`UseCaseError::InputNotFound`] for an input whose stored casing the caller may not read.
     pub(super) async fn open_inputs(
         &self,
         active: Vec<ActiveInput<'_, '_>>,
+        chosen_by: Option<&Actor>,
     ) -> Result<Inputs, UseCaseError> {
-        let mut inputs = Inputs::default();
+        let mut inputs = Inputs {
+            chosen_by: chosen_by.filter(|_| !active.is_empty()).cloned(),
+            ..Inputs::default()
+        };
         let mut bytes = 0;
         for ActiveInput {
             permitted: PermittedInput { named, permit },

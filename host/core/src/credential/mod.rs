@@ -33,7 +33,8 @@ pub use browse::{
     History, ListedCredential,
 };
 pub use bulk_regenerate::{
-    BulkOptions, BulkRegenerate, BulkRegenerateCredentials, BulkRegenerated, NotRegenerated,
+    BulkCriterion, BulkOptions, BulkRegenerate, BulkRegenerateCredentials, BulkRegenerated,
+    NotRegenerated,
 };
 pub use ca_rotation::{CaRotation, NewCertificateVersion};
 pub use certificates::{

@@ -122,6 +122,11 @@ impl PathPrefix {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns whether a name is strictly below the path.
+    pub(crate) fn contains(&self, name: &LookupName) -> bool {
+        name.folded().starts_with(&self.0)
+    }
 }
 
 /// The rule for credential names that a text breaks.

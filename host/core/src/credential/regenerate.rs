@@ -162,7 +162,8 @@ impl RegenerateCredentials {
         let named = named_inputs(&name.lookup(), parameters, generator)?;
         let permitted = PermittedInput::request(&self.authorization, caller, named).await?;
         let active = self.store.active_inputs(&permitted).await?;
-        let inputs = self.store.open_inputs(active).await?;
+        let opening = self.store.open_inputs(active, Some(caller.actor()));
+        let inputs = opening.await?;
         self.generation
             .draft(
                 name,

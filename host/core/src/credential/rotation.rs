@@ -12,9 +12,9 @@ use crate::{
     UseCaseError,
     authorization::{Caller, EffectivePermissions},
     credential::{
-        BULK_CERTIFICATES_MAX, BulkOptions, BulkRegenerate, CertificateCredentials, CredentialName,
-        Credentials, ListedVersion, LookupName, RegenerateCertificate, StoredVersion,
-        TransitionalParent, version_store::ActiveVersions,
+        BULK_CERTIFICATES_MAX, BulkCriterion, BulkOptions, BulkRegenerate, CertificateCredentials,
+        CredentialName, Credentials, ListedVersion, LookupName, PathPrefix, RegenerateCertificate,
+        StoredVersion, TransitionalParent, version_store::ActiveVersions,
     },
     permission::Operation,
     ports::{ReadVersions, SignedTypes, TransitionalVersion, VersionSelection},
@@ -156,7 +156,10 @@ impl Credentials {
                 };
             }
             RotationStage::Switched => {
-                let below = BulkRegenerate::SignedBy(rotation.name.lookup());
+                let below = BulkRegenerate {
+                    criterion: BulkCriterion::SignedBy(rotation.name.lookup()),
+                    below: PathPrefix::new(""),
+                };
                 let options = BulkOptions::default();
                 let regenerating = self.bulk_regenerate.credentials(caller, &below, options);
                 regenerating.await?;

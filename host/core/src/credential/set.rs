@@ -20,7 +20,7 @@ use crate::{
         inputs::{PermittedInput, named_inputs},
         version_store::{Draft, WRITE_ATTEMPTS_MAX, field_absent},
     },
-    permission::Operation,
+    permission::{Actor, Operation},
     ports::{
         AppendCondition, CertificateFields, Certificates, CheckedFields, Generator,
         PluginCallError, Violation,
@@ -298,6 +298,7 @@ impl SetCredentials {
         let requested = Some(&imported.parameters);
         let parameters = canonical_parameters(credential_type, requested, generator).await?;
         let inputs = named_inputs(&name.lookup(), &parameters, generator)?;
+        let chosen_by = (!inputs.is_empty()).then(|| caller.actor().clone());
         PermittedInput::request(&self.authorization, caller, inputs).await?;
         let issuer = match named_issuer(&parameters, generator) {
             Some(name) => {
@@ -310,6 +311,7 @@ impl SetCredentials {
         Ok(Some(CheckedProvenance {
             plugin: PluginIdentity::of_digest(imported.generated_by),
             parameters,
+            chosen_by,
             issuer,
             issuer_parameter: generator.issuer_parameter().map(str::to_owned),
         }))
@@ -408,6 +410,8 @@ pub struct ImportedProvenance {
 struct CheckedProvenance {
     plugin: PluginIdentity,
     parameters: Parameters,
+    /// The caller, if the parameters name inputs.
+    chosen_by: Option<Actor>,
     /// The CA that the parameters name.
     issuer: Option<CredentialName>,
     issuer_parameter: Option<String>,
@@ -437,6 +441,7 @@ impl CheckedProvenance {
             draft.attributes.signed_by.clone_from(&self.issuer);
         }
         draft.content.parameters = Some(self.parameters.clone());
+        draft.content.chosen_by.clone_from(&self.chosen_by);
         draft.attributes.provenance = Some(self.plugin.clone());
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::{
 use select::{Permits, Selection};
 use work::{Failures, OfOneType, Regenerated, Work};
 
-pub use select::BulkRegenerate;
+pub use select::{BulkCriterion, BulkRegenerate};
 pub use work::NotRegenerated;
 
 /// The options of a bulk regeneration.
@@ -56,9 +56,9 @@ impl BulkRegenerateCredentials {
     /// One transaction writes all versions, after checking that their previous versions, the CA versions that signed them and the
     /// versions of their inputs are unchanged. If one has changed, the selection is repeated, and only the affected values are generated again.
     ///
-    /// The caller needs permission to write every selected credential, even with [`BulkOptions::keeps_going`]; with
-    /// [`BulkRegenerate::SignedBy`], to read the CA and the CAs below it; and with [`BulkRegenerate::DerivedFrom`], to read the
-    /// input.
+    /// The caller needs permission to write every selected credential; with [`BulkOptions::keeps_going`], credentials that it may
+    /// not write fail. With [`BulkCriterion::SignedBy`], it also needs permission to read the CA and the selected CAs; and with
+    /// [`BulkCriterion::DerivedFrom`], to read the input.
     ///
     /// # Errors
     /// [`UseCaseError::NotAllRegenerated`] with the first credential that failed, unless the options keep going;
@@ -83,17 +83,21 @@ impl BulkRegenerateCredentials {
             actor: caller.actor(),
             permissions: &permissions,
             of,
+            keeps_going: options.keeps_going,
         };
         // Authorizes by name first, so that an unauthorized caller occupies no slot and causes no further reads.
-        selection.authorize_names(caller).await?;
+        let forbidden = selection.authorize_names(caller).await?;
+        if !forbidden.is_empty() {
+            return Ok(BulkRegenerated::forbidden(forbidden));
+        }
         let mut slot = self.slots.of(caller.actor());
         slot.take()?;
         let mut earlier = HashMap::new();
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let (bases, signed) = selection.newest_versions().await?;
-            let permits = Permits::request(caller, &permissions, &bases)?;
+            let permits = Permits::request(caller, &permissions, &bases, options.keeps_going)?;
             let mut failures = Failures::new(options.keeps_going);
-            let by_type = self.by_type(caller, bases, of.refused_plugin(), &mut failures)?;
+            let by_type = self.by_type(&permits, bases, of.refused_plugin(), &mut failures)?;
             let mut work = Work::new(&self.regenerate, &permits, failures);
             let mut checked = Vec::new();
             for of_type in by_type {
@@ -132,10 +136,11 @@ impl BulkRegenerateCredentials {
         Err(UseCaseError::Contended)
     }
 
-    /// Groups the credentials by type. The credentials of types without a generator fail.
+    /// Groups the credentials by type. Credentials that the caller may not write, and credentials of types without a generator,
+    /// fail.
     fn by_type(
         &self,
-        caller: &Caller,
+        permits: &Permits<'_>,
         bases: Vec<StoredVersion>,
         refused: Option<&PluginDigest>,
         failures: &mut Failures,
@@ -143,6 +148,10 @@ impl BulkRegenerateCredentials {
         // Certificates come first, because they may sign credentials of other types.
         let mut by_type: BTreeMap<(bool, CredentialType), Vec<StoredVersion>> = BTreeMap::new();
         for base in bases {
+            if let Err(failure) = permits.to_write(&base.name) {
+                failures.add(base.name, failure)?;
+                continue;
+            }
             let credential_type = base.credential_type.clone();
             let key = (!credential_type.is_certificate(), credential_type);
             by_type.entry(key).or_default().push(base);
@@ -150,7 +159,7 @@ impl BulkRegenerateCredentials {
         let mut types = Vec::new();
         for ((_, credential_type), bases) in by_type {
             let known = &self.regenerate.generation.types;
-            let Ok(generator) = known.generator(caller, &credential_type) else {
+            let Ok(generator) = known.generator(permits.caller, &credential_type) else {
                 for base in bases {
                     failures.add(base.name, known.unknown())?;
                 }
@@ -167,6 +176,15 @@ impl BulkRegenerateCredentials {
 }
 
 impl BulkRegenerated {
+    /// Returns the result if the caller may write none of the credentials.
+    fn forbidden(names: Vec<CredentialName>) -> Self {
+        let failed = names.into_iter().map(|name| NotRegenerated {
+            name,
+            reason: UseCaseError::WriteNotPermitted,
+        });
+        Self::new(Vec::new(), failed.collect())
+    }
+
     fn new(mut regenerated: Vec<CredentialName>, mut failed: Vec<NotRegenerated>) -> Self {
         regenerated.sort_by_cached_key(CredentialName::folded);
         failed.sort_by_cached_key(|failed| failed.name.folded());

@@ -32,6 +32,7 @@ use crate::{
         regenerate::signer_of,
         version_store::{Authority, TransitionalParent},
     },
+    permission::Actor,
     ports::{AppendCondition, Generator, NewVersion, ReadVersions},
 };
 
@@ -56,6 +57,8 @@ pub(super) struct Checked {
     base: StoredVersion,
     /// The parameters of its new version, as JSON text: thousands of parsed ones would need many times its memory.
     parameters: Secret,
+    /// The actor that chose the inputs, if known.
+    chosen_by: Option<Actor>,
     will_be_authority: bool,
 }
 
@@ -235,27 +238,47 @@ impl RegenerateCredentials {
         let version = self.store.open(permit, base.clone()).await?;
         let effective = self.effective_parameters(&version, generator).await?;
         let parameters = effective.parameters;
-        let inputs = self.inputs(permits, &base, &parameters, generator).await?;
+        let chosen_by = version.content.chosen_by;
+        let reading = self.inputs(permits, &base, &parameters, chosen_by.as_ref(), generator);
+        let inputs = reading.await?;
         generator.check_generate(&parameters, &inputs.passed)?;
         Ok(Checked {
             will_be_authority: base.credential_type.is_certificate() && parameters.is_true(IS_CA),
             parameters: Secret::new(parameters.to_json()),
+            chosen_by,
             base,
         })
     }
 
     /// Reads the inputs that the parameters of a credential name.
+    ///
+    /// The caller's permission alone is not enough: another actor that may read the derived value could have lost the permission to
+    /// read the inputs.
+    ///
+    /// # Errors
+    /// [`UseCaseError::NotRegeneratable`] if the actor that chose the inputs may no longer read all of them.
     async fn inputs(
         &self,
         permits: &Permits<'_>,
         base: &StoredVersion,
         parameters: &Parameters,
+        chosen_by: Option<&Actor>,
         generator: &dyn Generator,
     ) -> Result<Inputs, UseCaseError> {
         let named = named_inputs(&base.name.lookup(), parameters, generator)?;
         let permitted = PermittedInput::request_with(permits.permissions, permits.caller, named)?;
         let active = self.store.active_inputs(&permitted).await?;
-        self.store.open_inputs(active).await
+        let inputs = self.store.open_inputs(active, chosen_by).await?;
+        if let Some(actor) = chosen_by.filter(|actor| *actor != permits.caller.actor()) {
+            let requested = permitted.iter().map(|input| input.name().clone());
+            let stored = inputs.passed.iter().map(|input| input.name.lookup());
+            for name in requested.chain(stored) {
+                if !self.authorization.may_read(actor, &name).await? {
+                    return Err(UseCaseError::NotRegeneratable(INPUTS_FORBIDDEN.to_owned()));
+                }
+            }
+        }
+        Ok(inputs)
     }
 
     /// Regenerates a credential, unless the inputs of its value of an earlier attempt are unchanged.
@@ -276,7 +299,9 @@ impl RegenerateCredentials {
         let parameters = Parameters::parse(checked.parameters.expose())?;
         let authority = signer.as_ref().map(|signer| &signer.authority);
         let (name, credential_type) = (&base.name, &base.credential_type);
-        let inputs = self.inputs(permits, &base, &parameters, generator).await?;
+        let chosen_by = checked.chosen_by.as_ref();
+        let reading = self.inputs(permits, &base, &parameters, chosen_by, generator);
+        let inputs = reading.await?;
         let read = inputs.read.clone();
         let draft = self
             .generation
@@ -307,6 +332,10 @@ impl RegenerateCredentials {
         Ok(Regenerated { details, version })
     }
 }
+
+/// The error contains neither the actor nor the input, because the caller need not be allowed to read permissions.
+const INPUTS_FORBIDDEN: &str = "the actor that chose its parameters may no longer read all of its inputs; check who may read \
+    the credential, then delete it or regenerate it alone";
 
 impl OfOneType<Checked> {
     pub(super) fn names(&self) -> impl Iterator<Item = CredentialName> {
