@@ -132,7 +132,7 @@ async fn converge_and_bulk_regenerate_derive_again_from_a_new_input() {
         json!([["/b", true], ["/a", true]])
     );
     let missing = server.regenerate("/a").await.expect(404).error();
-    missing.assert_contains("/from");
+    missing.assert_contains("parameter from");
     let body = json!({"derived_from": "/input", "keep_going": true});
     let failed = server.post(BULK_REGENERATE, body).await.expect(200).json();
     assert_eq!(failed["failed_credentials"].as_array().unwrap().len(), 2);
@@ -243,7 +243,7 @@ async fn bulk_regeneration_needs_permission_to_read_every_input() {
     };
     for is_dry_run in [true, false] {
         let refused = bulk(is_dry_run).await.expect(404).error();
-        refused.assert_contains("/also/0");
+        refused.assert_contains("parameter also.0");
     }
     server
         .grant("/other-input", caller.actor(), &["read"])
@@ -309,7 +309,7 @@ async fn invalid_inputs_are_400_and_name_the_parameter() {
         ),
         (
             json!({"also": {"k": "a"}}),
-            "also/k must not name the credential itself",
+            "also.k must not name the credential itself",
         ),
         (
             json!({"from": "/input", "act": "refuse"}),

@@ -323,7 +323,7 @@ pub(super) struct Permits<'a> {
 
 impl<'a> Permits<'a> {
     /// Permits a caller to regenerate all of these: to write each credential, and to read the CAs among them. With `keeps_going`,
-    /// omits the permits for credentials that the caller may not write.
+    /// omits the permits for credentials that the caller may read but not write.
     ///
     /// # Errors
     /// [`UseCaseError::WriteNotPermitted`], or [`UseCaseError::NotFound`] for a CA.
@@ -338,7 +338,9 @@ impl<'a> Permits<'a> {
             let name = signed.name();
             match permissions.permit(caller, Operation::Write, &name) {
                 Ok(permit) => drop(write.insert(name.folded().to_owned(), permit)),
-                Err(UseCaseError::WriteNotPermitted) if keeps_going => {}
+                // Failures are listed by name, so the caller must know that the credential exists.
+                Err(UseCaseError::WriteNotPermitted)
+                    if keeps_going && permissions.allow(Operation::Read, name.requested()) => {}
                 Err(failure) => return Err(failure),
             }
             if signed.is_authority() {
