@@ -37,7 +37,7 @@ pub enum SignatureKey {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureKeyError {
     /// The text is not a cosign key of a supported kind.
-    #[error("must be a P-256 public key in PEM format, such as cosign.pub")]
+    #[error("must contain a P-256 public key in PEM format, such as cosign.pub")]
     Cosign,
     /// The text is not a minisign key.
     #[error("must be a minisign public key: 56 characters, the second line of minisign.pub")]

@@ -240,7 +240,7 @@ pub enum PluginRefusedError {
     )]
     IssuerNotAccepted,
     /// A limit is out of range.
-    #[error("its limit {limit} must be from {min} to {max}")]
+    #[error("the limit {limit} must be from {min} to {max}")]
     LimitOutOfBounds {
         /// The limit.
         limit: &'static str,
@@ -293,7 +293,7 @@ pub enum PluginRefusedError {
     },
     /// It exceeds the sandbox's limits for components.
     #[error(
-        "it needs more instances, tables or memory than the sandbox allows ({}); raise memory_bytes_max or use another component",
+        "it needs more than the sandbox allows: {}; raise memory_bytes_max or use another component",
         .0.root_cause()
     )]
     TooDemanding(wasmtime::Error),

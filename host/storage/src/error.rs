@@ -75,7 +75,10 @@ pub enum DatabaseOpenError {
     CertificateNotVerified(&'static str),
     /// The URL contains a password, which would appear in process lists, configuration files and logs, or an `@` after the
     /// server's name, which suggests a password with unencoded characters.
-    #[error("the database's URL must not contain a password; encode an @ after the host as %40")]
+    #[error(
+        "the database's URL must not contain a password; set storage.password_file or storage.password_environment, \
+         and encode an @ after the host as %40"
+    )]
     PasswordInUrl,
     /// No server has used the database, and this operation does not create its schema.
     #[error("the database {database} has no schema: no server has used it")]

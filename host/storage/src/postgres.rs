@@ -110,6 +110,12 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     if !has_scheme(&options.url) {
         return Err(malformed("it must start with postgres://".into()));
     }
+    let is_unknown = |mode: &str| mode.parse::<PgSslMode>().is_err();
+    if has_value(&options.url, &SSL_MODE, is_unknown) {
+        return Err(malformed(
+            "sslmode must be disable, allow, prefer, require, verify-ca or verify-full".into(),
+        ));
+    }
     let connection =
         PgConnectOptions::from_str(&options.url).map_err(|error| malformed(url_cause(error)))?;
     let mut connection = connection
@@ -118,7 +124,7 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
         .extra_float_digits(None)
         .disable_statement_logging();
     let is_local = connection.get_socket().is_some() || connection.get_host().starts_with('/');
-    let mode = if has_parameter(&options.url, &["sslmode", "ssl-mode"]) {
+    let mode = if has_parameter(&options.url, &SSL_MODE) {
         let has_trusted_cas = options.root_certificate.is_some()
             || has_parameter(&options.url, &["sslrootcert", "ssl-root-cert", "ssl-ca"]);
         required_mode(connection.get_ssl_mode(), has_trusted_cas)?
@@ -182,8 +188,14 @@ fn has_password(url: &str) -> bool {
 }
 
 fn has_parameter(url: &str, names: &[&str]) -> bool {
+    has_value(url, names, |_| true)
+}
+
+/// Returns whether a URL has one of the parameters with a value that the condition accepts.
+fn has_value(url: &str, names: &[&str], accepts: impl Fn(&str) -> bool) -> bool {
     let query = url.split_once('?').map_or("", |(_, query)| query);
-    form_urlencoded::parse(query.as_bytes()).any(|(name, _)| names.contains(&name.as_ref()))
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    parameters.any(|(name, value)| names.contains(&name.as_ref()) && accepts(&value))
 }
 
 async fn migrate(
@@ -247,7 +259,10 @@ async fn connect(
 fn not_reached(database: &str, source: sqlx::Error) -> DatabaseOpenError {
     DatabaseOpenError::ServerNotReached {
         database: database.to_owned(),
-        source: Box::new(source),
+        source: match source {
+            sqlx::Error::Io(cause) => Box::new(cause),
+            source => Box::new(source),
+        },
     }
 }
 
@@ -262,6 +277,9 @@ fn display_name(options: &PgConnectOptions) -> String {
     };
     format!("{name} on {server}")
 }
+
+/// The parameters of a URL that set the TLS mode.
+const SSL_MODE: [&str; 2] = ["sslmode", "ssl-mode"];
 
 /// The schemes of a URL, as in libpq.
 const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
@@ -386,7 +404,7 @@ mod tests {
             ("postgres://db:port/keywright", "invalid port number"),
             (
                 "postgres://db?sslmode=no",
-                "unknown value \"no\" for `ssl_mode`",
+                "sslmode must be disable, allow, prefer, require, verify-ca or verify-full",
             ),
         ] {
             let refused = connect_options(&options(url)).unwrap_err();

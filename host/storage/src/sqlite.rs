@@ -5,8 +5,10 @@
 //! not mounted: creating an empty one would look like a loss of all data.
 
 use std::{
+    error::Error,
     fs::{self, File, OpenOptions},
     io::{self, Write},
+    iter,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -120,15 +122,24 @@ pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, Da
         .map_err(|source| not_opened(path, source))
 }
 
-fn not_opened(
-    path: &Path,
-    source: impl std::error::Error + Send + Sync + 'static,
-) -> DatabaseOpenError {
+fn not_opened(path: &Path, source: impl Error + Send + Sync + 'static) -> DatabaseOpenError {
+    let first: &(dyn Error + 'static) = &source;
+    let mut causes = iter::successors(Some(first), |cause| (*cause).source());
+    let is_database = !causes.any(|cause| {
+        matches!(cause.downcast_ref(), Some(sqlx::Error::Database(cause)) if cause.code().as_deref() == Some(NOT_A_DATABASE))
+    });
     DatabaseOpenError::FileNotOpened {
         path: path.to_owned(),
-        source: Box::new(source),
+        source: if is_database {
+            Box::new(source)
+        } else {
+            "it is not a SQLite database".into()
+        },
     }
 }
+
+/// The result code of SQLite for a file that is not a database.
+const NOT_A_DATABASE: &str = "26";
 
 /// Returns settings for a file that is only read.
 fn read_only(options: &SqliteOptions) -> SqliteSettings {

@@ -97,7 +97,13 @@ fn file_that_is_not_a_component_is_reported() {
     workshop.write("module.wasm", b"\0asm\x01\0\0\0");
     for verb in ["bench", "inspect", "run", "test"] {
         let absent = workshop.plugin(&[verb, "absent.wasm"]).expect(1);
-        absent.errors.assert_contains("the file does not exist");
+        absent
+            .errors
+            .assert_contains("reading absent.wasm: the file does not exist");
+        let folder = workshop.plugin(&[verb, "."]).expect(1);
+        folder
+            .errors
+            .assert_contains(". is a folder; name a component");
         let module = workshop.plugin(&[verb, "module.wasm"]).expect(1);
         module.errors.assert_contains("convert it to a component");
     }

@@ -172,7 +172,8 @@ pub struct Recognition {
 /// No stored value can be decrypted. Contains the ids of the keys that the values need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no configured encryption key can decrypt any of the stored values, which need the keys {}",
+    "no configured encryption key can decrypt any of the stored values, which need the keys {}; add them to \
+     encryption.keys, or restore the right database",
     .0.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
 )]
 pub struct NoMatchingKeyError(pub Vec<Uuid>);

@@ -133,7 +133,7 @@ fn limits_and_settings_out_of_range_are_rejected() {
     };
     let refused = refusal("plain", PluginConfig { limits, ..plain() });
     assert!(
-        refused.contains("its limit deadline_ms must be from 10 to 600000"),
+        refused.contains("the limit deadline_ms must be from 10 to 600000"),
         "{refused}"
     );
     let settings = json!({"a": "x".repeat(128 * 1024)});

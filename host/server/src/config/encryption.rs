@@ -159,7 +159,7 @@ impl EncryptionConfig {
                 .while_doing(format!("reading encryption.keys[{index}]"))?;
             keys.push(key);
         }
-        let keys = ConfiguredKeys::new(keys).while_doing("using the configured encryption keys")?;
+        let keys = ConfiguredKeys::new(keys).while_doing("loading the encryption keys")?;
         Ok(Arc::new(keys))
     }
 }

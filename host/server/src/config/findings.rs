@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::Access;
 
-use super::source::joined;
+use super::source::{joined, source_of};
 use crate::started::StartupError;
 
 /// The errors and warnings of a configuration.
@@ -28,10 +28,16 @@ pub(crate) struct Finding {
 }
 
 impl Findings {
-    /// Adds an error, unless the setting already has one.
+    /// Adds an error, unless the setting already has one. Names the environment variable that sets the setting.
     pub(crate) fn mistake(&mut self, setting: impl Into<String>, what: impl fmt::Display) {
         let setting = setting.into();
         if !self.has_mistake(&setting) {
+            let mut what = what.to_string();
+            if let Some(variable) = source_of(&setting)
+                && !what.contains(&variable)
+            {
+                what.push_str(&format!(" ({variable} in the environment)"));
+            }
             self.mistakes.push(Finding::new(setting, what));
         }
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     findings::Findings,
-    source::{joined, set_variable_within, source_of},
+    source::{joined, set_variable_within, variable},
 };
 
 /// Returns the JSON Schema of a configuration's type, without `$ref` and without null, which TOML does not have.
@@ -161,20 +161,21 @@ pub(crate) fn check(figment: &Figment, schema: &Value, findings: &mut Findings) 
 /// Reports an error without the value, which may be a secret. Numbers are not secrets.
 fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], findings: &mut Findings) {
     let setting = setting_at(error);
-    let mut mistake = |setting: String, what: String| {
-        let source = source_of(&setting);
-        findings.mistake(setting, format!("{what}{source}"));
-    };
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             for field in unexpected {
                 let name = joined(&setting, field);
-                let variable = set_variable_within(&name);
-                let unknown = variable.as_ref().map_or_else(
+                let set = set_variable_within(&name);
+                let unknown = set.as_ref().map_or_else(
                     || "unknown setting".to_owned(),
-                    |variable| format!("unknown environment variable {variable}"),
+                    |set| format!("unknown environment variable {set}"),
                 );
-                let what = match (nearest(&name, known), variable) {
+                let what = match (nearest(&name, known), set) {
+                    // No variable sets an item of a list.
+                    (Some(near), Some(set)) if !near.contains('[') => {
+                        let within = set.get(variable(&name).len()..).unwrap_or_default();
+                        format!("{unknown}; did you mean {}{within}?", variable(&near))
+                    }
                     (Some(near), _) => format!("{unknown}; did you mean {near}?"),
                     (None, Some(_)) => format!("{unknown}; {VARIABLES}"),
                     (None, None) => unknown,
@@ -184,13 +185,18 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
         }
         ValidationErrorKind::Required { property } => {
             let field = property.as_str().unwrap_or_default();
-            mistake(joined(&setting, field), "is missing".to_owned());
+            // A variable alone can create a section.
+            let what = match set_variable_within(&setting) {
+                Some(set) => format!("is missing ({set} in the environment sets {setting})"),
+                None => "is missing".to_owned(),
+            };
+            findings.mistake(joined(&setting, field), what);
         }
         ValidationErrorKind::Minimum { .. } | ValidationErrorKind::Maximum { .. } => {
-            mistake(setting, format!("must be {}", range(error, schema)));
+            findings.mistake(setting, format!("must be {}", range(error, schema)));
         }
         ValidationErrorKind::Enum { options } => {
-            mistake(setting, format!("must be one of {}", enumerated(options)));
+            findings.mistake(setting, format!("must be one of {}", enumerated(options)));
         }
         ValidationErrorKind::Type { kind } => {
             let instance = error.instance();
@@ -203,9 +209,21 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
                 TypeKind::Single(kind) => type_name(&kind.to_string()),
                 TypeKind::Multiple(_) => "of another type".to_owned(),
             };
-            mistake(setting, format!("must be {expected}, not {found}"));
+            let fix = match (kind, Content::of(schema_at(error, schema))) {
+                (TypeKind::Single(JsonType::Array), content) if instance.is_object() => {
+                    match (set_variable_within(&setting), content) {
+                        (Some(_), _) => {
+                            format!("; set the whole list with {}", variable(&setting))
+                        }
+                        (None, Content::ListOfSections(_)) => format!("; write [[{setting}]]"),
+                        _ => String::new(),
+                    }
+                }
+                _ => String::new(),
+            };
+            findings.mistake(setting, format!("must be {expected}, not {found}{fix}"));
         }
-        _ => mistake(setting, error.masked().to_string()),
+        _ => findings.mistake(setting, error.masked().to_string()),
     }
 }
 
@@ -221,11 +239,17 @@ fn setting_at(error: &ValidationError<'_>) -> String {
     name
 }
 
-/// Returns the range of a setting whose number is out of range, and the number.
-fn range(error: &ValidationError<'_>, schema: &Value) -> String {
+/// Returns the schema of the setting that has the error.
+fn schema_at<'a>(error: &ValidationError<'_>, schema: &'a Value) -> &'a Value {
     let keyword = error.schema_path().as_str();
     let setting = keyword.rsplit_once('/').map_or("", |(setting, _)| setting);
-    let bound = |keyword| schema.pointer(setting)?.get(keyword);
+    schema.pointer(setting).unwrap_or(&Value::Null)
+}
+
+/// Returns the range of a setting whose number is out of range, and the number.
+fn range(error: &ValidationError<'_>, schema: &Value) -> String {
+    let schema = schema_at(error, schema);
+    let bound = |keyword| schema.get(keyword);
     let number = error.instance();
     match (bound("minimum"), bound("maximum")) {
         (Some(min), Some(max)) => format!("from {min} to {max}, not {number}"),
@@ -420,6 +444,11 @@ cache_directory = "cache"
                 "[storage]",
                 "[generators.x]\ncomponet = \"c\"\n[storage]",
                 "generators.x.componet: unknown setting; did you mean generators.x.component?",
+            ),
+            (
+                "keys = [{ provider = \"raw\", file = \"k\", active = true }]",
+                "[encryption.keys]\nfile = \"k\"",
+                "encryption.keys: must be a list, not a table; write [[encryption.keys]]",
             ),
             (
                 "[storage]",

@@ -77,12 +77,10 @@ fn environment() -> Env {
     Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
 }
 
-/// Returns the source of a setting that does not come from the file. A variable overrides a list as a whole.
-pub(super) fn source_of(setting: &str) -> String {
+/// Returns the environment variable that sets a setting. A variable overrides a list as a whole.
+pub(super) fn source_of(setting: &str) -> Option<String> {
     let list = setting.split('[').next().unwrap_or_default();
-    set_variable(list, str::is_empty).map_or_else(String::new, |variable| {
-        format!(" ({variable} in the environment)")
-    })
+    set_variable(list, str::is_empty)
 }
 
 /// Returns the environment variable that sets a setting, or a setting within it.

@@ -12,7 +12,7 @@ use super::{
     values::{Number, SecretSource},
 };
 use crate::{
-    started::{StartupContext, StartupError},
+    started::{StartupContext, StartupError, causes_of},
     tls::certificates,
 };
 
@@ -126,7 +126,9 @@ impl StorageConfig {
         if let Some(file) = &self.password_file {
             findings.warn_if_world_accessible("storage.password_file", file);
         }
-        let parsed = options.check().while_doing("reading the URL");
+        let parsed = options
+            .check()
+            .map_err(|cause| StartupError::new(causes_of(&cause)));
         if findings.ok_or_report("storage.url", parsed).is_some() && connects {
             let setting = match &options {
                 DatabaseOptions::Postgres(_) => "storage.url",

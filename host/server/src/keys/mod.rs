@@ -166,7 +166,7 @@ fn read_failed(cause: RepositoryError) -> StartupError {
 }
 
 fn keys_refused(cause: impl Into<Box<dyn Error + Send + Sync>>) -> StartupError {
-    StartupError::while_doing("using the configured encryption keys", cause)
+    StartupError::while_doing("loading the encryption keys", cause)
 }
 
 /// Waits a second for another server to create the active key's record.

@@ -28,7 +28,7 @@ pub(crate) fn read_certificates(
     what: &str,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, StartupError> {
-    let refused = |cause| StartupError::file(&format!("reading {what}"), path, cause);
+    let refused = |cause| file_refused(&format!("reading {what}"), path, cause);
     let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
         .map_err(refused)?
         .collect::<Result<_, _>>()
@@ -55,8 +55,15 @@ pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, St
         pem::Error::NoItemsFound => {
             StartupError::new(format!("{} contains no private key", path.display()))
         }
-        cause => StartupError::file("reading the TLS private key", path, cause),
+        cause => file_refused("reading the TLS private key", path, cause),
     })
+}
+
+fn file_refused(doing: &str, path: &Path, cause: pem::Error) -> StartupError {
+    match cause {
+        pem::Error::Io(cause) => StartupError::file(doing, path, cause),
+        cause => StartupError::file(doing, path, cause),
+    }
 }
 
 /// Reads the CAs of client certificates. A CA outside its validity period is logged, and trusted as soon as it is

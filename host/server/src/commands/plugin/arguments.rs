@@ -13,7 +13,7 @@ use etcetera::{BaseStrategy, base_strategy::choose_native_strategy};
 use indicatif::ProgressBar;
 use keywright_registry::{Cache, PinnedReference, RegistryHost, pull};
 use keywright_runtime::{
-    ComponentSource, Limits, NoteReader, PluginUnderTest, TestHost, TestInputs,
+    ComponentSource, Limits, NoteReader, PluginRefusedError, PluginUnderTest, TestHost, TestInputs,
 };
 use serde_json::{Map, Value};
 
@@ -62,6 +62,14 @@ impl ComponentArguments {
         let location = location.while_doing(doing)?;
         let component = match location {
             Some(ComponentLocation::Registry(reference)) => self.pull(&reference)?,
+            _ if file.is_dir() => {
+                let what = format!("{} is a folder; name a component", file.display());
+                return Err(StartupError::new(what));
+            }
+            _ if !file.exists() => {
+                let cause = PluginRefusedError::ComponentMissing;
+                return Err(StartupError::file("reading", file, cause));
+            }
             Some(ComponentLocation::File(_)) | None => ComponentSource::File(file.to_owned()),
         };
         let host = host(progress);
@@ -157,9 +165,13 @@ pub(super) fn json(text: &str) -> Result<Value, String> {
 }
 
 pub(super) fn inputs(text: &str) -> Result<TestInputs, String> {
-    let inputs = Value::Object(object(text)?);
-    serde_json::from_value(inputs)
-        .map_err(|cause| format!("must map each name to an object with type and value: {cause}"))
+    let inputs = object(text)?;
+    let refused =
+        |cause: String| format!("must map each name to an object with type and value: {cause}");
+    if let Some((name, _)) = inputs.iter().find(|(_, input)| !input.is_object()) {
+        return Err(refused(format!("{name} is not an object")));
+    }
+    serde_json::from_value(Value::Object(inputs)).map_err(|cause| refused(cause.to_string()))
 }
 
 /// Parses a time: RFC 3339, or seconds since 1970.
