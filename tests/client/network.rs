@@ -74,6 +74,16 @@ fn a_503_without_retry_after_is_retried() {
     run.errors.assert_contains("retrying in 0.");
 }
 
+#[tokio::test]
+async fn writes_fail_at_once_in_read_only_mode() {
+    let server = Server::reused().await;
+    server.set_read_only(true).await;
+    let run = Shell::of(&server).run(&["delete", "/a"]).expect(6);
+    run.errors
+        .assert_contains("the server is in read-only mode");
+    run.errors.assert_lacks("retrying");
+}
+
 #[test]
 fn reads_are_retried_after_a_lost_connection() {
     let stub = Stub::start(|_, before, _| match before {
@@ -142,6 +152,8 @@ fn a_login_has_as_many_retries_as_a_request() {
     ];
     for identity in [&[("KEYWRIGHT_CLIENT_TOKEN", "token")][..], &client] {
         let run = caller(identity).run(&["get", "/a"]).expect(6);
+        run.errors
+            .assert_contains("can't be reached: Connection refused");
         assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
     }
 }
@@ -152,6 +164,26 @@ fn an_untrusted_server_is_not_retried() {
     let other = key_file("server.pem").display().to_string();
     let shell = stub.shell().variable("KEYWRIGHT_CLIENT_CA_CERT", &other);
     let run = shell.run(&["get", "/a"]).expect(6);
+    run.errors.assert_lacks("retrying");
+    run.errors.assert_contains("a CA that is not trusted");
+    run.errors.assert_contains("--ca-cert");
+}
+
+#[test]
+fn a_server_without_tls_is_not_retried() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let _ = client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let shell = Shell::new()
+        .variable("KEYWRIGHT_CLIENT_SERVER", &url)
+        .variable("KEYWRIGHT_TOKEN", "token");
+    let run = shell.run(&["get", "/a"]).expect(6);
+    let reason = format!("{url} can't be reached: it does not speak TLS; check the port");
+    run.errors.assert_contains(&reason);
     run.errors.assert_lacks("retrying");
 }
 

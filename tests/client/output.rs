@@ -200,6 +200,25 @@ async fn each_outcome_has_its_exit_status() {
     }
 }
 
+#[test]
+fn missing_and_empty_names_and_paths_are_usage_errors() {
+    let empty = "a credential name must not be empty";
+    let cases: [(&[&str], &str); 5] = [
+        (&["get", ""], empty),
+        (&["delete", ""], empty),
+        (&["delete", "--path", "", "--yes"], "use `/` for all"),
+        (&["delete"], "--path"),
+        (
+            &["bulk-regenerate"],
+            "<CA|--generated-by <DIGEST>|--derived-from <NAME>>",
+        ),
+    ];
+    for (arguments, words) in cases {
+        let run = Shell::new().run(arguments).expect(2);
+        run.errors.assert_contains(words);
+    }
+}
+
 #[tokio::test]
 async fn missing_write_permission_exits_with_status_5() {
     let server = Server::reused().await;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Error, new_file::SessionFileError, session::SettingsError};
+use crate::{Error, client::UNTRUSTED, new_file::SessionFileError, session::SettingsError};
 
 /// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +85,9 @@ impl CommandError {
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Client(Error::NotLoggedIn | Error::LoginExpired) => Some(
-                "Run `keywright login`, set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET, or provide a token.",
+                "Run `keywright login`, set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET, or set KEYWRIGHT_TOKEN or `--token-file`.",
             ),
-            Self::Client(Error::Unreachable { cause, .. }) if cause.ends_with(UNTRUSTED) => Some(
+            Self::Client(Error::Unreachable { cause, .. }) if cause == UNTRUSTED => Some(
                 "Check the address, and pass the CA of the server's certificate with `--ca-cert`.",
             ),
             Self::Client(Error::AuthoritiesMalformed) => {
@@ -100,9 +100,6 @@ impl CommandError {
         }
     }
 }
-
-/// The end of the cause if no trusted CA signed the server's certificate.
-const UNTRUSTED: &str = "UnknownIssuer";
 
 const OTHER: u8 = 1;
 const USAGE: u8 = 2;
@@ -126,5 +123,6 @@ Exit statuses:
   130  interrupted by SIGINT, SIGTERM or SIGHUP; requests in progress may have taken effect
 
 Retries:
-  The client retries a request a few times while it can't connect to the server or the server responds with 503. A write may
-  have taken effect despite a 503; the retry then adds another version. KEYWRIGHT_CLIENT_RETRIES=0 disables retries.";
+  The client retries a request a few times while it can't connect to the server or the server responds with 503,
+  except in read-only mode. A write may have taken effect despite a 503; the retry then adds another version.
+  KEYWRIGHT_CLIENT_RETRIES=0 disables retries.";

@@ -24,6 +24,14 @@ pub(crate) fn text_of(path: &Path) -> Result<Zeroizing<String>, CommandError> {
     read_text(file, &path.display())
 }
 
+/// Parses a credential name. Only rejects an empty one; the server checks the rest.
+pub(crate) fn name(argument: &str) -> Result<String, String> {
+    if argument.is_empty() {
+        return Err("a credential name must not be empty".to_owned());
+    }
+    Ok(argument.to_owned())
+}
+
 /// Parses metadata, a JSON object, from an argument. Preserves the text verbatim.
 pub(crate) fn metadata(argument: &str) -> Result<SecretJson, String> {
     object(argument)?;

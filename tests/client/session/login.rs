@@ -236,7 +236,8 @@ async fn a_certificate_of_an_untrusted_ca_is_refused() {
     let run = shell
         .run(&["get", "/a", "--cert", "ca.pem", "--key", "ca.pem"])
         .expect(1);
-    run.errors.assert_contains("client certificate");
+    run.errors
+        .assert_contains("ca.pem contains no PEM private key");
 }
 
 #[tokio::test]

@@ -150,6 +150,8 @@ async fn a_token_from_a_file_or_a_variable_replaces_a_login() {
     // Each run reads the file again.
     fs::write(shell.file("token"), "hunter2").unwrap();
     let run = shell.run(&with_file).expect(5);
+    run.errors
+        .assert_contains("the token in token is not valid for https://");
     run.errors.assert_lacks("hunter2");
 
     shell.run(&get).expect(5);
@@ -173,6 +175,40 @@ fn an_expired_token_from_a_file_is_not_renewed() {
     run.errors.assert_contains(advice);
     run.errors.assert_lacks("keywright login");
     assert_eq!(stub.requests().len(), 1);
+}
+
+#[test]
+fn unusable_certificate_and_key_files_are_named() {
+    let [cert, key] =
+        ["server.pem", "server-key.pem"].map(|name| key_file(name).display().to_string());
+    let shell = Shell::new().variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1");
+    let encrypted = shell.file("encrypted.pem").display().to_string();
+    fs::write(&encrypted, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n").unwrap();
+    for (arguments, reason) in [
+        (
+            &["--ca-cert", &key][..],
+            format!("{key} contains no PEM certificate"),
+        ),
+        (
+            &["--cert", &key, "--key", &key],
+            format!("{key} contains no PEM certificate"),
+        ),
+        (
+            &["--cert", &cert, "--key", &cert],
+            format!("{cert} contains no PEM private key"),
+        ),
+        (
+            &["--cert", &cert, "--key", &encrypted],
+            format!("the private key in {encrypted} is encrypted"),
+        ),
+    ] {
+        let arguments = [&["login", "--device"][..], arguments].concat();
+        shell
+            .run(&arguments)
+            .expect(1)
+            .errors
+            .assert_contains(&reason);
+    }
 }
 
 #[test]

@@ -31,12 +31,20 @@ pub enum Error {
     /// The access token from this source has expired, and there is no grant to renew it.
     #[error("the token in {0} has expired; replace it")]
     TokenExpired(String),
+    /// The server rejects the access token from this source.
+    #[error("the token in {origin} is not valid for {server}")]
+    TokenInvalid {
+        /// The file or variable that contains the token.
+        origin: String,
+        /// The server's address.
+        server: String,
+    },
     /// The server did not respond.
     #[error("{server} can't be reached: {cause}")]
     Unreachable {
         /// The address of the server, or of the identity provider.
         server: String,
-        /// The error, followed by the errors that caused it.
+        /// The error at the root, without the errors that it caused.
         cause: String,
         /// The point at which the request failed.
         loss: Loss,
@@ -65,7 +73,9 @@ pub enum Error {
     #[error("invalid server address {0:?}: must be https:// with a host and an optional port")]
     AddressMalformed(String),
     /// The address contains an `@`. The message omits the address, because it may contain a password.
-    #[error("invalid server address: must not contain a user, a password or `@`; log in instead")]
+    #[error(
+        "invalid server address: must not contain a user, a password or `@`; log in with --username or --client-id"
+    )]
     AddressNamesUser,
     /// The server has no identity provider.
     #[error("the server has no identity provider; use a client certificate")]
@@ -157,7 +167,8 @@ impl Error {
             | Self::NotLoggedIn
             | Self::LoginExpired
             | Self::ProviderChanged(_)
-            | Self::TokenExpired(_) => true,
+            | Self::TokenExpired(_)
+            | Self::TokenInvalid { .. } => true,
             _ => false,
         }
     }

@@ -60,6 +60,11 @@ impl Login {
         }
     }
 
+    /// Returns the source of the token, or `None` if a login issued it.
+    pub(super) fn token_source(&self) -> Option<&str> {
+        self.token_source.as_deref()
+    }
+
     /// Requests tokens with the grant.
     pub(super) async fn log_in(&self, provider: &IdentityProvider<'_>) -> Result<Tokens, Error> {
         let mut access = self.access().await;

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 pub use error::{Error, Loss, RequestError};
 pub use grant::{Grant, LoginOptions, Tokens, UserAction};
 pub use transport::Wait;
-pub(crate) use transport::{Call, address};
+pub(crate) use transport::{Call, UNTRUSTED, address};
 
 use grant::OnUserAction;
 use login::{Login, OnNewTokens};
@@ -98,7 +98,7 @@ impl Client {
     /// Sends a request. If the token has expired, renews it and sends the request again.
     ///
     /// # Errors
-    /// The outer error if no token is available, even after retries; the inner error if the server does not respond.
+    /// The outer error if no token is available, even after retries, or the token is invalid; the inner error if the server does not respond.
     async fn send_once(&self, call: &Call) -> Result<Result<Response, Error>, Error> {
         let Shared {
             transport, login, ..
@@ -106,6 +106,14 @@ impl Client {
         let provider = self.shared.provider();
         let token = login.access_token(&provider).await?;
         let response = transport.send(call, token.as_ref()).await;
+        if let Some(origin) = login.token_source()
+            && response.as_ref().is_ok_and(Response::reports_invalid_token)
+        {
+            return Err(Error::TokenInvalid {
+                origin: origin.to_owned(),
+                server: transport.server().to_owned(),
+            });
+        }
         let is_expired = Response::reports_expired_token;
         if !response.as_ref().is_ok_and(is_expired) {
             return Ok(response);
@@ -192,7 +200,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the name of the file or variable that contains the token, for the error message when the token has expired.
+    /// Sets the name of the file or variable that contains the token, for the error message when the token has expired or is invalid.
     pub fn token_source(mut self, source: String) -> Self {
         self.token_source = Some(source);
         self
@@ -212,8 +220,8 @@ impl ClientBuilder {
 
     /// Sets the maximum number of retries of a request. Defaults to 4; 0 disables retries.
     ///
-    /// The client retries while it can't connect to the server or the server responds with 503. It also retries a read whose
-    /// connection is lost.
+    /// The client retries while it can't connect to the server or the server responds with 503, except in read-only mode. It also
+    /// retries a read whose connection is lost.
     ///
     /// A write may have taken effect despite a 503, if the server lost its database before the result. A retry then adds another
     /// version.

@@ -251,7 +251,11 @@ impl IdentityProvider<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            if !self.waits.wait(retries, retry_after).await {
+            if !self
+                .waits
+                .wait("the identity provider", retries, retry_after)
+                .await
+            {
                 return Err(Error::ProviderUnavailable(Box::new(error)));
             }
             retries += 1;

@@ -11,6 +11,7 @@ use reqwest::{
     Method, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
 };
+use rustls::{CertificateError, InvalidMessage};
 use serde::Serialize;
 use zeroize::Zeroizing;
 
@@ -171,8 +172,16 @@ impl Response {
         (200..300).contains(&self.status)
     }
 
+    /// Returns whether a retry may succeed soon: a 503, except in read-only mode.
     fn is_unavailable(&self) -> bool {
         self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
+            && RequestError::read(self.status, &self.body).error != READ_ONLY
+    }
+
+    /// Returns whether the server rejects the access token as invalid, for a reason other than its age.
+    pub(super) fn reports_invalid_token(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED.as_u16()
+            && RequestError::read(self.status, &self.body).error == "invalid_token"
     }
 
     /// Returns whether the access token has expired, according to the error code. The status does not matter.
@@ -212,7 +221,7 @@ where
             Err(error) if call.may_be_retried_after(&error) => (error, None),
             Err(error) => return Err(error),
         };
-        if !waits.wait(retries, retry_after).await {
+        if !waits.wait("the server", retries, retry_after).await {
             return Err(error);
         }
         retries += 1;
@@ -250,7 +259,7 @@ async fn receive(
     let unreachable = |cause: reqwest::Error| Error::Unreachable {
         server: server.to_owned(),
         loss: loss(&cause),
-        cause: causes(&cause.without_url()),
+        cause: root_cause(&cause),
     };
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status().as_u16();
@@ -275,7 +284,7 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
 }
 
 fn loss(cause: &reqwest::Error) -> Loss {
-    if is_tls_error(cause) {
+    if tls_error(cause).is_some() {
         Loss::Lasting
     } else if cause.is_connect() {
         Loss::NotConnected
@@ -286,12 +295,12 @@ fn loss(cause: &reqwest::Error) -> Loss {
     }
 }
 
-/// Returns whether the TLS handshake or session failed on either side.
-fn is_tls_error(error: &(dyn StdError + 'static)) -> bool {
+/// Returns the error of the TLS handshake or session, if it failed on either side.
+fn tls_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a rustls::Error> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<rustls::Error>() {
-            return true;
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
         }
         // `source` skips the error that an `io::Error` wraps.
         let inner = error.downcast_ref().and_then(io::Error::get_ref);
@@ -300,7 +309,28 @@ fn is_tls_error(error: &(dyn StdError + 'static)) -> bool {
             |inner| Some(inner as &(dyn StdError + 'static)),
         );
     }
-    false
+    None
+}
+
+/// Returns the reason why there is no response. Omits the outer errors, which only name layers of the HTTP client.
+fn root_cause(error: &reqwest::Error) -> String {
+    match tls_error(error) {
+        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+            return "it does not speak TLS; check the port".to_owned();
+        }
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            return UNTRUSTED.to_owned();
+        }
+        _ => {}
+    }
+    // The outermost error contains the URL.
+    let Some(mut root) = error.source() else {
+        return "the request failed".to_owned();
+    };
+    while let Some(cause) = root.source() {
+        root = cause;
+    }
+    root.to_string()
 }
 
 /// Returns the reason why the HTTP client can't be built. Omits the message of the outer error, which is always `builder error`.
@@ -332,6 +362,12 @@ fn causes(error: &dyn StdError) -> String {
 
 const JSON: &str = "application/json";
 
+/// The message of a server in read-only mode, which lasts until an administrator ends it.
+const READ_ONLY: &str = "the server is in read-only mode and rejects writes";
+
+/// The cause if no trusted CA signed the server's certificate.
+pub(crate) const UNTRUSTED: &str = "its certificate is signed by a CA that is not trusted";
+
 /// The timeout of a whole response of the identity provider.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -345,6 +381,8 @@ const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wait {
+    /// The unavailable service: `the server` or `the identity provider`.
+    pub service: &'static str,
     /// The duration of the wait.
     pub duration: Duration,
     /// The maximum number of further waits.
@@ -361,13 +399,22 @@ pub(super) struct Waits {
 
 impl Waits {
     /// Waits before the next retry, after this number of retries. Returns `false` if there must be no further retry.
-    pub(super) async fn wait(&self, retries: u32, retry_after: Option<Duration>) -> bool {
+    pub(super) async fn wait(
+        &self,
+        service: &'static str,
+        retries: u32,
+        retry_after: Option<Duration>,
+    ) -> bool {
         let Some(duration) = self.duration(retries, retry_after, fastrand::f64()) else {
             return false;
         };
         if let Some(on_wait) = &self.on_wait {
             let left = self.retries_max - retries - 1;
-            on_wait(Wait { duration, left });
+            on_wait(Wait {
+                service,
+                duration,
+                left,
+            });
         }
         tokio::time::sleep(duration).await;
         true

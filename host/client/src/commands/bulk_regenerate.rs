@@ -1,6 +1,6 @@
 //! `keywright bulk-regenerate`.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde::Serialize;
 
 use super::run::{CommandError, Completion, Context, Run, help};
@@ -22,15 +22,16 @@ use crate::{
 /// If a CA fails, the credentials that it signs fail, too.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
+#[command(group = ArgGroup::new("selection").required(true).args(["authority", "generated_by", "derived_from"]))]
 pub struct BulkRegenerate {
     /// Name of the CA.
-    #[arg(value_name = "CA", required_unless_present_any = ["generated_by", "derived_from"])]
+    #[arg(value_name = "CA")]
     authority: Option<String>,
     /// SHA-256 of a plugin's component, as shown by `types` and `sha256sum`.
-    #[arg(long, value_name = "DIGEST", conflicts_with = "authority")]
+    #[arg(long, value_name = "DIGEST")]
     generated_by: Option<String>,
     /// Name of a credential that was rotated.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["authority", "generated_by"])]
+    #[arg(long, value_name = "NAME")]
     derived_from: Option<String>,
     /// Path below which to regenerate credentials. Default: all.
     #[arg(long, value_name = "PATH")]

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, mem};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
@@ -16,12 +16,13 @@ use crate::{
 /// status is 3 if a deletion failed or you did not confirm.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
+#[command(group = ArgGroup::new("selection").required(true).args(["name", "path"]))]
 pub struct Delete {
     /// Name of the credential.
-    #[arg(required_unless_present = "path", conflicts_with = "path")]
+    #[arg(value_parser = input::name)]
     name: Option<String>,
-    /// Path below which to delete everything that `find` lists.
-    #[arg(long, value_name = "PATH")]
+    /// Path below which to delete everything that `find` lists. `/` for all credentials.
+    #[arg(long, value_name = "PATH", value_parser = path)]
     path: Option<String>,
     /// Skip the confirmation.
     #[arg(long, short, requires = "path")]
@@ -41,6 +42,14 @@ impl Run for Delete {
             (None, None) => Err(CommandError::Usage("missing name or --path".to_owned())),
         }
     }
+}
+
+/// Requires `/` for all credentials: an empty path may be an unset variable of a script.
+fn path(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("must not be empty; use `/` for all credentials".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// Deletes everything below a path. Continues after a failure, and reports each one.

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
-    CredentialVersion, DerivedFrom, SecretJson,
+    CredentialVersion, DerivedFrom, SecretJson, input,
     new_file::{Readers, write_whole},
     output::{Output, Table, field},
 };
@@ -22,7 +22,7 @@ use crate::{
 #[command(after_help = help(EXAMPLES))]
 pub struct Get {
     /// Name of the credential.
-    #[arg(required_unless_present = "id", conflicts_with = "id")]
+    #[arg(required_unless_present = "id", conflicts_with = "id", value_parser = input::name)]
     name: Option<String>,
     /// Id of the version to read.
     #[arg(long)]

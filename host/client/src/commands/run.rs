@@ -135,7 +135,8 @@ pub(super) fn reporting_retries(builder: ClientBuilder) -> ClientBuilder {
     builder.on_wait(|wait| {
         let seconds = wait.duration.as_secs_f32();
         output::note(&format!(
-            "the server or its identity provider is unavailable; retrying in {seconds:.1} s"
+            "{} is unavailable; retrying in {seconds:.1} s",
+            wait.service
         ));
     })
 }

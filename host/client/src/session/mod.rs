@@ -91,6 +91,17 @@ pub enum SettingsError {
     /// The first setting is missing, which the second one requires.
     #[error("missing {0}, which {1} requires")]
     Incomplete(&'static str, &'static str),
+    /// A file has no PEM section of this kind.
+    #[error("{} contains no PEM {kind}", file.display())]
+    PemMissing {
+        /// The path of the file.
+        file: PathBuf,
+        /// `certificate` or `private key`.
+        kind: &'static str,
+    },
+    /// The private key in this file is encrypted.
+    #[error("the private key in {} is encrypted; store it without a passphrase", .0.display())]
+    KeyEncrypted(PathBuf),
     /// The platform has no configuration folder.
     #[error("the platform has no settings folder; set KEYWRIGHT_CLIENT_DIRECTORY")]
     NoDirectory,

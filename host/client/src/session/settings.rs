@@ -155,10 +155,10 @@ impl Settings {
         let server = self.server.as_deref().ok_or(SettingsError::NoServer)?;
         let mut builder = Client::builder(server);
         for path in &self.ca_cert {
-            builder = builder.trusting_only(read(path)?.to_vec());
+            builder = builder.trusting_only(read_certificates(path)?.to_vec());
         }
         if let Some((cert, key)) = &self.client_certificate {
-            builder = builder.client_certificate(&read(cert)?, &read(key)?);
+            builder = builder.client_certificate(&read_certificates(cert)?, &read_key(key)?);
         }
         if let Some(retries_max) = self.retries_max {
             builder = builder.retries_max(retries_max);
@@ -220,6 +220,33 @@ fn read(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SessionFileError> {
     fs::read(path)
         .map(Zeroizing::new)
         .map_err(|cause| SessionFileError::new(path, "read", cause))
+}
+
+fn read_certificates(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
+    let pem = read(path)?;
+    if !contains(&pem, "-----BEGIN CERTIFICATE-----") {
+        let (file, kind) = (path.clone(), "certificate");
+        return Err(SettingsError::PemMissing { file, kind });
+    }
+    Ok(pem)
+}
+
+fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
+    let pem = read(path)?;
+    let marks = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
+    if marks.iter().any(|mark| contains(&pem, mark)) {
+        return Err(SettingsError::KeyEncrypted(path.clone()));
+    }
+    if !contains(&pem, "PRIVATE KEY-----") {
+        let (file, kind) = (path.clone(), "private key");
+        return Err(SettingsError::PemMissing { file, kind });
+    }
+    Ok(pem)
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    let mut windows = bytes.windows(text.len());
+    windows.any(|window| window == text.as_bytes())
 }
 
 /// Returns the grant of the client that the environment names.

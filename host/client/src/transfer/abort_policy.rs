@@ -52,7 +52,8 @@ impl Losses {
             | Error::LoginRefused(_)
             | Error::NotLoggedIn
             | Error::LoginExpired
-            | Error::TokenExpired(_) => true,
+            | Error::TokenExpired(_)
+            | Error::TokenInvalid { .. } => true,
             _ => false,
         }
     }

@@ -66,12 +66,17 @@ pub(super) fn check(
                 ValidationErrorKind::Type {
                     kind: TypeKind::Single(expected),
                 } => format!("must be of type {expected}"),
+                ValidationErrorKind::Enum { options } => {
+                    let options = options.as_array().into_iter().flatten();
+                    let options: Vec<_> = options.map(Value::to_string).collect();
+                    format!("must be one of {}", options.join(", "))
+                }
                 _ => error.masked_with(MASK).to_string(),
             };
             match path.split_once('/') {
                 None if path.is_empty() => rule,
                 None => format!("{}: {rule}", argument(path)),
-                Some((name, within)) => format!("{}: {within}: {rule}", argument(name)),
+                Some((name, within)) => format!("{}/{within}: {rule}", argument(name)),
             }
         })
         .collect();
@@ -136,6 +141,7 @@ mod tests {
                 "properties": {
                     "digits": {"type": "integer", "maximum": 12},
                     "seed": {"type": "string", "maxLength": 4, "pattern": "^[a-z]*$"},
+                    "uses": {"type": "array", "items": {"enum": ["a", "b", "c", "d", "e"]}},
                     "kept": {"type": "string", "readOnly": true},
                 },
                 "required": ["digits"],
@@ -167,12 +173,16 @@ mod tests {
                 json!({"digits": 4, "length": 1}),
                 "unknown parameter length",
             ),
+            (
+                json!({"digits": 4, "uses": ["f"]}),
+                r#"uses/0: must be one of "a", "b", "c", "d", "e""#,
+            ),
             (json!({}), "digits"),
         ] {
             let refused = pin(&parameters).unwrap_err().to_string();
             assert!(refused.contains(words), "{refused}");
             assert!(
-                refused.ends_with("parameters of type pin: digits, seed"),
+                refused.ends_with("parameters of type pin: digits, seed, uses"),
                 "{refused}"
             );
         }
