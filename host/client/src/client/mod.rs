@@ -98,7 +98,8 @@ impl Client {
     /// Sends a request. If the token has expired, renews it and sends the request again.
     ///
     /// # Errors
-    /// The outer error if no token is available, even after retries, or the token is invalid; the inner error if the server does not respond.
+    /// The outer error if no token is available, even after retries, or the token is invalid; the inner error if the server does
+    /// not respond.
     async fn send_once(&self, call: &Call) -> Result<Result<Response, Error>, Error> {
         let Shared {
             transport, login, ..

@@ -1,6 +1,6 @@
 //! The encrypted content of a version as one JSON text: its value, its parameters, its metadata, the other trusted CA
-//! certificate, the versions from which it was derived and the actor that chose these inputs. It also contains the name and the type of the credential, so that a
-//! change of either in the database is detected.
+//! certificate, the versions from which it was derived, and the actor that chose these inputs. It also contains the name and the
+//! type of the credential, so that a change of either in the database is detected.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

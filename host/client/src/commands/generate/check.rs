@@ -32,7 +32,8 @@ pub(super) async fn known_type(
     }
 }
 
-/// Validates parameters. `argument` returns the argument that contains a parameter. Leaves scalars of the wrong type to the server if it may convert them.
+/// Validates parameters. `argument` returns the argument that contains a parameter. Leaves scalars of the wrong type to the server
+/// if it may convert them.
 ///
 /// # Errors
 /// The violated rules and the parameters of the type, without the given values: they may be secret.
