@@ -36,7 +36,7 @@ impl Findings {
             if let Some(variable) = source_of(&setting)
                 && !what.contains(&variable)
             {
-                what.push_str(&format!(" ({variable} in the environment)"));
+                what = format!("{what} ({variable} in the environment)");
             }
             self.mistakes.push(Finding::new(setting, what));
         }
