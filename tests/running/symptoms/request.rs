@@ -68,6 +68,11 @@ async fn provoke_on_a_default_server(text: &str) -> Response {
         "the access token lacks a required scope" => {
             with_claim(&server, "scope", json!(["credhub.read"])).await
         }
+        "a page of another site sent the request; …" => {
+            let request = server.authorized(Method::POST, "/api/v1/data");
+            let request = request.header("sec-fetch-site", "cross-site");
+            server.send(request).await
+        }
         "the caller may not write this credential" => {
             let body = json!({"name": "/a", "type": "password", "value": "q"});
             app.put("/api/v1/data", body).await
