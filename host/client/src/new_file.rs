@@ -247,7 +247,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Opens a path without following a link at its end. Never waits for the other end of a pipe.
+    /// Opens a path without following a link at its end. Does not block if a pipe has no reader.
     fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = File::from(rustix::fs::open(path, flags, Mode::empty())?);

@@ -247,14 +247,10 @@ impl Authorization {
     }
 
     /// Returns whether an actor, which need not be the caller, may read the credential with this name in exactly this casing.
-    pub(crate) async fn may_read(
-        &self,
-        actor: &Actor,
-        name: &LookupName,
-    ) -> Result<bool, UseCaseError> {
-        let covering = PermissionPath::covering(name.requested());
+    pub(crate) async fn may_read(&self, actor: &Actor, name: &str) -> Result<bool, UseCaseError> {
+        let covering = PermissionPath::covering(name);
         let effective = self.permissions_on(actor, &covering).await?;
-        Ok(effective.allow(Operation::Read, name.requested()))
+        Ok(effective.allow(Operation::Read, name))
     }
 
     /// Returns all permissions of a caller, for responses that contain only credentials that it may read. Their memory counts as

@@ -176,11 +176,6 @@ pub(super) struct PermittedInput<'a> {
 }
 
 impl<'a> PermittedInput<'a> {
-    /// Returns the name in the parameters.
-    pub(super) fn name(&self) -> &LookupName {
-        &self.named.name
-    }
-
     /// Permits a caller to read all these credentials.
     ///
     /// # Errors
@@ -314,6 +309,24 @@ impl VersionStore {
         }
         Ok(inputs)
     }
+}
+
+/// Returns whether an actor may read all these inputs, in the casing of the parameters and in the stored casing.
+pub(super) async fn may_read_all(
+    authorization: &Authorization,
+    actor: &Actor,
+    inputs: &[ActiveInput<'_, '_>],
+) -> Result<bool, UseCaseError> {
+    for input in inputs {
+        let named = input.permitted.named.name.requested();
+        let stored = input.version.name.as_str();
+        let may_read = authorization.may_read(actor, named).await?
+            && (named == stored || authorization.may_read(actor, stored).await?);
+        if !may_read {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 pub(super) fn is_derived_from(recorded: &[InputVersion], active: &[ActiveInput<'_, '_>]) -> bool {

@@ -3,6 +3,7 @@
 
 mod order;
 mod select;
+mod signers;
 mod work;
 
 use std::collections::{BTreeMap, HashMap};
