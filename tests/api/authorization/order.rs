@@ -155,3 +155,57 @@ async fn writing_a_certificate_by_id_needs_no_permission_on_its_ca() {
     let by_name = json!({"name": "/leaf"});
     writer.post("/api/v1/regenerate", by_name).await.expect(404);
 }
+
+/// Otherwise, a caller could get certificates of a CA that was never its own, once it has the name of the deleted CA.
+#[tokio::test]
+async fn a_new_ca_with_the_name_of_the_signer_requires_permission_to_read_it() {
+    let server = Server::reused().await;
+    let app = server.as_client("app").await;
+    server.grant("/leaf", app.actor(), &["write"]).await;
+    generate_certificate(&server, "/ca", json!({"is_ca": true})).await;
+    generate_certificate(&server, "/leaf", json!({"ca": "/ca"})).await;
+    let leaf = Certificate::named(&server, "/leaf").await;
+    let by_id = leaf.path("regenerate");
+    let regenerate = || app.post(&by_id, json!({}));
+    regenerate().await.expect(200);
+    server
+        .generate_in_mode(
+            "overwrite",
+            "/ca",
+            "certificate",
+            json!({"common_name": "new", "is_ca": true}),
+        )
+        .await
+        .expect(200);
+    regenerate().await.expect(200);
+
+    server.delete("/api/v1/data?name=/ca").await.expect(204);
+    generate_certificate(&server, "/ca", json!({"is_ca": true})).await;
+    let before = server.versions("/leaf").await.len();
+    regenerate().await.expect(404);
+    assert_eq!(server.versions("/leaf").await.len(), before);
+    server.grant("/ca", app.actor(), &["read"]).await;
+    regenerate().await.expect(200);
+}
+
+/// Many names are queried differently from a few.
+#[tokio::test]
+async fn permission_on_the_stored_casing_suffices_for_any_number_of_references() {
+    let server = Server::reused().await;
+    let app = server.as_client("app").await;
+    for path in ["/T/*", "/t/*"] {
+        server.grant(path, app.actor(), &["read"]).await;
+    }
+    let names: Vec<String> = (0..17).map(|number| format!("/T/{number}")).collect();
+    for name in &names {
+        server.stored(name, "json", json!({})).await;
+    }
+    for count in [1, 16, 17] {
+        let references = names
+            .iter()
+            .take(count)
+            .map(|name| json!({"credentials": {"credhub-ref": name.to_lowercase()}}));
+        let body = json!({"VCAP": references.collect::<Vec<_>>()});
+        app.post("/api/v1/interpolate", body).await.expect(200);
+    }
+}

@@ -224,6 +224,18 @@ async fn a_new_version_of_the_ca_adds_one_version() {
 }
 
 #[tokio::test]
+async fn a_credential_of_another_type_with_the_name_of_the_ca_changes_nothing() {
+    let server = Server::reused().await;
+    with_root("/root", &server).await;
+    let by_root = json!({"common_name": "leaf", "ca": "/root"});
+    let made = given::generate(&server, "/a", "certificate", by_root).await;
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    let self_signed = json!({"common_name": "leaf", "self_sign": true});
+    given::set_value(&server, "/root", "v").await;
+    assert_outcome(Written, &server, &made, "certificate", &self_signed).await;
+}
+
+#[tokio::test]
 async fn switching_between_ca_and_self_signed_adds_a_version() {
     let server = Server::reused().await;
     with_root("/root", &server).await;

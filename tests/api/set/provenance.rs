@@ -217,6 +217,50 @@ async fn parameters_must_name_the_ca_that_signed_the_certificate() {
     assert_eq!(copy["generated"], true);
 }
 
+/// Otherwise, the next regeneration could turn a harmless certificate into another.
+#[tokio::test]
+async fn parameters_must_describe_the_certificate() {
+    let server = Server::reused().await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let parameters =
+        json!({"ca": "/root", "common_name": "a", "alternative_names": ["a.example.com"]});
+    let leaf = given::generate(&server, "/leaf", "certificate", parameters.clone()).await;
+    let leaf = &leaf["value"];
+    let signed = json!({"ca_name": "/root", "certificate": leaf["certificate"]});
+    let key_only = json!({"ca_name": "/root", "private_key": leaf["private_key"]});
+    let other = |name: &str, value: Value| {
+        let mut parameters = parameters.clone();
+        parameters[name] = value;
+        parameters
+    };
+    let (exceeds, names) = ("must not exceed the certificate", "alternative names");
+    for (value, parameters, reason) in [
+        (&signed, other("is_ca", json!(true)), exceeds),
+        (&signed, other("duration", json!(366)), exceeds),
+        (
+            &signed,
+            other("key_usage", json!(["key_cert_sign"])),
+            exceeds,
+        ),
+        (&signed, other("common_name", json!("b")), names),
+        (&signed, other("organization", json!("b")), names),
+        (
+            &signed,
+            other("alternative_names", json!(["b.example.com"])),
+            names,
+        ),
+        (&signed, other("alternative_names", json!([])), names),
+        (&key_only, parameters.clone(), "require a certificate"),
+    ] {
+        let response = import(&server, "/a", "certificate", value, &parameters).await;
+        response.expect_error(400, reason);
+    }
+    assert!(server.versions("/a").await.is_empty());
+    let shorter = other("duration", json!(30));
+    let response = import(&server, "/a", "certificate", &signed, &shorter);
+    response.await.expect(200);
+}
+
 /// Otherwise, a caller without access to a CA could make another caller's bulk regeneration sign with it.
 #[tokio::test]
 async fn a_ca_in_parameters_requires_permission_to_read_it() {

@@ -82,7 +82,8 @@ async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>
     let (parts, mut body) = request.into_parts();
     let caller = parts.extensions.get::<Arc<Caller>>();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let mut received = Zeroizing::new(Vec::with_capacity(announced.min(bytes_max)));
+    let capacity = announced.min(bytes_max).min(RECEIVED_BYTES_FIRST);
+    let mut received = Zeroizing::new(Vec::with_capacity(capacity));
     let mut bytes = 0_usize;
     while announced.max(bytes) <= bytes_max.saturating_add(DISCARDED_BYTES_MAX) {
         let Some(frame) = body.frame().await else {
@@ -101,7 +102,7 @@ async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>
         if bytes <= bytes_max {
             let reserved = caller.map_or(Ok(()), |caller| caller.reserve(data.len()));
             reserved.map_err(ApiError::body_without_memory)?;
-            received.extend_from_slice(&data);
+            append(&mut received, &data);
         }
     }
     if announced.max(bytes) > bytes_max {
@@ -112,6 +113,21 @@ async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>
     }
     Ok(received)
 }
+
+/// Appends data. Vectors leave copies of their contents in freed memory when they grow, so a larger vector replaces a full one.
+fn append(received: &mut Zeroizing<Vec<u8>>, data: &[u8]) {
+    let bytes = received.len().saturating_add(data.len());
+    if bytes > received.capacity() {
+        let capacity = bytes.max(received.capacity().saturating_mul(2));
+        let mut larger = Zeroizing::new(Vec::with_capacity(capacity));
+        larger.extend_from_slice(received);
+        *received = larger;
+    }
+    received.extend_from_slice(data);
+}
+
+/// The maximum memory that is allocated before data arrives, in bytes: a client may announce more than it sends.
+const RECEIVED_BYTES_FIRST: usize = 64 * 1024;
 
 /// The number of bytes past the limit that are received and discarded: if the connection is closed while the client is still
 /// sending, the client may not receive the response.

@@ -21,10 +21,12 @@
 //! - An interpolation of a few names reads the newest versions, still encrypted, together with the stored names, if the caller
 //!   may read the names as in the request.
 //!
-//! There are three exceptions:
+//! There are four exceptions:
 //! - A missing write permission has its own result, [`UseCaseError::WriteNotPermitted`]. It is the same for names that exist and for
 //!   names that don't, except that a name stored in another casing also needs the permission in that casing.
 //! - Writes by the id of a certificate reveal whether the id exists, because ids can't be guessed.
+//! - A search takes longer the more names match, including names that the caller may not read. A search below a path considers
+//!   only names from the first to the last that the caller's permissions cover.
 //! - A caller that may read a CA gets the names of all credentials that this CA signed, because a CA can't be replaced safely
 //!   without them.
 
@@ -38,7 +40,7 @@ use uuid::Uuid;
 use crate::{
     UseCaseError,
     credential::{CredentialName, LookupName, StoredVersion},
-    permission::{Actor, Operation, Permission, PermissionPath},
+    permission::{Actor, Operation, PermissionPath},
     ports::{
         CredentialRepository, PermissionRepository, PermittedRead, PermittedVersions, VersionKey,
         VersionSelection,
@@ -263,9 +265,9 @@ impl Authorization {
             return Ok(EffectivePermissions::everything());
         }
         let permissions = self.permissions.of_actor(caller.actor()).await?;
-        // Others may have added any number of them.
-        caller.reserve_permissions(permissions.iter().map(memory_bytes).sum())?;
-        Ok(EffectivePermissions::of(permissions))
+        let effective = EffectivePermissions::of_all(permissions);
+        caller.reserve_permissions(effective.memory_bytes())?;
+        Ok(effective)
     }
 
     /// Returns the permissions of a caller that cover any of these names. If more than [`PATHS_AT_ONCE`] paths cover the names,
@@ -318,14 +320,6 @@ async fn versions_of(
     };
     Ok(repository.versions_by_name(name, selection).await?)
 }
-
-/// Returns the approximate memory of a permission in [`EffectivePermissions`], in bytes: its path twice, and its actor.
-fn memory_bytes(permission: &Permission) -> usize {
-    PERMISSION_FRAME_BYTES + 2 * permission.path.as_str().len() + permission.actor.as_str().len()
-}
-
-/// The memory of a permission without its texts, in bytes.
-const PERMISSION_FRAME_BYTES: usize = 150;
 
 /// The maximum number of paths for which permissions are looked up one by one. Most callers have fewer permissions than that.
 const PATHS_AT_ONCE: usize = 64;

@@ -182,18 +182,31 @@ struct Granted {
 impl EffectivePermissions {
     /// Evaluates the permissions of one actor.
     pub(crate) fn of(permissions: Vec<Permission>) -> Self {
-        let mut granted = Granted::default();
-        for permission in permissions {
-            if let Some(path) = permission.path.enclosing() {
-                granted.below.insert(path.to_owned(), permission);
-            } else {
-                let name = permission.path.as_str().to_owned();
-                granted.on_name.insert(name, permission);
-            }
+        Self {
+            granted: Some(Arc::new(Granted::of(permissions))),
         }
+    }
+
+    /// Evaluates all permissions of one actor. Keeps only those that allow more than a permission on an enclosing path: others may
+    /// have added any number of permissions on paths that the actor already has.
+    pub(super) fn of_all(permissions: Vec<Permission>) -> Self {
+        let mut granted = Granted::of(permissions);
+        granted.remove_covered();
         Self {
             granted: Some(Arc::new(granted)),
         }
+    }
+
+    /// Returns the approximate memory of the permissions, in bytes: of each, its path twice, and its actor.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let granted = self.granted.as_ref();
+        let texts = |permission: &Permission| {
+            2 * permission.path.as_str().len() + permission.actor.as_str().len()
+        };
+        granted.map_or(0, |granted| {
+            let sizes = granted.all().map(texts);
+            sizes.map(|texts| PERMISSION_FRAME_BYTES + texts).sum()
+        })
     }
 
     /// Returns permissions that allow everything that `self` or `others` allow.
@@ -316,6 +329,40 @@ impl Grant {
 }
 
 impl Granted {
+    fn of(permissions: Vec<Permission>) -> Self {
+        let mut granted = Self::default();
+        for permission in permissions {
+            if let Some(path) = permission.path.enclosing() {
+                granted.below.insert(path.to_owned(), permission);
+            } else {
+                let name = permission.path.as_str().to_owned();
+                granted.on_name.insert(name, permission);
+            }
+        }
+        granted
+    }
+
+    /// Removes each permission whose operations a permission on an enclosing path also allows.
+    fn remove_covered(&mut self) {
+        let is_covered = |below: &BTreeMap<String, Permission>, permission: &Permission| {
+            let enclosing = PermissionPath::enclosing_each(permission.path.as_str());
+            let mut others = enclosing
+                .filter_map(|path| below.get(path))
+                .filter(|other| other.path != permission.path);
+            others.any(|other| other.operations.union(permission.operations) == other.operations)
+        };
+        let below = &self.below;
+        self.on_name
+            .retain(|_, permission| !is_covered(below, permission));
+        let covered = below
+            .iter()
+            .filter(|(_, permission)| is_covered(below, permission));
+        let covered: Vec<String> = covered.map(|(path, _)| path.clone()).collect();
+        for path in covered {
+            self.below.remove(&path);
+        }
+    }
+
     fn all(&self) -> impl Iterator<Item = &Permission> {
         self.on_name.values().chain(self.below.values())
     }
@@ -327,6 +374,9 @@ impl Granted {
         }
     }
 }
+
+/// The memory of a permission without its texts, in bytes.
+const PERMISSION_FRAME_BYTES: usize = 150;
 
 /// Returns the range that only contains this name in lower case.
 fn range_of(folded: String) -> (String, String) {
@@ -373,6 +423,37 @@ mod tests {
             let opens = opens || operation == Operation::Delete;
             assert_eq!(permit.opens(&name), opens, "{operation}");
             assert_eq!(permit.seals(&name), seals, "{operation}");
+        }
+    }
+
+    #[test]
+    fn permissions_on_covered_paths_cost_no_memory() {
+        use Operation::{Delete, Read, Write};
+        let granted = |permissions: &[(&str, &[Operation])]| {
+            let permissions = permissions.iter().map(|(path, operations)| Permission {
+                id: Uuid::nil(),
+                path: PermissionPath::parse(path).unwrap(),
+                actor: Actor::parse("a").unwrap(),
+                operations: Operations::of(operations.iter().copied()).unwrap(),
+            });
+            EffectivePermissions::of_all(permissions.collect())
+        };
+        let (read, both) = (&[Read][..], &[Read, Write][..]);
+        let kept = granted(&[("/a/*", both), ("/b", both), ("/a/d/*", &[Delete])]);
+        let all = granted(&[
+            ("/a/*", both),
+            ("/a/b", read),
+            ("/a/b/*", both),
+            ("/a/b/c/*", read),
+            ("/a/d/*", &[Delete]),
+            ("/b", both),
+        ]);
+        assert_eq!(all.memory_bytes(), kept.memory_bytes());
+        for name in ["/a/b", "/a/b/c", "/a/d/e", "/b"] {
+            for operation in Operation::ALL {
+                let allows = kept.allow(operation, name);
+                assert_eq!(all.allow(operation, name), allows, "{operation} {name}");
+            }
         }
     }
 

@@ -247,7 +247,8 @@ impl CertificateCredentials {
         within_days: i64,
     ) -> Result<Vec<EffectiveExpiry>, UseCaseError> {
         let until = in_days(self.store.clock.now(), within_days);
-        let Some(mut expiries) = ReadableList::of(&self.authorization, caller).await? else {
+        let searching = ReadableList::of_search(&self.authorization, caller, names);
+        let Some((mut expiries, names)) = searching.await? else {
             return Ok(Vec::new());
         };
         let mut receive = |mut expiry: EffectiveExpiry| {
@@ -264,7 +265,7 @@ impl CertificateCredentials {
         };
         let repository = &self.store.repository;
         repository
-            .effective_expiries(caller.actor(), names, until, &mut receive)
+            .effective_expiries(caller.actor(), &names, until, &mut receive)
             .await?;
         expiries.finish()
     }

@@ -260,7 +260,9 @@ impl GenerateCredentials {
         let Some(signer) = signer.filter(|signer| !signer.is(&version.name)) else {
             return Ok(false);
         };
-        let Some(active) = self.store.active_versions(&signer).await?.active else {
+        let current = self.store.active_versions(&signer).await?;
+        // The name may be a credential of another type now.
+        let Ok(active) = current.active_certificate().cloned() else {
             return Ok(false);
         };
         // The caller needs no permission to read the CA: the result only reveals that the CA has changed.

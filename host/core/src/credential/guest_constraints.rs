@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::{
     Secret, UseCaseError,
-    certificate::{DURATION_DAYS_MAX, SigningUsages},
+    certificate::{CertificateFacts, DURATION_DAYS_MAX, SigningUsages},
     credential::{CredentialName, CredentialType, CredentialVersion, Parameters},
-    ports::{Generator, PluginCallError, PluginFaultError},
+    ports::{CertificateError, Certificates, Generator, PluginCallError, PluginFaultError},
 };
 
 /// The parameter that requests a CA certificate.
@@ -32,6 +32,8 @@ pub(super) const SUBJECT: [&str; 6] = [
     "state",
     "country",
 ];
+
+pub(super) const ALTERNATIVE_NAMES: &str = "alternative_names";
 
 const KEY_USAGE: &str = "key_usage";
 const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
@@ -145,7 +147,24 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    fn include(&self, parameters: &Parameters) -> bool {
+    /// Returns the limits of parameters that describe a certificate.
+    ///
+    /// # Errors
+    /// If the certificate is malformed.
+    pub(super) fn of_certificate(
+        certificates: &dyn Certificates,
+        facts: &CertificateFacts,
+        certificate: &str,
+    ) -> Result<Self, CertificateError> {
+        let issuance = certificates.issuance_facts(certificate)?;
+        Ok(Self {
+            may_be_authority: facts.is_certificate_authority,
+            signing_usages: issuance.signing_usages,
+            duration_days_max: u64::from(issuance.duration_days),
+        })
+    }
+
+    pub(super) fn include(&self, parameters: &Parameters) -> bool {
         let has_usages =
             self.may_be_authority || signing_usages(parameters).is_within(self.signing_usages);
         (self.may_be_authority || !parameters.is_true(IS_CA))

@@ -29,6 +29,8 @@ pub struct Find {
 pub enum FindNames {
     /// Names strictly below this path.
     Below(PathPrefix),
+    /// Names in lower case from the first bound up to, but not including, the second.
+    Between(String, String),
     /// Names that contain this text in lower case. No character is a wildcard.
     Containing(String),
 }
@@ -44,6 +46,17 @@ impl FindNames {
     #[must_use]
     pub fn containing(text: &str) -> Self {
         Self::Containing(text.to_ascii_lowercase())
+    }
+
+    /// Returns the pattern for names below a path without the names before the first and after the last that these permissions
+    /// allow to read; `None` if none remain. Returns other patterns unchanged.
+    fn readable(&self, permissions: &EffectivePermissions) -> Option<Self> {
+        let Self::Below(prefix) = self else {
+            return Some(self.clone());
+        };
+        let ranges = permissions.ranges(Operation::Read, prefix.as_str());
+        let ((from, _), (_, before)) = (ranges.first()?, ranges.last()?);
+        Some(Self::Between(from.clone(), before.clone()))
     }
 }
 
@@ -206,6 +219,19 @@ impl<'a, T: Listed> ReadableList<'a, T> {
             unreserved_bytes: 0,
             refused: None,
         }))
+    }
+
+    /// Creates an empty list for a search, and narrows the pattern to names that the caller may read; `None` if there are none.
+    pub(super) async fn of_search(
+        authorization: &Authorization,
+        caller: &'a Caller,
+        names: &FindNames,
+    ) -> Result<Option<(Self, FindNames)>, UseCaseError> {
+        let Some(list) = Self::of(authorization, caller).await? else {
+            return Ok(None);
+        };
+        let narrowed = names.readable(&list.permissions);
+        Ok(narrowed.map(|names| (list, names)))
     }
 
     /// Returns whether the caller may read a credential.

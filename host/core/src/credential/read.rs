@@ -78,12 +78,13 @@ impl ReadCredentials {
         expires_within_days: Option<i64>,
     ) -> Result<Vec<FoundCredential>, UseCaseError> {
         let now = self.store.clock.now();
+        let searching = ReadableList::of_search(&self.authorization, caller, &names);
+        let Some((mut found, names)) = searching.await? else {
+            return Ok(Vec::new());
+        };
         let find = Find {
             names,
             expires_until: expires_within_days.map(|days| in_days(now, days)),
-        };
-        let Some(mut found) = ReadableList::of(&self.authorization, caller).await? else {
-            return Ok(Vec::new());
         };
         let mut receive = |credential| found.add(credential);
         let repository = &self.store.repository;
@@ -99,14 +100,15 @@ impl ReadCredentials {
         digest: &PluginDigest,
         names: &FindNames,
     ) -> Result<Vec<FoundCredential>, UseCaseError> {
-        let Some(mut found) = ReadableList::of(&self.authorization, caller).await? else {
+        let searching = ReadableList::of_search(&self.authorization, caller, names);
+        let Some((mut found, names)) = searching.await? else {
             return Ok(Vec::new());
         };
         let mut receive = |generated: GeneratedCredential| found.add(generated.found);
         let repository = &self.store.repository;
         let actor = caller.actor();
         repository
-            .generated_by(actor, digest, names, &mut receive)
+            .generated_by(actor, digest, &names, &mut receive)
             .await?;
         found.finish()
     }
@@ -119,7 +121,8 @@ impl ReadCredentials {
         input: &LookupName,
         names: &FindNames,
     ) -> Result<Vec<FoundCredential>, UseCaseError> {
-        let Some(mut found) = ReadableList::of(&self.authorization, caller).await? else {
+        let searching = ReadableList::of_search(&self.authorization, caller, names);
+        let Some((mut found, names)) = searching.await? else {
             return Ok(Vec::new());
         };
         let repository = &self.store.repository;
@@ -131,7 +134,7 @@ impl ReadCredentials {
         let mut receive = |credential| found.add(credential);
         let actor = caller.actor();
         repository
-            .derived_from(actor, input, names, &mut receive)
+            .derived_from(actor, input, &names, &mut receive)
             .await?;
         found.finish()
     }

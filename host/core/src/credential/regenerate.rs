@@ -9,7 +9,7 @@ use crate::{
     certificate::{DURATION_DAYS_MAX, EffectiveParameters, SigningUsages},
     credential::{
         CredentialName, CredentialVersion, LookupName, Metadata, Parameters, PluginIdentity,
-        VersionAttributes, VersionStore, Written,
+        StoredVersion, VersionAttributes, VersionStore, Written,
         certificates::permit_to_write,
         child_versions::ChildVersions,
         content::StoredCertificate,
@@ -106,25 +106,17 @@ impl RegenerateCredentials {
         let generator = generator.as_ref();
         let base = self.store.open(permit, newest).await?;
         let effective = self.effective_parameters(&base, generator).await?;
-        let issuer_permit = match named_issuer(&effective.parameters, generator) {
+        let issuer = match named_issuer(&effective.parameters, generator) {
             // If the caller may not read the CA, the error is the same as for a missing credential.
-            Some(name) => Some(
-                self.authorization
-                    .permit(caller, Operation::Read, &name)
-                    .await?,
-            ),
+            Some(name) => {
+                let permitting = self.authorization.permit(caller, Operation::Read, &name);
+                Some((permitting.await?, self.store.active_versions(&name).await?))
+            }
             None => None,
         };
         let parent = TransitionalParent::MayNotSign;
         let mut draft = self
-            .draft(
-                caller,
-                &base,
-                &effective,
-                generator,
-                issuer_permit.as_ref(),
-                parent,
-            )
+            .draft(caller, &base, &effective, generator, issuer, parent)
             .await?;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let condition = AppendCondition::CredentialIs(base.credential_id);
@@ -143,17 +135,13 @@ impl RegenerateCredentials {
         base: &CredentialVersion,
         effective: &EffectiveParameters,
         generator: &dyn Generator,
-        issuer_permit: Option<&Permit<'_>>,
+        issuer: Option<(Permit<'_>, ActiveVersions)>,
         transitional_parent: TransitionalParent,
     ) -> Result<Draft, UseCaseError> {
-        let authority = match issuer_permit {
-            Some(permit) => {
-                let current = self.store.active_versions(permit.name()).await?;
-                Some(
-                    self.store
-                        .authority(permit, current, transitional_parent)
-                        .await?,
-                )
+        let authority = match issuer {
+            Some((permit, current)) => {
+                let completing = self.store.authority(&permit, current, transitional_parent);
+                Some(completing.await?)
             }
             None => None,
         };
@@ -204,22 +192,22 @@ impl RegenerateCredentials {
         let attributes = &base.attributes;
         let signer = signer_of(&base.name, attributes);
         let facts = attributes.certificate.as_ref();
-        let facts = facts.filter(|_| base.credential_type.is_certificate());
-        let mut limits = Limits {
-            may_be_authority: facts.is_some_and(|facts| facts.is_certificate_authority),
-            signing_usages: SigningUsages::default(),
-            duration_days_max: u64::from(DURATION_DAYS_MAX),
+        let limits = match facts.filter(|_| base.credential_type.is_certificate()) {
+            Some(facts) => {
+                let value = StoredCertificate::parse(&base.content.value)?;
+                let certificate = value
+                    .certificate
+                    .ok_or(UseCaseError::StoredValueMalformed)?;
+                let certificates = self.generation.certificates.as_ref();
+                Limits::of_certificate(certificates, facts, &certificate)
+                    .map_err(|_| UseCaseError::StoredValueMalformed)?
+            }
+            None => Limits {
+                may_be_authority: false,
+                signing_usages: SigningUsages::default(),
+                duration_days_max: u64::from(DURATION_DAYS_MAX),
+            },
         };
-        if facts.is_some() {
-            let value = StoredCertificate::parse(&base.content.value)?;
-            let certificate = value
-                .certificate
-                .ok_or(UseCaseError::StoredValueMalformed)?;
-            let issuance = self.generation.certificates.issuance_facts(&certificate);
-            let issuance = issuance.map_err(|_| UseCaseError::StoredValueMalformed)?;
-            limits.signing_usages = issuance.signing_usages;
-            limits.duration_days_max = u64::from(issuance.duration_days);
-        }
         as_set(parameters, &limits, signer, generator, issuer_parameter)
     }
 
@@ -272,19 +260,13 @@ impl RegenerateCredentials {
             .generation
             .settings
             .apply(&base.credential_type, parameters);
-        // The same CA signs again. In this use case, the caller needs no permission on it.
-        let issuer_permit = named_issuer(&effective.parameters, generator)
-            .map(|name| permit.extended_to(Operation::Read, &name));
+        let issuer = match named_issuer(&effective.parameters, generator) {
+            Some(name) => Some(self.issuer(caller, &permit, &base, &name).await?),
+            None => None,
+        };
         let parent = regenerate.transitional_parent;
         let mut draft = self
-            .draft(
-                caller,
-                &base,
-                &effective,
-                generator,
-                issuer_permit.as_ref(),
-                parent,
-            )
+            .draft(caller, &base, &effective, generator, issuer, parent)
             .await?;
         draft.attributes.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
@@ -297,6 +279,33 @@ impl RegenerateCredentials {
         };
         let version = self.store.render(&permit, version)?;
         Ok(Some(written_response(version, &effective)))
+    }
+
+    /// Returns the CA that signs a certificate again, with the permit to use it. If the same CA signed the certificate, the caller
+    /// needs no permission on the CA. A CA of the same name may be another credential, created after the signer was deleted.
+    async fn issuer<'a>(
+        &self,
+        caller: &'a Caller,
+        permit: &Permit<'a>,
+        base: &CredentialVersion,
+        name: &LookupName,
+    ) -> Result<(Permit<'a>, ActiveVersions), UseCaseError> {
+        let current = self.store.active_versions(name).await?;
+        let signed_by = base.attributes.issuer.and_then(|issuer| issuer.version_id);
+        let signed_by = match signed_by {
+            Some(id) => self.store.repository.version_by_id(id).await?,
+            None => None,
+        };
+        let has_signed = |ca: &StoredVersion| {
+            let signed_by = signed_by.as_ref();
+            signed_by.is_some_and(|signer| signer.credential_id == ca.credential_id)
+        };
+        let permit = if current.active.as_ref().is_some_and(has_signed) {
+            permit.extended_to(Operation::Read, name)
+        } else {
+            self.authorization.permit_issuer(caller, name).await?
+        };
+        Ok((permit, current))
     }
 }
 

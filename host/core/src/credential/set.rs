@@ -17,6 +17,7 @@ use crate::{
         content::{Content, StoredCertificate, check_bytes, check_size, fields, take_text},
         draft::{declared_certificate, named_issuer, run_on_plugin_thread},
         generate::canonical_parameters,
+        guest_constraints::{ALTERNATIVE_NAMES, Limits, SUBJECT},
         inputs::{PermittedInput, named_inputs},
         version_store::{Draft, WRITE_ATTEMPTS_MAX, field_absent},
     },
@@ -156,6 +157,10 @@ impl SetCredentials {
         let provenance = self
             .check_provenance(caller, &set.name, &set.credential_type, imported)
             .await?;
+        if let Some(provenance) = &provenance {
+            self.check_described(&checked, &provenance.parameters, generator.as_ref())
+                .await?;
+        }
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let mut draft = self
                 .draft(&set.name, &checked, ca_permit.as_ref(), generator.as_ref())
@@ -315,6 +320,49 @@ impl SetCredentials {
             issuer,
             issuer_parameter: generator.issuer_parameter().map(str::to_owned),
         }))
+    }
+
+    /// Checks that imported parameters describe the certificate in the value. Otherwise the next regeneration could turn a
+    /// harmless certificate into another, such as a CA.
+    async fn check_described(
+        &self,
+        checked: &CheckedFields,
+        parameters: &Parameters,
+        generator: &dyn Generator,
+    ) -> Result<(), UseCaseError> {
+        let refused = |rule: &str| {
+            let violation = Violation {
+                field: None,
+                rule: rule.to_owned(),
+            };
+            UseCaseError::from(PluginCallError::ParametersRefused(violation))
+        };
+        let (Some(facts), Some(certificate)) = (&checked.facts, &checked.certificate) else {
+            return Err(refused("parameters require a certificate in the value"));
+        };
+        let limits = Limits::of_certificate(self.certificates.as_ref(), facts, certificate);
+        let limits = limits.map_err(|_| UseCaseError::StoredValueMalformed)?;
+        if !limits.include(parameters) {
+            return Err(refused(
+                "is_ca, duration, key_usage and extended_key_usage in the parameters must not exceed the certificate in the \
+                 value",
+            ));
+        }
+        let value = Secret::new(json!({ "certificate": certificate }).to_string());
+        let Some(recovered) = generator.recover(None, &value).await? else {
+            return Ok(());
+        };
+        let names = |parameters: &Parameters| {
+            let parameters = parameters.clone();
+            parameters.retain(|name| SUBJECT.contains(&name) || name == ALTERNATIVE_NAMES)
+        };
+        let (recovered, claimed) = (names(&recovered.parameters), names(parameters));
+        if recovered.satisfies(&claimed, None, &SUBJECT) {
+            return Ok(());
+        }
+        Err(refused(
+            "the parameters must have the subject and the alternative names of the certificate in the value",
+        ))
     }
 }
 

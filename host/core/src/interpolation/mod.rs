@@ -12,7 +12,10 @@ use keywright_json::Checked;
 use crate::{
     Secret, UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions},
-    credential::{CredentialType, LookupName, NAME_CHARACTERS_MAX, StoredVersion, VersionStore},
+    credential::{
+        CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, StoredVersion,
+        VersionStore,
+    },
     pace::Pace,
     permission::Operation,
     ports::{PluginCallError, PluginFaultError, Reference, Resolvers},
@@ -95,7 +98,7 @@ impl Interpolation {
         names.dedup();
         let mut by_name = if names.len() > NAMES_READ_FIRST {
             let readable = self
-                .readable_names(caller, &permissions, &in_order, names)
+                .readable_names(caller, &mut permissions, &in_order, names)
                 .await?;
             self.newest_by_folded_name(caller, &readable).await?
         } else {
@@ -139,20 +142,10 @@ impl Interpolation {
         names: &[LookupName],
     ) -> Result<HashMap<String, StoredVersion>, UseCaseError> {
         let mut by_name = self.newest_by_folded_name(caller, names).await?;
-        // Permissions are looked up for names that do not exist, too, so that both refusals take the same time.
-        let in_other_casing: Vec<LookupName> = names
-            .iter()
-            .filter_map(|name| match by_name.get(name.folded()) {
-                Some(version) if version.name.as_str() == name.requested() => None,
-                Some(version) => Some(version.name.lookup()),
-                None => Some(name.clone()),
-            })
-            .collect();
-        if !in_other_casing.is_empty() {
-            let authorization = &self.authorization;
-            let on_stored = authorization.permissions_covering_all(caller, &in_other_casing);
-            *permissions = permissions.and(&on_stored.await?);
-        }
+        self.add_permissions_on_stored(caller, permissions, names, |name| {
+            by_name.get(name.folded()).map(|version| &version.name)
+        })
+        .await?;
         by_name.retain(|_, version| permissions.allow(Operation::Read, version.name.as_str()));
         let referenced = in_order
             .iter()
@@ -162,12 +155,37 @@ impl Interpolation {
         Ok(by_name)
     }
 
+    /// Adds the permissions for names that are stored in another casing. Looks up permissions for names that do not exist, too, so
+    /// that both refusals take the same time.
+    async fn add_permissions_on_stored<'n>(
+        &self,
+        caller: &Caller,
+        permissions: &mut EffectivePermissions,
+        names: &[LookupName],
+        stored: impl Fn(&LookupName) -> Option<&'n CredentialName>,
+    ) -> Result<(), UseCaseError> {
+        let mut in_other_casing = Vec::new();
+        for name in names {
+            match stored(name) {
+                Some(stored) if stored.as_str() == name.requested() => {}
+                Some(stored) => in_other_casing.push(stored.lookup()),
+                None => in_other_casing.push(name.clone()),
+            }
+        }
+        if !in_other_casing.is_empty() {
+            let authorization = &self.authorization;
+            let on_stored = authorization.permissions_covering_all(caller, &in_other_casing);
+            *permissions = permissions.and(&on_stored.await?);
+        }
+        Ok(())
+    }
+
     /// Returns the names of the credentials that exist and whose stored names the caller may also read. Reserves memory for
     /// a document with their values, once per reference.
     async fn readable_names(
         &self,
         caller: &Caller,
-        permissions: &EffectivePermissions,
+        permissions: &mut EffectivePermissions,
         in_order: &[LookupName],
         names: Vec<LookupName>,
     ) -> Result<Vec<LookupName>, UseCaseError> {
@@ -178,14 +196,18 @@ impl Interpolation {
                 .newest_sizes_by_names(caller.actor(), names)
                 .await?
             {
-                if permissions.allow(Operation::Read, newest.name.as_str()) {
-                    let name = newest.name.folded();
-                    sizes.insert(name, newest.ciphertext_bytes);
-                }
+                sizes.insert(newest.name.folded(), newest);
             }
         }
+        self.add_permissions_on_stored(caller, permissions, &names, |name| {
+            sizes.get(name.folded()).map(|newest| &newest.name)
+        })
+        .await?;
+        sizes.retain(|_, newest| permissions.allow(Operation::Read, newest.name.as_str()));
         let referenced = in_order.iter().filter_map(|name| sizes.get(name.folded()));
-        let bytes = referenced.fold(0, |sum: usize, size| sum.saturating_add(*size));
+        let bytes = referenced.fold(0, |sum: usize, newest| {
+            sum.saturating_add(newest.ciphertext_bytes)
+        });
         // `newest_by_folded_name` refuses larger sizes.
         caller.reserve(bytes.min(REFERENCED_BYTES_MAX))?;
         let is_readable = |name: &LookupName| sizes.contains_key(name.folded());

@@ -221,6 +221,10 @@ impl NameSearch {
         match names {
             FindNames::Below(prefix) if prefix.as_str() == ROOT => Some(Self::All),
             FindNames::Below(prefix) => Self::below(prefix),
+            FindNames::Between(from, before) if from == ROOT && before == AFTER_ROOT => {
+                Some(Self::All)
+            }
+            FindNames::Between(from, before) => Some(Self::Between(from.clone(), before.clone())),
             FindNames::Containing(text) => Self::containing(text),
         }
     }
