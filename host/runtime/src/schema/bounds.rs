@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 
+use jsonschema::{PatternOptions, Regex};
 use keywright_json::JsonError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The maximum length of a schema, in bytes.
 pub(super) const SCHEMA_BYTES_MAX: usize = 64 * 1_024;
@@ -16,11 +17,17 @@ pub(super) const SCHEMA_DEPTH_MAX: usize = 64;
 /// The maximum number of parts of a schema, after resolving references. Each JSON value in it is a part, and counts as often as
 /// a validation may visit it.
 pub(super) const SCHEMA_PARTS_MAX: u64 = 8_192;
-/// The maximum number of patterns in a schema, after resolving references.
-pub(super) const SCHEMA_PATTERNS_MAX: u64 = 128;
-
-/// The maximum memory of a compiled pattern, in bytes. The worst-case time of a search is proportional to it.
-pub(super) const PATTERN_BYTES_MAX: usize = 256 * 1_024;
+/// The maximum memory of a compiled pattern, in bytes. The worst-case time of a search is proportional to it, times the length
+/// of the text.
+pub(super) const PATTERN_BYTES_MAX: usize = 64 * 1_024;
+/// The maximum memory of all compiled patterns in a schema, after resolving references, in bytes. Each counts as the next power of
+/// two, at least [`PATTERN_BYTES_MIN`].
+pub(super) const SCHEMA_PATTERN_BYTES_MAX: u64 = 128 * 1_024;
+/// The maximum work of searching the texts of a value, in bytes of compiled patterns times bytes of text. Only values that exceed
+/// the default limits of plugins reach it.
+pub(super) const PATTERN_WORK_MAX: u64 = SCHEMA_PATTERN_BYTES_MAX * 256 * 1_024;
+/// The least memory that a compiled pattern counts as, in bytes.
+const PATTERN_BYTES_MIN: usize = 1_024;
 
 /// The error for a schema that the host can't use. `Display` completes the sentence "its value schema …".
 #[derive(Debug, thiserror::Error)]
@@ -55,9 +62,12 @@ pub enum SchemaError {
     /// It has too many parts.
     #[error("has more than {SCHEMA_PARTS_MAX} parts, after resolving references")]
     TooManyParts,
-    /// It has too many patterns.
-    #[error("has more than {SCHEMA_PATTERNS_MAX} patterns, after resolving references")]
-    TooManyPatterns,
+    /// Its patterns are too large.
+    #[error(
+        "has patterns of more than {SCHEMA_PATTERN_BYTES_MAX} bytes when compiled, after resolving references; use simpler \
+         patterns, or fewer repetitions"
+    )]
+    PatternsTooLarge,
     /// It marks a secret part where the host can't locate it.
     #[error(
         "has a misplaced writeOnly: it is only allowed at the top and on fields in `properties`"
@@ -65,8 +75,14 @@ pub enum SchemaError {
     WriteOnlyMisplaced,
 }
 
-/// Checks a schema against these limits and returns its number of parts.
-pub(super) fn check(schema: &Value) -> Result<u64, SchemaError> {
+/// The size of a schema within the limits, after resolving references.
+pub(super) struct SchemaSize {
+    pub(super) parts: u64,
+    pub(super) pattern_bytes: u64,
+}
+
+/// Checks a schema against these limits and returns its size.
+pub(super) fn check(schema: &Value) -> Result<SchemaSize, SchemaError> {
     let mut counter = Counter {
         root: schema,
         known: HashMap::new(),
@@ -75,10 +91,33 @@ pub(super) fn check(schema: &Value) -> Result<u64, SchemaError> {
     if size.parts > SCHEMA_PARTS_MAX {
         return Err(SchemaError::TooManyParts);
     }
-    if size.patterns > SCHEMA_PATTERNS_MAX {
-        return Err(SchemaError::TooManyPatterns);
+    if size.pattern_bytes > SCHEMA_PATTERN_BYTES_MAX {
+        return Err(SchemaError::PatternsTooLarge);
     }
-    Ok(size.parts)
+    Ok(SchemaSize {
+        parts: size.parts,
+        pattern_bytes: size.pattern_bytes,
+    })
+}
+
+/// Returns the options to compile patterns of at most this many bytes.
+pub(super) fn pattern_options(bytes_max: usize) -> PatternOptions<Regex> {
+    PatternOptions::regex()
+        .size_limit(bytes_max)
+        .dfa_size_limit(bytes_max)
+}
+
+/// Returns the memory of a compiled pattern, rounded up to a power of two. A pattern that can't be compiled counts as the least:
+/// its schema is refused when it is compiled.
+fn pattern_bytes(pattern: &str) -> u64 {
+    let schema = json!({ "pattern": pattern });
+    let limits = std::iter::successors(Some(PATTERN_BYTES_MIN), |bytes| Some(bytes * 2));
+    let mut limits = limits.take_while(|bytes| *bytes <= PATTERN_BYTES_MAX);
+    let bytes = limits.find(|bytes| {
+        let options = jsonschema::options().with_pattern_options(pattern_options(*bytes));
+        options.build(&schema).is_ok()
+    });
+    u64::try_from(bytes.unwrap_or(PATTERN_BYTES_MIN)).unwrap_or(u64::MAX)
 }
 
 /// The size of a part of a schema, after resolving references.
@@ -89,7 +128,7 @@ struct Size {
     /// The parts that an enclosing `unevaluatedProperties` or `unevaluatedItems` may visit again: it repeats the validation by
     /// each adjacent schema and its subschemas.
     again: u64,
-    patterns: u64,
+    pattern_bytes: u64,
     depth: usize,
 }
 
@@ -97,7 +136,7 @@ impl Size {
     const ONE: Self = Self {
         parts: 1,
         again: 1,
-        patterns: 0,
+        pattern_bytes: 0,
         depth: 1,
     };
 
@@ -106,7 +145,7 @@ impl Size {
         self.again = self
             .again
             .saturating_add(inner.parts.saturating_add(inner.again));
-        self.patterns = self.patterns.saturating_add(inner.patterns);
+        self.pattern_bytes = self.pattern_bytes.saturating_add(inner.pattern_bytes);
         self.depth = self.depth.max(inner.depth.saturating_add(1));
     }
 }
@@ -137,7 +176,7 @@ impl<'s> Counter<'s> {
                     || keywords.contains_key("unevaluatedItems")
                 {
                     size.parts = size.parts.saturating_add(size.again);
-                    size.patterns = size.patterns.saturating_mul(2);
+                    size.pattern_bytes = size.pattern_bytes.saturating_mul(2);
                 }
                 self.known.insert(address, Some(size));
                 size
@@ -160,8 +199,8 @@ impl<'s> Counter<'s> {
             }
             ("$dynamicRef" | "$recursiveRef", _) => Err(SchemaError::ReferenceNotAPointer),
             ("$id", Value::String(_)) if depth > 2 => Err(SchemaError::ReferenceNotAPointer),
-            ("pattern", _) => Ok(Size {
-                patterns: 1,
+            ("pattern", Value::String(pattern)) => Ok(Size {
+                pattern_bytes: pattern_bytes(pattern),
                 ..Size::ONE
             }),
             ("const" | "default" | "enum" | "examples", data) => data_size(data, depth),
@@ -172,7 +211,7 @@ impl<'s> Counter<'s> {
             ) => {
                 let mut size = Size::ONE;
                 if keyword == "patternProperties" {
-                    size.patterns = u64::try_from(schemas.len()).unwrap_or(u64::MAX);
+                    size.pattern_bytes = schemas.keys().map(|name| pattern_bytes(name)).sum();
                 }
                 check_depth(depth)?;
                 for schema in schemas.values() {
@@ -227,6 +266,19 @@ pub(super) fn value_parts(value: &Value, parts_max: u64) -> u64 {
     parts
 }
 
+/// Returns the size of the texts in a value, including names, in bytes.
+pub(super) fn text_bytes(value: &Value) -> u64 {
+    let mut bytes = 0_usize;
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        bytes = bytes.saturating_add(value.as_str().map_or(0, str::len));
+        let names = value.as_object().into_iter().flat_map(|it| it.keys());
+        bytes = names.fold(bytes, |bytes, name| bytes.saturating_add(name.len()));
+        left.extend(inner_values(value));
+    }
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
 fn inner_values(value: &Value) -> impl Iterator<Item = &Value> {
     let items = value.as_array().into_iter().flatten();
     let fields = value.as_object().into_iter().flat_map(|it| it.values());
@@ -244,7 +296,7 @@ fn check_depth(depth: usize) -> Result<(), SchemaError> {
 mod tests {
     use std::time::Instant;
 
-    use serde_json::{Map, json};
+    use serde_json::Map;
 
     use super::{super::compile, *};
 
@@ -278,7 +330,8 @@ mod tests {
         let title_bytes = SCHEMA_BYTES_MAX - letters(0).to_string().len();
         // The schema, its keyword, and each option.
         let options = |count: u64| json!({"enum": (2..count).collect::<Vec<_>>()});
-        let patterns = |count: u64| {
+        let patterns = |bytes: u64| {
+            let count = bytes / u64::try_from(PATTERN_BYTES_MIN).unwrap();
             let named = (0..count).map(|number| (number.to_string(), json!({"pattern": "a"})));
             json!({"properties": named.collect::<Map<_, _>>()})
         };
@@ -289,10 +342,10 @@ mod tests {
             (nested(SCHEMA_DEPTH_MAX + 1), "is nested more than 64"),
             (options(SCHEMA_PARTS_MAX), ""),
             (options(SCHEMA_PARTS_MAX + 1), "has more than 8192 parts"),
-            (patterns(SCHEMA_PATTERNS_MAX), ""),
+            (patterns(SCHEMA_PATTERN_BYTES_MAX), ""),
             (
-                patterns(SCHEMA_PATTERNS_MAX + 1),
-                "has more than 128 patterns",
+                patterns(SCHEMA_PATTERN_BYTES_MAX + 1_024),
+                "has patterns of more than 131072 bytes",
             ),
             (json!({"pattern": "[a-z]{1,200}"}), ""),
             (
@@ -304,6 +357,16 @@ mod tests {
             assert!(refused.starts_with(expected), "{expected}: {refused}");
             assert_eq!(refused.is_empty(), expected.is_empty(), "{refused}");
         }
+    }
+
+    #[test]
+    fn texts_longer_than_the_work_of_the_patterns_are_refused() {
+        let (_, checker) = compile(&json!({"pattern": "a[ab]{340}c"}).to_string()).unwrap();
+        let bytes = usize::try_from(PATTERN_WORK_MAX / checker.size.pattern_bytes).unwrap();
+        let (allowed, longer) = (json!(["c".repeat(bytes)]), json!(["c".repeat(bytes + 1)]));
+        assert!(checker.broken_rule(&allowed).is_none());
+        let broken = checker.broken_rule(&longer).unwrap();
+        assert!(broken.to_string().starts_with("is too long"), "{broken}");
     }
 
     #[test]
@@ -394,9 +457,19 @@ mod tests {
         let value_bytes = 128 * 1_024;
         let ones = Value::Array(vec![json!(1); value_bytes / 2]);
         let numbers = Value::Array((0..value_bytes / 7).map(Value::from).collect());
-        let letters = json!("a".repeat(value_bytes));
         let types = vec![json!({"type": "number"}); 2_500];
-        let pattern = json!({"pattern": "(a?){60}b"});
+        // The search of this pattern is slow: it has more states than the cache of its automaton.
+        let pattern = json!({"pattern": "a[ab]{340}c"});
+        let mut random = 1_u64;
+        let letters: String = (0..value_bytes)
+            .map(|_| {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                if random >> 63 == 0 { 'a' } else { 'b' }
+            })
+            .collect();
+        let letters = json!(letters);
         for (name, schema, value) in [
             ("items", json!({"items": {"allOf": types}}), &ones),
             (
@@ -410,7 +483,7 @@ mod tests {
                 &numbers,
             ),
             ("doubling", doubling(9), &ones),
-            ("patterns", json!({"anyOf": vec![pattern; 100]}), &letters),
+            ("patterns", json!({"anyOf": vec![pattern; 4]}), &letters),
         ] {
             let begun = Instant::now();
             let (_, checker) = compile(&schema.to_string()).unwrap();

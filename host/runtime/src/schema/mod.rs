@@ -8,14 +8,14 @@ mod value;
 use std::{collections::BTreeSet, fmt};
 
 use jsonschema::{
-    Draft, JsonType, PatternOptions, ValidationError, Validator,
+    Draft, JsonType, ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
 use keywright_core::ports::Violation;
 use serde_json::Value;
 
 pub use bounds::SchemaError;
-use bounds::{PATTERN_BYTES_MAX, SCHEMA_BYTES_MAX};
+use bounds::{PATTERN_BYTES_MAX, PATTERN_WORK_MAX, SCHEMA_BYTES_MAX, SchemaSize, pattern_options};
 pub(crate) use parameters::ParametersSchema;
 pub(crate) use settings::SettingsSchema;
 pub(crate) use value::{SensitiveJson, ValueSchema};
@@ -27,10 +27,10 @@ use crate::text::{for_log, violation};
 const EXPLANATION_WORK_MAX: u64 = 250_000;
 
 /// A validator of values. The time of a check is at most proportional to the size of the value times
-/// [`SCHEMA_PARTS_MAX`].
+/// [`SCHEMA_PARTS_MAX`], plus [`PATTERN_WORK_MAX`].
 struct Checker {
     validator: Validator,
-    schema_parts: u64,
+    size: SchemaSize,
     /// The names of all fields in the schema. Other names in a value may be secret.
     declared: BTreeSet<String>,
 }
@@ -66,7 +66,14 @@ impl fmt::Display for BrokenRule {
 
 impl Checker {
     fn is_valid(&self, value: &Value) -> bool {
-        self.validator.is_valid(value)
+        self.may_search(value) && self.validator.is_valid(value)
+    }
+
+    /// Returns whether the work of searching the value's texts is within its limit.
+    fn may_search(&self, value: &Value) -> bool {
+        let pattern_bytes = self.size.pattern_bytes;
+        pattern_bytes == 0
+            || bounds::text_bytes(value).saturating_mul(pattern_bytes) <= PATTERN_WORK_MAX
     }
 
     /// Returns the first rule that a value breaks, or `None` if it is valid.
@@ -74,13 +81,21 @@ impl Checker {
         if self.is_valid(value) {
             return None;
         }
+        if !self.may_search(value) {
+            let rule = "is too long for the patterns in the schema of its type";
+            return Some(BrokenRule {
+                violation: violation(None, rule),
+                pointer: None,
+                description: rule.to_owned(),
+            });
+        }
         let unexplained = || BrokenRule {
             violation: violation(None, "does not match the schema of its type"),
             pointer: None,
             description: "violates its schema".to_owned(),
         };
         let value_parts = bounds::value_parts(value, EXPLANATION_WORK_MAX);
-        if value_parts.saturating_mul(self.schema_parts) > EXPLANATION_WORK_MAX {
+        if value_parts.saturating_mul(self.size.parts) > EXPLANATION_WORK_MAX {
             return Some(unexplained());
         }
         let broken = self.validator.validate(value).err();
@@ -126,13 +141,10 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaError> {
         return Err(SchemaError::TooLong);
     }
     let schema: Value = keywright_json::read(text).map_err(SchemaError::NotJson)?;
-    let schema_parts = bounds::check(&schema)?;
-    let patterns = PatternOptions::regex()
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX);
+    let size = bounds::check(&schema)?;
     let validator = jsonschema::options()
         .with_draft(Draft::Draft202012)
-        .with_pattern_options(patterns)
+        .with_pattern_options(pattern_options(PATTERN_BYTES_MAX))
         .offline()
         .build(&schema)
         .map_err(|cause| SchemaError::NotASchema(for_log(&cause.to_string())))?;
@@ -140,7 +152,7 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaError> {
     collect_declared(&schema, &mut declared);
     let checker = Checker {
         validator,
-        schema_parts,
+        size,
         declared,
     };
     Ok((schema, checker))
