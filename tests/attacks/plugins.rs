@@ -45,7 +45,7 @@ fn hostile_schemas() -> Vec<(String, &'static str)> {
         (nested(5_000), "is not JSON"),
         (
             json!({"type": "object", "anyOf": patterns}).to_string(),
-            "has more than 128 patterns",
+            "has patterns of more than 131072 bytes",
         ),
         (
             json!({"type": "object", "propertyNames": {"pattern": "(\\w{100}){100}"}}).to_string(),
@@ -138,14 +138,16 @@ fn options_with(component: &Path) -> Options {
 }
 
 #[tokio::test]
-async fn invalid_and_too_complex_schemas_are_rejected_on_load() {
+async fn components_that_are_too_complex_are_rejected_on_load() {
     let folder = tempfile::tempdir().unwrap();
     let component = folder.path().join("hostile.wasm");
     fs::write(&component, described_by(r#"{"type":"object"}"#)).unwrap();
     let server = Server::start_with(&options_with(&component)).await;
     server.generated("/a", "hostile", json!({})).await;
-    for (schema, reason) in hostile_schemas() {
-        fs::write(&component, described_by(&schema)).unwrap();
+    let schemas = hostile_schemas().into_iter();
+    let schemas = schemas.map(|(schema, reason)| (described_by(&schema), reason));
+    for (bytes, reason) in schemas.chain(hostile_components()) {
+        fs::write(&component, bytes).unwrap();
         let reloaded = server.reload_plugins(&options_with(&component)).await;
         reloaded.assert_contains("could not reload");
         let log = server.log();
@@ -174,27 +176,31 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [&[id], number(content.len()).as_slice(), content].concat()
 }
 
-/// Returns a component of 1.2 MB: a module of 300,000 empty functions.
-fn component_with_many_functions() -> Vec<u8> {
+/// Returns components that would take too much time, memory or stack to compile, each with its error.
+fn hostile_components() -> Vec<(Vec<u8>, &'static str)> {
     const FUNCTIONS: usize = 300_000;
     let items = |item: &[u8]| [number(FUNCTIONS), item.repeat(FUNCTIONS)].concat();
+    let component = |sections: &[Vec<u8>]| [b"\0asm\x0d\0\x01\0", &*sections.concat()].concat();
     let module = [
         b"\0asm\x01\0\0\0".to_vec(),
         section(1, &[1, 0x60, 0, 0]),
         section(3, &items(&[0])),
         section(10, &items(&[2, 0, 0x0b])),
     ];
-    let header = b"\0asm\x0d\0\x01\0";
-    [header.as_slice(), &section(1, &module.concat())].concat()
-}
-
-#[test]
-fn too_many_functions_are_rejected_before_compilation() {
-    let folder = tempfile::tempdir().unwrap();
-    let component = folder.path().join("many.wasm");
-    fs::write(&component, component_with_many_functions()).unwrap();
-    let refusal = Server::refusal(&options_with(&component));
-    refusal.assert_contains("it has more than 40000 functions");
+    let deep = [vec![1], [0x41, 1, 1].repeat(3_000), vec![0x41, 0]].concat();
+    // Each level instantiates the previous one twice.
+    let two_instances = section(5, &[2, 0, 0, 0, 0, 0, 0]);
+    let doubling = (0..40).fold(component(&[]), |inner, _| {
+        component(&[section(4, &inner), two_instances.clone()])
+    });
+    vec![
+        (
+            component(&[section(1, &module.concat())]),
+            "it has more than 40000 functions",
+        ),
+        (component(&[section(7, &deep)]), "nesting is too deep"),
+        (doubling, "it has more than 1000 instances"),
+    ]
 }
 
 /// The maximum number of consecutive faults.

@@ -1,29 +1,18 @@
 //! The imports, exports and size of a component, read in one pass before compilation.
 //!
-//! The time and memory for compilation are proportional to the numbers counted here, and can far exceed the file's size. A
-//! component that exceeds any limit, or whose imports and exports do not fit its role, is therefore refused first.
+//! Compilation can take far more time and memory than the file's size suggests. A component that exceeds any limit in `size.rs`,
+//! or whose imports and exports do not fit its role, is therefore refused first.
+
+mod size;
 
 use wasmparser::{
-    ComponentExternalKind, FunctionBody, Parser, Payload, Validator,
+    ComponentExternalKind, Parser, Payload, Validator,
     component_types::ComponentEntityType,
     types::{Types, TypesRef},
 };
 
 use crate::load_error::PluginRefusedError;
-
-/// The maximum number of functions in all modules of a component.
-pub(crate) const FUNCTIONS_MAX: u64 = 40_000;
-/// The maximum of a function's bytes plus its local variables.
-pub(crate) const FUNCTION_BYTES_MAX: u64 = 1 << 20;
-/// The maximum size of all functions' code, in bytes.
-pub(crate) const CODE_BYTES_MAX: u64 = 32 << 20;
-/// The maximum number of canonical functions (lifted, lowered or built in). The compiler generates code for each.
-pub(crate) const CANONICAL_FUNCTIONS_MAX: u64 = 1_000;
-/// The maximum number of nested modules and components.
-pub(crate) const MODULES_MAX: u64 = 64;
-/// The maximum number of all other declarations: types, imports, exports, instances, aliases, tables, memories, globals,
-/// segments.
-pub(crate) const DECLARATIONS_MAX: u64 = 100_000;
+use size::{Instances, Size};
 
 /// The first bytes of all WebAssembly modules and components.
 const MAGIC_NUMBER: &[u8] = b"\0asm";
@@ -58,12 +47,14 @@ impl Outline {
             )));
         }
         let mut validator = Validator::new();
-        let mut size = Size::default();
+        let (mut size, mut instances) = (Size::default(), Instances::default());
         let (mut depth, mut imports, mut exports) = (0_u32, Vec::new(), Vec::new());
         for payload in Parser::new(0).parse_all(bytes) {
             let payload = payload.map_err(not_a_component)?;
             size.add(&payload).map_err(not_a_component)?;
+            instances.add(&payload).map_err(not_a_component)?;
             size.check()?;
+            instances.check()?;
             match &payload {
                 Payload::Version { .. } => depth += 1,
                 Payload::End(_) => depth -= 1,
@@ -129,99 +120,9 @@ fn has_only_types(import: &str, types: TypesRef<'_>) -> bool {
     })
 }
 
-/// The sizes of a component, as far as it was read.
-#[derive(Debug, Default)]
-struct Size {
-    functions: u64,
-    /// Of the largest function.
-    function_bytes: u64,
-    code_bytes: u64,
-    canonical_functions: u64,
-    modules: u64,
-    declarations: u64,
-}
-
-impl Size {
-    fn add(&mut self, payload: &Payload<'_>) -> wasmparser::Result<()> {
-        let declarations = match payload {
-            Payload::TypeSection(section) => section.count(),
-            Payload::ImportSection(section) => section.count(),
-            Payload::TableSection(section) => section.count(),
-            Payload::MemorySection(section) => section.count(),
-            Payload::TagSection(section) => section.count(),
-            Payload::GlobalSection(section) => section.count(),
-            Payload::ExportSection(section) => section.count(),
-            Payload::ElementSection(section) => section.count(),
-            Payload::DataSection(section) => section.count(),
-            Payload::InstanceSection(section) => section.count(),
-            Payload::CoreTypeSection(section) => section.count(),
-            Payload::ComponentInstanceSection(section) => section.count(),
-            Payload::ComponentAliasSection(section) => section.count(),
-            Payload::ComponentTypeSection(section) => section.count(),
-            Payload::ComponentImportSection(section) => section.count(),
-            Payload::ComponentExportSection(section) => section.count(),
-            Payload::FunctionSection(section) => {
-                self.functions += u64::from(section.count());
-                0
-            }
-            Payload::ComponentCanonicalSection(section) => {
-                self.canonical_functions += u64::from(section.count());
-                0
-            }
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
-                self.modules += 1;
-                0
-            }
-            Payload::CodeSectionEntry(body) => {
-                let bytes = function_bytes(body)?;
-                self.function_bytes = self.function_bytes.max(bytes);
-                self.code_bytes += bytes;
-                0
-            }
-            _ => 0,
-        };
-        self.declarations += u64::from(declarations);
-        Ok(())
-    }
-
-    fn check(&self) -> Result<(), PluginRefusedError> {
-        let exceeded = [
-            (self.functions, "functions", FUNCTIONS_MAX),
-            (
-                self.function_bytes,
-                "bytes and local variables in one function",
-                FUNCTION_BYTES_MAX,
-            ),
-            (self.code_bytes, "bytes of code", CODE_BYTES_MAX),
-            (
-                self.canonical_functions,
-                "canonical functions",
-                CANONICAL_FUNCTIONS_MAX,
-            ),
-            (self.modules, "modules", MODULES_MAX),
-            (self.declarations, "declarations", DECLARATIONS_MAX),
-        ];
-        let exceeded = exceeded.into_iter().find(|(found, _, max)| found > max);
-        exceeded.map_or(Ok(()), |(_, what, max)| {
-            Err(PluginRefusedError::TooComplex { what, max })
-        })
-    }
-}
-
-/// Returns the bytes of a function plus its local variables, because a few bytes can declare any number of them.
-fn function_bytes(body: &FunctionBody<'_>) -> wasmparser::Result<u64> {
-    let range = body.range();
-    let mut bytes = u64::try_from(range.end.saturating_sub(range.start)).unwrap_or(u64::MAX);
-    for local in body.get_locals_reader()? {
-        let (count, _) = local?;
-        bytes = bytes.saturating_add(u64::from(count));
-    }
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{size::*, *};
 
     /// Encodes a number as LEB128.
     fn number(mut value: usize) -> Vec<u8> {
@@ -265,6 +166,15 @@ mod tests {
     /// Returns a function body that declares `count` local variables.
     fn locals(count: usize) -> Vec<u8> {
         [vec![1], number(count), vec![0x7f, 0x0b]].concat()
+    }
+
+    fn body_of_loops(count: usize) -> Vec<u8> {
+        [vec![0], [3, 0x40, 0x0b].repeat(count), vec![0x0b]].concat()
+    }
+
+    /// Returns a section with `count` instances of the component with this index.
+    fn instances(count: usize, index: u8) -> Vec<u8> {
+        section(5, &items(count, &[0, index, 0]))
     }
 
     fn limit(number: u64) -> usize {
@@ -319,6 +229,16 @@ mod tests {
                 of_functions(many + 1, &locals(declared)),
                 Some("bytes of code"),
             ),
+            (of_functions(1, &body_of_loops(3_162)), None),
+            (
+                of_functions(1, &body_of_loops(3_163)),
+                Some("pairs of loops in the same function"),
+            ),
+            (of_functions(2, &body_of_loops(2_236)), None),
+            (
+                of_functions(2, &body_of_loops(2_237)),
+                Some("pairs of loops in the same function"),
+            ),
             (modules(limit(MODULES_MAX)), None),
             (modules(limit(MODULES_MAX) + 1), Some("modules")),
             (canonical(limit(CANONICAL_FUNCTIONS_MAX)), None),
@@ -330,6 +250,66 @@ mod tests {
             (types(limit(DECLARATIONS_MAX) + 1), Some("declarations")),
         ] {
             assert_eq!(refused(&component), expected);
+        }
+    }
+
+    #[test]
+    fn instances_count_with_the_instances_in_them() {
+        let nested = |sections: &[Vec<u8>]| section(4, &component(sections));
+        let many = limit(INSTANCES_MAX);
+        // Each level instantiates the previous one twice: 2, 6, 14, …
+        let doubling = |levels: usize| {
+            let innermost = nested(&[]);
+            (0..levels).fold(innermost, |inner, _| nested(&[inner, instances(2, 0)]))
+        };
+        // Instantiates a component of the component around it.
+        let of_outer = |count: usize| nested(&[section(6, &[1, 4, 2, 1, 0]), instances(count, 0)]);
+        // `resource.drop` of a resource that the component defines.
+        let canonical = |count: usize| {
+            let resource = section(7, &items(1, &[0x3f, 0x7f, 0]));
+            nested(&[resource, section(8, &items(count, &[0x03, 0]))])
+        };
+        let imported = [
+            section(7, &[1, 0x41, 0]),
+            section(10, &[1, 0, 1, b'a', 4, 0]),
+            instances(1, 0),
+        ];
+        let too_many = Some("instances");
+        for (sections, expected) in [
+            (vec![nested(&[]), instances(many, 0)], None),
+            (vec![nested(&[]), instances(many + 1, 0)], too_many),
+            (vec![doubling(8), instances(1, 0)], None),
+            (vec![doubling(9), instances(1, 0)], too_many),
+            (vec![doubling(40), instances(1, 0)], too_many),
+            (
+                vec![nested(&[]), of_outer(many / 2 - 1), instances(2, 1)],
+                None,
+            ),
+            (
+                vec![nested(&[]), of_outer(many / 2), instances(2, 1)],
+                too_many,
+            ),
+            (vec![canonical(10), instances(100, 0)], None),
+            (
+                vec![canonical(10), instances(101, 0)],
+                Some("canonical functions"),
+            ),
+            (imported.to_vec(), Some("instances of imported components")),
+        ] {
+            assert_eq!(refused(&component(&sections)), expected);
+        }
+    }
+
+    /// A parser without a limit on their nesting would overflow the stack.
+    #[test]
+    fn deeply_nested_types_are_refused() {
+        for nested in [0x41, 0x42] {
+            let deep = [[nested, 1, 1].repeat(100_000), vec![nested, 0]].concat();
+            let component = component(&[section(7, &[vec![1], deep].concat())]);
+            assert!(matches!(
+                Outline::read(&component),
+                Err(PluginRefusedError::NotAComponent(_))
+            ));
         }
     }
 
