@@ -62,4 +62,5 @@ pub use client::{
     Client, ClientBuilder, Error, Grant, LoginOptions, Loss, RequestError, Tokens, UserAction, Wait,
 };
 pub use keywright_json::JsonError;
+pub use output::{printable, printable_json};
 pub use secret::{Secret, SecretJson};

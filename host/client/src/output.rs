@@ -274,7 +274,8 @@ impl JsonWriter {
 }
 
 /// Escapes characters that could control a terminal, except newlines and tabs.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |escaped, character| {
         escaped.extend(character.escape_unicode());
     })
@@ -282,7 +283,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 
 /// Escapes the same characters as [`printable`], in JSON. The JSON value is unchanged, because the characters only occur in
 /// strings.
-fn printable_json(json: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn printable_json(json: &str) -> Cow<'_, str> {
     escaped(json, |escaped, character| {
         // Writing to a string does not fail.
         let _ = write!(escaped, "\\u{:04x}", u32::from(character));
@@ -304,7 +306,7 @@ fn escaped(text: &str, escape: impl Fn(&mut String, char)) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-fn is_harmless(character: char) -> bool {
+pub(crate) fn is_harmless(character: char) -> bool {
     matches!(character, '\n' | '\t') || !(character.is_control() || controls_direction(character))
 }
 

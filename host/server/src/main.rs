@@ -40,7 +40,8 @@ fn main() -> ExitCode {
     match cli::Arguments::parse().execute() {
         Ok(status) => status,
         Err(refused) => {
-            eprintln!("keywright: {}", refused.with_causes());
+            let message = refused.with_causes();
+            eprintln!("keywright: {}", keywright_client::printable(&message));
             ExitCode::FAILURE
         }
     }

@@ -9,6 +9,8 @@ use std::{
 
 use zeroize::Zeroizing;
 
+use crate::output::printable_json;
+
 use super::{
     entry::Format,
     node::{Node, Reason, Scalar},
@@ -87,7 +89,8 @@ impl<W: Write> EntryWriter<W> {
                 let separator = if self.entries == 0 { "\n" } else { ",\n" };
                 self.output.write_all(separator.as_bytes())?;
                 let json = node.to_json().map_err(io::Error::other)?;
-                self.output.write_all(json.as_bytes())?;
+                let printable = Zeroizing::new(printable_json(&json).into_owned());
+                self.output.write_all(printable.as_bytes())?;
             }
             Format::Yaml => {
                 self.output.write_all(b"\n- ")?;
@@ -277,7 +280,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::transfer::{background_writer::INCOMPLETE_MARK, read::read_entries};
+    use crate::{
+        output::is_harmless,
+        transfer::{background_writer::INCOMPLETE_MARK, read::read_entries},
+    };
 
     fn written(format: Format, values: &[Value]) -> String {
         let mut writer = EntryWriter::begin(Vec::new(), format).unwrap();
@@ -429,6 +435,7 @@ mod tests {
             for format in [Format::Json, Format::Yaml] {
                 let file = written(format, &values);
                 prop_assert_eq!(&read(format, &file), &values, "{}", file);
+                prop_assert!(file.chars().all(is_harmless), "{}", file);
             }
         }
     }

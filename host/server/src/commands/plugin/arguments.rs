@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
 use etcetera::{BaseStrategy, base_strategy::choose_native_strategy};
 use indicatif::ProgressBar;
+use keywright_client::printable_json;
 use keywright_registry::{Cache, PinnedReference, RegistryHost, pull};
 use keywright_runtime::{
     ComponentSource, Limits, NoteReader, PluginRefusedError, PluginUnderTest, TestHost, TestInputs,
@@ -199,9 +200,10 @@ pub(super) fn now_seconds() -> u64 {
     u64::try_from(Utc::now().timestamp()).unwrap_or_default()
 }
 
-/// Formats JSON with a trailing line break.
+/// Formats JSON with a trailing line break. Characters that control a terminal are escaped: texts of an unknown plugin may
+/// contain them.
 pub(super) fn pretty(json: &Value) -> String {
-    format!("{json:#}\n")
+    printable_json(&format!("{json:#}\n")).into_owned()
 }
 
 /// Serializes a result. An error is a bug.
