@@ -218,10 +218,13 @@ fn generate_encryption_key() -> Result<Zeroizing<String>, StartupError> {
     Ok(Zeroizing::new(STANDARD.encode(key.as_ref())))
 }
 
-/// Writes a file that only its owner can read, replacing one from an interrupted start.
+/// Writes a file that only its owner can read, replacing one from an interrupted start. Writes neither through a link nor into a
+/// file of another user.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartupError> {
+    // The next line reports any file that remains.
+    let _ = fs::remove_file(path);
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
+    options.write(true).create_new(true).mode(0o600);
     options
         .open(path)
         .and_then(|mut file| {
