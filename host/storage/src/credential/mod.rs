@@ -23,15 +23,16 @@ use keywright_core::{
     permission::{Actor, Permission, PermissionPath},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, ExpiryCounts, Identifiers, NewVersion, NewestSize, PermittedRead,
-        PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName, SignedTypes,
-        TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
+        EXPIRY_MOMENTS, ExpiryCounts, NewVersion, NewestSize, PermittedRead, PermittedVersions,
+        ReadVersions, Receive, RepositoryError, SignedName, SignedTypes, TransitionalMoved,
+        TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
     },
 };
 use uuid::Uuid;
 
 use crate::{
-    connections::{Engine, Pools},
+    Database,
+    connections::Engine,
     row::{Decoded, column},
     statement::{Statement, StatementOfMany, built_statement, statement},
 };
@@ -41,32 +42,7 @@ pub(crate) use append_batches::AppendBatches;
 pub(crate) use append_batches::append_batches;
 use change_versions::Change;
 
-/// Credentials in a database.
-#[derive(Clone)]
-pub struct SqlCredentialRepository {
-    pools: Pools,
-    append_batches: Option<AppendBatches>,
-    identifiers: Arc<dyn Identifiers>,
-}
-
-impl SqlCredentialRepository {
-    /// Versions are added in batches if there are `append_batches`.
-    pub(crate) fn new(
-        pools: Pools,
-        append_batches: Option<AppendBatches>,
-        identifiers: Arc<dyn Identifiers>,
-    ) -> Self {
-        Self {
-            pools,
-            append_batches,
-            identifiers,
-        }
-    }
-
-    pub(crate) fn pools(&self) -> &Pools {
-        &self.pools
-    }
-
+impl Database {
     fn change(&self, credential_id: Uuid, additions: Additions) -> Change {
         Change {
             identifiers: Arc::clone(&self.identifiers),
@@ -129,7 +105,7 @@ impl SqlCredentialRepository {
 }
 
 #[async_trait]
-impl CredentialRepository for SqlCredentialRepository {
+impl CredentialRepository for Database {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryError> {
         let query = statement(statements::NAME_FROM_VERSION_ID).bind(id);
         let Some(row) = self.pools.reader.fetch_optional(query.short()).await? else {

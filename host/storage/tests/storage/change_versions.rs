@@ -43,7 +43,7 @@ async fn append_all(
         unchanged,
         signed: Vec::new(),
     };
-    let appended = fixture.credentials.append_all(additions).await?;
+    let appended = fixture.database.append_all(additions).await?;
     Ok(matches!(appended, AllAppended::Written(_)))
 }
 
@@ -152,7 +152,7 @@ async fn nothing_is_added_if_a_ca_signed_something_else_meanwhile() {
                 ids: ids.to_vec(),
             }],
         };
-        let appended = fixture.credentials.append_all(additions).await.unwrap();
+        let appended = fixture.database.append_all(additions).await.unwrap();
         matches!(appended, AllAppended::Written(_))
     };
     for (signers, ids) in [
@@ -186,7 +186,7 @@ async fn a_single_version_is_not_added_if_its_ca_changed() {
         let new = version(&fixture, "/new", "certificate", 1);
         let unchanged = [current("/root", &ids)];
         let appended = fixture
-            .credentials
+            .database
             .append(new, AppendCondition::NewestIs(None), &unchanged);
         let appended = format!("{:?}", appended.await.unwrap());
         assert!(appended.starts_with(expected), "{ids:?}: {appended}");
@@ -205,7 +205,7 @@ async fn outcomes_equal_stored_versions_or_return_the_input() {
             unchanged,
             signed: Vec::new(),
         };
-        fixture.credentials.append_all(additions).await.unwrap()
+        fixture.database.append_all(additions).await.unwrap()
     };
     let changed = current("/nowhere", &[Uuid::nil()]);
     let AllAppended::Changed(back) = add(vec![changed]).await else {
@@ -272,7 +272,7 @@ async fn moves_and_deletions_are_atomic_with_additions() {
     };
     let to = TransitionalVersion::Id(old);
     for broken in [additions(leaf, &[old]), additions(new, &[new])] {
-        let credentials = &fixture.credentials;
+        let credentials = &fixture.database;
         let moved = credentials.move_transitional(root, to, broken.clone());
         assert_eq!(moved.await.unwrap(), TransitionalMoved::Changed);
         let deleted = credentials.delete_version(root, old, broken);
@@ -286,7 +286,7 @@ async fn moves_and_deletions_are_atomic_with_additions() {
         );
         assert_eq!(fixture.all("/leaf").await.len(), 1);
     }
-    let credentials = &fixture.credentials;
+    let credentials = &fixture.database;
     let moved = credentials.move_transitional(root, to, additions(leaf, &[new]));
     assert!(matches!(moved.await.unwrap(), TransitionalMoved::Moved(_)));
     let leaf = fixture.all("/leaf").await[0].id;

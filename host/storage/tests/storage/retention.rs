@@ -49,7 +49,7 @@ async fn versions_needed_at_the_deletion_are_kept() {
     assert_eq!(found, ids[..3]);
     let to = TransitionalVersion::Id(ids[1]);
     let moved = fixture
-        .credentials
+        .database
         .move_transitional(id, to, Additions::default());
     moved.await.unwrap();
     // Also requests the active version, which is never deleted.
@@ -100,7 +100,7 @@ async fn the_pages_of_a_range_have_each_credential_once() {
         let mut pages = 0;
         while let Some(names_of_page) = rest {
             let page = fixture
-                .credentials
+                .database
                 .page(&names_of_page, NEWEST_ALONE, count_max)
                 .await
                 .unwrap();
@@ -138,7 +138,7 @@ impl Fixture {
     async fn deletable(&self, name: &str, threshold: RetentionThreshold) -> Vec<Uuid> {
         let versions: Vec<StoredVersion> = self.all(name).await;
         let found = self
-            .credentials
+            .database
             .deletable_versions(versions.first().unwrap().credential_id, threshold, 0, 100)
             .await;
         found.unwrap().iter().map(|version| version.id).collect()
@@ -148,7 +148,7 @@ impl Fixture {
     async fn delete(&self, name: &str, threshold: RetentionThreshold, ids: &[Uuid]) -> Vec<Uuid> {
         let credential_id = self.all(name).await.first().unwrap().credential_id;
         let mut deleted = self
-            .credentials
+            .database
             .delete_versions(credential_id, threshold, ids)
             .await
             .unwrap();
