@@ -23,8 +23,8 @@ use keywright_core::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, EncryptionKeyRepository, ExpiryCounts, NewVersion, NewestSize,
         PermissionRepository, PermittedRead, PermittedVersions, ReadVersions, Receive,
-        RepositoryError, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
-        VersionDeleted, VersionKey, VersionSelection, VersionsSize,
+        RepositoryError, SignedName, SignedTypes, TransitionalVersion, VersionChange,
+        VersionChanged, VersionKey, VersionSelection, VersionsSize,
     },
 };
 use rows::{ciphertext_bytes, selected, signed_by, signed_name, stored};
@@ -105,7 +105,9 @@ impl CredentialRepository for Memory {
             VersionKey::Newest(count) => VersionSelection::Newest(count),
         };
         Ok(PermittedVersions {
-            versions: self.versions_by_name(read.name, selection).await?,
+            versions: self
+                .versions_of(CredentialKey::Name(read.name), selection)
+                .await?,
             stored_name: None,
         })
     }
@@ -117,23 +119,16 @@ impl CredentialRepository for Memory {
             .find(|stored| stored.id == id))
     }
 
-    async fn versions_by_name(
+    async fn versions_of(
         &self,
-        name: &LookupName,
+        credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
         let mut versions = self.newest_first()?;
-        versions.retain(|stored| stored.name.lookup() == *name);
-        Ok(selected(versions, selection))
-    }
-
-    async fn versions_by_credential(
-        &self,
-        credential_id: Uuid,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let mut versions = self.newest_first()?;
-        versions.retain(|stored| stored.credential_id == credential_id);
+        versions.retain(|stored| match credential {
+            CredentialKey::Id(id) => stored.credential_id == id,
+            CredentialKey::Name(name) => stored.name.lookup() == *name,
+        });
         Ok(selected(versions, selection))
     }
 
@@ -144,10 +139,7 @@ impl CredentialRepository for Memory {
         count_max: u32,
     ) -> Result<VersionsSize, RepositoryError> {
         let selection = VersionSelection::Newest(count_max);
-        let versions = match credential {
-            CredentialKey::Id(id) => self.versions_by_credential(id, selection).await?,
-            CredentialKey::Name(name) => self.versions_by_name(name, selection).await?,
-        };
+        let versions = self.versions_of(credential, selection).await?;
         Ok(VersionsSize {
             count: u32::try_from(versions.len()).unwrap(),
             ciphertext_bytes: versions.iter().map(ciphertext_bytes).sum(),
@@ -272,7 +264,8 @@ impl CredentialRepository for Memory {
             self.store_signed("/root", "/root");
         }
         for read in unchanged {
-            let versions = self.versions_by_name(&read.name, read.selection).await?;
+            let key = CredentialKey::Name(&read.name);
+            let versions = self.versions_of(key, read.selection).await?;
             if !versions
                 .iter()
                 .map(|stored| stored.id)
@@ -281,9 +274,9 @@ impl CredentialRepository for Memory {
                 return Ok(Appended::Outdated);
             }
         }
-        let existing = self
-            .versions_by_name(&version.name.lookup(), VersionSelection::All)
-            .await?;
+        let name = version.name.lookup();
+        let key = CredentialKey::Name(&name);
+        let existing = self.versions_of(key, VersionSelection::All).await?;
         if let Some(existing) = existing.first()
             && existing.credential_type != version.credential_type
         {
@@ -444,48 +437,41 @@ impl CredentialRepository for Memory {
         Ok(Vec::new())
     }
 
-    async fn move_transitional(
+    async fn change_version(
         &self,
         credential_id: Uuid,
-        to: TransitionalVersion,
+        change: VersionChange,
         _: Additions,
-    ) -> Result<TransitionalMoved, RepositoryError> {
+    ) -> Result<VersionChanged, RepositoryError> {
         let mut versions = self.versions.lock().unwrap();
         let own = |stored: &&mut StoredVersion| stored.credential_id == credential_id;
-        let chosen = match to {
-            TransitionalVersion::Id(id) => Some(id),
-            TransitionalVersion::Latest => versions.iter_mut().rev().find(own).map(|own| own.id),
-            TransitionalVersion::None => None,
-        };
-        if chosen.is_some_and(|id| versions.iter_mut().filter(own).all(|own| own.id != id)) {
-            return Ok(TransitionalMoved::VersionAbsent);
-        }
-        for version in versions.iter_mut().filter(own) {
-            version.attributes.is_transitional = Some(version.id) == chosen;
+        match change {
+            VersionChange::Delete(_) if versions.iter_mut().filter(own).count() == 1 => {
+                return Ok(VersionChanged::IsOnly);
+            }
+            VersionChange::Delete(id) => versions.retain(|stored| stored.id != id),
+            VersionChange::Move(to) => {
+                let chosen = match to {
+                    TransitionalVersion::Id(id) => Some(id),
+                    TransitionalVersion::Latest => {
+                        versions.iter_mut().rev().find(own).map(|own| own.id)
+                    }
+                    TransitionalVersion::None => None,
+                };
+                if chosen.is_some_and(|id| versions.iter_mut().filter(own).all(|own| own.id != id))
+                {
+                    return Ok(VersionChanged::VersionAbsent);
+                }
+                for version in versions.iter_mut().filter(own) {
+                    version.attributes.is_transitional = Some(version.id) == chosen;
+                }
+            }
         }
         let mut own: Vec<StoredVersion> = versions.clone();
         own.retain(|stored| stored.credential_id == credential_id);
         own.reverse();
         let current = selected(own, VersionSelection::Current);
-        Ok(TransitionalMoved::Moved(current))
-    }
-
-    async fn delete_version(
-        &self,
-        credential_id: Uuid,
-        version_id: Uuid,
-        _: Additions,
-    ) -> Result<VersionDeleted, RepositoryError> {
-        let mut versions = self.versions.lock().unwrap();
-        let count = versions
-            .iter()
-            .filter(|stored| stored.credential_id == credential_id)
-            .count();
-        if count == 1 {
-            return Ok(VersionDeleted::IsOnly);
-        }
-        versions.retain(|stored| stored.id != version_id);
-        Ok(VersionDeleted::Deleted)
+        Ok(VersionChanged::Written(current))
     }
 
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError> {

@@ -40,8 +40,8 @@ use crate::{
     credential::{CredentialName, LookupName, StoredVersion},
     permission::{Actor, Operation, Permission, PermissionPath},
     ports::{
-        CredentialRepository, PermissionRepository, PermittedRead, PermittedVersions, VersionKey,
-        VersionSelection,
+        CredentialKey, CredentialRepository, PermissionRepository, PermittedRead,
+        PermittedVersions, VersionKey, VersionSelection,
     },
 };
 
@@ -316,7 +316,9 @@ async fn versions_of(
         }
         VersionKey::Newest(count) => VersionSelection::Newest(count),
     };
-    Ok(repository.versions_by_name(name, selection).await?)
+    Ok(repository
+        .versions_of(CredentialKey::Name(name), selection)
+        .await?)
 }
 
 /// Returns the approximate memory of a permission in [`EffectivePermissions`], in bytes: its path twice, and its actor.

@@ -36,8 +36,7 @@ pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
     EXPIRY_MOMENTS, ExpiryCounts, NewVersion, NewestSize, PermissionRepository, PermittedRead,
     PermittedVersions, ReadSigned, ReadVersions, Receive, SignedName, SignedTypes,
-    TransitionalMoved, TransitionalVersion, VersionDeleted, VersionKey, VersionSelection,
-    VersionsSize,
+    TransitionalVersion, VersionChange, VersionChanged, VersionKey, VersionSelection, VersionsSize,
 };
 
 /// The source of the current time.

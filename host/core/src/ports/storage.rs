@@ -56,17 +56,9 @@ pub trait CredentialRepository: Send + Sync {
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError>;
 
     /// Returns the chosen versions of one credential, in the order of [`VersionSelection`]. Empty if there is no credential.
-    async fn versions_by_name(
+    async fn versions_of(
         &self,
-        name: &LookupName,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryError>;
-
-    /// Returns the chosen versions of the credential with this id, in the order of [`VersionSelection`]. Empty if there is
-    /// no credential.
-    async fn versions_by_credential(
-        &self,
-        credential_id: Uuid,
+        credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryError>;
 
@@ -241,23 +233,13 @@ pub trait CredentialRepository: Send + Sync {
     /// If it returns [`AllAppended::Written`], all of them are on disk.
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError>;
 
-    /// Moves the transitional flag of a credential to a version, or clears it, and adds versions of other credentials, in
-    /// one transaction.
-    async fn move_transitional(
+    /// Changes a version of a credential, and adds versions of other credentials, in one transaction.
+    async fn change_version(
         &self,
         credential_id: Uuid,
-        to: TransitionalVersion,
+        change: VersionChange,
         additions: Additions,
-    ) -> Result<TransitionalMoved, RepositoryError>;
-
-    /// Deletes one version of a credential that has further versions, and adds versions of other credentials, in one
-    /// transaction.
-    async fn delete_version(
-        &self,
-        credential_id: Uuid,
-        version_id: Uuid,
-        additions: Additions,
-    ) -> Result<VersionDeleted, RepositoryError>;
+    ) -> Result<VersionChanged, RepositoryError>;
 
     /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist.
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError>;
@@ -350,6 +332,15 @@ pub enum AllAppended {
     Written(Vec<StoredVersion>),
 }
 
+/// A change of one version of a credential.
+#[derive(Clone, Copy, Debug)]
+pub enum VersionChange {
+    /// Deletes the version with this id. The credential must have further versions.
+    Delete(Uuid),
+    /// Moves the transitional flag to a version, or clears it.
+    Move(TransitionalVersion),
+}
+
 /// The version of a credential to get the transitional flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransitionalVersion {
@@ -361,30 +352,19 @@ pub enum TransitionalVersion {
     None,
 }
 
-/// The result of moving the transitional flag.
+/// The result of changing a version. Except for [`VersionChanged::Written`], nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TransitionalMoved {
-    /// A precondition of the additions does not hold. Nothing was changed.
-    Changed,
+pub enum VersionChanged {
     /// There is no such credential.
     CredentialAbsent,
-    /// The flag was moved. Returns the versions that [`VersionSelection::Current`] now chooses.
-    Moved(Vec<StoredVersion>),
-    /// The credential has no such version. Nothing was changed.
-    VersionAbsent,
-}
-
-/// The result of deleting one version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionDeleted {
-    /// The credential has no such version, or does not exist.
-    Absent,
-    /// A precondition of the additions does not hold. Nothing was deleted.
-    Changed,
-    /// The version was deleted.
-    Deleted,
-    /// The credential has no other version. Nothing was deleted.
+    /// The credential has no other version than the one to delete.
     IsOnly,
+    /// A precondition of the additions does not hold.
+    Outdated,
+    /// The credential has no such version.
+    VersionAbsent,
+    /// The version was changed. Returns the versions that [`VersionSelection::Current`] now chooses.
+    Written(Vec<StoredVersion>),
 }
 
 /// The types of the signed credentials that a query returns.

@@ -24,8 +24,8 @@ use keywright_core::{
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, ExpiryCounts, NewVersion, NewestSize, PermittedRead, PermittedVersions,
-        ReadVersions, Receive, RepositoryError, SignedName, SignedTypes, TransitionalMoved,
-        TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
+        ReadVersions, Receive, RepositoryError, SignedName, SignedTypes, VersionChange,
+        VersionChanged, VersionSelection, VersionsSize,
     },
 };
 use uuid::Uuid;
@@ -36,21 +36,13 @@ use crate::{
     row::{Decoded, column},
     statement::{Statement, StatementOfMany, built_statement, statement},
 };
-use append::{Addition, count_max};
+use append::Addition;
 pub(crate) use append_batches::AppendBatches;
 #[cfg(test)]
 pub(crate) use append_batches::append_batches;
-use change_versions::Change;
+use change_versions::{Request, change_once};
 
 impl Database {
-    fn change(&self, credential_id: Uuid, additions: Additions) -> Change {
-        Change {
-            identifiers: Arc::clone(&self.identifiers),
-            credential_id,
-            additions,
-        }
-    }
-
     /// Runs a statement that reads at most one name.
     async fn name(&self, query: Statement) -> Result<Option<CredentialName>, RepositoryError> {
         let row = self.pools.reader.fetch_optional(query.short()).await?;
@@ -79,20 +71,6 @@ impl Database {
             all.append(&mut reading?);
         }
         Ok(all)
-    }
-
-    /// Runs a statement that reads the versions of a selection.
-    async fn selected(
-        &self,
-        query: Statement,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let query = match selection {
-            VersionSelection::Current => query.short(),
-            VersionSelection::Newest(count) if count <= VERSIONS_IN_PLACE_MAX => query.short(),
-            VersionSelection::All | VersionSelection::Newest(_) => query,
-        };
-        self.pools.reader.decode_all(query).await
     }
 
     fn signed_by(sql: String, signers: &[LookupName], count_max: u32) -> Statement {
@@ -150,36 +128,42 @@ impl CredentialRepository for Database {
         Ok(self.pools.reader.decode_all(query).await?.pop())
     }
 
-    async fn versions_by_name(
+    async fn versions_of(
         &self,
-        name: &LookupName,
+        credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let query = match count_max(selection) {
-            Some(count_max) => statement(statements::VERSIONS_NEWEST_FIRST)
-                .bind(name.folded())
-                .bind(count_max),
-            None => statement(match self.pools.reader.engine() {
-                Engine::Postgres => statements::POSTGRES_VERSIONS_CURRENT,
-                Engine::Sqlite => statements::SQLITE_VERSIONS_CURRENT,
-            })
-            .bind(name.folded()),
+        let (newest_first, current) = match (credential, self.pools.reader.engine()) {
+            (CredentialKey::Id(_), _) => (
+                statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+                statements::VERSIONS_OF_CREDENTIAL_CURRENT,
+            ),
+            (CredentialKey::Name(_), Engine::Postgres) => (
+                statements::VERSIONS_NEWEST_FIRST,
+                statements::POSTGRES_VERSIONS_CURRENT,
+            ),
+            (CredentialKey::Name(_), Engine::Sqlite) => (
+                statements::VERSIONS_NEWEST_FIRST,
+                statements::SQLITE_VERSIONS_CURRENT,
+            ),
         };
-        self.selected(query, selection).await
-    }
-
-    async fn versions_by_credential(
-        &self,
-        credential_id: Uuid,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let query = match count_max(selection) {
-            Some(count_max) => statement(statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST)
-                .bind(credential_id)
-                .bind(count_max),
-            None => statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id),
+        let of_credential = |sql| match credential {
+            CredentialKey::Id(id) => statement(sql).bind(id),
+            CredentialKey::Name(name) => statement(sql).bind(name.folded()),
         };
-        self.selected(query, selection).await
+        let query = match selection {
+            VersionSelection::All => of_credential(newest_first).bind(i64::MAX),
+            VersionSelection::Current => of_credential(current).short(),
+            VersionSelection::Newest(count) => {
+                let query = of_credential(newest_first).bind(i64::from(count));
+                if count <= VERSIONS_IN_PLACE_MAX {
+                    query.short()
+                } else {
+                    query
+                }
+            }
+        };
+        self.pools.reader.decode_all(query).await
     }
 
     async fn size_of_versions(
@@ -392,24 +376,22 @@ impl CredentialRepository for Database {
         append::append_all(&self.pools.writer, &self.identifiers, additions).await
     }
 
-    async fn move_transitional(
+    async fn change_version(
         &self,
         credential_id: Uuid,
-        to: TransitionalVersion,
+        change: VersionChange,
         additions: Additions,
-    ) -> Result<TransitionalMoved, RepositoryError> {
-        let change = self.change(credential_id, additions);
-        change_versions::move_transitional(&self.pools.writer, change, to).await
-    }
-
-    async fn delete_version(
-        &self,
-        credential_id: Uuid,
-        version_id: Uuid,
-        additions: Additions,
-    ) -> Result<VersionDeleted, RepositoryError> {
-        let change = self.change(credential_id, additions);
-        change_versions::delete_version(&self.pools.writer, change, version_id).await
+    ) -> Result<VersionChanged, RepositoryError> {
+        let request = Arc::new(Request {
+            identifiers: Arc::clone(&self.identifiers),
+            credential_id,
+            change,
+            additions,
+        });
+        self.pools
+            .writer
+            .transaction(move |transaction| change_once(transaction, Arc::clone(&request)))
+            .await
     }
 
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError> {

@@ -5,8 +5,8 @@ use keywright_core::{
     credential::{CredentialName, LookupName, VersionAttributes},
     ports::{
         Additions, AllAppended, AppendCondition, CredentialRepository, NewVersion, ReadSigned,
-        ReadVersions, RepositoryError, SignedTypes, TransitionalMoved, TransitionalVersion,
-        VersionDeleted, VersionSelection,
+        ReadVersions, RepositoryError, SignedTypes, TransitionalVersion, VersionChange,
+        VersionChanged, VersionSelection,
     },
 };
 use uuid::Uuid;
@@ -270,13 +270,14 @@ async fn moves_and_deletions_are_atomic_with_additions() {
         unchanged: vec![current("/root", read)],
         signed: Vec::new(),
     };
-    let to = TransitionalVersion::Id(old);
+    let moving = VersionChange::Move(TransitionalVersion::Id(old));
+    let deletion = VersionChange::Delete(old);
     for broken in [additions(leaf, &[old]), additions(new, &[new])] {
         let credentials = &fixture.database;
-        let moved = credentials.move_transitional(root, to, broken.clone());
-        assert_eq!(moved.await.unwrap(), TransitionalMoved::Changed);
-        let deleted = credentials.delete_version(root, old, broken);
-        assert_eq!(deleted.await.unwrap(), VersionDeleted::Changed);
+        for change in [moving, deletion] {
+            let changed = credentials.change_version(root, change, broken.clone());
+            assert_eq!(changed.await.unwrap(), VersionChanged::Outdated);
+        }
         let versions = fixture.all("/root").await;
         assert_eq!(versions.len(), 2);
         assert!(
@@ -287,11 +288,11 @@ async fn moves_and_deletions_are_atomic_with_additions() {
         assert_eq!(fixture.all("/leaf").await.len(), 1);
     }
     let credentials = &fixture.database;
-    let moved = credentials.move_transitional(root, to, additions(leaf, &[new]));
-    assert!(matches!(moved.await.unwrap(), TransitionalMoved::Moved(_)));
+    let moved = credentials.change_version(root, moving, additions(leaf, &[new]));
+    assert!(matches!(moved.await.unwrap(), VersionChanged::Written(_)));
     let leaf = fixture.all("/leaf").await[0].id;
-    let deleted = credentials.delete_version(root, old, additions(leaf, &[new, old]));
-    assert_eq!(deleted.await.unwrap(), VersionDeleted::Deleted);
+    let deleted = credentials.change_version(root, deletion, additions(leaf, &[new, old]));
+    assert!(matches!(deleted.await.unwrap(), VersionChanged::Written(_)));
     assert_eq!(fixture.all("/leaf").await.len(), 3);
     assert_eq!(fixture.all("/root").await.len(), 1);
 }

@@ -72,7 +72,10 @@ async fn versions_with_equal_or_earlier_times_are_sorted_by_sequence() {
     assert_eq!(read, ids);
     let newest = fixture
         .database
-        .versions_by_name(&LookupName::new("/a"), VersionSelection::Newest(2))
+        .versions_of(
+            CredentialKey::Name(&LookupName::new("/a")),
+            VersionSelection::Newest(2),
+        )
         .await
         .unwrap();
     assert_eq!(
@@ -177,7 +180,10 @@ async fn an_invalid_row_is_an_inconsistency_that_names_its_column() {
         .await;
     let outcome = fixture
         .database
-        .versions_by_name(&LookupName::new("/a"), VersionSelection::All)
+        .versions_of(
+            CredentialKey::Name(&LookupName::new("/a")),
+            VersionSelection::All,
+        )
         .await;
     assert!(matches!(
         outcome,
@@ -211,7 +217,10 @@ async fn the_size_counts_only_the_selected_versions() {
     let id = fixture.all("/It").await[0].credential_id;
     for count_max in [0, 1, 3, 4, 5, u32::MAX] {
         let selection = VersionSelection::Newest(count_max);
-        let read = fixture.database.versions_by_name(&name, selection).await;
+        let read = fixture
+            .database
+            .versions_of(CredentialKey::Name(&name), selection)
+            .await;
         let read = read.unwrap();
         let bytes = read.iter().map(|version| version.envelope.ciphertext.len());
         let expected = VersionsSize {

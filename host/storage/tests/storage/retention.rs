@@ -2,7 +2,9 @@
 
 use keywright_core::{
     credential::StoredVersion,
-    ports::{Additions, CredentialRepository, RetentionRepository, TransitionalVersion},
+    ports::{
+        Additions, CredentialRepository, RetentionRepository, TransitionalVersion, VersionChange,
+    },
     retention::{NameRange, RetentionThreshold},
 };
 use uuid::Uuid;
@@ -47,10 +49,10 @@ async fn versions_needed_at_the_deletion_are_kept() {
     let id = fixture.all("/c").await[0].credential_id;
     let found = fixture.deletable("/c", NEWEST_ALONE).await;
     assert_eq!(found, ids[..3]);
-    let to = TransitionalVersion::Id(ids[1]);
+    let change = VersionChange::Move(TransitionalVersion::Id(ids[1]));
     let moved = fixture
         .database
-        .move_transitional(id, to, Additions::default());
+        .change_version(id, change, Additions::default());
     moved.await.unwrap();
     // Also requests the active version, which is never deleted.
     assert_eq!(

@@ -18,8 +18,8 @@ use keywright_core::{
     },
     permission::Actor,
     ports::{
-        AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
-        RepositoryError, VersionSelection,
+        AppendCondition, Appended, CredentialKey, CredentialRepository, Envelope, Identifiers,
+        NewVersion, RepositoryError, VersionSelection,
     },
 };
 use keywright_storage::{
@@ -194,7 +194,10 @@ impl Fixture {
     }
     pub(crate) async fn all(&self, name: &str) -> Vec<StoredVersion> {
         self.database
-            .versions_by_name(&LookupName::new(name), VersionSelection::All)
+            .versions_of(
+                CredentialKey::Name(&LookupName::new(name)),
+                VersionSelection::All,
+            )
             .await
             .unwrap()
     }
