@@ -12,10 +12,7 @@ use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions,
     check::statements as check,
     connections::{self, Connections, Engine, SqliteConnection},
-    credential::{
-        append_batches, find::statements as find, statements as credential,
-        summary::statements as summary,
-    },
+    credential::{append_batches, find::statements as find, statements as credential, summary},
     encryption_key::statements as encryption_key,
     lease::statements as lease,
     permission::statements as permission,

@@ -11,5 +11,8 @@ pub struct Issuer<'a> {
     /// The signature algorithm, DER.
     pub signature_algorithm: Vec<u8>,
     /// Signs a body and returns the certificate, DER, or the reason why the CA did not sign, for the log.
-    pub sign_certificate: Box<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + 'a>,
+    pub sign_certificate: Sign<'a>,
 }
+
+/// A function that signs a body.
+pub type Sign<'a> = Box<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + 'a>;

@@ -20,11 +20,12 @@ use keywright_core::{
     },
     permission::{Actor, Permission, PermissionPath},
     ports::{
-        Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, EncryptionKeyRepository, ExpiryCounts, NewVersion, NewestSize,
-        PermissionRepository, PermittedRead, PermittedVersions, ReadVersions, Receive,
-        RepositoryError, SignedName, SignedTypes, TransitionalVersion, VersionChange,
-        VersionChanged, VersionKey, VersionSelection, VersionsSize,
+        Additions, AllAppended, AppendCondition, Appended, CertificateLists, CredentialKey,
+        CredentialRepository, CredentialSearches, EXPIRY_MOMENTS, EncryptionKeyRepository,
+        ExpiryCounts, NewVersion, NewestSize, PermissionRepository, PermittedRead,
+        PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName, SignedTypes,
+        TransitionalVersion, VersionChange, VersionChanged, VersionKey, VersionSelection,
+        VersionsSize,
     },
 };
 use rows::{ciphertext_bytes, selected, signed_by, signed_name, stored};
@@ -196,50 +197,6 @@ impl CredentialRepository for Memory {
         Ok(newest.into_iter().map(signed_name).collect())
     }
 
-    async fn find(
-        &self,
-        _: &Actor,
-        find: &Find,
-        receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryError> {
-        let _ = self.found(find)?.into_iter().try_for_each(receive);
-        Ok(())
-    }
-
-    async fn list(
-        &self,
-        _: &Actor,
-        from: &str,
-        before: &str,
-        count_max: u32,
-    ) -> Result<Vec<ListedCredential>, RepositoryError> {
-        self.listed_between(from, before, count_max)
-    }
-
-    async fn credentials_by_expiry(
-        &self,
-        _: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
-        self.newest_first().map(|_| Vec::new())
-    }
-
-    async fn count_by_type(
-        &self,
-        _: &Actor,
-        _: &PermissionPath,
-        _: u64,
-    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
-        self.newest_first().map(|_| Vec::new())
-    }
-
-    async fn transitional_authorities(
-        &self,
-        _: &Actor,
-        _: Receive<'_, CredentialName>,
-    ) -> Result<(), RepositoryError> {
-        self.newest_first().map(|_| ())
-    }
-
     async fn append(
         &self,
         version: NewVersion,
@@ -329,114 +286,6 @@ impl CredentialRepository for Memory {
         Ok(AllAppended::Written(written))
     }
 
-    async fn derived_from(
-        &self,
-        _: &Actor,
-        _input: &LookupName,
-        names: &FindNames,
-        receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryError> {
-        let find = Find {
-            names: names.clone(),
-            expires_until: None,
-        };
-        let _ = self.found(&find)?.into_iter().try_for_each(receive);
-        Ok(())
-    }
-
-    async fn generated_by(
-        &self,
-        _: &Actor,
-        _digest: &PluginDigest,
-        names: &FindNames,
-        receive: Receive<'_, GeneratedCredential>,
-    ) -> Result<(), RepositoryError> {
-        let find = Find {
-            names: names.clone(),
-            expires_until: None,
-        };
-        let found = self.found(&find)?.into_iter();
-        let generated = found.map(|found| GeneratedCredential {
-            found,
-            is_newest: true,
-        });
-        let _ = generated.into_iter().try_for_each(receive);
-        Ok(())
-    }
-
-    async fn effective_expiries(
-        &self,
-        _: &Actor,
-        names: &FindNames,
-        until: DateTime<Utc>,
-        receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryError> {
-        let find = Find {
-            names: names.clone(),
-            expires_until: Some(until),
-        };
-        let found = self.found(&find)?.into_iter();
-        let mut expiries = found.map(|found| EffectiveExpiry {
-            link: ChainLink {
-                depth: 1,
-                name: None,
-                version_id: None,
-                expires_at: until,
-            },
-            name: found.name,
-            version_created_at: found.version_created_at,
-        });
-        let _ = expiries.try_for_each(receive);
-        Ok(())
-    }
-
-    async fn certificates(
-        &self,
-        _: &Actor,
-        types: SignedTypes,
-        receive: Receive<'_, ListedCertificate>,
-    ) -> Result<(), RepositoryError> {
-        let _ = self.listed(types)?.into_iter().try_for_each(receive);
-        Ok(())
-    }
-
-    async fn authorities(
-        &self,
-        actor: &Actor,
-        receive: Receive<'_, ListedCertificate>,
-    ) -> Result<(), RepositoryError> {
-        self.certificates(actor, SignedTypes::Certificates, receive)
-            .await
-    }
-
-    async fn certificate(
-        &self,
-        _: &Actor,
-        name: &LookupName,
-        types: SignedTypes,
-    ) -> Result<Option<ListedCertificate>, RepositoryError> {
-        let certificates = self.listed(types)?;
-        Ok(certificates
-            .into_iter()
-            .find(|certificate| certificate.name.lookup() == *name))
-    }
-
-    async fn certificates_signed_by(
-        &self,
-        _: &Actor,
-        _: &LookupName,
-    ) -> Result<Vec<CredentialName>, RepositoryError> {
-        Ok(Vec::new())
-    }
-
-    async fn issued_by(
-        &self,
-        _: &Actor,
-        _: &LookupName,
-    ) -> Result<Vec<IssuedCredential>, RepositoryError> {
-        Ok(Vec::new())
-    }
-
     async fn change_version(
         &self,
         credential_id: Uuid,
@@ -489,6 +338,164 @@ impl CredentialRepository for Memory {
         self.pings.fetch_add(1, Ordering::SeqCst);
         tokio::task::yield_now().await;
         self.newest_first_uncounted().map(|_| ())
+    }
+}
+
+#[async_trait]
+impl CredentialSearches for Memory {
+    async fn find(
+        &self,
+        _: &Actor,
+        find: &Find,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryError> {
+        let _ = self.found(find)?.into_iter().try_for_each(receive);
+        Ok(())
+    }
+
+    async fn list(
+        &self,
+        _: &Actor,
+        from: &str,
+        before: &str,
+        count_max: u32,
+    ) -> Result<Vec<ListedCredential>, RepositoryError> {
+        self.listed_between(from, before, count_max)
+    }
+
+    async fn generated_by(
+        &self,
+        _: &Actor,
+        _digest: &PluginDigest,
+        names: &FindNames,
+        receive: Receive<'_, GeneratedCredential>,
+    ) -> Result<(), RepositoryError> {
+        let find = Find {
+            names: names.clone(),
+            expires_until: None,
+        };
+        let found = self.found(&find)?.into_iter();
+        let generated = found.map(|found| GeneratedCredential {
+            found,
+            is_newest: true,
+        });
+        let _ = generated.into_iter().try_for_each(receive);
+        Ok(())
+    }
+
+    async fn derived_from(
+        &self,
+        _: &Actor,
+        _input: &LookupName,
+        names: &FindNames,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryError> {
+        let find = Find {
+            names: names.clone(),
+            expires_until: None,
+        };
+        let _ = self.found(&find)?.into_iter().try_for_each(receive);
+        Ok(())
+    }
+
+    async fn count_by_type(
+        &self,
+        _: &Actor,
+        _: &PermissionPath,
+        _: u64,
+    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
+        self.newest_first().map(|_| Vec::new())
+    }
+}
+
+#[async_trait]
+impl CertificateLists for Memory {
+    async fn certificates(
+        &self,
+        _: &Actor,
+        types: SignedTypes,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryError> {
+        let _ = self.listed(types)?.into_iter().try_for_each(receive);
+        Ok(())
+    }
+
+    async fn authorities(
+        &self,
+        actor: &Actor,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryError> {
+        self.certificates(actor, SignedTypes::Certificates, receive)
+            .await
+    }
+
+    async fn certificate(
+        &self,
+        _: &Actor,
+        name: &LookupName,
+        types: SignedTypes,
+    ) -> Result<Option<ListedCertificate>, RepositoryError> {
+        let certificates = self.listed(types)?;
+        Ok(certificates
+            .into_iter()
+            .find(|certificate| certificate.name.lookup() == *name))
+    }
+
+    async fn credentials_by_expiry(
+        &self,
+        _: [DateTime<Utc>; EXPIRY_MOMENTS],
+    ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
+        self.newest_first().map(|_| Vec::new())
+    }
+
+    async fn certificates_signed_by(
+        &self,
+        _: &Actor,
+        _: &LookupName,
+    ) -> Result<Vec<CredentialName>, RepositoryError> {
+        Ok(Vec::new())
+    }
+
+    async fn issued_by(
+        &self,
+        _: &Actor,
+        _: &LookupName,
+    ) -> Result<Vec<IssuedCredential>, RepositoryError> {
+        Ok(Vec::new())
+    }
+
+    async fn effective_expiries(
+        &self,
+        _: &Actor,
+        names: &FindNames,
+        until: DateTime<Utc>,
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryError> {
+        let find = Find {
+            names: names.clone(),
+            expires_until: Some(until),
+        };
+        let found = self.found(&find)?.into_iter();
+        let mut expiries = found.map(|found| EffectiveExpiry {
+            link: ChainLink {
+                depth: 1,
+                name: None,
+                version_id: None,
+                expires_at: until,
+            },
+            name: found.name,
+            version_created_at: found.version_created_at,
+        });
+        let _ = expiries.try_for_each(receive);
+        Ok(())
+    }
+
+    async fn transitional_authorities(
+        &self,
+        _: &Actor,
+        _: Receive<'_, CredentialName>,
+    ) -> Result<(), RepositoryError> {
+        self.newest_first().map(|_| ())
     }
 }
 

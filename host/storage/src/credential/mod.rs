@@ -13,19 +13,13 @@ pub(crate) mod summary;
 use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use keywright_core::{
-    credential::{
-        CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, ListedCertificate, ListedCredential, LookupName,
-        PluginDigest, StoredVersion,
-    },
-    permission::{Actor, Permission, PermissionPath},
+    credential::{CredentialName, CredentialType, LookupName, StoredVersion},
+    permission::{Actor, Permission},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, ExpiryCounts, NewVersion, NewestSize, PermittedRead, PermittedVersions,
-        ReadVersions, Receive, RepositoryError, SignedName, SignedTypes, VersionChange,
-        VersionChanged, VersionSelection, VersionsSize,
+        NewVersion, NewestSize, PermittedRead, PermittedVersions, ReadVersions, RepositoryError,
+        SignedName, SignedTypes, VersionChange, VersionChanged, VersionSelection, VersionsSize,
     },
 };
 use uuid::Uuid;
@@ -231,129 +225,6 @@ impl CredentialRepository for Database {
         let query = Self::signed_by(sql, signers, count_max);
         let rows = self.pools.reader.of_actor(actor).fetch_all(query).await?;
         rows.iter().map(row::signed_name).collect()
-    }
-
-    async fn find(
-        &self,
-        actor: &Actor,
-        find: &Find,
-        receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        find::find(&reader, find, receive).await
-    }
-
-    async fn list(
-        &self,
-        actor: &Actor,
-        from: &str,
-        before: &str,
-        count_max: u32,
-    ) -> Result<Vec<ListedCredential>, RepositoryError> {
-        find::list(&self.pools.reader, actor, from, before, count_max).await
-    }
-
-    async fn generated_by(
-        &self,
-        actor: &Actor,
-        digest: &PluginDigest,
-        names: &FindNames,
-        receive: Receive<'_, GeneratedCredential>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        find::generated_by(&reader, digest, names, receive).await
-    }
-
-    async fn derived_from(
-        &self,
-        actor: &Actor,
-        input: &LookupName,
-        names: &FindNames,
-        receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        find::derived_from(&reader, input, names, receive).await
-    }
-
-    async fn effective_expiries(
-        &self,
-        actor: &Actor,
-        names: &FindNames,
-        until: DateTime<Utc>,
-        receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        find::effective_expiries(&reader, names, until, receive).await
-    }
-
-    async fn certificates(
-        &self,
-        actor: &Actor,
-        types: SignedTypes,
-        receive: Receive<'_, ListedCertificate>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        certificates::all(&reader, types, receive).await
-    }
-
-    async fn authorities(
-        &self,
-        actor: &Actor,
-        receive: Receive<'_, ListedCertificate>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        certificates::authorities(&reader, receive).await
-    }
-
-    async fn certificate(
-        &self,
-        actor: &Actor,
-        name: &LookupName,
-        types: SignedTypes,
-    ) -> Result<Option<ListedCertificate>, RepositoryError> {
-        certificates::by_name(&self.pools.reader.of_actor(actor), name, types).await
-    }
-
-    async fn credentials_by_expiry(
-        &self,
-        moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
-        certificates::by_expiry(&self.pools.reader, moments).await
-    }
-
-    async fn count_by_type(
-        &self,
-        actor: &Actor,
-        path: &PermissionPath,
-        count_max: u64,
-    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        summary::count_by_type(&reader, path, count_max).await
-    }
-
-    async fn transitional_authorities(
-        &self,
-        actor: &Actor,
-        receive: Receive<'_, CredentialName>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        summary::transitional_authorities(&reader, receive).await
-    }
-
-    async fn certificates_signed_by(
-        &self,
-        actor: &Actor,
-        signer: &LookupName,
-    ) -> Result<Vec<CredentialName>, RepositoryError> {
-        certificates::signed_by(&self.pools.reader.of_actor(actor), signer).await
-    }
-
-    async fn issued_by(
-        &self,
-        actor: &Actor,
-        signer: &LookupName,
-    ) -> Result<Vec<IssuedCredential>, RepositoryError> {
-        certificates::issued_by(&self.pools.reader.of_actor(actor), signer).await
     }
 
     async fn append(

@@ -10,7 +10,10 @@ use keywright_core::{
         VersionAttributes,
     },
     permission::Actor,
-    ports::{CredentialKey, CredentialRepository, NewVersion, SignedName, SignedTypes},
+    ports::{
+        CertificateLists, CredentialKey, CredentialRepository, CredentialSearches, NewVersion,
+        SignedName, SignedTypes,
+    },
 };
 use uuid::Uuid;
 

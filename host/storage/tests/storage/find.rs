@@ -9,7 +9,7 @@ use keywright_core::{
         FoundCredential, InputVersion, IssuerVersion, Lifetime, LookupName, VersionAttributes,
     },
     permission::PermissionPath,
-    ports::{CredentialRepository, NewVersion},
+    ports::{CertificateLists, CredentialRepository, CredentialSearches, NewVersion},
 };
 use uuid::Uuid;
 

@@ -18,8 +18,8 @@ use keywright_core::{
     },
     permission::Actor,
     ports::{
-        AppendCondition, Appended, CredentialKey, CredentialRepository, Envelope, Identifiers,
-        NewVersion, RepositoryError, VersionSelection,
+        AppendCondition, Appended, CredentialKey, CredentialRepository, CredentialSearches,
+        Envelope, Identifiers, NewVersion, RepositoryError, VersionSelection,
     },
 };
 use keywright_storage::{
