@@ -236,10 +236,7 @@ fn insert(sql: &'static str, identifiers: &dyn Identifiers, grant: &Grant) -> St
 
 /// Returns the query for the permissions of an actor on any of these paths.
 pub(crate) fn of_actor_on(engine: Engine, actor: &Actor, paths: &[PermissionPath]) -> Statement {
-    let texts = match engine {
-        Engine::Postgres => &POSTGRES_OF_ACTOR_ON,
-        Engine::Sqlite => &SQLITE_OF_ACTOR_ON,
-    };
+    let texts = engine.choose(&POSTGRES_OF_ACTOR_ON, &SQLITE_OF_ACTOR_ON);
     let paths = paths.iter().map(PermissionPath::as_str);
     texts.bind([actor.as_str().into()], paths)
 }

@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use crate::{
     Database,
-    connections::Engine,
     credential::row,
     row::{Row, column, time},
     statement::{Statement, built_statement, statement},
@@ -60,10 +59,10 @@ impl RetentionRepository for Database {
         after_sequence: i64,
         count_max: u32,
     ) -> Result<Vec<DeletableVersion>, RepositoryError> {
-        let sql = match self.pools.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_DELETABLE_VERSIONS,
-            Engine::Sqlite => statements::SQLITE_DELETABLE_VERSIONS,
-        };
+        let sql = self.pools.reader.engine().choose(
+            statements::POSTGRES_DELETABLE_VERSIONS,
+            statements::SQLITE_DELETABLE_VERSIONS,
+        );
         let query = statement(sql)
             .bind(credential_id)
             .bind(after_sequence)

@@ -51,10 +51,11 @@ impl CheckRepository for Database {
     }
 
     async fn ends(&self) -> Result<CheckEnds, RepositoryError> {
-        let sql = match self.pools.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_ENDS,
-            Engine::Sqlite => statements::SQLITE_ENDS,
-        };
+        let sql = self
+            .pools
+            .reader
+            .engine()
+            .choose(statements::POSTGRES_ENDS, statements::SQLITE_ENDS);
         let row = self.pools.reader.fetch_optional(statement(sql)).await?;
         row.as_ref().map_or_else(|| Ok(CheckEnds::default()), ends)
     }
@@ -63,26 +64,27 @@ impl CheckRepository for Database {
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedCredential>, RepositoryError> {
-        let sql = match self.pools.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_CREDENTIALS,
-            Engine::Sqlite => statements::SQLITE_CREDENTIALS,
-        };
+        let sql = self.pools.reader.engine().choose(
+            statements::POSTGRES_CREDENTIALS,
+            statements::SQLITE_CREDENTIALS,
+        );
         self.rows_to_check(sql, range, credential).await
     }
 
     async fn versions(&self, range: SequenceRange) -> Result<Vec<CheckedVersion>, RepositoryError> {
-        let sql = match self.pools.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_VERSIONS,
-            Engine::Sqlite => statements::SQLITE_VERSIONS,
-        };
+        let sql = self
+            .pools
+            .reader
+            .engine()
+            .choose(statements::POSTGRES_VERSIONS, statements::SQLITE_VERSIONS);
         self.rows_to_check(sql, range, version).await
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryError> {
-        let sql = match self.pools.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_VERSION_BY_ID,
-            Engine::Sqlite => statements::SQLITE_VERSION_BY_ID,
-        };
+        let sql = self.pools.reader.engine().choose(
+            statements::POSTGRES_VERSION_BY_ID,
+            statements::SQLITE_VERSION_BY_ID,
+        );
         let query = statement(sql).bind(id);
         let row = self.pools.reader.fetch_optional(query).await?;
         row.as_ref().map(version).transpose()
@@ -92,10 +94,10 @@ impl CheckRepository for Database {
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedIndexEntry>, RepositoryError> {
-        let sql = match self.pools.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_INDEXED_NAMES,
-            Engine::Sqlite => statements::SQLITE_INDEXED_NAMES,
-        };
+        let sql = self.pools.reader.engine().choose(
+            statements::POSTGRES_INDEXED_NAMES,
+            statements::SQLITE_INDEXED_NAMES,
+        );
         self.rows_to_check(sql, range, index_entry).await
     }
 

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     Database,
-    connections::{Connections, Engine},
+    connections::Connections,
     row::{Row, column, count, small, time},
     statement::statement,
 };
@@ -119,10 +119,10 @@ impl CertificateLists for Database {
         let sql = match &names {
             NameSearch::All => find::statements::EFFECTIVE_EXPIRIES,
             NameSearch::Between(..) => find::statements::EFFECTIVE_EXPIRIES_BELOW,
-            NameSearch::Containing(_) => match reader.engine() {
-                Engine::Postgres => find::statements::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
-                Engine::Sqlite => find::statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
-            },
+            NameSearch::Containing(_) => reader.engine().choose(
+                find::statements::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
+                find::statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
+            ),
             NameSearch::TrigramsBetween(..) => {
                 find::statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT
             }

@@ -37,14 +37,14 @@ impl CredentialSearches for Database {
             (NameSearch::All, Some(_)) => statements::FIND_EXPIRING,
             (NameSearch::All | NameSearch::Between(..), None) => statements::FIND_BELOW,
             (NameSearch::Between(..), Some(_)) => statements::FIND_EXPIRING_BELOW,
-            (NameSearch::Containing(_), None) => match reader.engine() {
-                Engine::Postgres => statements::POSTGRES_FIND_CONTAINING,
-                Engine::Sqlite => statements::SQLITE_FIND_CONTAINING,
-            },
-            (NameSearch::Containing(_), Some(_)) => match reader.engine() {
-                Engine::Postgres => statements::POSTGRES_FIND_EXPIRING_CONTAINING,
-                Engine::Sqlite => statements::SQLITE_FIND_EXPIRING_CONTAINING,
-            },
+            (NameSearch::Containing(_), None) => reader.engine().choose(
+                statements::POSTGRES_FIND_CONTAINING,
+                statements::SQLITE_FIND_CONTAINING,
+            ),
+            (NameSearch::Containing(_), Some(_)) => reader.engine().choose(
+                statements::POSTGRES_FIND_EXPIRING_CONTAINING,
+                statements::SQLITE_FIND_EXPIRING_CONTAINING,
+            ),
             (NameSearch::TrigramsBetween(..), None) => statements::SQLITE_FIND_CONTAINING_SHORT,
             (NameSearch::TrigramsBetween(..), Some(_)) => {
                 statements::SQLITE_FIND_EXPIRING_CONTAINING_SHORT
@@ -93,17 +93,15 @@ impl CredentialSearches for Database {
         let Some(names) = NameSearch::by_comparison(names) else {
             return Ok(());
         };
-        let sql = match (&names, reader.engine()) {
-            (NameSearch::All, _) => statements::GENERATED_BY,
-            (NameSearch::Between(..) | NameSearch::TrigramsBetween(..), _) => {
+        let sql = match &names {
+            NameSearch::All => statements::GENERATED_BY,
+            NameSearch::Between(..) | NameSearch::TrigramsBetween(..) => {
                 statements::GENERATED_BY_BELOW
             }
-            (NameSearch::Containing(_), Engine::Postgres) => {
-                statements::POSTGRES_GENERATED_BY_CONTAINING
-            }
-            (NameSearch::Containing(_), Engine::Sqlite) => {
-                statements::SQLITE_GENERATED_BY_CONTAINING
-            }
+            NameSearch::Containing(_) => reader.engine().choose(
+                statements::POSTGRES_GENERATED_BY_CONTAINING,
+                statements::SQLITE_GENERATED_BY_CONTAINING,
+            ),
         };
         let query = names.bind_to(statement(sql).bind(digest.as_str()));
         // The rows of one credential are adjacent, the newest version first.
@@ -129,17 +127,15 @@ impl CredentialSearches for Database {
         let Some(names) = NameSearch::by_comparison(names) else {
             return Ok(());
         };
-        let sql = match (&names, reader.engine()) {
-            (NameSearch::All, _) => statements::DERIVED_FROM,
-            (NameSearch::Between(..) | NameSearch::TrigramsBetween(..), _) => {
+        let sql = match &names {
+            NameSearch::All => statements::DERIVED_FROM,
+            NameSearch::Between(..) | NameSearch::TrigramsBetween(..) => {
                 statements::DERIVED_FROM_BELOW
             }
-            (NameSearch::Containing(_), Engine::Postgres) => {
-                statements::POSTGRES_DERIVED_FROM_CONTAINING
-            }
-            (NameSearch::Containing(_), Engine::Sqlite) => {
-                statements::SQLITE_DERIVED_FROM_CONTAINING
-            }
+            NameSearch::Containing(_) => reader.engine().choose(
+                statements::POSTGRES_DERIVED_FROM_CONTAINING,
+                statements::SQLITE_DERIVED_FROM_CONTAINING,
+            ),
         };
         let query = names.bind_to(statement(sql).bind(input.folded()));
         let decode = |row: &Row| row::derived_credential(row).map(Some);

@@ -26,7 +26,6 @@ use uuid::Uuid;
 
 use crate::{
     Database,
-    connections::Engine,
     row::{Decoded, column},
     statement::{Statement, StatementOfMany, built_statement, statement},
 };
@@ -127,18 +126,18 @@ impl CredentialRepository for Database {
         credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let (newest_first, current) = match (credential, self.pools.reader.engine()) {
-            (CredentialKey::Id(_), _) => (
+        let engine = self.pools.reader.engine();
+        let (newest_first, current) = match credential {
+            CredentialKey::Id(_) => (
                 statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
                 statements::VERSIONS_OF_CREDENTIAL_CURRENT,
             ),
-            (CredentialKey::Name(_), Engine::Postgres) => (
+            CredentialKey::Name(_) => (
                 statements::VERSIONS_NEWEST_FIRST,
-                statements::POSTGRES_VERSIONS_CURRENT,
-            ),
-            (CredentialKey::Name(_), Engine::Sqlite) => (
-                statements::VERSIONS_NEWEST_FIRST,
-                statements::SQLITE_VERSIONS_CURRENT,
+                engine.choose(
+                    statements::POSTGRES_VERSIONS_CURRENT,
+                    statements::SQLITE_VERSIONS_CURRENT,
+                ),
             ),
         };
         let of_credential = |sql| match credential {
