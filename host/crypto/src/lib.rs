@@ -5,7 +5,7 @@
 //! [`X509Certificates`] implements `Certificates`: it parses certificates, checks the values that callers set and guests generate,
 //! and creates issuers. An issuer signs a certificate body only if it follows every rule in `certificate/issuer.rs`.
 //!
-//! To add a rule for issuers, add a row to the table there, and a row to the test that breaks each rule once. To add a key
+//! To add a rule for issuers, add it to the list there, and a row to the test that breaks each rule once. To add a key
 //! algorithm, add a variant to `SigningKey` with its parsing, signing and DER identifiers.
 //!
 //! The crate does no I/O except reading randomness from the operating system. The server stores the records, and provides the

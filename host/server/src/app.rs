@@ -18,7 +18,7 @@ use keywright_core::{
 };
 use keywright_crypto::X509Certificates;
 use keywright_runtime::Plugins;
-use keywright_storage::{Database, SqlKeyRotationRepository};
+use keywright_storage::Database;
 use uuid::Uuid;
 
 use crate::{
@@ -60,7 +60,7 @@ pub(crate) struct App {
 
 /// The active key, recorded at start-up.
 pub(crate) struct Activation {
-    pub(crate) repository: SqlKeyRotationRepository,
+    pub(crate) repository: Database,
     /// The id of this server's active key.
     pub(crate) key_id: Uuid,
 }
@@ -160,7 +160,7 @@ async fn key_ring(
     let (identifiers, now) = (identifiers.as_ref(), clock.now());
     let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
     let activation = Activation {
-        repository: database.key_rotation(),
+        repository: database.clone(),
         key_id: key_ring.active_key_id(),
     };
     Ok((key_ring, activation))
@@ -168,7 +168,7 @@ async fn key_ring(
 
 fn encryption_keys(database: &Database, key_ring: SharedKeyRing) -> EncryptionKeys {
     EncryptionKeys {
-        repository: Arc::new(database.encryption_keys()),
+        repository: Arc::new(database.clone()),
         sealer: key_ring.watched(),
     }
 }
@@ -181,7 +181,7 @@ fn version_store(
     certificate_settings: CertificateSettings,
 ) -> VersionStore {
     VersionStore {
-        repository: Arc::new(database.credentials()),
+        repository: Arc::new(database.clone()),
         sealer: Arc::clone(&encryption_keys.sealer),
         clock,
         identifiers,
@@ -208,14 +208,14 @@ fn background(
     encryption_keys: &EncryptionKeys,
 ) -> Background {
     let mut background = Background::new(LeaseHolder::new(
-        Arc::new(database.leases()),
+        Arc::new(database.clone()),
         Arc::clone(clock),
         Arc::clone(identifiers),
     ));
     let settings = config.encryption.rotation;
     if settings.enabled {
         let rotate = RotateKeys {
-            repository: Arc::new(database.key_rotation()),
+            repository: Arc::new(database.clone()),
             sealer: Arc::clone(&encryption_keys.sealer),
         };
         let usage = encryption_keys.clone();
@@ -260,7 +260,6 @@ async fn authorization(
     config: &AuthorizationConfig,
     database: &Database,
 ) -> Result<Authorization, StartupError> {
-    let permissions = database.permissions();
     let grants = config.grants()?;
     for grant in grants.iter().filter(|grant| !grant.actor.can_log_in()) {
         tracing::warn!(
@@ -269,7 +268,7 @@ async fn authorization(
             "granted a configured permission to an actor that matches no caller"
         );
     }
-    permissions
+    database
         .grant(&grants)
         .await
         .while_doing("adding the configured permissions")?;
@@ -278,7 +277,10 @@ async fn authorization(
             "permissions are not enforced: every authenticated caller may do everything"
         );
     }
-    Ok(Authorization::new(Arc::new(permissions), config.enforced))
+    Ok(Authorization::new(
+        Arc::new(database.clone()),
+        config.enforced,
+    ))
 }
 
 fn interpolation(
@@ -295,8 +297,8 @@ fn interpolation(
 
 fn permissions(database: &Database, authorization: Authorization) -> Permissions {
     Permissions {
-        repository: Arc::new(database.permissions()),
-        credentials: Arc::new(database.credentials()),
+        repository: Arc::new(database.clone()),
+        credentials: Arc::new(database.clone()),
         authorization,
     }
 }

@@ -100,7 +100,7 @@ pub async fn back_up(
     let applied = applied.await.map_err(BackupError::NotCopied)?;
     if applied.is_empty() {
         let database = source.path.display().to_string();
-        return Err(DatabaseOpenError::SchemaAbsent { database }.into());
+        return Err(DatabaseOpenError::SchemaAbsent(database).into());
     }
     let target = Target::new(target, &source.path, may_replace)?;
     let partial = Partial::next_to(&target)?;

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use keywright_core::ports::Identifiers;
 
 use crate::{
-    SqlCheckRepository, SqlCredentialRepository, SqlEncryptionKeyRepository,
-    SqlKeyRotationRepository, SqlLeases, SqlPermissionRepository, SqlRetentionClock,
     connections::{PoolOccupancy, Pools, Writer},
     credential::AppendBatches,
     error::DatabaseOpenError,
@@ -14,13 +12,14 @@ use crate::{
     sqlite::{self, SqliteOptions},
 };
 
-/// An open database with a current schema.
+/// An open database with a current schema. It implements all ports of the storage. Clones share the connections.
 #[derive(Clone)]
 pub struct Database {
-    pools: Pools,
-    /// `None` on SQLite, where all writes share commits.
-    append_batches: Option<AppendBatches>,
-    identifiers: Arc<dyn Identifiers>,
+    pub(crate) pools: Pools,
+    /// Adds versions in batches. `None` on SQLite, where all writes share commits.
+    pub(crate) append_batches: Option<AppendBatches>,
+    /// Generates the ids of new credentials and permissions.
+    pub(crate) identifiers: Arc<dyn Identifiers>,
 }
 
 /// The location of a database and how to use it.
@@ -105,52 +104,6 @@ impl Database {
         })
     }
 
-    /// Returns the repository that reads all records for the database check.
-    #[must_use]
-    pub fn check(&self) -> SqlCheckRepository {
-        SqlCheckRepository::new(self.pools.reader.clone())
-    }
-
-    /// Returns the repository of credentials.
-    #[must_use]
-    pub fn credentials(&self) -> SqlCredentialRepository {
-        SqlCredentialRepository::new(
-            self.pools.clone(),
-            self.append_batches.clone(),
-            Arc::clone(&self.identifiers),
-        )
-    }
-
-    /// Returns the repository of encryption-key records.
-    #[must_use]
-    pub fn encryption_keys(&self) -> SqlEncryptionKeyRepository {
-        SqlEncryptionKeyRepository::new(self.pools.clone())
-    }
-
-    /// Returns the repository of versions for the rotation of encryption keys.
-    #[must_use]
-    pub fn key_rotation(&self) -> SqlKeyRotationRepository {
-        SqlKeyRotationRepository::new(self.pools.clone())
-    }
-
-    /// Returns the leases that assign work to one of several servers.
-    #[must_use]
-    pub fn leases(&self) -> SqlLeases {
-        SqlLeases::new(self.pools.clone())
-    }
-
-    /// Returns the repository of permissions.
-    #[must_use]
-    pub fn permissions(&self) -> SqlPermissionRepository {
-        SqlPermissionRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
-    }
-
-    /// Returns the record of the last clock reading, which retention uses.
-    #[must_use]
-    pub fn retention_clock(&self) -> SqlRetentionClock {
-        SqlRetentionClock::new(self.pools.clone())
-    }
-
     /// Returns the current number of connections that read and that write.
     #[must_use]
     pub fn occupancy(&self) -> DatabaseOccupancy {
@@ -185,11 +138,6 @@ impl Database {
     pub fn transactions_retried(&self) -> u64 {
         let retries = self.pools.reader.retries();
         retries + self.pools.writer.retries()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn pools(&self) -> &Pools {
-        &self.pools
     }
 
     /// Waits for running statements, and closes the connections.

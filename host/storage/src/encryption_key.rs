@@ -14,16 +14,11 @@ use keywright_core::{
 use uuid::Uuid;
 
 use crate::{
-    connections::{Connections, Ended, Pools, Transaction},
+    Database,
+    connections::{Ended, Transaction},
     row::{Row, column, count, small, time},
     statement::{Statement, built_statement, statement},
 };
-
-/// The records of encryption keys in a database.
-#[derive(Clone)]
-pub struct SqlEncryptionKeyRepository {
-    pools: Pools,
-}
 
 /// The record of an encryption key: how to derive or unwrap the key, and how to verify it. Does not contain the key in plaintext.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,13 +39,9 @@ pub struct EncryptionKeyRow {
     pub created_at: DateTime<Utc>,
 }
 
-impl SqlEncryptionKeyRepository {
-    pub(crate) fn new(pools: Pools) -> Self {
-        Self { pools }
-    }
-
-    /// Returns all records, oldest first.
-    pub async fn all(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryError> {
+impl Database {
+    /// Returns the records of all encryption keys, oldest first.
+    pub async fn encryption_keys(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryError> {
         self.pools
             .reader
             .fetch_all(statement(statements::ALL_KEYS).short())
@@ -60,13 +51,13 @@ impl SqlEncryptionKeyRepository {
             .collect()
     }
 
-    /// Adds a record if `known` still contains exactly the ids of the recorded keys. Returns whether it added the record: if
+    /// Adds the record of a key if `known` still contains exactly the ids of the recorded keys. Returns whether it added the record: if
     /// several servers start with the same new key, only one of them adds it. When this returns, the record is on disk. Nothing
     /// may be encrypted with the key before that.
     ///
     /// # Errors
     /// If the database fails; then nothing was written, unless the response to the commit was lost.
-    pub async fn add(
+    pub async fn add_encryption_key(
         &self,
         key: &EncryptionKeyRow,
         known: &HashSet<Uuid>,
@@ -101,18 +92,15 @@ impl SqlEncryptionKeyRepository {
         Ok(encryptions.map(self::count))
     }
 
-    /// Returns the ids of the keys with which at least one version is encrypted.
-    pub async fn in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
-        keys_in_use(&self.pools.reader).await
+    /// Runs a statement that records the start of a server, isolated from other starts.
+    async fn write_activation(
+        &self,
+        sql: &'static str,
+        key_id: Uuid,
+    ) -> Result<(), RepositoryError> {
+        let query = statement(sql).bind(key_id);
+        self.pools.writer.serializable(query).await.map(drop)
     }
-}
-
-/// Returns the ids of the keys with which at least one version is encrypted.
-pub(crate) async fn keys_in_use(reader: &Connections) -> Result<Vec<Uuid>, RepositoryError> {
-    let rows = reader.fetch_all(statement(statements::KEYS_IN_USE)).await?;
-    rows.iter()
-        .map(|row| column!(row, "encryption_key", "id"))
-        .collect()
 }
 
 async fn add_once(
@@ -144,7 +132,7 @@ async fn add_once(
 }
 
 #[async_trait]
-impl EncryptionKeyRepository for SqlEncryptionKeyRepository {
+impl EncryptionKeyRepository for Database {
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
         self.pools
             .reader
@@ -188,30 +176,8 @@ fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryError> {
     })
 }
 
-/// The versions of a database and its keys, for the rotation of keys.
-#[derive(Clone)]
-pub struct SqlKeyRotationRepository {
-    pools: Pools,
-}
-
-impl SqlKeyRotationRepository {
-    pub(crate) fn new(pools: Pools) -> Self {
-        Self { pools }
-    }
-
-    /// Runs a statement that records the start of a server, isolated from other starts.
-    async fn write_activation(
-        &self,
-        sql: &'static str,
-        key_id: Uuid,
-    ) -> Result<(), RepositoryError> {
-        let query = statement(sql).bind(key_id);
-        self.pools.writer.serializable(query).await.map(drop)
-    }
-}
-
 #[async_trait]
-impl KeyRotationRepository for SqlKeyRotationRepository {
+impl KeyRotationRepository for Database {
     async fn activate(&self, key_id: Uuid) -> Result<(), RepositoryError> {
         self.write_activation(statements::ACTIVATE, key_id).await
     }
@@ -229,7 +195,11 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
     }
 
     async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
-        keys_in_use(&self.pools.reader).await
+        let query = statement(statements::KEYS_IN_USE);
+        let rows = self.pools.reader.fetch_all(query).await?;
+        rows.iter()
+            .map(|row| column!(row, "encryption_key", "id"))
+            .collect()
     }
 
     async fn versions_under(

@@ -9,11 +9,8 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseOpenError {
     /// The file is absent, and this operation does not create it.
-    #[error("there is no database at {}", .path.display())]
-    FileAbsent {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("there is no database at {}", .0.display())]
+    FileAbsent(PathBuf),
     /// The file can't be created.
     #[error("the database file {} can't be created", .path.display())]
     FileNotCreated {
@@ -27,12 +24,9 @@ pub enum DatabaseOpenError {
     #[error(
         "there is no database at {}, and storage.file_creation_enabled is false; restore the database, or enable its \
          creation for the first start",
-        .path.display()
+        .0.display()
     )]
-    FileNotToBeCreated {
-        /// The file.
-        path: PathBuf,
-    },
+    FileNotToBeCreated(PathBuf),
     /// The file is absent or empty, though it was created earlier.
     #[error(
         "the database {} is missing or empty, though a server has used it before; restore it, or delete {} to start with a new, \
@@ -65,7 +59,7 @@ pub enum DatabaseOpenError {
         path: PathBuf,
         /// The cause.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The URL disables the verification of the server's certificate, though trusted CAs are configured.
     #[error(
@@ -81,22 +75,15 @@ pub enum DatabaseOpenError {
     )]
     PasswordInUrl,
     /// No server has used the database, and this operation does not create its schema.
-    #[error("the database {database} has no schema: no server has used it")]
-    SchemaAbsent {
-        /// The file, or the names of the database and its server.
-        database: String,
-    },
-    /// The schema differs from the schema that this program's migrations create.
-    #[error("the schema of the database {database} does not match this program, or is incomplete")]
+    #[error("the database {0} has no schema: no server has used it")]
+    SchemaAbsent(String),
+    /// The schema differs from the schema that this program's migrations create, and this operation does not migrate it.
+    #[error("the schema of the database {database} {difference}")]
     SchemaDiffers {
         /// The file, or the names of the database and its server.
         database: String,
-    },
-    /// A newer program created the schema.
-    #[error("the schema of the database {database} is newer than this program")]
-    SchemaNewer {
-        /// The file, or the names of the database and its server.
-        database: String,
+        /// The difference.
+        difference: &'static str,
     },
     /// The schema can't be read.
     #[error("the schema of the database {database} can't be read")]
@@ -105,15 +92,7 @@ pub enum DatabaseOpenError {
         database: String,
         /// The cause.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// An older program created the schema, and this operation does not migrate it.
-    #[error(
-        "the schema of the database {database} is older than this program; start a server of this version to migrate it"
-    )]
-    SchemaOlder {
-        /// The file, or the names of the database and its server.
-        database: String,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The schema can't be migrated, or is too new for this server.
     #[error("the schema of the database {database} can't be migrated")]
@@ -122,7 +101,7 @@ pub enum DatabaseOpenError {
         database: String,
         /// The cause.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The database server is unreachable, or refuses the connection.
     #[error("the database {database} can't be reached")]
@@ -131,15 +110,11 @@ pub enum DatabaseOpenError {
         database: String,
         /// The cause.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The URL is not a valid PostgreSQL URL.
     #[error("the database's URL is malformed")]
-    UrlMalformed {
-        /// The cause.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    UrlMalformed(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// A unique index, as identified in each engine's errors.

@@ -4,35 +4,21 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::ports::{Lease, Leases, RepositoryError};
 
-use crate::{connections::Pools, statement::Statement, statement::statement};
+use crate::{
+    Database,
+    statement::{Statement, statement},
+};
 
-/// Leases in a database. Each operation is one statement, so that only one of several servers acquires a lease.
-#[derive(Clone)]
-pub struct SqlLeases {
-    pools: Pools,
-}
-
-impl SqlLeases {
-    pub(crate) fn new(pools: Pools) -> Self {
-        Self { pools }
-    }
-
-    /// Returns whether a statement changed its row.
-    async fn change(&self, statement: Statement) -> Result<bool, RepositoryError> {
-        let changed = self.pools.writer.execute(statement).await?;
-        Ok(changed > 0)
-    }
-}
-
+/// Each operation is one statement, so that only one of several servers acquires a lease.
 #[async_trait]
-impl Leases for SqlLeases {
+impl Leases for Database {
     async fn acquire(
         &self,
         lease: &Lease,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<bool, RepositoryError> {
-        self.change(
+        self.changes_row(
             statement(statements::ACQUIRE)
                 .bind(lease.name)
                 .bind(lease.holder)
@@ -43,7 +29,7 @@ impl Leases for SqlLeases {
     }
 
     async fn renew(&self, lease: &Lease, until: DateTime<Utc>) -> Result<bool, RepositoryError> {
-        self.change(
+        self.changes_row(
             statement(statements::RENEW)
                 .bind(lease.name)
                 .bind(lease.holder)
@@ -53,13 +39,21 @@ impl Leases for SqlLeases {
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), RepositoryError> {
-        self.change(
+        self.changes_row(
             statement(statements::RELEASE)
                 .bind(lease.name)
                 .bind(lease.holder),
         )
         .await
         .map(drop)
+    }
+}
+
+impl Database {
+    /// Runs a statement, and returns whether it changed its row.
+    async fn changes_row(&self, statement: Statement) -> Result<bool, RepositoryError> {
+        let changed = self.pools.writer.execute(statement).await?;
+        Ok(changed > 0)
     }
 }
 

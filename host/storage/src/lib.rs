@@ -1,8 +1,8 @@
 //! Credentials in a SQL database. The only crate that depends on sqlx.
 //!
-//! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and provides one repository for each kind of
-//! record, such as credentials or permissions. Each kind has its own module, with its SQL in a submodule `statements`. The SQL is
-//! common to both engines, and repositories use `Statement` and `Row`; engine-specific code is named after its engine. Outside
+//! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and implements the ports of each kind of record,
+//! such as credentials or permissions. Each kind has its own module, with its SQL in a submodule `statements`. The SQL is
+//! common to both engines, and the ports use `Statement` and `Row`; engine-specific code is named after its engine. Outside
 //! `connections/`, only searching by a part of a name, adding a version, the database check and reading the schema depend on the
 //! engine.
 //!
@@ -34,16 +34,9 @@ mod sqlite;
 mod statement;
 
 pub use backup::{BackedUp, BackupError, back_up};
-pub use check::SqlCheckRepository;
 pub use connections::PoolOccupancy;
-pub use credential::SqlCredentialRepository;
 pub use database::{Database, DatabaseOccupancy, DatabaseOptions};
-pub use encryption_key::{
-    BATCH_BYTES_MAX, EncryptionKeyRow, SqlEncryptionKeyRepository, SqlKeyRotationRepository,
-};
+pub use encryption_key::{BATCH_BYTES_MAX, EncryptionKeyRow};
 pub use error::DatabaseOpenError;
-pub use lease::SqlLeases;
-pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;
-pub use retention::SqlRetentionClock;
 pub use sqlite::SqliteOptions;

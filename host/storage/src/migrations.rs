@@ -14,7 +14,7 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, Engine},
+    connections::Connections,
     error::DatabaseOpenError,
     row::{Row, column},
     statement::statement,
@@ -165,10 +165,9 @@ pub(crate) fn check_compatible(
 pub(crate) async fn applied(
     reader: &Connections,
 ) -> Result<Vec<AppliedMigration>, RepositoryError> {
-    let tables = match reader.engine() {
-        Engine::Postgres => statements::POSTGRES_TABLES,
-        Engine::Sqlite => statements::SQLITE_TABLES,
-    };
+    let tables = reader
+        .engine()
+        .choose(statements::POSTGRES_TABLES, statements::SQLITE_TABLES);
     if reader.fetch_optional(statement(tables)).await?.is_none() {
         return Ok(Vec::new());
     }
@@ -188,32 +187,29 @@ pub(crate) async fn require_current(
         database: database.to_owned(),
         source: Box::new(source),
     })?;
-    let database = || database.to_owned();
     let known: Vec<_> = migrations.iter().collect();
     if applied.is_empty() {
-        return Err(DatabaseOpenError::SchemaAbsent {
-            database: database(),
-        });
+        return Err(DatabaseOpenError::SchemaAbsent(database.to_owned()));
     }
     let is_same = |(applied, known): (&AppliedMigration, &&Migration)| {
         applied.version == known.version
             && applied.is_complete
             && applied.checksum == known.checksum.as_ref()
     };
-    if !applied.iter().zip(&known).all(is_same) {
-        return Err(DatabaseOpenError::SchemaDiffers {
-            database: database(),
-        });
-    }
-    match applied.len().cmp(&known.len()) {
-        Ordering::Less => Err(DatabaseOpenError::SchemaOlder {
-            database: database(),
-        }),
-        Ordering::Equal => Ok(()),
-        Ordering::Greater => Err(DatabaseOpenError::SchemaNewer {
-            database: database(),
-        }),
-    }
+    let difference = match applied.len().cmp(&known.len()) {
+        _ if !applied.iter().zip(&known).all(is_same) => {
+            "does not match this program, or is incomplete"
+        }
+        Ordering::Less => {
+            "is older than this program; start a server of this version to migrate it"
+        }
+        Ordering::Equal => return Ok(()),
+        Ordering::Greater => "is newer than this program",
+    };
+    Err(DatabaseOpenError::SchemaDiffers {
+        database: database.to_owned(),
+        difference,
+    })
 }
 
 fn applied_of(row: &Row) -> Result<AppliedMigration, RepositoryError> {

@@ -11,24 +11,14 @@ use keywright_core::{
 use uuid::Uuid;
 
 use crate::{
-    connections::{Connections, Ended, Engine, Pools, SqliteConnection, Transaction},
+    Database,
+    connections::{Connections, Ended, Engine, SqliteConnection, Transaction},
     credential::statements::STORED_NAME,
     row::{Columns, Decoded, column, column_at},
     statement::{Statement, StatementOfMany, statement},
 };
 
-/// Permissions in a database.
-#[derive(Clone)]
-pub struct SqlPermissionRepository {
-    pools: Pools,
-    identifiers: Arc<dyn Identifiers>,
-}
-
-impl SqlPermissionRepository {
-    pub(crate) fn new(pools: Pools, identifiers: Arc<dyn Identifiers>) -> Self {
-        Self { pools, identifiers }
-    }
-
+impl Database {
     fn new_grants(&self, grants: &[Grant]) -> Arc<NewGrants> {
         Arc::new(NewGrants {
             identifiers: Arc::clone(&self.identifiers),
@@ -37,14 +27,17 @@ impl SqlPermissionRepository {
     }
 
     /// Runs a statement that changes at most one permission, and returns it.
-    async fn change(&self, statement: Statement) -> Result<Option<Permission>, RepositoryError> {
+    async fn change_permission(
+        &self,
+        statement: Statement,
+    ) -> Result<Option<Permission>, RepositoryError> {
         let rows = self.pools.writer.fetch_all(statement).await?;
         rows.first().map(Permission::decode).transpose()
     }
 }
 
 #[async_trait]
-impl PermissionRepository for SqlPermissionRepository {
+impl PermissionRepository for Database {
     async fn of_actor_on(
         &self,
         actor: &Actor,
@@ -158,7 +151,7 @@ impl PermissionRepository for SqlPermissionRepository {
     }
 
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError> {
-        self.change(insert(statements::ADD, self.identifiers.as_ref(), grant))
+        self.change_permission(insert(statements::ADD, self.identifiers.as_ref(), grant))
             .await
     }
 
@@ -170,11 +163,12 @@ impl PermissionRepository for SqlPermissionRepository {
         let query = statement(statements::REPLACE_OPERATIONS)
             .bind(id)
             .bind(i64::from(operations.bits()));
-        self.change(query).await
+        self.change_permission(query).await
     }
 
     async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError> {
-        self.change(statement(statements::DELETE).bind(id)).await
+        self.change_permission(statement(statements::DELETE).bind(id))
+            .await
     }
 
     async fn delete_of_actor_on(
@@ -185,7 +179,7 @@ impl PermissionRepository for SqlPermissionRepository {
         let query = statement(statements::DELETE_OF_ACTOR_ON)
             .bind(actor.as_str())
             .bind(path.as_str());
-        self.change(query).await
+        self.change_permission(query).await
     }
 }
 
@@ -242,10 +236,7 @@ fn insert(sql: &'static str, identifiers: &dyn Identifiers, grant: &Grant) -> St
 
 /// Returns the query for the permissions of an actor on any of these paths.
 pub(crate) fn of_actor_on(engine: Engine, actor: &Actor, paths: &[PermissionPath]) -> Statement {
-    let texts = match engine {
-        Engine::Postgres => &POSTGRES_OF_ACTOR_ON,
-        Engine::Sqlite => &SQLITE_OF_ACTOR_ON,
-    };
+    let texts = engine.choose(&POSTGRES_OF_ACTOR_ON, &SQLITE_OF_ACTOR_ON);
     let paths = paths.iter().map(PermissionPath::as_str);
     texts.bind([actor.as_str().into()], paths)
 }

@@ -106,7 +106,7 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     if has_password(&options.url) {
         return Err(DatabaseOpenError::PasswordInUrl);
     }
-    let malformed = |source| DatabaseOpenError::UrlMalformed { source };
+    let malformed = DatabaseOpenError::UrlMalformed;
     if !has_scheme(&options.url) {
         return Err(malformed("it must start with postgres://".into()));
     }
@@ -408,7 +408,7 @@ mod tests {
             ),
         ] {
             let refused = connect_options(&options(url)).unwrap_err();
-            let DatabaseOpenError::UrlMalformed { source } = refused else {
+            let DatabaseOpenError::UrlMalformed(source) = refused else {
                 panic!("{url}: {refused}");
             };
             assert_eq!(source.to_string(), cause, "{url}");

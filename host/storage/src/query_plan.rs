@@ -12,10 +12,7 @@ use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions,
     check::statements as check,
     connections::{self, Connections, Engine, SqliteConnection},
-    credential::{
-        append_batches, find::statements as find, statements as credential,
-        summary::statements as summary,
-    },
+    credential::{append_batches, find::statements as find, statements as credential, summary},
     encryption_key::statements as encryption_key,
     lease::statements as lease,
     permission::statements as permission,
@@ -48,7 +45,7 @@ impl Identifiers for NoIdentifiers {
 async fn sqlite_prepares_point_reads_once() {
     let folder = tempfile::tempdir().unwrap();
     let database = migrated_sqlite(&folder).await;
-    let Connections::Sqlite(readers) = &database.pools().reader else {
+    let Connections::Sqlite(readers) = &database.pools.reader else {
         panic!("not a file")
     };
     for sql in POINT_READS {
@@ -195,7 +192,7 @@ fn no_plan_reads_a_whole_table(
 async fn plan(database: &Database, sql: &str) -> Vec<String> {
     let query = built_statement(format!("explain query plan {sql}"));
     let query = (0..parameters(sql)).fold(query, |query, _| query.bind(None::<i64>));
-    let writer = &database.pools().writer;
+    let writer = &database.pools.writer;
     let rows = writer.fetch_all(query).await.unwrap();
     let details = rows.iter().map(|row| column!(row, "plan", "detail"));
     details.collect::<Result<_, _>>().unwrap()

@@ -12,14 +12,14 @@ use keywright_core::{
 use uuid::Uuid;
 
 use crate::{
-    connections::{Engine, Pools},
-    credential::{SqlCredentialRepository, row},
+    Database,
+    credential::row,
     row::{Row, column, time},
     statement::{Statement, built_statement, statement},
 };
 
 #[async_trait]
-impl RetentionRepository for SqlCredentialRepository {
+impl RetentionRepository for Database {
     async fn page(
         &self,
         names: &NameRange,
@@ -30,11 +30,8 @@ impl RetentionRepository for SqlCredentialRepository {
             .bind(names.from.as_str())
             .bind(names.before.as_str())
             .bind(i64::from(count_max));
-        let rows = self
-            .pools()
-            .reader
-            .fetch_all(bound(query, threshold))
-            .await?;
+        let query = bound(query, threshold);
+        let rows = self.pools.reader.fetch_all(query).await?;
         let mut exceeding = Vec::new();
         for row in &rows {
             if column!(row, "credential", "exceeds")? {
@@ -62,16 +59,16 @@ impl RetentionRepository for SqlCredentialRepository {
         after_sequence: i64,
         count_max: u32,
     ) -> Result<Vec<DeletableVersion>, RepositoryError> {
-        let sql = match self.pools().reader.engine() {
-            Engine::Postgres => statements::POSTGRES_DELETABLE_VERSIONS,
-            Engine::Sqlite => statements::SQLITE_DELETABLE_VERSIONS,
-        };
+        let sql = self.pools.reader.engine().choose(
+            statements::POSTGRES_DELETABLE_VERSIONS,
+            statements::SQLITE_DELETABLE_VERSIONS,
+        );
         let query = statement(sql)
             .bind(credential_id)
             .bind(after_sequence)
             .bind(i64::from(count_max));
         let query = bound(query, threshold);
-        let rows = self.pools().reader.fetch_all(query).await?;
+        let rows = self.pools.reader.fetch_all(query).await?;
         rows.iter().map(deletable_version).collect()
     }
 
@@ -84,7 +81,7 @@ impl RetentionRepository for SqlCredentialRepository {
         if version_ids.is_empty() {
             return Ok(Vec::new());
         }
-        let engine = self.pools().reader.engine();
+        let engine = self.pools.reader.engine();
         let query = built_statement(statements::delete_versions(engine, version_ids.len()))
             .bind(credential_id)
             .bind(EVERY_SEQUENCE)
@@ -94,7 +91,7 @@ impl RetentionRepository for SqlCredentialRepository {
             .fold(bound(query, threshold), |query, id| query.bind(*id));
         // The statement checks again that each version is deletable. It never deletes the newest version or the newest version
         // that is not transitional, so the credential's columns that repeat values of its versions stay correct.
-        let rows = self.pools().writer.serializable(query).await?;
+        let rows = self.pools.writer.serializable(query).await?;
         rows.iter()
             .map(|row| column!(row, "credential_version", "id"))
             .collect()
@@ -118,20 +115,8 @@ fn deletable_version(row: &Row) -> Result<DeletableVersion, RepositoryError> {
     })
 }
 
-/// The record of the last clock reading, in a database.
-#[derive(Clone)]
-pub struct SqlRetentionClock {
-    pools: Pools,
-}
-
-impl SqlRetentionClock {
-    pub(crate) fn new(pools: Pools) -> Self {
-        Self { pools }
-    }
-}
-
 #[async_trait]
-impl RetentionClock for SqlRetentionClock {
+impl RetentionClock for Database {
     async fn read(&self) -> Result<Option<ClockRecord>, RepositoryError> {
         let query = statement(statements::READ_CLOCK).bind(CLOCK_ID);
         let Some(row) = self.pools.reader.fetch_optional(query).await? else {

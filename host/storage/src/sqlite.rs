@@ -88,7 +88,7 @@ pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseOpenErr
             read.map(drop)
                 .map_err(|source| not_opened(&options.path, source))
         }
-        Err(DatabaseOpenError::FileAbsent { .. }) => Ok(()),
+        Err(DatabaseOpenError::FileAbsent(_)) => Ok(()),
         Err(unusable) => Err(unusable),
     }
 }
@@ -108,7 +108,7 @@ pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, Da
     let path = &options.path;
     let exists = path.try_exists();
     if !exists.map_err(|source| not_opened(path, source))? {
-        return Err(DatabaseOpenError::FileAbsent { path: path.clone() });
+        return Err(DatabaseOpenError::FileAbsent(path.clone()));
     }
     // Callers read the file only once, from beginning to end.
     let settings = SqliteSettings {
@@ -262,7 +262,7 @@ fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
         return Err(DatabaseOpenError::FileVanished { path, marker });
     }
     if !options.may_create {
-        return Err(DatabaseOpenError::FileNotToBeCreated { path });
+        return Err(DatabaseOpenError::FileNotToBeCreated(path));
     }
     Ok(())
 }

@@ -17,9 +17,7 @@ use keywright_core::{
         NewVersion, PermissionRepository, ReadVersions, RepositoryError, VersionSelection,
     },
 };
-use keywright_storage::{
-    Database, DatabaseOpenError, DatabaseOptions, PostgresOptions, SqlCredentialRepository,
-};
+use keywright_storage::{Database, DatabaseOpenError, DatabaseOptions, PostgresOptions};
 use keywright_test_postgres::PostgresServer;
 use sqlx::{Connection, Executor, PgConnection};
 use uuid::Uuid;
@@ -38,7 +36,7 @@ async fn a_database_without_advisory_locks_is_migrated() {
         "alter function pg_catalog.pg_advisory_xact_lock(bigint) rename to no_lock",
     );
     let database = open(postgres_options(&url)).await.unwrap();
-    database.credentials().ping().await.unwrap();
+    database.ping().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -69,10 +67,7 @@ async fn the_newest_version_is_the_last_one_committed() {
     assert_eq!(read.len(), 30);
     assert_eq!(HashSet::from_iter(read.clone()), written);
     let newest = LookupName::new("/a");
-    let newest = fixture
-        .credentials
-        .newest_by_names(&reader(), &[newest])
-        .await;
+    let newest = fixture.database.newest_by_names(&reader(), &[newest]).await;
     assert_eq!(newest.unwrap()[0].id, read[0]);
     let last = "select v.id from credential_version v order by v.xmin::text::bigint desc limit 1";
     let url = url(&fixture);
@@ -138,12 +133,12 @@ async fn a_name_with_a_null_character_finds_nothing() {
     assert!(fixture.all("/a\0").await.is_empty());
     let names = ["/a\0", "/a"].map(LookupName::new);
     let found = fixture
-        .credentials
+        .database
         .newest_by_names(&reader(), &names)
         .await
         .unwrap();
     assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
-    let deleted = fixture.credentials.delete(&LookupName::new("/a\0")).await;
+    let deleted = CredentialRepository::delete(&fixture.database, &LookupName::new("/a\0")).await;
     assert_eq!(deleted.unwrap(), None);
 }
 
@@ -181,7 +176,7 @@ async fn a_locked_credential_delays_no_other() {
     other.execute(lock).await.unwrap();
     let append = |name: &str| {
         let (credentials, new) = (
-            fixture.credentials.clone(),
+            fixture.database.clone(),
             version(&fixture, name, "value", 1),
         );
         tokio::spawn(async move {
@@ -212,9 +207,7 @@ async fn a_damaged_credential_does_not_fail_the_rest_of_its_batch() {
         .change("update credential set credential_type = 'no type'")
         .await;
     let new = version(&fixture, "/damaged", "value", 1);
-    let appended = fixture
-        .credentials
-        .append(new, AppendCondition::Always, &[]);
+    let appended = fixture.database.append(new, AppendCondition::Always, &[]);
     // If the whole batch failed, the error would be `Unavailable`.
     let failure = appended.await.unwrap_err();
     assert!(
@@ -239,7 +232,7 @@ async fn a_read_that_conflicts_with_writes_is_retried() {
              create view encryption_key as select * from stored_encryption_key where read_succeeds()",
         )
         .await;
-    assert_eq!(fixture.encryption_keys.all().await.unwrap().len(), 1);
+    assert_eq!(fixture.database.encryption_keys().await.unwrap().len(), 1);
     assert_eq!(fixture.count("select last_value from read_count").await, 3);
     assert_eq!(fixture.database.transactions_retried(), 2);
 }
@@ -271,7 +264,8 @@ async fn a_version_with_a_sequence_before_earlier_ones_is_retried() {
 async fn a_refused_write_replaces_all_older_connections() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);
-    let delete = || async { fixture.credentials.delete(&LookupName::new("/a")).await };
+    let delete =
+        || async { CredentialRepository::delete(&fixture.database, &LookupName::new("/a")).await };
     let name = server().run_at(&url, "select current_database()");
     let elsewhere = server().new_database();
     let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));
@@ -279,7 +273,7 @@ async fn a_refused_write_replaces_all_older_connections() {
     set("set default_transaction_read_only = on");
     server().run_at(&url, TERMINATE);
     // Each terminated connection may fail one request.
-    let failures = failures_before_success(async || fixture.credentials.ping().await).await;
+    let failures = failures_before_success(async || fixture.database.ping().await).await;
     assert!(failures <= 2, "{failures}");
     let refused = delete().await;
     assert!(matches!(refused, Err(RepositoryError::Unavailable(_))));
@@ -287,7 +281,7 @@ async fn a_refused_write_replaces_all_older_connections() {
     set("reset default_transaction_read_only");
     let failures = failures_before_success(delete).await;
     assert!(failures <= 4, "{failures}");
-    fixture.credentials.ping().await.unwrap();
+    fixture.database.ping().await.unwrap();
     assert!(!before.is_empty());
     let mut after = String::new();
     // A server process exits shortly after its connection is closed.
@@ -311,12 +305,10 @@ async fn a_database_opened_read_only_refuses_writes() {
     let reading = Database::open_to_read(&options, Arc::new(RandomIdentifiers)).await;
     let reading = reading.unwrap();
     let new = version(&fixture, "/a", "value", 1);
-    let written = reading.credentials();
-    let written = written.append(new, AppendCondition::Always, &[]).await;
+    let written = reading.append(new, AppendCondition::Always, &[]).await;
     assert!(written.is_err(), "{written:?}");
-    let deleted = reading.permissions();
     // A write by a single statement is also refused.
-    let deleted = deleted.delete(Uuid::nil()).await;
+    let deleted = PermissionRepository::delete(&reading, Uuid::nil()).await;
     assert!(deleted.is_err(), "{deleted:?}");
     assert!(fixture.all("/a").await.is_empty());
 }
@@ -373,18 +365,18 @@ async fn open(options: PostgresOptions) -> Result<Database, DatabaseOpenError> {
 }
 
 /// Opens the fixture's database three times, as three servers do.
-async fn servers(fixture: &Fixture) -> Vec<SqlCredentialRepository> {
+async fn servers(fixture: &Fixture) -> Vec<Database> {
     let url = url(fixture);
     let mut servers = Vec::new();
     for _ in 0..3 {
-        servers.push(open(postgres_options(&url)).await.unwrap().credentials());
+        servers.push(open(postgres_options(&url)).await.unwrap());
     }
     servers
 }
 
 /// Appends `count` versions concurrently on the servers, and returns the ids of the written versions.
 async fn append_at_once(
-    servers: &[SqlCredentialRepository],
+    servers: &[Database],
     count: usize,
     make: impl Fn() -> (NewVersion, AppendCondition),
 ) -> HashSet<Uuid> {

@@ -69,7 +69,7 @@ async fn a_database_is_unavailable_while_another_process_locks_it() {
         .unwrap();
     let blocked = version(&fixture, "/a", "value", 1);
     let append = async || {
-        let credentials = impatient.credentials();
+        let credentials = &impatient;
         let appending = credentials.append(blocked.clone(), AppendCondition::Always, &[]);
         appending.await
     };
@@ -79,7 +79,7 @@ async fn a_database_is_unavailable_while_another_process_locks_it() {
         "{outcome:?}"
     );
     assert!(fixture.all("/a").await.is_empty());
-    fixture.credentials.ping().await.unwrap();
+    fixture.database.ping().await.unwrap();
     sqlx::raw_sql("rollback").execute(&mut other).await.unwrap();
     // On a busy machine, even waiting for an unlocked database may time out.
     for _ in 0..ATTEMPTS_MAX {
@@ -119,7 +119,7 @@ async fn a_damaged_page_is_reported_and_others_are_read() {
 
         let identifiers = Arc::new(CountingIdentifiers::default());
         let opened = Database::open_to_read(&fixture.location.options(), identifiers).await;
-        let check = opened.unwrap().check();
+        let check = opened.unwrap();
         let damage = check.damage().await.unwrap();
         assert!(!damage.is_empty());
         let ends = check.ends().await.unwrap_or_default();
@@ -146,7 +146,7 @@ async fn at_most_a_hundred_wrongly_indexed_names_are_reported() {
     fixture
         .change("update credential set name_folded = replace(name_folded, 'x', 'y')")
         .await;
-    let wrong = fixture.database.check().wrongly_indexed().await.unwrap();
+    let wrong = fixture.database.wrongly_indexed().await.unwrap();
     assert_eq!(wrong.len(), 100);
 }
 

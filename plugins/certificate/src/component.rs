@@ -61,11 +61,23 @@ impl issued_generator::Guest for Component {
         generation: issued_generator::Generation,
         issuer: Option<&Issuer>,
     ) -> Result<String, Failure> {
+        let issuer = issuer.map(|issuer| issuer::Issuer {
+            certificate: issuer.certificate(),
+            subject: issuer.subject(),
+            subject_key_identifier: issuer.subject_key_identifier(),
+            signature_algorithm: issuer.signature_algorithm(),
+            sign_certificate: Box::new(|body| {
+                issuer.sign_certificate(body).map_err(|error| match error {
+                    SigningError::Refused(rule) => format!("refused: {rule}"),
+                    SigningError::Other(text) => text,
+                })
+            }),
+        });
         Ok(generate::generate(
             &generation.parameters,
             &generation.settings,
             generation.now_seconds,
-            issuer.map(HostIssuer).as_ref(),
+            issuer.as_ref(),
             &mut HostRandom::new(get_random_bytes),
         )?)
     }
@@ -78,33 +90,3 @@ impl normalizer::Guest for Component {
 }
 
 wit_recoverer!(bindings, Component, recover::recover);
-
-/// The host's issuer, borrowed for this call.
-struct HostIssuer<'a>(&'a Issuer);
-
-impl issuer::Issuer for HostIssuer<'_> {
-    fn certificate(&self) -> Vec<u8> {
-        self.0.certificate()
-    }
-
-    fn subject(&self) -> Vec<u8> {
-        self.0.subject()
-    }
-
-    fn subject_key_identifier(&self) -> Option<Vec<u8>> {
-        self.0.subject_key_identifier()
-    }
-
-    fn signature_algorithm(&self) -> Vec<u8> {
-        self.0.signature_algorithm()
-    }
-
-    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, String> {
-        self.0
-            .sign_certificate(tbs_certificate)
-            .map_err(|error| match error {
-                SigningError::Refused(rule) => format!("refused: {rule}"),
-                SigningError::Other(text) => text,
-            })
-    }
-}

@@ -25,7 +25,7 @@ pub fn generate(
     parameters: &str,
     settings: &str,
     now_seconds: u64,
-    issuer: Option<&impl Issuer>,
+    issuer: Option<&Issuer<'_>>,
     random: &mut impl CryptoRng,
 ) -> Result<String, Failure> {
     no_settings(settings)?;
@@ -40,7 +40,7 @@ pub fn generate(
     let certificate = certificate(&parameters, now_seconds, issuer, &key, random)?;
     let certificate_pem = pem::encode(&certificate)?;
     let ca = match issuer {
-        Some(issuer) => pem::encode(&issuer.certificate())?,
+        Some(issuer) => pem::encode(&issuer.certificate)?,
         None => certificate_pem.clone(),
     };
     to_json(&Value {
@@ -60,7 +60,7 @@ struct Value<'a> {
 fn certificate(
     parameters: &Parameters,
     now_seconds: u64,
-    issuer: Option<&impl Issuer>,
+    issuer: Option<&Issuer<'_>>,
     key: &PrivateKey,
     random: &mut impl CryptoRng,
 ) -> Result<Vec<u8>, Failure> {
@@ -84,8 +84,7 @@ fn certificate(
                 "common_name is required, because the other parameters of the subject equal the subject of the signing CA",
             )));
         }
-        return issuer
-            .sign_certificate(&tbs_certificate)
+        return (issuer.sign_certificate)(&tbs_certificate)
             .map_err(|reason| Failure::Other(format!("the issuer did not sign: {reason}")));
     }
     tbs::certificate(&tbs_certificate, &key.sign(&tbs_certificate, random)?)

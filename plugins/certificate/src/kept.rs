@@ -33,15 +33,15 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct Kept {
     #[serde(skip_serializing_if = "Option::is_none")]
-    subject: Option<Encoded>,
+    pub(crate) subject: Option<Encoded>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    key_usage: Option<Encoded>,
+    pub(crate) key_usage: Option<Encoded>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    alternative_names: Option<Encoded>,
+    pub(crate) alternative_names: Option<Encoded>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    extended_key_usage: Option<Encoded>,
+    pub(crate) extended_key_usage: Option<Encoded>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path_length: Option<u8>,
+    pub(crate) path_length: Option<u8>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     limits: Vec<Encoded>,
 }
@@ -139,30 +139,6 @@ impl Kept {
     #[must_use]
     pub fn subject(&self) -> Option<&[u8]> {
         self.subject.as_ref().map(|Encoded(name)| name.as_slice())
-    }
-
-    /// Returns whether the key usage is kept.
-    #[must_use]
-    pub fn has_key_usage(&self) -> bool {
-        self.key_usage.is_some()
-    }
-
-    /// Returns the path length constraint, if there is one.
-    #[must_use]
-    pub fn path_length(&self) -> Option<u8> {
-        self.path_length
-    }
-
-    /// Returns whether the alternative names are kept.
-    #[must_use]
-    pub fn has_alternative_names(&self) -> bool {
-        self.alternative_names.is_some()
-    }
-
-    /// Returns whether the extended key usage is kept.
-    #[must_use]
-    pub fn has_extended_key_usage(&self) -> bool {
-        self.extended_key_usage.is_some()
     }
 
     /// Returns the kept extensions as rcgen's type.
@@ -312,7 +288,7 @@ const NAME_CONSTRAINTS: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.
 /// DER, encoded as base64 in parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-struct Encoded(Vec<u8>);
+pub(crate) struct Encoded(Vec<u8>);
 
 impl From<Encoded> for String {
     fn from(Encoded(bytes): Encoded) -> Self {

@@ -66,7 +66,7 @@ impl Parameters {
         let self_sign = fields.take_flag("self_sign")?;
         let kept: Kept = fields.take_deserialized("kept")?.unwrap_or_default();
         let parameters = Self {
-            subject: Subject::take(&mut fields, kept.subject().is_some())?,
+            subject: Subject::take(&mut fields, kept.subject.is_some())?,
             alternative_names: take_each(&mut fields, "alternative_names", AlternativeName::parse)?,
             key_usage: take_each(&mut fields, KEY_USAGE, KeyUsage::parse)?
                 .into_iter()
@@ -84,7 +84,7 @@ impl Parameters {
             kept,
         };
         fields.finish()?;
-        if !parameters.kept.has_key_usage() {
+        if parameters.kept.key_usage.is_none() {
             suits_key_type(&parameters)?;
         }
         Ok(parameters)

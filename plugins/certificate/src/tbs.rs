@@ -33,7 +33,7 @@ pub struct Circumstances<'a> {
 pub fn tbs_certificate(
     parameters: &Parameters,
     circumstances: Circumstances<'_>,
-    issuer: Option<&impl Issuer>,
+    issuer: Option<&Issuer<'_>>,
 ) -> Result<Vec<u8>, Failure> {
     let mut wanted = wanted(parameters, circumstances)?;
     let key = Unsigned {
@@ -57,16 +57,16 @@ pub fn tbs_certificate(
         );
     };
     let mut authority = CertificateParams::default();
-    if let Some(identifier) = issuer.subject_key_identifier() {
-        authority.key_identifier_method = KeyIdMethod::PreSpecified(identifier);
+    if let Some(identifier) = &issuer.subject_key_identifier {
+        authority.key_identifier_method = KeyIdMethod::PreSpecified(identifier.clone());
         wanted.use_authority_key_identifier_extension = true;
     }
     let body = written_body(&wanted, &key, &rcgen::Issuer::from_params(&authority, &key))?;
     replaced(
         body,
         [
-            (SIGNATURE_FIELD, Some(&issuer.signature_algorithm())),
-            (ISSUER_FIELD, Some(&issuer.subject())),
+            (SIGNATURE_FIELD, Some(&issuer.signature_algorithm)),
+            (ISSUER_FIELD, Some(&issuer.subject)),
             (SUBJECT_FIELD, subject),
         ],
     )
@@ -114,21 +114,21 @@ fn wanted(
         .subject
         .distinguished_name()
         .map_err(not_encoded)?;
-    if !parameters.kept.has_alternative_names() {
+    if parameters.kept.alternative_names.is_none() {
         wanted.subject_alt_names = parameters
             .alternative_names
             .iter()
             .map(|name| name.general_name().map_err(not_encoded))
             .collect::<Result<_, _>>()?;
     }
-    if !parameters.kept.has_key_usage() {
+    if parameters.kept.key_usage.is_none() {
         wanted.key_usages = parameters
             .key_usage
             .iter()
             .map(|usage| usage.purpose())
             .collect();
     }
-    if !parameters.kept.has_extended_key_usage() {
+    if parameters.kept.extended_key_usage.is_none() {
         wanted.extended_key_usages = parameters
             .extended_key_usage
             .iter()
@@ -137,7 +137,7 @@ fn wanted(
     }
     wanted.custom_extensions = parameters.kept.extensions().map_err(not_encoded)?;
     wanted.is_ca = if parameters.is_ca {
-        IsCa::Ca(parameters.kept.path_length().map_or(
+        IsCa::Ca(parameters.kept.path_length.map_or(
             BasicConstraints::Unconstrained,
             BasicConstraints::Constrained,
         ))

@@ -9,103 +9,91 @@ use x509_cert::{
     ext::{Extension, pkix},
 };
 
-/// A bit of the key usage, in the order of RFC 5280, section 4.2.1.3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are from RFC 5280")]
-pub enum KeyUsage {
-    DigitalSignature,
-    NonRepudiation,
-    KeyEncipherment,
-    DataEncipherment,
-    KeyAgreement,
-    KeyCertSign,
-    CrlSign,
-    EncipherOnly,
-    DecipherOnly,
+/// Declares the values of a parameter: each with its name in the API, its form in an extension, and its name in rcgen's type.
+macro_rules! usages {
+    (
+        $(#[$attribute:meta])*
+        $usage:ident, $parameter:expr, $form:ty, $purpose:ident:
+        $($variant:ident $name:literal $as_form:expr, $as_purpose:ident;)*
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[expect(missing_docs, reason = "the names are from RFC 5280")]
+        pub enum $usage {
+            $($variant,)*
+        }
+
+        impl $usage {
+            const ALL: [(Self, &str, $form); [$($name),*].len()] =
+                [$((Self::$variant, $name, $as_form)),*];
+
+            /// Parses the name of a value in the API.
+            pub fn parse(name: &str) -> Result<Self, Violation> {
+                let found = Self::ALL.into_iter().find(|(_, its_name, _)| *its_name == name);
+                found.map(|(usage, ..)| usage).ok_or_else(|| {
+                    let allowed = [$($name),*].join(", ");
+                    let rule =
+                        format!("contains the unknown value `{name}`; it may contain {allowed}");
+                    Violation::of($parameter, rule)
+                })
+            }
+
+            /// Returns the name of the value in the API.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Converts to rcgen's type.
+            #[must_use]
+            pub fn purpose(self) -> $purpose {
+                match self {
+                    $(Self::$variant => $purpose::$as_purpose,)*
+                }
+            }
+        }
+    };
+}
+
+usages! {
+    /// A bit of the key usage, in the order of RFC 5280, section 4.2.1.3.
+    KeyUsage, KEY_USAGE, pkix::KeyUsages, KeyUsagePurpose:
+    DigitalSignature "digital_signature" pkix::KeyUsages::DigitalSignature, DigitalSignature;
+    NonRepudiation "non_repudiation" pkix::KeyUsages::NonRepudiation, ContentCommitment;
+    KeyEncipherment "key_encipherment" pkix::KeyUsages::KeyEncipherment, KeyEncipherment;
+    DataEncipherment "data_encipherment" pkix::KeyUsages::DataEncipherment, DataEncipherment;
+    KeyAgreement "key_agreement" pkix::KeyUsages::KeyAgreement, KeyAgreement;
+    KeyCertSign "key_cert_sign" pkix::KeyUsages::KeyCertSign, KeyCertSign;
+    CrlSign "crl_sign" pkix::KeyUsages::CRLSign, CrlSign;
+    EncipherOnly "encipher_only" pkix::KeyUsages::EncipherOnly, EncipherOnly;
+    DecipherOnly "decipher_only" pkix::KeyUsages::DecipherOnly, DecipherOnly;
 }
 
 impl KeyUsage {
-    /// Parses the name of a usage in the API.
-    pub fn parse(name: &str) -> Result<Self, Violation> {
-        KEY_USAGES
-            .iter()
-            .find_map(|(usage, its_name, ..)| (*its_name == name).then_some(*usage))
-            .ok_or_else(|| unknown(KEY_USAGE, name, &KEY_USAGES.map(|(_, allowed, _)| allowed)))
-    }
-
     /// The identifier of the extension.
     pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.15");
 
-    /// Returns the name of the usage in the API.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        KEY_USAGES
-            .iter()
-            .find_map(|(usage, name, _)| (*usage == self).then_some(*name))
-            .unwrap_or_default()
-    }
-
-    /// Converts to rcgen's type.
-    #[must_use]
-    pub fn purpose(self) -> KeyUsagePurpose {
-        match self {
-            Self::DigitalSignature => KeyUsagePurpose::DigitalSignature,
-            Self::NonRepudiation => KeyUsagePurpose::ContentCommitment,
-            Self::KeyEncipherment => KeyUsagePurpose::KeyEncipherment,
-            Self::DataEncipherment => KeyUsagePurpose::DataEncipherment,
-            Self::KeyAgreement => KeyUsagePurpose::KeyAgreement,
-            Self::KeyCertSign => KeyUsagePurpose::KeyCertSign,
-            Self::CrlSign => KeyUsagePurpose::CrlSign,
-            Self::EncipherOnly => KeyUsagePurpose::EncipherOnly,
-            Self::DecipherOnly => KeyUsagePurpose::DecipherOnly,
-        }
-    }
-
     /// Returns the usages that an extension asserts.
     pub fn asserted(extension: &pkix::KeyUsage) -> impl Iterator<Item = Self> {
-        KEY_USAGES
-            .iter()
-            .filter_map(|(usage, _, bit)| extension.0.contains(*bit).then_some(*usage))
+        let asserted = Self::ALL.into_iter();
+        asserted.filter_map(|(usage, _, bit)| extension.0.contains(bit).then_some(usage))
     }
 }
 
-/// A purpose of the extended key usage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are from RFC 5280")]
-pub enum ExtendedKeyUsage {
-    ClientAuth,
-    ServerAuth,
-    CodeSigning,
-    EmailProtection,
-    Timestamping,
+usages! {
+    /// A purpose of the extended key usage.
+    ExtendedKeyUsage, "extended_key_usage", ObjectIdentifier, ExtendedKeyUsagePurpose:
+    ClientAuth "client_auth" ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2"), ClientAuth;
+    ServerAuth "server_auth" ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1"), ServerAuth;
+    CodeSigning "code_signing" ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.3"), CodeSigning;
+    EmailProtection "email_protection" ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4"), EmailProtection;
+    Timestamping "timestamping" ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8"), TimeStamping;
 }
 
 impl ExtendedKeyUsage {
-    /// Parses the name of a purpose in the API.
-    pub fn parse(name: &str) -> Result<Self, Violation> {
-        EXTENDED_KEY_USAGES
-            .iter()
-            .find_map(|(usage, its_name, _)| (*its_name == name).then_some(*usage))
-            .ok_or_else(|| {
-                let allowed = EXTENDED_KEY_USAGES.map(|(_, allowed, _)| allowed);
-                unknown("extended_key_usage", name, &allowed)
-            })
-    }
-
-    /// Converts to rcgen's type.
-    #[must_use]
-    pub fn purpose(self) -> ExtendedKeyUsagePurpose {
-        match self {
-            Self::ClientAuth => ExtendedKeyUsagePurpose::ClientAuth,
-            Self::ServerAuth => ExtendedKeyUsagePurpose::ServerAuth,
-            Self::CodeSigning => ExtendedKeyUsagePurpose::CodeSigning,
-            Self::EmailProtection => ExtendedKeyUsagePurpose::EmailProtection,
-            Self::Timestamping => ExtendedKeyUsagePurpose::TimeStamping,
-        }
-    }
-
     /// The identifier of the extension.
     pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.37");
 
@@ -143,16 +131,9 @@ impl ExtendedKeyUsage {
 
     /// Returns the purpose with this identifier, if it can be requested.
     fn identified(identifier: &ObjectIdentifier) -> Option<Self> {
-        EXTENDED_KEY_USAGES
-            .iter()
-            .find_map(|(usage, _, its_identifier)| (its_identifier == identifier).then_some(*usage))
+        let mut all = Self::ALL.into_iter();
+        all.find_map(|(usage, _, its_identifier)| (its_identifier == *identifier).then_some(usage))
     }
-}
-
-fn unknown(parameter: &str, name: &str, allowed: &[&str]) -> Violation {
-    let allowed = allowed.join(", ");
-    let rule = format!("contains the unknown value `{name}`; it may contain {allowed}");
-    Violation::of(parameter, rule)
 }
 
 /// The purpose OCSP signing (RFC 6960, section 4.2.2.2).
@@ -161,89 +142,17 @@ const OCSP_SIGNING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5
 /// The name of the parameter.
 pub(crate) const KEY_USAGE: &str = "key_usage";
 
-const KEY_USAGES: [(KeyUsage, &str, pkix::KeyUsages); 9] = [
-    (
-        KeyUsage::DigitalSignature,
-        "digital_signature",
-        pkix::KeyUsages::DigitalSignature,
-    ),
-    (
-        KeyUsage::NonRepudiation,
-        "non_repudiation",
-        pkix::KeyUsages::NonRepudiation,
-    ),
-    (
-        KeyUsage::KeyEncipherment,
-        "key_encipherment",
-        pkix::KeyUsages::KeyEncipherment,
-    ),
-    (
-        KeyUsage::DataEncipherment,
-        "data_encipherment",
-        pkix::KeyUsages::DataEncipherment,
-    ),
-    (
-        KeyUsage::KeyAgreement,
-        "key_agreement",
-        pkix::KeyUsages::KeyAgreement,
-    ),
-    (
-        KeyUsage::KeyCertSign,
-        "key_cert_sign",
-        pkix::KeyUsages::KeyCertSign,
-    ),
-    (KeyUsage::CrlSign, "crl_sign", pkix::KeyUsages::CRLSign),
-    (
-        KeyUsage::EncipherOnly,
-        "encipher_only",
-        pkix::KeyUsages::EncipherOnly,
-    ),
-    (
-        KeyUsage::DecipherOnly,
-        "decipher_only",
-        pkix::KeyUsages::DecipherOnly,
-    ),
-];
-
-const EXTENDED_KEY_USAGES: [(ExtendedKeyUsage, &str, ObjectIdentifier); 5] = [
-    (
-        ExtendedKeyUsage::ClientAuth,
-        "client_auth",
-        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2"),
-    ),
-    (
-        ExtendedKeyUsage::ServerAuth,
-        "server_auth",
-        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1"),
-    ),
-    (
-        ExtendedKeyUsage::CodeSigning,
-        "code_signing",
-        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.3"),
-    ),
-    (
-        ExtendedKeyUsage::EmailProtection,
-        "email_protection",
-        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4"),
-    ),
-    (
-        ExtendedKeyUsage::Timestamping,
-        "timestamping",
-        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8"),
-    ),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_are_the_same_in_api_and_canonical_parameters() {
-        for (usage, name, _) in KEY_USAGES {
+        for (usage, name, _) in KeyUsage::ALL {
             assert_eq!(KeyUsage::parse(name), Ok(usage));
             assert_eq!(serde_json::to_value(usage).unwrap(), name);
         }
-        for (usage, name, _) in EXTENDED_KEY_USAGES {
+        for (usage, name, _) in ExtendedKeyUsage::ALL {
             assert_eq!(ExtendedKeyUsage::parse(name), Ok(usage));
             assert_eq!(serde_json::to_value(usage).unwrap(), name);
         }

@@ -1,20 +1,65 @@
 //! The plugin's functions, independent of WIT.
 
-use keywright_plugin_support::{Failure, Fields, Generator, KeyFormat, KeyPair, Violation};
-use p256::elliptic_curve::Generate;
+use keywright_plugin_support::{
+    Failure, Fields, Generator, KeyFormat, KeyPair, Recovered, Violation,
+};
+use p256::{elliptic_curve::Generate, pkcs8::DecodePublicKey};
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
-use ssh_key::private::EcdsaKeypair;
-
-use crate::curve::Curve;
+use ssh_key::{EcdsaCurve, PublicKey, private::EcdsaKeypair};
 
 /// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Parameters {
-    pub(crate) curve: Curve,
-    pub(crate) format: KeyFormat,
+    curve: Curve,
+    format: KeyFormat,
     /// The comment of a key in SSH format, or empty.
-    pub(crate) ssh_comment: String,
+    ssh_comment: String,
+}
+
+/// The curve of a key (NIST SP 800-186).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Curve {
+    /// P-256.
+    #[default]
+    P256,
+    /// P-384.
+    P384,
+    /// P-521.
+    P521,
+}
+
+impl Curve {
+    /// Takes the parameter `curve` from the caller's parameters.
+    fn take(fields: &mut Fields) -> Result<Self, Violation> {
+        match fields.take_filled_text(CURVE)?.as_deref() {
+            None => Ok(Self::default()),
+            Some("p256") => Ok(Self::P256),
+            Some("p384") => Ok(Self::P384),
+            Some("p521") => Ok(Self::P521),
+            Some(_) => Err(Violation::of(CURVE, "must be p256, p384 or p521")),
+        }
+    }
+
+    /// Returns the curve's identifier in SSH (RFC 5656).
+    fn for_ssh(self) -> EcdsaCurve {
+        match self {
+            Self::P256 => EcdsaCurve::NistP256,
+            Self::P384 => EcdsaCurve::NistP384,
+            Self::P521 => EcdsaCurve::NistP521,
+        }
+    }
+}
+
+impl From<EcdsaCurve> for Curve {
+    fn from(curve: EcdsaCurve) -> Self {
+        match curve {
+            EcdsaCurve::NistP256 => Self::P256,
+            EcdsaCurve::NistP384 => Self::P384,
+            EcdsaCurve::NistP521 => Self::P521,
+        }
+    }
 }
 
 /// Generates key pairs in SSH format (RFC 5656), or as PKCS#8 with a private key of RFC 5915.
@@ -76,19 +121,53 @@ fn pkcs8(curve: Curve, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> 
     }
 }
 
+/// Returns the stored parameters. Without stored parameters, reads them from the public key.
+///
+/// If the public key is absent, malformed or on another curve, the result has default parameters and is incomplete.
+pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
+    Recovered::of_key_pair(parameters, value, parameters_of)
+}
+
+fn parameters_of(public_key: &str) -> Option<Parameters> {
+    if let Some(curve) = curve_of_pem(public_key) {
+        return Some(Parameters {
+            curve,
+            format: KeyFormat::Pkcs8,
+            ssh_comment: String::new(),
+        });
+    }
+    let key = PublicKey::from_openssh(public_key).ok()?;
+    Some(Parameters {
+        curve: key.key_data().ecdsa()?.curve().into(),
+        format: KeyFormat::Ssh,
+        ssh_comment: key.comment().as_str().ok()?.to_owned(),
+    })
+}
+
+fn curve_of_pem(public_key: &str) -> Option<Curve> {
+    if p256::PublicKey::from_public_key_pem(public_key).is_ok() {
+        return Some(Curve::P256);
+    }
+    if p384::PublicKey::from_public_key_pem(public_key).is_ok() {
+        return Some(Curve::P384);
+    }
+    let is_on_p521 = p521::PublicKey::from_public_key_pem(public_key).is_ok();
+    is_on_p521.then_some(Curve::P521)
+}
+
+const CURVE: &str = "curve";
+
 #[cfg(test)]
-pub(crate) mod tests {
-    use p256::pkcs8::{DecodePrivateKey, EncodePublicKey, LineEnding};
+mod tests {
     use rand::{SeedableRng, rngs::ChaCha12Rng};
     use serde_json::{Value, json};
-    use ssh_key::{PrivateKey, PublicKey};
 
     use super::*;
-    use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
+    use crate::PARAMETERS_SCHEMA;
 
-    pub(crate) const CURVES: [&str; 3] = ["p256", "p384", "p521"];
+    const CURVES: [&str; 3] = ["p256", "p384", "p521"];
 
-    pub(crate) fn generated(parameters: &Value, seed: u64) -> Value {
+    fn generated(parameters: &Value, seed: u64) -> Value {
         let parameters = Ecdsa::normalize(&parameters.to_string(), "{}").unwrap();
         let random = &mut ChaCha12Rng::seed_from_u64(seed);
         serde_json::from_str(&Ecdsa::generate(&parameters, "{}", random).unwrap()).unwrap()
@@ -134,52 +213,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ssh_pair_is_one_key_with_the_comment_in_both() {
-        for (curve, name) in CURVES.into_iter().zip(["nistp256", "nistp384", "nistp521"]) {
-            let value = generated(&json!({"curve": curve, "ssh_comment": "ada @ host"}), 1);
-            assert!(matches(VALUE_SCHEMA, &value));
-            let line = value["public_key"].as_str().unwrap();
-            assert!(
-                line.starts_with(&format!("ecdsa-sha2-{name} AAAA")),
-                "{line}"
-            );
-            assert!(line.ends_with(" ada @ host"), "{line}");
-            let private_key =
-                PrivateKey::from_openssh(value["private_key"].as_str().unwrap()).unwrap();
-            assert_eq!(
-                private_key.public_key(),
-                &PublicKey::from_openssh(line).unwrap()
-            );
-            assert_eq!(value["public_key_fingerprint"].as_str().unwrap().len(), 43);
-        }
-    }
-
-    #[test]
-    fn pkcs8_pair_is_one_key_without_a_fingerprint() {
-        for curve in CURVES {
-            let value = generated(&json!({"curve": curve, "format": "pkcs8"}), 1);
-            assert!(matches(VALUE_SCHEMA, &value));
-            assert_eq!(value["public_key_fingerprint"], Value::Null);
-            let private_key = value["private_key"].as_str().unwrap();
-            let public_key = match curve {
-                "p256" => p256::SecretKey::from_pkcs8_pem(private_key)
-                    .unwrap()
-                    .public_key()
-                    .to_public_key_pem(LineEnding::LF),
-                "p384" => p384::SecretKey::from_pkcs8_pem(private_key)
-                    .unwrap()
-                    .public_key()
-                    .to_public_key_pem(LineEnding::LF),
-                _ => p521::SecretKey::from_pkcs8_pem(private_key)
-                    .unwrap()
-                    .public_key()
-                    .to_public_key_pem(LineEnding::LF),
-            };
-            assert_eq!(value["public_key"], public_key.unwrap());
-        }
-    }
-
-    #[test]
     fn same_random_stream_yields_same_key() {
         for curve in CURVES {
             for format in ["ssh", "pkcs8"] {
@@ -187,6 +220,34 @@ pub(crate) mod tests {
                 assert_eq!(generated(&parameters, 1), generated(&parameters, 1));
                 assert_ne!(generated(&parameters, 1), generated(&parameters, 2));
             }
+        }
+    }
+
+    fn recovered(public_key: &Value) -> (Value, bool) {
+        let value = json!({"public_key": public_key}).to_string();
+        let recovered = recover(None, &value).unwrap();
+        let parameters = serde_json::from_str(&recovered.parameters).unwrap();
+        (parameters, recovered.is_complete)
+    }
+
+    #[test]
+    fn public_key_determines_curve_format_and_comment() {
+        for curve in CURVES {
+            for (format, comment) in [("ssh", "ada @ host"), ("ssh", ""), ("pkcs8", "")] {
+                let parameters = json!({"curve": curve, "format": format, "ssh_comment": comment});
+                let public_key = &generated(&parameters, 3)["public_key"];
+                assert_eq!(recovered(public_key), (parameters, true));
+            }
+        }
+    }
+
+    #[test]
+    fn unusable_public_key_yields_defaults() {
+        let other = include_str!("../../ssh/tests/keys/ada.pub");
+        assert!(PublicKey::from_openssh(other).is_ok());
+        for public_key in [json!(null), json!("ecdsa-sha2-nistp256 !!!!"), json!(other)] {
+            let defaults = json!({"curve": "p256", "format": "ssh", "ssh_comment": ""});
+            assert_eq!(recovered(&public_key), (defaults, false), "{public_key}");
         }
     }
 }

@@ -1,10 +1,16 @@
 //! The plugin's functions, independent of WIT.
 
-use ed25519_dalek::{SigningKey, pkcs8::KeypairBytes};
-use keywright_plugin_support::{Failure, Fields, Generator, KeyFormat, KeyPair, Violation};
+use ed25519_dalek::{
+    SigningKey, VerifyingKey,
+    pkcs8::{DecodePublicKey, KeypairBytes},
+};
+use keywright_plugin_support::{
+    Failure, Fields, Generator, KeyFormat, KeyPair, Recovered, Violation,
+};
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 use ssh_key::{
+    PublicKey,
     private::{Ed25519Keypair, Ed25519PrivateKey},
     public::Ed25519PublicKey,
 };
@@ -12,9 +18,9 @@ use ssh_key::{
 /// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Parameters {
-    pub(crate) format: KeyFormat,
+    format: KeyFormat,
     /// The comment of a key in SSH format, or empty.
-    pub(crate) ssh_comment: String,
+    ssh_comment: String,
 }
 
 /// Generates key pairs in SSH format (RFC 8709), or as PKCS#8 version 1 (RFC 8410), because many programs do not support version
@@ -58,20 +64,38 @@ impl Generator for Ed25519 {
     }
 }
 
+/// Returns the stored parameters. Without stored parameters, reads them from the public key.
+///
+/// If the public key is absent, malformed or not Ed25519, the result has default parameters and is incomplete.
+pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
+    Recovered::of_key_pair(parameters, value, parameters_of)
+}
+
+fn parameters_of(public_key: &str) -> Option<Parameters> {
+    if VerifyingKey::from_public_key_pem(public_key).is_ok() {
+        return Some(Parameters {
+            format: KeyFormat::Pkcs8,
+            ssh_comment: String::new(),
+        });
+    }
+    let key = PublicKey::from_openssh(public_key).ok()?;
+    key.key_data().ed25519()?;
+    Some(Parameters {
+        format: KeyFormat::Ssh,
+        ssh_comment: key.comment().as_str().ok()?.to_owned(),
+    })
+}
+
 #[cfg(test)]
-pub(crate) mod tests {
-    use ed25519_dalek::{
-        Signer, Verifier, VerifyingKey,
-        pkcs8::{DecodePrivateKey, DecodePublicKey},
-    };
+mod tests {
+    use ed25519_dalek::{Signer, Verifier, pkcs8::DecodePrivateKey};
     use rand::{SeedableRng, rngs::ChaCha12Rng};
     use serde_json::{Value, json};
-    use ssh_key::{PrivateKey, PublicKey};
 
     use super::*;
     use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
 
-    pub(crate) fn generated(parameters: &Value, seed: u64) -> Value {
+    fn generated(parameters: &Value, seed: u64) -> Value {
         let parameters = Ed25519::normalize(&parameters.to_string(), "{}").unwrap();
         let random = &mut ChaCha12Rng::seed_from_u64(seed);
         serde_json::from_str(&Ed25519::generate(&parameters, "{}", random).unwrap()).unwrap()
@@ -105,24 +129,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ssh_pair_is_one_key_with_the_comment_in_both() {
-        let value = generated(&json!({"ssh_comment": "ada lovelace, ünïcode"}), 1);
-        assert!(matches(VALUE_SCHEMA, &value));
-        let line = value["public_key"].as_str().unwrap();
-        assert!(line.starts_with("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI"));
-        assert!(line.ends_with(" ada lovelace, ünïcode"));
-        let private_key = PrivateKey::from_openssh(value["private_key"].as_str().unwrap()).unwrap();
-        assert_eq!(
-            private_key.public_key(),
-            &PublicKey::from_openssh(line).unwrap()
-        );
-        let keys = private_key.key_data().ed25519().unwrap();
-        let key = SigningKey::from_bytes(&keys.private.to_bytes());
-        assert_eq!(key.verifying_key().to_bytes(), keys.public.0);
-        assert_eq!(value["public_key_fingerprint"].as_str().unwrap().len(), 43);
-    }
-
-    #[test]
     fn pkcs8_pair_is_version_1_without_a_fingerprint() {
         let value = generated(&json!({"format": "pkcs8"}), 1);
         assert!(matches(VALUE_SCHEMA, &value));
@@ -143,6 +149,35 @@ pub(crate) mod tests {
         for parameters in [json!({}), json!({"format": "pkcs8"})] {
             assert_eq!(generated(&parameters, 1), generated(&parameters, 1));
             assert_ne!(generated(&parameters, 1), generated(&parameters, 2));
+        }
+    }
+
+    fn recovered(public_key: &Value) -> (Value, bool) {
+        let value = json!({"public_key": public_key}).to_string();
+        let recovered = recover(None, &value).unwrap();
+        let parameters = serde_json::from_str(&recovered.parameters).unwrap();
+        (parameters, recovered.is_complete)
+    }
+
+    #[test]
+    fn public_key_determines_format_and_comment() {
+        for parameters in [
+            json!({"format": "ssh", "ssh_comment": "ada @ host"}),
+            json!({"format": "ssh", "ssh_comment": ""}),
+            json!({"format": "pkcs8", "ssh_comment": ""}),
+        ] {
+            let public_key = &generated(&parameters, 3)["public_key"];
+            assert_eq!(recovered(public_key), (parameters, true));
+        }
+    }
+
+    #[test]
+    fn unusable_public_key_yields_defaults() {
+        let other = include_str!("../../ssh/tests/keys/ada.pub");
+        assert!(PublicKey::from_openssh(other).is_ok());
+        for public_key in [json!(null), json!("ssh-ed25519 !!!!"), json!(other)] {
+            let defaults = json!({"format": "ssh", "ssh_comment": ""});
+            assert_eq!(recovered(&public_key), (defaults, false), "{public_key}");
         }
     }
 }

@@ -1,10 +1,8 @@
 //! Generates Ed25519 key pairs (RFC 8032), in SSH format or as PKCS#8.
 //!
 //! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
-//! - [`recover`]: the parameters to regenerate a stored key pair.
 
 pub mod generate;
-pub mod recover;
 
 /// The JSON Schema of the parameters.
 pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
@@ -23,5 +21,5 @@ keywright_plugin_support::generator_component! {
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,
-    recover: recover::recover,
+    recover: generate::recover,
 }

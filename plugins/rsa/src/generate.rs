@@ -1,18 +1,19 @@
 //! The plugin's functions, independent of WIT.
 
-use keywright_plugin_support::{Failure, Fields, Generator, KeyLength, Violation};
+use keywright_plugin_support::{Failure, Fields, Generator, KeyLength, Recovered, Violation};
 use rand_core::CryptoRng;
 use rsa::{
-    RsaPrivateKey,
-    pkcs1::EncodeRsaPrivateKey,
-    pkcs8::{EncodePublicKey, LineEnding},
+    RsaPrivateKey, RsaPublicKey,
+    pkcs1::{DecodeRsaPublicKey, EncodeRsaPrivateKey},
+    pkcs8::{DecodePublicKey, EncodePublicKey, LineEnding},
+    traits::PublicKeyParts,
 };
 use serde::{Deserialize, Serialize};
 
 /// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Parameters {
-    pub(crate) key_length: KeyLength,
+    key_length: KeyLength,
 }
 
 /// A key pair, PEM.
@@ -74,21 +75,36 @@ fn parse_value(value: &str) -> Result<KeyPair, Violation> {
     Ok(key_pair)
 }
 
+/// Returns the stored parameters. Without stored parameters, reads them from the public key.
+///
+/// If the public key is absent or malformed, or has a length that can't be requested, the result has default parameters and is
+/// incomplete.
+pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
+    Recovered::of_key_pair(parameters, value, parameters_of)
+}
+
+fn parameters_of(public_key: &str) -> Option<Parameters> {
+    let key = RsaPublicKey::from_public_key_pem(public_key)
+        .ok()
+        .or_else(|| RsaPublicKey::from_pkcs1_pem(public_key).ok())?;
+    Some(Parameters {
+        key_length: KeyLength::of_bits(key.n().bits().into())?,
+    })
+}
+
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use rand::{SeedableRng, rngs::ChaCha12Rng};
     use rsa::{
-        RsaPublicKey,
-        pkcs1::DecodeRsaPrivateKey,
-        pkcs8::DecodePublicKey,
-        traits::{PrivateKeyParts, PublicKeyParts},
+        pkcs1::{DecodeRsaPrivateKey, EncodeRsaPublicKey},
+        traits::PrivateKeyParts,
     };
     use serde_json::{Value, json};
 
     use super::*;
     use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
 
-    pub(crate) fn generated(key_length: usize, seed: u64) -> Value {
+    fn generated(key_length: usize, seed: u64) -> Value {
         let parameters =
             Rsa::normalize(&json!({"key_length": key_length}).to_string(), "{}").unwrap();
         let random = &mut ChaCha12Rng::seed_from_u64(seed);
@@ -125,17 +141,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn unknown_parameter_is_reported() {
-        assert_eq!(
-            Rsa::normalize(r#"{"length":30}"#, "{}"),
-            Err(Failure::InvalidParameters(Violation::of(
-                "length",
-                "is unknown"
-            )))
-        );
-    }
-
-    #[test]
     fn keys_of_a_pair_match_and_have_the_requested_length() {
         for (bits, seed) in [(2048, 1), (3072, 2)] {
             let value = generated(bits, seed);
@@ -149,23 +154,6 @@ pub(crate) mod tests {
             assert_eq!(public_key.n().bits() as usize, bits);
             assert_eq!(public_key.e_bytes().as_ref(), [1, 0, 1]);
             assert_eq!(private_key.primes().len(), 2);
-        }
-    }
-
-    #[test]
-    fn pem_has_lines_of_64_characters_and_a_final_line_feed() {
-        let value = generated(2048, 1);
-        for (field, label) in [
-            ("private_key", "RSA PRIVATE KEY"),
-            ("public_key", "PUBLIC KEY"),
-        ] {
-            let pem = value[field].as_str().unwrap();
-            assert!(pem.starts_with(&format!("-----BEGIN {label}-----\n")));
-            assert!(pem.ends_with(&format!("\n-----END {label}-----\n")));
-            assert!(!pem.contains('\r'));
-            let lines: Vec<&str> = pem.lines().filter(|line| !line.starts_with('-')).collect();
-            let (last, others) = lines.split_last().unwrap();
-            assert!(others.iter().all(|line| line.len() == 64) && last.len() <= 64);
         }
     }
 
@@ -209,6 +197,55 @@ pub(crate) mod tests {
                 panic!("{value} was accepted")
             };
             assert_eq!(violation.field.as_deref(), field, "{value}");
+        }
+    }
+
+    #[test]
+    fn stored_parameters_are_returned_unchanged() {
+        let stored = r#"{"key_length":4096}"#.to_owned();
+        let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#).unwrap();
+        assert_eq!(
+            recovered,
+            Recovered {
+                parameters: stored,
+                is_complete: true
+            }
+        );
+    }
+
+    #[test]
+    fn public_key_determines_the_length() {
+        let public_key = generated(3072, 2)["public_key"].clone();
+        let key = RsaPublicKey::from_public_key_pem(public_key.as_str().unwrap()).unwrap();
+        let pkcs1 = key.to_pkcs1_pem(rsa::pkcs8::LineEnding::CRLF).unwrap();
+        for public_key in [public_key, json!(pkcs1)] {
+            let value = json!({"public_key": public_key}).to_string();
+            let recovered = recover(None, &value).unwrap();
+            let expected = Recovered {
+                parameters: r#"{"key_length":3072}"#.to_owned(),
+                is_complete: true,
+            };
+            assert_eq!(recovered, expected);
+        }
+    }
+
+    #[test]
+    fn unusable_public_key_yields_defaults() {
+        let odd = "-----BEGIN PUBLIC KEY-----
+MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDBo4FV3n2RcDsszxLG7dz14SCJ
+DNLKE1J84t52WxN3RJACmVHQdAjRXlio4MKHSOjKkEGm9ZicsTI7GHcyTj0AOC5s
++NH4dk17aTWa3MXobSbBCw45tdUeH9MvrcJ/rcp7tbN0YDhPlA01tdBC27TOC69t
+FOkx3JpI0T9hpnBCWwIDAQAB
+-----END PUBLIC KEY-----
+";
+        for public_key in [json!(null), json!("no PEM"), json!(odd)] {
+            let value = json!({"public_key": public_key}).to_string();
+            let recovered = recover(None, &value).unwrap();
+            let expected = Recovered {
+                parameters: r#"{"key_length":2048}"#.to_owned(),
+                is_complete: false,
+            };
+            assert_eq!(recovered, expected);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Fields, Generator, KeyLength, KeyPair, Violation, ssh_fingerprint, take_ssh_comment,
+    Failure, Fields, Generator, KeyLength, KeyPair, Recovered, Violation, ssh_fingerprint,
+    take_ssh_comment,
 };
 use rand_core::CryptoRng;
 use rsa::{
@@ -15,9 +16,9 @@ use ssh_key::{Mpint, PublicKey, public};
 /// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Parameters {
-    pub(crate) key_length: KeyLength,
+    key_length: KeyLength,
     /// The comment at the end of the public key's line, or empty.
-    pub(crate) ssh_comment: String,
+    ssh_comment: String,
 }
 
 /// Generates key pairs with the public exponent 65537.
@@ -62,16 +63,34 @@ fn public_key(key: &RsaPublicKey, comment: String) -> ssh_key::Result<PublicKey>
     Ok(PublicKey::new(key.into(), comment))
 }
 
+/// Returns the stored parameters. Without stored parameters, reads them from the line with the public key.
+///
+/// If the public key is absent, malformed or not RSA, or has a length that can't be requested, the result has default parameters
+/// and is incomplete.
+pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
+    Recovered::of_key_pair(parameters, value, parameters_of)
+}
+
+fn parameters_of(public_key: &str) -> Option<Parameters> {
+    let key = PublicKey::from_openssh(public_key).ok()?;
+    let modulus = key.key_data().rsa()?.n().as_positive_bytes()?;
+    let leading_zeros = modulus.first()?.leading_zeros();
+    let bits = i64::try_from(modulus.len()).ok()? * 8 - i64::from(leading_zeros);
+    Some(Parameters {
+        key_length: KeyLength::of_bits(bits)?,
+        ssh_comment: key.comment().as_str().ok()?.to_owned(),
+    })
+}
+
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use rand::{SeedableRng, rngs::ChaCha12Rng};
-    use rsa::pkcs1::DecodeRsaPrivateKey;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
+    use crate::PARAMETERS_SCHEMA;
 
-    pub(crate) fn generated(parameters: &Value) -> Value {
+    fn generated(parameters: &Value) -> Value {
         let parameters = Ssh::normalize(&parameters.to_string(), "{}").unwrap();
         let random = &mut ChaCha12Rng::seed_from_u64(5);
         serde_json::from_str(&Ssh::generate(&parameters, "{}", random).unwrap()).unwrap()
@@ -107,40 +126,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn comment_must_not_contain_line_breaks() {
-        for comment in ["a\nssh-rsa AAAA", "a\r", "\u{0}", "\u{85}"] {
-            let Err(Failure::InvalidParameters(violation)) =
-                Ssh::normalize(&json!({"ssh_comment": comment}).to_string(), "{}")
-            else {
-                panic!("{comment:?} was accepted")
-            };
-            assert_eq!(violation.field.as_deref(), Some("ssh_comment"));
-        }
-    }
-
-    #[test]
-    fn line_contains_public_key_and_comment() {
-        let value = generated(&json!({"ssh_comment": "ada lovelace, ünïcode"}));
-        assert!(matches(VALUE_SCHEMA, &value));
-        let line = value["public_key"].as_str().unwrap();
-        assert!(line.starts_with("ssh-rsa AAAAB3NzaC1yc2E"));
-        assert!(line.ends_with(" ada lovelace, ünïcode"));
-        let key = PublicKey::from_openssh(line).unwrap();
-        let private_key =
-            RsaPrivateKey::from_pkcs1_pem(value["private_key"].as_str().unwrap()).unwrap();
-        let expected = public_key(&private_key.to_public_key(), key.comment().to_string()).unwrap();
-        assert_eq!(key, expected);
-    }
-
-    #[test]
-    fn line_without_comment_ends_with_the_key() {
-        let value = generated(&json!({}));
-        let line = value["public_key"].as_str().unwrap();
-        assert_eq!(line.split(' ').count(), 2);
-        assert!(!line.ends_with(char::is_whitespace));
-    }
-
-    #[test]
     fn fingerprint_matches_ssh_keygen() {
         // The output of `ssh-keygen -l` for the line.
         let line = include_str!("../tests/keys/ada.pub");
@@ -149,5 +134,48 @@ pub(crate) mod tests {
             ssh_fingerprint(&key),
             "LSNnWGRxjajAnit6qsn3OXQ8dVk2wn9us9MHPeyKuPw"
         );
+    }
+
+    #[test]
+    fn public_key_line_determines_length_and_comment() {
+        for (parameters, comment) in [
+            (
+                json!({"key_length": 3072, "ssh_comment": "ada @ host"}),
+                "ada @ host",
+            ),
+            (json!({"key_length": 3072}), ""),
+        ] {
+            let value = json!({"public_key": generated(&parameters)["public_key"]}).to_string();
+            let expected = json!({"key_length": 3072, "ssh_comment": comment}).to_string();
+            assert_eq!(
+                recover(None, &value).unwrap(),
+                Recovered {
+                    parameters: expected,
+                    is_complete: true
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn unusable_public_key_yields_defaults() {
+        for public_key in [
+            json!(null),
+            json!("ssh-rsa"),
+            json!("ssh-rsa !!!!"),
+            json!(
+                "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti x"
+            ),
+        ] {
+            let value = json!({"public_key": public_key}).to_string();
+            let expected = r#"{"key_length":2048,"ssh_comment":""}"#.to_owned();
+            assert_eq!(
+                recover(None, &value).unwrap(),
+                Recovered {
+                    parameters: expected,
+                    is_complete: false
+                }
+            );
+        }
     }
 }

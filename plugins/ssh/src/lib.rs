@@ -1,13 +1,11 @@
 //! Generates RSA key pairs in SSH format.
 //!
 //! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
-//! - [`recover`]: the parameters to regenerate a stored key pair.
 //!
 //! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without these features, big-number arithmetic is about nine
 //! times slower.
 
 pub mod generate;
-pub mod recover;
 
 /// The JSON Schema of the parameters.
 pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
@@ -27,5 +25,5 @@ keywright_plugin_support::generator_component! {
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,
-    recover: recover::recover,
+    recover: generate::recover,
 }

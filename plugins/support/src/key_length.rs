@@ -8,11 +8,11 @@ use crate::{Fields, Violation};
 pub enum KeyLength {
     /// 2048 bits.
     #[default]
-    Bits2048,
+    Bits2048 = 2048,
     /// 3072 bits.
-    Bits3072,
+    Bits3072 = 3072,
     /// 4096 bits.
-    Bits4096,
+    Bits4096 = 4096,
 }
 
 impl KeyLength {
@@ -27,40 +27,25 @@ impl KeyLength {
     /// Returns the length with this number of bits, or `None` if it is not one of the three.
     #[must_use]
     pub fn of_bits(bits: i64) -> Option<Self> {
-        match bits {
-            2048 => Some(Self::Bits2048),
-            3072 => Some(Self::Bits3072),
-            4096 => Some(Self::Bits4096),
-            _ => None,
-        }
+        LENGTHS.into_iter().find(|length| *length as i64 == bits)
     }
 
     /// Returns the shortest length of at least this number of bits, if there is one.
     #[must_use]
     pub fn covering(bits: u32) -> Option<Self> {
-        [Self::Bits2048, Self::Bits3072, Self::Bits4096]
-            .into_iter()
-            .find(|length| u32::from(*length) >= bits)
+        LENGTHS.into_iter().find(|length| *length as u32 >= bits)
     }
 
     /// Returns the length in bits.
     #[must_use]
     pub fn bits(self) -> usize {
-        match self {
-            Self::Bits2048 => 2048,
-            Self::Bits3072 => 3072,
-            Self::Bits4096 => 4096,
-        }
+        self as usize
     }
 }
 
 impl From<KeyLength> for u32 {
     fn from(length: KeyLength) -> Self {
-        match length {
-            KeyLength::Bits2048 => 2048,
-            KeyLength::Bits3072 => 3072,
-            KeyLength::Bits4096 => 4096,
-        }
+        length as Self
     }
 }
 
@@ -71,6 +56,13 @@ impl TryFrom<u32> for KeyLength {
         Self::of_bits(i64::from(bits)).ok_or(RULE)
     }
 }
+
+/// All lengths, ascending.
+const LENGTHS: [KeyLength; 3] = [
+    KeyLength::Bits2048,
+    KeyLength::Bits3072,
+    KeyLength::Bits4096,
+];
 
 const NAME: &str = "key_length";
 const RULE: &str = "must be 2048, 3072 or 4096";

@@ -1,12 +1,10 @@
 //! Generates users: a name, a random password, and the password's hash in crypt(3) format.
 //!
 //! - [`generate`]: the parameters, the user, and the check of users that callers set. Pure, so it is tested natively.
-//! - [`recover`]: the parameters to regenerate a stored user.
 //!
 //! The salt is generated once and stored in the hash, so each read of a version returns the same hash.
 
 pub mod generate;
-pub mod recover;
 
 /// The JSON Schema of the parameters.
 pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
@@ -25,5 +23,5 @@ keywright_plugin_support::generator_component! {
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,
-    recover: recover::recover,
+    recover: generate::recover,
 }

@@ -20,11 +20,12 @@ use keywright_core::{
     },
     permission::{Actor, Permission, PermissionPath},
     ports::{
-        Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, EncryptionKeyRepository, ExpiryCounts, NewVersion, NewestSize,
-        PermissionRepository, PermittedRead, PermittedVersions, ReadVersions, Receive,
-        RepositoryError, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
-        VersionDeleted, VersionKey, VersionSelection, VersionsSize,
+        Additions, AllAppended, AppendCondition, Appended, CertificateLists, CredentialKey,
+        CredentialRepository, CredentialSearches, EXPIRY_MOMENTS, EncryptionKeyRepository,
+        ExpiryCounts, NewVersion, NewestSize, PermissionRepository, PermittedRead,
+        PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName, SignedTypes,
+        TransitionalVersion, VersionChange, VersionChanged, VersionKey, VersionSelection,
+        VersionsSize,
     },
 };
 use rows::{ciphertext_bytes, selected, signed_by, signed_name, stored};
@@ -105,7 +106,9 @@ impl CredentialRepository for Memory {
             VersionKey::Newest(count) => VersionSelection::Newest(count),
         };
         Ok(PermittedVersions {
-            versions: self.versions_by_name(read.name, selection).await?,
+            versions: self
+                .versions_of(CredentialKey::Name(read.name), selection)
+                .await?,
             stored_name: None,
         })
     }
@@ -117,23 +120,16 @@ impl CredentialRepository for Memory {
             .find(|stored| stored.id == id))
     }
 
-    async fn versions_by_name(
+    async fn versions_of(
         &self,
-        name: &LookupName,
+        credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
         let mut versions = self.newest_first()?;
-        versions.retain(|stored| stored.name.lookup() == *name);
-        Ok(selected(versions, selection))
-    }
-
-    async fn versions_by_credential(
-        &self,
-        credential_id: Uuid,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let mut versions = self.newest_first()?;
-        versions.retain(|stored| stored.credential_id == credential_id);
+        versions.retain(|stored| match credential {
+            CredentialKey::Id(id) => stored.credential_id == id,
+            CredentialKey::Name(name) => stored.name.lookup() == *name,
+        });
         Ok(selected(versions, selection))
     }
 
@@ -144,10 +140,7 @@ impl CredentialRepository for Memory {
         count_max: u32,
     ) -> Result<VersionsSize, RepositoryError> {
         let selection = VersionSelection::Newest(count_max);
-        let versions = match credential {
-            CredentialKey::Id(id) => self.versions_by_credential(id, selection).await?,
-            CredentialKey::Name(name) => self.versions_by_name(name, selection).await?,
-        };
+        let versions = self.versions_of(credential, selection).await?;
         Ok(VersionsSize {
             count: u32::try_from(versions.len()).unwrap(),
             ciphertext_bytes: versions.iter().map(ciphertext_bytes).sum(),
@@ -204,50 +197,6 @@ impl CredentialRepository for Memory {
         Ok(newest.into_iter().map(signed_name).collect())
     }
 
-    async fn find(
-        &self,
-        _: &Actor,
-        find: &Find,
-        receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryError> {
-        let _ = self.found(find)?.into_iter().try_for_each(receive);
-        Ok(())
-    }
-
-    async fn list(
-        &self,
-        _: &Actor,
-        from: &str,
-        before: &str,
-        count_max: u32,
-    ) -> Result<Vec<ListedCredential>, RepositoryError> {
-        self.listed_between(from, before, count_max)
-    }
-
-    async fn credentials_by_expiry(
-        &self,
-        _: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
-        self.newest_first().map(|_| Vec::new())
-    }
-
-    async fn count_by_type(
-        &self,
-        _: &Actor,
-        _: &PermissionPath,
-        _: u64,
-    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
-        self.newest_first().map(|_| Vec::new())
-    }
-
-    async fn transitional_authorities(
-        &self,
-        _: &Actor,
-        _: Receive<'_, CredentialName>,
-    ) -> Result<(), RepositoryError> {
-        self.newest_first().map(|_| ())
-    }
-
     async fn append(
         &self,
         version: NewVersion,
@@ -272,7 +221,8 @@ impl CredentialRepository for Memory {
             self.store_signed("/root", "/root");
         }
         for read in unchanged {
-            let versions = self.versions_by_name(&read.name, read.selection).await?;
+            let key = CredentialKey::Name(&read.name);
+            let versions = self.versions_of(key, read.selection).await?;
             if !versions
                 .iter()
                 .map(|stored| stored.id)
@@ -281,9 +231,9 @@ impl CredentialRepository for Memory {
                 return Ok(Appended::Outdated);
             }
         }
-        let existing = self
-            .versions_by_name(&version.name.lookup(), VersionSelection::All)
-            .await?;
+        let name = version.name.lookup();
+        let key = CredentialKey::Name(&name);
+        let existing = self.versions_of(key, VersionSelection::All).await?;
         if let Some(existing) = existing.first()
             && existing.credential_type != version.credential_type
         {
@@ -336,19 +286,81 @@ impl CredentialRepository for Memory {
         Ok(AllAppended::Written(written))
     }
 
-    async fn derived_from(
+    async fn change_version(
+        &self,
+        credential_id: Uuid,
+        change: VersionChange,
+        _: Additions,
+    ) -> Result<VersionChanged, RepositoryError> {
+        let mut versions = self.versions.lock().unwrap();
+        let own = |stored: &&mut StoredVersion| stored.credential_id == credential_id;
+        match change {
+            VersionChange::Delete(_) if versions.iter_mut().filter(own).count() == 1 => {
+                return Ok(VersionChanged::IsOnly);
+            }
+            VersionChange::Delete(id) => versions.retain(|stored| stored.id != id),
+            VersionChange::Move(to) => {
+                let chosen = match to {
+                    TransitionalVersion::Id(id) => Some(id),
+                    TransitionalVersion::Latest => {
+                        versions.iter_mut().rev().find(own).map(|own| own.id)
+                    }
+                    TransitionalVersion::None => None,
+                };
+                if chosen.is_some_and(|id| versions.iter_mut().filter(own).all(|own| own.id != id))
+                {
+                    return Ok(VersionChanged::VersionAbsent);
+                }
+                for version in versions.iter_mut().filter(own) {
+                    version.attributes.is_transitional = Some(version.id) == chosen;
+                }
+            }
+        }
+        let mut own: Vec<StoredVersion> = versions.clone();
+        own.retain(|stored| stored.credential_id == credential_id);
+        own.reverse();
+        let current = selected(own, VersionSelection::Current);
+        Ok(VersionChanged::Written(current))
+    }
+
+    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError> {
+        let mut versions = self.versions.lock().unwrap();
+        let is_deleted = |stored: &mut StoredVersion| stored.name.lookup() == *name;
+        let deleted = versions.extract_if(.., is_deleted).last();
+        assert!(
+            deleted.is_some(),
+            "an absent credential needs no transaction"
+        );
+        Ok(deleted.map(|stored| stored.credential_id))
+    }
+
+    async fn ping(&self) -> Result<(), RepositoryError> {
+        self.pings.fetch_add(1, Ordering::SeqCst);
+        tokio::task::yield_now().await;
+        self.newest_first_uncounted().map(|_| ())
+    }
+}
+
+#[async_trait]
+impl CredentialSearches for Memory {
+    async fn find(
         &self,
         _: &Actor,
-        _input: &LookupName,
-        names: &FindNames,
+        find: &Find,
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError> {
-        let find = Find {
-            names: names.clone(),
-            expires_until: None,
-        };
-        let _ = self.found(&find)?.into_iter().try_for_each(receive);
+        let _ = self.found(find)?.into_iter().try_for_each(receive);
         Ok(())
+    }
+
+    async fn list(
+        &self,
+        _: &Actor,
+        from: &str,
+        before: &str,
+        count_max: u32,
+    ) -> Result<Vec<ListedCredential>, RepositoryError> {
+        self.listed_between(from, before, count_max)
     }
 
     async fn generated_by(
@@ -371,32 +383,33 @@ impl CredentialRepository for Memory {
         Ok(())
     }
 
-    async fn effective_expiries(
+    async fn derived_from(
         &self,
         _: &Actor,
+        _input: &LookupName,
         names: &FindNames,
-        until: DateTime<Utc>,
-        receive: Receive<'_, EffectiveExpiry>,
+        receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError> {
         let find = Find {
             names: names.clone(),
-            expires_until: Some(until),
+            expires_until: None,
         };
-        let found = self.found(&find)?.into_iter();
-        let mut expiries = found.map(|found| EffectiveExpiry {
-            link: ChainLink {
-                depth: 1,
-                name: None,
-                version_id: None,
-                expires_at: until,
-            },
-            name: found.name,
-            version_created_at: found.version_created_at,
-        });
-        let _ = expiries.try_for_each(receive);
+        let _ = self.found(&find)?.into_iter().try_for_each(receive);
         Ok(())
     }
 
+    async fn count_by_type(
+        &self,
+        _: &Actor,
+        _: &PermissionPath,
+        _: u64,
+    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
+        self.newest_first().map(|_| Vec::new())
+    }
+}
+
+#[async_trait]
+impl CertificateLists for Memory {
     async fn certificates(
         &self,
         _: &Actor,
@@ -428,6 +441,13 @@ impl CredentialRepository for Memory {
             .find(|certificate| certificate.name.lookup() == *name))
     }
 
+    async fn credentials_by_expiry(
+        &self,
+        _: [DateTime<Utc>; EXPIRY_MOMENTS],
+    ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
+        self.newest_first().map(|_| Vec::new())
+    }
+
     async fn certificates_signed_by(
         &self,
         _: &Actor,
@@ -444,65 +464,38 @@ impl CredentialRepository for Memory {
         Ok(Vec::new())
     }
 
-    async fn move_transitional(
+    async fn effective_expiries(
         &self,
-        credential_id: Uuid,
-        to: TransitionalVersion,
-        _: Additions,
-    ) -> Result<TransitionalMoved, RepositoryError> {
-        let mut versions = self.versions.lock().unwrap();
-        let own = |stored: &&mut StoredVersion| stored.credential_id == credential_id;
-        let chosen = match to {
-            TransitionalVersion::Id(id) => Some(id),
-            TransitionalVersion::Latest => versions.iter_mut().rev().find(own).map(|own| own.id),
-            TransitionalVersion::None => None,
+        _: &Actor,
+        names: &FindNames,
+        until: DateTime<Utc>,
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryError> {
+        let find = Find {
+            names: names.clone(),
+            expires_until: Some(until),
         };
-        if chosen.is_some_and(|id| versions.iter_mut().filter(own).all(|own| own.id != id)) {
-            return Ok(TransitionalMoved::VersionAbsent);
-        }
-        for version in versions.iter_mut().filter(own) {
-            version.attributes.is_transitional = Some(version.id) == chosen;
-        }
-        let mut own: Vec<StoredVersion> = versions.clone();
-        own.retain(|stored| stored.credential_id == credential_id);
-        own.reverse();
-        let current = selected(own, VersionSelection::Current);
-        Ok(TransitionalMoved::Moved(current))
+        let found = self.found(&find)?.into_iter();
+        let mut expiries = found.map(|found| EffectiveExpiry {
+            link: ChainLink {
+                depth: 1,
+                name: None,
+                version_id: None,
+                expires_at: until,
+            },
+            name: found.name,
+            version_created_at: found.version_created_at,
+        });
+        let _ = expiries.try_for_each(receive);
+        Ok(())
     }
 
-    async fn delete_version(
+    async fn transitional_authorities(
         &self,
-        credential_id: Uuid,
-        version_id: Uuid,
-        _: Additions,
-    ) -> Result<VersionDeleted, RepositoryError> {
-        let mut versions = self.versions.lock().unwrap();
-        let count = versions
-            .iter()
-            .filter(|stored| stored.credential_id == credential_id)
-            .count();
-        if count == 1 {
-            return Ok(VersionDeleted::IsOnly);
-        }
-        versions.retain(|stored| stored.id != version_id);
-        Ok(VersionDeleted::Deleted)
-    }
-
-    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError> {
-        let mut versions = self.versions.lock().unwrap();
-        let is_deleted = |stored: &mut StoredVersion| stored.name.lookup() == *name;
-        let deleted = versions.extract_if(.., is_deleted).last();
-        assert!(
-            deleted.is_some(),
-            "an absent credential needs no transaction"
-        );
-        Ok(deleted.map(|stored| stored.credential_id))
-    }
-
-    async fn ping(&self) -> Result<(), RepositoryError> {
-        self.pings.fetch_add(1, Ordering::SeqCst);
-        tokio::task::yield_now().await;
-        self.newest_first_uncounted().map(|_| ())
+        _: &Actor,
+        _: Receive<'_, CredentialName>,
+    ) -> Result<(), RepositoryError> {
+        self.newest_first().map(|_| ())
     }
 }
 

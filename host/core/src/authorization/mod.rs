@@ -42,8 +42,8 @@ use crate::{
     credential::{CredentialName, LookupName, StoredVersion},
     permission::{Actor, Operation, PermissionPath},
     ports::{
-        CredentialRepository, PermissionRepository, PermittedRead, PermittedVersions, VersionKey,
-        VersionSelection,
+        CredentialKey, CredentialRepository, PermissionRepository, PermittedRead,
+        PermittedVersions, VersionKey, VersionSelection,
     },
 };
 
@@ -318,7 +318,9 @@ async fn versions_of(
         }
         VersionKey::Newest(count) => VersionSelection::Newest(count),
     };
-    Ok(repository.versions_by_name(name, selection).await?)
+    Ok(repository
+        .versions_of(CredentialKey::Name(name), selection)
+        .await?)
 }
 
 /// The maximum number of paths for which permissions are looked up one by one. Most callers have fewer permissions than that.

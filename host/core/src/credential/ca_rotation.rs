@@ -5,18 +5,16 @@ use uuid::Uuid;
 
 use crate::{
     Secret, UseCaseError,
-    authorization::Caller,
+    authorization::{Caller, Permit},
     credential::{
-        CredentialType, CredentialVersion, SetCredentials,
+        CredentialType, CredentialVersion, SetCredentials, StoredVersion,
         certificates::{permit_certificate, permit_to_write},
         child_versions::{ChildVersions, RotationStep},
         set::{CertificateRequest, warn_of_short_key},
         version_store::WRITE_ATTEMPTS_MAX,
     },
     permission::Operation,
-    ports::{
-        ReadVersions, TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection,
-    },
+    ports::{ReadVersions, TransitionalVersion, VersionChange, VersionChanged, VersionSelection},
 };
 
 /// A request to add a version to a certificate.
@@ -107,25 +105,10 @@ impl CaRotation {
             .open(&permit, version.ok_or(UseCaseError::VersionNotFound)?)
             .await?;
         permit.record_version(id, version_id);
-        let step = RotationStep::Delete(version_id);
-        let mut slot = self.children.slots.of(caller.actor());
-        for _ in 0..WRITE_ATTEMPTS_MAX {
-            let additions = self.children.of_step(&permit, id, step, &mut slot).await?;
-            match store
-                .repository
-                .delete_version(id, version_id, additions)
-                .await?
-            {
-                VersionDeleted::Absent => return Err(UseCaseError::VersionNotFound),
-                VersionDeleted::Changed => {}
-                VersionDeleted::Deleted => {
-                    permit.record_disclosure(id, version_id);
-                    return Ok(version);
-                }
-                VersionDeleted::IsOnly => return Err(UseCaseError::OnlyVersion),
-            }
-        }
-        Err(UseCaseError::Contended)
+        let change = VersionChange::Delete(version_id);
+        self.change(caller, &permit, id, change, &[]).await?;
+        permit.record_disclosure(id, version_id);
+        Ok(version)
     }
 
     /// Moves the transitional flag of a certificate to a version, or clears it, if these versions are unchanged. Returns the
@@ -145,37 +128,51 @@ impl CaRotation {
         let (authorization, store) = (&self.set.authorization, &self.set.store);
         let (id, newest) = (certificate_id, VersionSelection::Newest(1));
         let (permit, _) = permit_to_write(authorization, store, caller, id, newest).await?;
+        let change = VersionChange::Move(to);
+        let moved = self.change(caller, &permit, id, change, unchanged).await?;
+        let mut versions = Vec::with_capacity(moved.len());
+        for version in moved {
+            let version = store.open(&permit, version).await?;
+            permit.record_disclosure(version.credential_id, version.id);
+            versions.push(version);
+        }
+        Ok(versions)
+    }
+
+    /// Changes a version if these versions are unchanged. Returns the active and the transitional version, if there are any.
+    async fn change(
+        &self,
+        caller: &Caller,
+        permit: &Permit<'_>,
+        certificate_id: Uuid,
+        change: VersionChange,
+        unchanged: &[ReadVersions],
+    ) -> Result<Vec<StoredVersion>, UseCaseError> {
+        let repository = &self.set.store.repository;
+        let step = RotationStep::Change(change);
         let mut slot = self.children.slots.of(caller.actor());
         for _ in 0..WRITE_ATTEMPTS_MAX {
-            let step = RotationStep::Move(to);
-            let mut additions = self.children.of_step(&permit, id, step, &mut slot).await?;
+            let building = self
+                .children
+                .of_step(permit, certificate_id, step, &mut slot);
+            let mut additions = building.await?;
             additions.unchanged.extend_from_slice(unchanged);
-            let moved = match store
-                .repository
-                .move_transitional(id, to, additions)
-                .await?
-            {
-                TransitionalMoved::Changed => continue,
-                TransitionalMoved::CredentialAbsent => return Err(UseCaseError::NotFound),
-                TransitionalMoved::Moved(moved) => moved,
-                TransitionalMoved::VersionAbsent => {
-                    return Err(UseCaseError::TransitionalVersionRefused(match to {
-                        TransitionalVersion::Latest => {
-                            "none of its versions contains a certificate"
-                        }
-                        TransitionalVersion::Id(_) | TransitionalVersion::None => {
-                            "version must be the id of a version of this certificate"
-                        }
-                    }));
+            let changing = repository.change_version(certificate_id, change, additions);
+            return Err(match (changing.await?, change) {
+                (VersionChanged::Outdated, _) => continue,
+                (VersionChanged::Written(current), _) => return Ok(current),
+                (VersionChanged::IsOnly, _) => UseCaseError::OnlyVersion,
+                (_, VersionChange::Delete(_)) => UseCaseError::VersionNotFound,
+                (VersionChanged::CredentialAbsent, _) => UseCaseError::NotFound,
+                (_, VersionChange::Move(TransitionalVersion::Latest)) => {
+                    UseCaseError::TransitionalVersionRefused(
+                        "none of its versions contains a certificate",
+                    )
                 }
-            };
-            let mut versions = Vec::with_capacity(moved.len());
-            for version in moved {
-                let version = store.open(&permit, version).await?;
-                permit.record_disclosure(version.credential_id, version.id);
-                versions.push(version);
-            }
-            return Ok(versions);
+                (_, VersionChange::Move(_)) => UseCaseError::TransitionalVersionRefused(
+                    "version must be the id of a version of this certificate",
+                ),
+            });
         }
         Err(UseCaseError::Contended)
     }

@@ -298,7 +298,7 @@ pub(super) async fn permit_to_write<'a>(
     let permit = permit_certificate(authorization, store, caller, write, certificate_id).await?;
     let versions = store
         .repository
-        .versions_by_credential(certificate_id, selection)
+        .versions_of(CredentialKey::Id(certificate_id), selection)
         .await?;
     Ok((permit, require_certificate(versions)?))
 }

@@ -22,7 +22,8 @@ use crate::{
     permission::{Actor, Operation},
     ports::{
         Additions, AllAppended, AppendCondition, Certificates, CredentialRepository, NewVersion,
-        ReadSigned, ReadVersions, SignedTypes, TransitionalVersion, VersionSelection,
+        ReadSigned, ReadVersions, SignedTypes, TransitionalVersion, VersionChange,
+        VersionSelection,
     },
 };
 
@@ -31,10 +32,8 @@ use crate::{
 pub(super) enum RotationStep<'a> {
     /// A version is added.
     Add(&'a Draft),
-    /// A version is deleted.
-    Delete(Uuid),
-    /// The transitional flag is moved.
-    Move(TransitionalVersion),
+    /// A version is changed.
+    Change(VersionChange),
 }
 
 /// Adds versions to the certificates that a CA signed.
@@ -133,7 +132,7 @@ impl ChildVersions {
     fn adds_child_versions(&self, step: RotationStep<'_>) -> bool {
         let may_add = match step {
             RotationStep::Add(draft) => draft.attributes.is_transitional,
-            RotationStep::Delete(_) | RotationStep::Move(_) => true,
+            RotationStep::Change(_) => true,
         };
         may_add && self.store.concatenates_authorities
     }
@@ -151,23 +150,24 @@ impl ChildVersions {
             RotationStep::Add(_) if flagged.is_some() => {
                 return Err(UseCaseError::TransitionalExists);
             }
-            RotationStep::Delete(id) if flagged != Some(id) => return Ok(None),
-            RotationStep::Move(TransitionalVersion::Id(id)) => Some(id),
-            RotationStep::Move(TransitionalVersion::Latest) => versions
+            RotationStep::Change(VersionChange::Delete(id)) if flagged != Some(id) => {
+                return Ok(None);
+            }
+            RotationStep::Change(VersionChange::Move(TransitionalVersion::Id(id))) => Some(id),
+            RotationStep::Change(VersionChange::Move(TransitionalVersion::Latest)) => versions
                 .iter()
                 .find(|version| version.facts.is_some())
                 .map(|version| version.id),
-            RotationStep::Add(_)
-            | RotationStep::Delete(_)
-            | RotationStep::Move(TransitionalVersion::None) => None,
+            RotationStep::Add(_) | RotationStep::Change(_) => None,
         };
         let mut transitional = match step {
             RotationStep::Add(draft) => StoredCertificate::parse(&draft.content.value)?.certificate,
-            RotationStep::Delete(_) | RotationStep::Move(_) => None,
+            RotationStep::Change(_) => None,
         };
         let mut active = None;
         for version in versions {
-            let is_deleted = matches!(step, RotationStep::Delete(id) if id == version.id);
+            let is_deleted =
+                matches!(step, RotationStep::Change(VersionChange::Delete(id)) if id == version.id);
             if transitional_id == Some(version.id) {
                 transitional = self.certificate_by_id(permit, version.id).await?;
             } else if active.is_none() && !is_deleted {

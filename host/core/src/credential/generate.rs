@@ -20,7 +20,9 @@ use crate::{
         version_store::{ActiveVersions, Draft, TransitionalParent},
     },
     permission::{Actor, Operation},
-    ports::{AppendCondition, Appended, Generator, PluginCallError, VersionSelection},
+    ports::{
+        AppendCondition, Appended, CredentialKey, Generator, PluginCallError, VersionSelection,
+    },
 };
 
 /// A request to generate a credential.
@@ -141,11 +143,9 @@ impl GenerateCredentials {
             permit,
             ..
         } = permitted;
-        let existing = self
-            .store
-            .repository
-            .versions_by_name(&generate.name.lookup(), VersionSelection::Current)
-            .await?;
+        let name = generate.name.lookup();
+        let (key, current) = (CredentialKey::Name(&name), VersionSelection::Current);
+        let existing = self.store.repository.versions_of(key, current).await?;
         let newest = existing.iter().max_by_key(|version| version.sequence);
         if let Some(newest) = newest
             && newest.credential_type != generate.credential_type

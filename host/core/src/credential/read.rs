@@ -167,7 +167,7 @@ pub(super) async fn for_response(
     selection: VersionSelection,
 ) -> Result<Vec<StoredVersion>, UseCaseError> {
     let first = first_of(selection).map_or(VersionSelection::Current, VersionSelection::Newest);
-    let first = versions(store, credential, first).await?;
+    let first = store.repository.versions_of(credential, first).await?;
     complete(store, caller, credential, selection, first).await
 }
 
@@ -206,25 +206,13 @@ async fn complete(
             .saturating_add(VERSIONS_READ_FIRST)
             .min(count_max);
         let newest = VersionSelection::Newest(limit);
-        let stored = versions(store, credential, newest).await?;
+        let stored = store.repository.versions_of(credential, newest).await?;
         if limit == count_max || stored.len() < limit as usize {
             let bytes = rendered_bytes(ciphertext_bytes(&stored), stored.len());
             caller.reserve(bytes.saturating_sub(reserved_bytes))?;
             return Ok(stored);
         }
     }
-}
-
-async fn versions(
-    store: &VersionStore,
-    credential: CredentialKey<'_>,
-    selection: VersionSelection,
-) -> Result<Vec<StoredVersion>, UseCaseError> {
-    let repository = &store.repository;
-    Ok(match credential {
-        CredentialKey::Id(id) => repository.versions_by_credential(id, selection).await,
-        CredentialKey::Name(name) => repository.versions_by_name(name, selection).await,
-    }?)
 }
 
 /// Returns the time this many days from now, clamped to the range of times.

@@ -22,7 +22,7 @@ use crate::{
         version_store::{ActiveVersions, Draft, TransitionalParent, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
-    ports::{AppendCondition, Generator, PluginCallError, VersionSelection},
+    ports::{AppendCondition, CredentialKey, Generator, PluginCallError, VersionSelection},
 };
 
 /// A request to regenerate a credential.
@@ -94,7 +94,7 @@ impl RegenerateCredentials {
         let newest = self
             .store
             .repository
-            .versions_by_name(&regenerate.name, newest)
+            .versions_of(CredentialKey::Name(&regenerate.name), newest)
             .await?;
         let newest = newest.into_iter().next().ok_or(UseCaseError::NotFound)?;
         let credential_type = &newest.credential_type;

@@ -14,7 +14,7 @@ use crate::{
     credential::{
         BULK_CERTIFICATES_MAX, BulkCriterion, BulkOptions, BulkRegenerate, CertificateCredentials,
         CredentialName, Credentials, ListedVersion, LookupName, PathPrefix, RegenerateCertificate,
-        StoredVersion, TransitionalParent, version_store::ActiveVersions,
+        StoredVersion, TransitionalParent,
     },
     permission::Operation,
     ports::{ReadVersions, SignedTypes, TransitionalVersion, VersionSelection},
@@ -309,10 +309,7 @@ impl Walk<'_> {
                 continue;
             }
             let active = if newest.attributes.is_transitional {
-                let current = VersionSelection::Current;
-                let name = newest.name.lookup();
-                let chosen = store.repository.versions_by_name(&name, current).await;
-                ActiveVersions::new(chosen.map_err(UseCaseError::from)?).active
+                store.active_versions(&newest.name.lookup()).await?.active
             } else {
                 Some(newest)
             };

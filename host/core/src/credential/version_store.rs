@@ -14,8 +14,8 @@ use crate::{
     },
     pace::Pace,
     ports::{
-        AppendCondition, Appended, CertificateError, Clock, CredentialRepository, Identifiers,
-        KeyStatus, NOT_AN_AUTHORITY, NewVersion, ReadVersions, SealContext, Sealer,
+        AppendCondition, Appended, CertificateError, Clock, CredentialKey, CredentialRepository,
+        Identifiers, KeyStatus, NOT_AN_AUTHORITY, NewVersion, ReadVersions, SealContext, Sealer,
         VersionSelection,
     },
 };
@@ -143,7 +143,9 @@ impl VersionStore {
         unchanged: &[ReadVersions],
     ) -> Result<bool, UseCaseError> {
         for read in unchanged {
-            let reading = self.repository.versions_by_name(&read.name, read.selection);
+            let reading = self
+                .repository
+                .versions_of(CredentialKey::Name(&read.name), read.selection);
             let ids = reading.await?.into_iter().map(|version| version.id);
             if !ids.eq(read.ids.iter().copied()) {
                 return Ok(false);
@@ -190,8 +192,8 @@ impl VersionStore {
         &self,
         name: &LookupName,
     ) -> Result<ActiveVersions, UseCaseError> {
-        let current = VersionSelection::Current;
-        let chosen = self.repository.versions_by_name(name, current).await?;
+        let (key, current) = (CredentialKey::Name(name), VersionSelection::Current);
+        let chosen = self.repository.versions_of(key, current).await?;
         Ok(ActiveVersions::new(chosen))
     }
 

@@ -33,11 +33,11 @@ pub use plugins::{
     REFERENCE_FIELDS_MAX, Recovered, Reference, Resolver, Resolvers, Violation,
 };
 pub use storage::{
-    Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-    EXPIRY_MOMENTS, ExpiryCounts, NewVersion, NewestSize, PermissionRepository, PermittedRead,
-    PermittedVersions, ReadSigned, ReadVersions, Receive, SignedName, SignedTypes,
-    TransitionalMoved, TransitionalVersion, VersionDeleted, VersionKey, VersionSelection,
-    VersionsSize,
+    Additions, AllAppended, AppendCondition, Appended, CertificateLists, CredentialKey,
+    CredentialRepository, CredentialSearches, EXPIRY_MOMENTS, ExpiryCounts, NewVersion, NewestSize,
+    PermissionRepository, PermittedRead, PermittedVersions, ReadSigned, ReadVersions, Receive,
+    SignedName, SignedTypes, TransitionalVersion, VersionChange, VersionChanged, VersionKey,
+    VersionSelection, VersionsSize,
 };
 
 /// The source of the current time.

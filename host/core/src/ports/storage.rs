@@ -20,7 +20,7 @@ use crate::{
 ///
 /// If a method that writes fails, it has written nothing, unless the commit succeeded and its response was lost.
 #[async_trait]
-pub trait CredentialRepository: Send + Sync {
+pub trait CredentialRepository: CredentialSearches + CertificateLists {
     /// Returns the name of the credential that the version with this id belongs to, or `None`. Reads only the name.
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryError>;
 
@@ -56,17 +56,9 @@ pub trait CredentialRepository: Send + Sync {
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError>;
 
     /// Returns the chosen versions of one credential, in the order of [`VersionSelection`]. Empty if there is no credential.
-    async fn versions_by_name(
+    async fn versions_of(
         &self,
-        name: &LookupName,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryError>;
-
-    /// Returns the chosen versions of the credential with this id, in the order of [`VersionSelection`]. Empty if there is
-    /// no credential.
-    async fn versions_by_credential(
-        &self,
-        credential_id: Uuid,
+        credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryError>;
 
@@ -111,8 +103,44 @@ pub trait CredentialRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryError>;
 
-    /// Finds the credentials of a search, newest first, until the receiver stops. In all methods that read many credentials, the
-    /// searches of one actor don't delay the searches of other actors.
+    /// Adds a version, and the credential if it is its first version, in one transaction. The transaction first checks that
+    /// the `unchanged` versions are unchanged, then the condition.
+    ///
+    /// If it returns [`Appended::Written`], the version is on disk.
+    async fn append(
+        &self,
+        version: NewVersion,
+        condition: AppendCondition,
+        unchanged: &[ReadVersions],
+    ) -> Result<Appended, RepositoryError>;
+
+    /// Adds versions, all of them or none, in one transaction.
+    ///
+    /// If it returns [`AllAppended::Written`], all of them are on disk.
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError>;
+
+    /// Changes a version of a credential, and adds versions of other credentials, in one transaction.
+    async fn change_version(
+        &self,
+        credential_id: Uuid,
+        change: VersionChange,
+        additions: Additions,
+    ) -> Result<VersionChanged, RepositoryError>;
+
+    /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist.
+    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError>;
+
+    /// Checks the health of the database without writing.
+    ///
+    /// # Errors
+    /// If the query fails, or the database is known to be read-only.
+    async fn ping(&self) -> Result<(), RepositoryError>;
+}
+
+/// Searches for stored credentials. The searches of one actor don't delay the searches of other actors.
+#[async_trait]
+pub trait CredentialSearches: Send + Sync {
+    /// Finds the credentials of a search, newest first, until the receiver stops.
     async fn find(
         &self,
         actor: &Actor,
@@ -150,16 +178,19 @@ pub trait CredentialRepository: Send + Sync {
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError>;
 
-    /// Finds the certificates of these names whose active version has a chain in which a certificate expires at or before
-    /// this time, ordered by expiry, with one query, until the receiver stops.
-    async fn effective_expiries(
+    /// Counts at most `count_max` of the credentials that a permission on this path covers, by type. Types without such credentials
+    /// are absent. Credentials without an active version are omitted, as in a search.
+    async fn count_by_type(
         &self,
         actor: &Actor,
-        names: &FindNames,
-        until: DateTime<Utc>,
-        receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryError>;
+        path: &PermissionPath,
+        count_max: u64,
+    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError>;
+}
 
+/// Lists of stored certificates.
+#[async_trait]
+pub trait CertificateLists: Send + Sync {
     /// Finds all certificates, ordered from the newest version, with one query, until the receiver stops. A credential of
     /// another type has a certificate if its newest version has the facts of a certificate, or a signer.
     async fn certificates(
@@ -193,23 +224,6 @@ pub trait CredentialRepository: Send + Sync {
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
     ) -> Result<Vec<ExpiryCounts>, RepositoryError>;
 
-    /// Counts at most `count_max` of the credentials that a permission on this path covers, by type. Types without such credentials
-    /// are absent. Credentials without an active version are omitted, as in a search.
-    async fn count_by_type(
-        &self,
-        actor: &Actor,
-        path: &PermissionPath,
-        count_max: u64,
-    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError>;
-
-    /// Finds the CAs with a transitional version, in the order in which the credentials were created, with one query, until the
-    /// receiver stops.
-    async fn transitional_authorities(
-        &self,
-        actor: &Actor,
-        receive: Receive<'_, CredentialName>,
-    ) -> Result<(), RepositoryError>;
-
     /// Returns the names of the certificates with any version signed by this certificate, except itself, each once, in no
     /// particular order.
     async fn certificates_signed_by(
@@ -225,48 +239,23 @@ pub trait CredentialRepository: Send + Sync {
         signer: &LookupName,
     ) -> Result<Vec<IssuedCredential>, RepositoryError>;
 
-    /// Adds a version, and the credential if it is its first version, in one transaction. The transaction first checks that
-    /// the `unchanged` versions are unchanged, then the condition.
-    ///
-    /// If it returns [`Appended::Written`], the version is on disk.
-    async fn append(
+    /// Finds the certificates of these names whose active version has a chain in which a certificate expires at or before
+    /// this time, ordered by expiry, with one query, until the receiver stops.
+    async fn effective_expiries(
         &self,
-        version: NewVersion,
-        condition: AppendCondition,
-        unchanged: &[ReadVersions],
-    ) -> Result<Appended, RepositoryError>;
+        actor: &Actor,
+        names: &FindNames,
+        until: DateTime<Utc>,
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryError>;
 
-    /// Adds versions, all of them or none, in one transaction.
-    ///
-    /// If it returns [`AllAppended::Written`], all of them are on disk.
-    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError>;
-
-    /// Moves the transitional flag of a credential to a version, or clears it, and adds versions of other credentials, in
-    /// one transaction.
-    async fn move_transitional(
+    /// Finds the CAs with a transitional version, in the order in which the credentials were created, with one query, until the
+    /// receiver stops.
+    async fn transitional_authorities(
         &self,
-        credential_id: Uuid,
-        to: TransitionalVersion,
-        additions: Additions,
-    ) -> Result<TransitionalMoved, RepositoryError>;
-
-    /// Deletes one version of a credential that has further versions, and adds versions of other credentials, in one
-    /// transaction.
-    async fn delete_version(
-        &self,
-        credential_id: Uuid,
-        version_id: Uuid,
-        additions: Additions,
-    ) -> Result<VersionDeleted, RepositoryError>;
-
-    /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist.
-    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError>;
-
-    /// Checks the health of the database without writing.
-    ///
-    /// # Errors
-    /// If the query fails, or the database is known to be read-only.
-    async fn ping(&self) -> Result<(), RepositoryError>;
+        actor: &Actor,
+        receive: Receive<'_, CredentialName>,
+    ) -> Result<(), RepositoryError>;
 }
 
 /// The number of elements of `moments` in [`CredentialRepository::credentials_by_expiry`].
@@ -350,6 +339,15 @@ pub enum AllAppended {
     Written(Vec<StoredVersion>),
 }
 
+/// A change of one version of a credential.
+#[derive(Clone, Copy, Debug)]
+pub enum VersionChange {
+    /// Deletes the version with this id. The credential must have further versions.
+    Delete(Uuid),
+    /// Moves the transitional flag to a version, or clears it.
+    Move(TransitionalVersion),
+}
+
 /// The version of a credential to get the transitional flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransitionalVersion {
@@ -361,30 +359,19 @@ pub enum TransitionalVersion {
     None,
 }
 
-/// The result of moving the transitional flag.
+/// The result of changing a version. Except for [`VersionChanged::Written`], nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TransitionalMoved {
-    /// A precondition of the additions does not hold. Nothing was changed.
-    Changed,
+pub enum VersionChanged {
     /// There is no such credential.
     CredentialAbsent,
-    /// The flag was moved. Returns the versions that [`VersionSelection::Current`] now chooses.
-    Moved(Vec<StoredVersion>),
-    /// The credential has no such version. Nothing was changed.
-    VersionAbsent,
-}
-
-/// The result of deleting one version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionDeleted {
-    /// The credential has no such version, or does not exist.
-    Absent,
-    /// A precondition of the additions does not hold. Nothing was deleted.
-    Changed,
-    /// The version was deleted.
-    Deleted,
-    /// The credential has no other version. Nothing was deleted.
+    /// The credential has no other version than the one to delete.
     IsOnly,
+    /// A precondition of the additions does not hold.
+    Outdated,
+    /// The credential has no such version.
+    VersionAbsent,
+    /// The version was changed. Returns the versions that [`VersionSelection::Current`] now chooses.
+    Written(Vec<StoredVersion>),
 }
 
 /// The types of the signed credentials that a query returns.

@@ -1,5 +1,5 @@
 //! The issuer that a guest borrows for one call, and the rules for certificate bodies. Guests are not trusted: the issuer signs a
-//! body only if it follows every rule in the table.
+//! body only if it follows every rule in the lists.
 
 use std::sync::{
     OnceLock,
@@ -52,7 +52,7 @@ impl Issuer {
         Self {
             certificate: certificate.as_raw().to_vec(),
             subject: certificate.subject().as_raw().to_vec(),
-            subject_key_identifier: subject_key_identifier(certificate),
+            subject_key_identifier: subject_key_identifier(certificate.extensions()),
             key,
             rules,
             is_used: AtomicBool::new(false),
@@ -108,9 +108,8 @@ impl CertificateIssuer for Issuer {
     }
 }
 
-fn subject_key_identifier(certificate: &X509Certificate<'_>) -> Option<Vec<u8>> {
-    certificate
-        .extensions()
+fn subject_key_identifier(extensions: &[X509Extension<'_>]) -> Option<Vec<u8>> {
+    extensions
         .iter()
         .find_map(|extension| match extension.parsed_extension() {
             ParsedExtension::SubjectKeyIdentifier(identifier) => Some(identifier.0.to_vec()),
@@ -127,9 +126,12 @@ fn check(issuer: &Issuer, body: &[u8]) -> Result<(), SigningError> {
     let tbs = parse(body).ok_or(SigningError(
         "the body must be a TBSCertificate of RFC 5280",
     ))?;
-    let request = Request { tbs: &tbs, issuer };
-    match RULES.iter().find(|rule| !(rule.holds)(&request)) {
-        Some(broken) => Err(SigningError(broken.message)),
+    let broken = field_rules(issuer, &tbs)
+        .into_iter()
+        .chain(extension_rules(issuer, &tbs))
+        .find(|(_, holds)| !holds);
+    match broken {
+        Some((message, _)) => Err(SigningError(message)),
         None => Ok(()),
     }
 }
@@ -140,251 +142,171 @@ fn parse(body: &[u8]) -> Option<TbsCertificate<'_>> {
     rest.is_empty().then_some(tbs)
 }
 
-/// A body, with the issuer that is to sign it.
-struct Request<'a> {
-    tbs: &'a TbsCertificate<'a>,
-    issuer: &'a Issuer,
-}
+/// A rule: its message for the guest, and whether it holds.
+type Rule = (&'static str, bool);
 
-/// A rule: its message for the guest, and its check.
-struct Rule {
-    message: &'static str,
-    holds: fn(&Request<'_>) -> bool,
-}
-
-const RULES: [Rule; 19] = [
-    Rule {
-        message: "the version must be 3",
-        holds: is_version_3,
-    },
-    Rule {
-        message: "the serial number must be positive and of at most 20 octets",
-        holds: has_proper_serial,
-    },
-    Rule {
-        message: "the signature algorithm must be the issuer's",
-        holds: has_signature_algorithm_of_issuer,
-    },
-    Rule {
-        message: "the issuer field must equal the subject of the issuing CA's certificate, byte for byte",
-        holds: names_issuer,
-    },
-    Rule {
-        message: "the validity must not begin before the time of the call",
-        holds: does_not_begin_before_call,
-    },
-    Rule {
-        message: "the validity must not begin after the time of the call",
-        holds: does_not_begin_after_call,
-    },
-    Rule {
-        message: "the validity must not end before it begins",
-        holds: does_not_end_before_it_begins,
-    },
-    Rule {
-        message: "the validity must not be longer than was requested",
-        holds: is_no_longer_than_requested,
-    },
-    Rule {
-        message: "the public key must not be the issuer's own, in any encoding",
-        holds: has_public_key_of_its_own,
-    },
-    Rule {
-        message: "there must be no unique identifiers",
-        holds: has_no_unique_identifiers,
-    },
-    Rule {
-        message: "every extension must be well formed",
-        holds: has_well_formed_extensions,
-    },
-    Rule {
-        message: "only basic constraints, key usage, extended key usage and subject alternative name may be critical",
-        holds: has_known_critical_extensions,
-    },
-    Rule {
-        message: "the basic constraints must be present; they may mark the certificate as a CA only if a CA was \
-                requested, and must then be critical",
-        holds: has_requested_basic_constraints,
-    },
-    Rule {
-        message: "the authority key identifier must be the issuer's subject key identifier, or absent if the issuer has none",
-        holds: has_key_identifier_of_issuer,
-    },
-    Rule {
-        message: "there must be a subject key identifier",
-        holds: has_subject_key_identifier,
-    },
-    Rule {
-        message: "the subject key identifier must not be the issuer's",
-        holds: has_key_identifier_of_its_own,
-    },
-    Rule {
-        message: "the subject must not be the issuer's, unless a CA or this common name was requested",
-        holds: has_subject_of_its_own,
-    },
-    Rule {
-        message: "the key usage and extended key usage must not allow the key to sign certificates, revocation lists or \
-                OCSP responses, unless this was requested",
-        holds: has_requested_signing_usages,
-    },
-    Rule {
-        message: "the Netscape certificate type must not mark the certificate as a CA, unless a CA was requested",
-        holds: has_requested_netscape_type,
-    },
-];
-
-fn is_version_3(request: &Request<'_>) -> bool {
-    request.tbs.version == X509Version::V3
-}
-
-fn has_proper_serial(request: &Request<'_>) -> bool {
-    let serial = request.tbs.raw_serial();
+/// The rules for the fields of a body.
+fn field_rules(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> [Rule; 10] {
+    let serial = tbs.raw_serial();
     let is_negative = serial.first().is_none_or(|first| *first >= NEGATIVE);
     let is_zero = serial.iter().all(|octet| *octet == 0);
-    serial.len() <= SERIAL_OCTETS_MAX && !is_negative && !is_zero
+    let now = issuer.rules.now.timestamp();
+    let begin = tbs.validity.not_before.timestamp();
+    let seconds = tbs.validity.not_after.timestamp() - begin;
+    let has_signature_algorithm_of_issuer =
+        AlgorithmIdentifier::from_der(issuer.key.signature_algorithm())
+            .is_ok_and(|(_, algorithm)| algorithm == tbs.signature);
+    [
+        ("the version must be 3", tbs.version == X509Version::V3),
+        (
+            "the serial number must be positive and of at most 20 octets",
+            serial.len() <= SERIAL_OCTETS_MAX && !is_negative && !is_zero,
+        ),
+        (
+            "the signature algorithm must be the issuer's",
+            has_signature_algorithm_of_issuer,
+        ),
+        (
+            "the issuer field must equal the subject of the issuing CA's certificate, byte for byte",
+            tbs.issuer.as_raw() == issuer.subject,
+        ),
+        // A guest gets the time in whole seconds, and may use it up to a second later.
+        (
+            "the validity must not begin before the time of the call",
+            begin >= now - VALIDITY_BEGIN_TOLERANCE_SECONDS,
+        ),
+        (
+            "the validity must not begin after the time of the call",
+            begin <= now,
+        ),
+        ("the validity must not end before it begins", seconds >= 0),
+        (
+            "the validity must not be longer than was requested",
+            seconds <= i64::from(issuer.rules.duration_days_max) * DAY_SECONDS,
+        ),
+        (
+            "the public key must not be the issuer's own, in any encoding",
+            has_public_key_of_its_own(issuer, tbs),
+        ),
+        (
+            "there must be no unique identifiers",
+            tbs.issuer_uid.is_none() && tbs.subject_uid.is_none(),
+        ),
+    ]
 }
 
-fn has_signature_algorithm_of_issuer(request: &Request<'_>) -> bool {
-    AlgorithmIdentifier::from_der(request.issuer.key.signature_algorithm())
-        .is_ok_and(|(_, algorithm)| algorithm == request.tbs.signature)
-}
-
-fn names_issuer(request: &Request<'_>) -> bool {
-    request.tbs.issuer.as_raw() == request.issuer.subject
-}
-
-/// A guest gets the time in whole seconds, and may use it up to a second later.
-fn does_not_begin_before_call(request: &Request<'_>) -> bool {
-    let earliest = request.issuer.rules.now.timestamp() - VALIDITY_BEGIN_TOLERANCE_SECONDS;
-    request.tbs.validity.not_before.timestamp() >= earliest
-}
-
-fn does_not_begin_after_call(request: &Request<'_>) -> bool {
-    request.tbs.validity.not_before.timestamp() <= request.issuer.rules.now.timestamp()
-}
-
-fn does_not_end_before_it_begins(request: &Request<'_>) -> bool {
-    request.tbs.validity.not_after >= request.tbs.validity.not_before
-}
-
-fn is_no_longer_than_requested(request: &Request<'_>) -> bool {
-    let validity = &request.tbs.validity;
-    let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
-    seconds <= i64::from(request.issuer.rules.duration_days_max) * DAY_SECONDS
-}
-
-/// Detects the issuer's key in any encoding, such as a compressed point or a padded integer: the number that identifies the key
-/// must not occur anywhere in the bytes.
-fn has_public_key_of_its_own(request: &Request<'_>) -> bool {
-    let number = request.issuer.key.public_number();
-    !number.is_empty()
-        && !request
-            .tbs
-            .subject_pki
-            .raw
-            .windows(number.len())
-            .any(|bytes| bytes == number)
-}
-
-fn has_no_unique_identifiers(request: &Request<'_>) -> bool {
-    request.tbs.issuer_uid.is_none() && request.tbs.subject_uid.is_none()
-}
-
-fn has_well_formed_extensions(request: &Request<'_>) -> bool {
+/// The rules for the extensions of a body, and for the subject, which the key identifiers distinguish from the issuer's.
+fn extension_rules(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> [Rule; 9] {
     let is_malformed = |extension: &X509Extension<'_>| {
         matches!(
             extension.parsed_extension(),
             ParsedExtension::ParseError { .. }
         )
     };
-    !request.tbs.iter_extensions().any(is_malformed)
+    let is_unknown_critical = |extension: &X509Extension<'_>| {
+        extension.critical && !CRITICAL_EXTENSIONS.contains(&extension.oid)
+    };
+    let value = |oid: Oid<'_>| extension(tbs, &oid).map(|extension| extension.value);
+    let own_identifier = value(OID_X509_EXT_SUBJECT_KEY_IDENTIFIER);
+    let encoded_own_identifier = subject_key_identifier(tbs.extensions())
+        .filter(|identifier| !identifier.is_empty())
+        .map(|identifier| element(OCTET_STRING, &identifier));
+    let issuer_identifier = issuer.subject_key_identifier.as_deref();
+    let authority_identifier =
+        issuer_identifier.map(|identifier| element(SEQUENCE, &element(KEY_IDENTIFIER, identifier)));
+    let encoded_issuer_identifier =
+        issuer_identifier.map(|identifier| element(OCTET_STRING, identifier));
+    let names_netscape_authority = value(OID_X509_EXT_CERT_TYPE).is_some_and(
+        |value| matches!(value, [_, _, _, bits, ..] if bits & NETSCAPE_AUTHORITY_BITS != 0),
+    );
+    [
+        (
+            "every extension must be well formed",
+            !tbs.iter_extensions().any(is_malformed),
+        ),
+        (
+            "only basic constraints, key usage, extended key usage and subject alternative name may be critical",
+            !tbs.iter_extensions().any(is_unknown_critical),
+        ),
+        (
+            "the basic constraints must be present; they may mark the certificate as a CA only if a CA was \
+                requested, and must then be critical",
+            has_requested_basic_constraints(issuer, tbs),
+        ),
+        (
+            "the authority key identifier must be the issuer's subject key identifier, or absent if the issuer has none",
+            value(OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER) == authority_identifier.as_deref(),
+        ),
+        (
+            "there must be a subject key identifier",
+            own_identifier.is_some() && own_identifier == encoded_own_identifier.as_deref(),
+        ),
+        (
+            "the subject key identifier must not be the issuer's",
+            own_identifier.is_none() || own_identifier != encoded_issuer_identifier.as_deref(),
+        ),
+        (
+            "the subject must not be the issuer's, unless a CA or this common name was requested",
+            has_subject_of_its_own(issuer, tbs),
+        ),
+        (
+            "the key usage and extended key usage must not allow the key to sign certificates, revocation lists or \
+                OCSP responses, unless this was requested",
+            has_requested_signing_usages(issuer, tbs),
+        ),
+        (
+            "the Netscape certificate type must not mark the certificate as a CA, unless a CA was requested",
+            issuer.rules.may_be_authority || !names_netscape_authority,
+        ),
+    ]
 }
 
-fn has_known_critical_extensions(request: &Request<'_>) -> bool {
-    request
-        .tbs
-        .iter_extensions()
-        .all(|extension| !extension.critical || CRITICAL_EXTENSIONS.contains(&extension.oid))
+/// Detects the issuer's key in any encoding, such as a compressed point or a padded integer: the number that identifies the key
+/// must not occur anywhere in the bytes.
+fn has_public_key_of_its_own(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> bool {
+    let number = issuer.key.public_number();
+    !number.is_empty()
+        && !tbs
+            .subject_pki
+            .raw
+            .windows(number.len())
+            .any(|bytes| bytes == number)
 }
 
 /// Compares the extension with its few allowed encodings, so that no program can read it differently.
-fn has_requested_basic_constraints(request: &Request<'_>) -> bool {
-    let Some(extension) = extension(request, &OID_X509_EXT_BASIC_CONSTRAINTS) else {
-        return false;
-    };
-    match extension.value {
+fn has_requested_basic_constraints(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> bool {
+    extension(tbs, &OID_X509_EXT_BASIC_CONSTRAINTS).is_some_and(|extension| match extension.value {
         LEAF_CONSTRAINTS => true,
         AUTHORITY_CONSTRAINTS | [0x30, 0x06, 0x01, 0x01, 0xff, 0x02, 0x01, 0x00..NEGATIVE] => {
-            extension.critical && request.issuer.rules.may_be_authority
+            extension.critical && issuer.rules.may_be_authority
         }
         _ => false,
-    }
-}
-
-fn has_key_identifier_of_issuer(request: &Request<'_>) -> bool {
-    let found = extension(request, &OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER);
-    match (found, request.issuer.subject_key_identifier.as_deref()) {
-        (None, None) => true,
-        (Some(found), Some(identifier)) => {
-            found.value == element(SEQUENCE, &element(KEY_IDENTIFIER, identifier))
-        }
-        _ => false,
-    }
-}
-
-fn has_subject_key_identifier(request: &Request<'_>) -> bool {
-    extension(request, &OID_X509_EXT_SUBJECT_KEY_IDENTIFIER).is_some_and(|extension| {
-        matches!(
-            extension.parsed_extension(),
-            ParsedExtension::SubjectKeyIdentifier(identifier)
-                if !identifier.0.is_empty() && extension.value == element(OCTET_STRING, identifier.0)
-        )
     })
-}
-
-fn has_key_identifier_of_its_own(request: &Request<'_>) -> bool {
-    let own = extension(request, &OID_X509_EXT_SUBJECT_KEY_IDENTIFIER);
-    match (own, request.issuer.subject_key_identifier.as_deref()) {
-        (Some(own), Some(identifier)) => own.value != element(OCTET_STRING, identifier),
-        _ => true,
-    }
 }
 
 /// A CA may be issued by a CA with the same name, for example when a CA replaces its key. A request may also give a leaf the
 /// name of its CA; other programs distinguish the two by their key identifiers.
-fn has_subject_of_its_own(request: &Request<'_>) -> bool {
-    let rules = &request.issuer.rules;
-    let subject = &request.tbs.subject;
+fn has_subject_of_its_own(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> bool {
+    let rules = &issuer.rules;
     let has_requested_name = || {
-        let name = subject.iter_common_name().next().and_then(facts::text);
+        let name = tbs.subject.iter_common_name().next().and_then(facts::text);
         name.is_some() && name == rules.common_name
     };
-    rules.may_be_authority || subject.as_raw() != request.issuer.subject || has_requested_name()
+    rules.may_be_authority || tbs.subject.as_raw() != issuer.subject || has_requested_name()
 }
 
-fn has_requested_signing_usages(request: &Request<'_>) -> bool {
-    let rules = &request.issuer.rules;
-    let requested = if rules.may_be_authority {
-        SigningUsages {
-            certificates: true,
-            revocation_lists: true,
-            ..rules.signing_usages
-        }
-    } else {
-        rules.signing_usages
+fn has_requested_signing_usages(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> bool {
+    let rules = &issuer.rules;
+    let requested = SigningUsages {
+        certificates: rules.may_be_authority || rules.signing_usages.certificates,
+        revocation_lists: rules.may_be_authority || rules.signing_usages.revocation_lists,
+        ..rules.signing_usages
     };
-    facts::signing_usages(request.tbs).is_within(requested)
+    facts::signing_usages(tbs).is_within(requested)
 }
 
-fn has_requested_netscape_type(request: &Request<'_>) -> bool {
-    let names_authority = extension(request, &OID_X509_EXT_CERT_TYPE).is_some_and(|extension| {
-        matches!(extension.value, [_, _, _, bits, ..] if bits & NETSCAPE_AUTHORITY_BITS != 0)
-    });
-    request.issuer.rules.may_be_authority || !names_authority
-}
-
-fn extension<'a>(request: &Request<'a>, oid: &Oid<'_>) -> Option<&'a X509Extension<'a>> {
-    request.tbs.get_extension_unique(oid).ok().flatten()
+fn extension<'a>(tbs: &'a TbsCertificate<'_>, oid: &Oid<'_>) -> Option<&'a X509Extension<'a>> {
+    tbs.get_extension_unique(oid).ok().flatten()
 }
 
 /// The maximum time from the start of a validity to the call, in seconds.

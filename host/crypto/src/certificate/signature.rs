@@ -53,21 +53,17 @@ pub(super) fn is_made_by(
     let key = signer.subject_public_key.data.as_ref();
     let key_algorithm = &signer.algorithm.algorithm;
     match scheme {
-        Scheme::RsaPkcs1(hash) if *key_algorithm == OID_PKCS1_RSAENCRYPTION => {
-            let hashed = digest(hash.algorithm(), message);
-            let verified = rsa_key(key)?.verify(hash.pkcs1(), hashed.as_ref(), signature);
-            Ok(verified.is_ok())
+        Scheme::RsaPkcs1(is_signed) if *key_algorithm == OID_PKCS1_RSAENCRYPTION => {
+            Ok(is_signed(&rsa_key(key)?, message, signature))
         }
-        Scheme::RsaPss(hash, salt_bytes)
+        Scheme::RsaPss(is_signed, salt_bytes)
             if [OID_PKCS1_RSAENCRYPTION, OID_PKCS1_RSASSAPSS].contains(key_algorithm) =>
         {
-            let hashed = digest(hash.algorithm(), message);
-            let key = rsa_key(key)?;
-            Ok(hash.verify_pss(&key, salt_bytes, hashed.as_ref(), signature))
+            Ok(is_signed(&rsa_key(key)?, salt_bytes, message, signature))
         }
         Scheme::Ecdsa(hash) if *key_algorithm == OID_KEY_TYPE_EC_PUBLIC_KEY => {
             let curve = Curve::of(signer).ok_or(Unverifiable::Key)?;
-            Ok(curve.verify(key, &digest(hash.algorithm(), message), signature))
+            Ok(curve.verify(key, &digest(hash, message), signature))
         }
         Scheme::Ed25519 if *key_algorithm == OID_SIG_ED25519 => {
             let key = UnparsedPublicKey::new(&ED25519, key);
@@ -81,12 +77,18 @@ pub(super) fn is_made_by(
 /// A signature scheme.
 #[derive(Clone, Copy)]
 enum Scheme {
-    Ecdsa(Hash),
+    Ecdsa(&'static Algorithm),
     Ed25519,
-    RsaPkcs1(Hash),
-    /// The hash, and the length of the salt in bytes.
-    RsaPss(Hash, usize),
+    RsaPkcs1(IsSigned),
+    /// The verification with the hash, and the length of the salt in bytes.
+    RsaPss(IsSignedWithSalt, usize),
 }
+
+/// Returns whether a signature of a message is by a key.
+type IsSigned = fn(&RsaPublicKey, &[u8], &[u8]) -> bool;
+
+/// As [`IsSigned`], after the length of the salt.
+type IsSignedWithSalt = fn(&RsaPublicKey, usize, &[u8], &[u8]) -> bool;
 
 impl Scheme {
     fn of(algorithm: &AlgorithmIdentifier<'_>) -> Result<Self, Unverifiable> {
@@ -110,51 +112,28 @@ impl Scheme {
         let hash = parameters.hash_algorithm_oid();
         let salt_bytes = usize::try_from(parameters.salt_length()).ok()?;
         let is_known = mask.mgf == MGF1 && mask.hash == *hash && parameters.trailer_field() == 1;
-        let (_, hash) = HASHES.iter().find(|(known, _)| known == hash)?;
+        let (_, hash) = PSS_HASHES.iter().find(|(known, _)| known == hash)?;
         is_known.then_some(Self::RsaPss(*hash, salt_bytes))
     }
 }
 
-#[derive(Clone, Copy)]
-enum Hash {
-    Sha1,
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
+fn pkcs1<H: sha2::Digest + rsa::pkcs8::AssociatedOid>(
+    key: &RsaPublicKey,
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let verified = key.verify(Pkcs1v15Sign::new::<H>(), &H::digest(message), signature);
+    verified.is_ok()
 }
 
-impl Hash {
-    fn algorithm(self) -> &'static Algorithm {
-        match self {
-            Self::Sha1 => &SHA1_FOR_LEGACY_USE_ONLY,
-            Self::Sha224 => &SHA224,
-            Self::Sha256 => &SHA256,
-            Self::Sha384 => &SHA384,
-            Self::Sha512 => &SHA512,
-        }
-    }
-
-    fn pkcs1(self) -> Pkcs1v15Sign {
-        match self {
-            Self::Sha1 => Pkcs1v15Sign::new::<Sha1>(),
-            Self::Sha224 => Pkcs1v15Sign::new::<Sha224>(),
-            Self::Sha256 => Pkcs1v15Sign::new::<Sha256>(),
-            Self::Sha384 => Pkcs1v15Sign::new::<Sha384>(),
-            Self::Sha512 => Pkcs1v15Sign::new::<Sha512>(),
-        }
-    }
-
-    fn verify_pss(self, key: &RsaPublicKey, salt: usize, hashed: &[u8], signature: &[u8]) -> bool {
-        let verified = match self {
-            Self::Sha1 => key.verify(Pss::<Sha1>::new_with_salt(salt), hashed, signature),
-            Self::Sha224 => key.verify(Pss::<Sha224>::new_with_salt(salt), hashed, signature),
-            Self::Sha256 => key.verify(Pss::<Sha256>::new_with_salt(salt), hashed, signature),
-            Self::Sha384 => key.verify(Pss::<Sha384>::new_with_salt(salt), hashed, signature),
-            Self::Sha512 => key.verify(Pss::<Sha512>::new_with_salt(salt), hashed, signature),
-        };
-        verified.is_ok()
-    }
+fn pss<H: sha2::Digest + sha2::digest::FixedOutputReset>(
+    key: &RsaPublicKey,
+    salt: usize,
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let scheme = Pss::<H>::new_with_salt(salt);
+    key.verify(scheme, &H::digest(message), signature).is_ok()
 }
 
 /// Parses a key of 1024 to 8192 bits, with an odd exponent of at least 3 and at most 33 bits.
@@ -224,26 +203,26 @@ impl fmt::Display for Unverifiable {
 const NUMBER_BYTES_MAX: usize = 32;
 
 static SCHEMES: [(Oid<'_>, Scheme); 12] = [
-    (OID_PKCS1_SHA1WITHRSA, Scheme::RsaPkcs1(Hash::Sha1)),
-    (OID_SHA1_WITH_RSA, Scheme::RsaPkcs1(Hash::Sha1)),
-    (OID_PKCS1_SHA224WITHRSA, Scheme::RsaPkcs1(Hash::Sha224)),
-    (OID_PKCS1_SHA256WITHRSA, Scheme::RsaPkcs1(Hash::Sha256)),
-    (OID_PKCS1_SHA384WITHRSA, Scheme::RsaPkcs1(Hash::Sha384)),
-    (OID_PKCS1_SHA512WITHRSA, Scheme::RsaPkcs1(Hash::Sha512)),
-    (ECDSA_WITH_SHA1, Scheme::Ecdsa(Hash::Sha1)),
-    (OID_SIG_ECDSA_WITH_SHA224, Scheme::Ecdsa(Hash::Sha224)),
-    (OID_SIG_ECDSA_WITH_SHA256, Scheme::Ecdsa(Hash::Sha256)),
-    (OID_SIG_ECDSA_WITH_SHA384, Scheme::Ecdsa(Hash::Sha384)),
-    (OID_SIG_ECDSA_WITH_SHA512, Scheme::Ecdsa(Hash::Sha512)),
+    (OID_PKCS1_SHA1WITHRSA, Scheme::RsaPkcs1(pkcs1::<Sha1>)),
+    (OID_SHA1_WITH_RSA, Scheme::RsaPkcs1(pkcs1::<Sha1>)),
+    (OID_PKCS1_SHA224WITHRSA, Scheme::RsaPkcs1(pkcs1::<Sha224>)),
+    (OID_PKCS1_SHA256WITHRSA, Scheme::RsaPkcs1(pkcs1::<Sha256>)),
+    (OID_PKCS1_SHA384WITHRSA, Scheme::RsaPkcs1(pkcs1::<Sha384>)),
+    (OID_PKCS1_SHA512WITHRSA, Scheme::RsaPkcs1(pkcs1::<Sha512>)),
+    (ECDSA_WITH_SHA1, Scheme::Ecdsa(&SHA1_FOR_LEGACY_USE_ONLY)),
+    (OID_SIG_ECDSA_WITH_SHA224, Scheme::Ecdsa(&SHA224)),
+    (OID_SIG_ECDSA_WITH_SHA256, Scheme::Ecdsa(&SHA256)),
+    (OID_SIG_ECDSA_WITH_SHA384, Scheme::Ecdsa(&SHA384)),
+    (OID_SIG_ECDSA_WITH_SHA512, Scheme::Ecdsa(&SHA512)),
     (OID_SIG_ED25519, Scheme::Ed25519),
 ];
 
-static HASHES: [(Oid<'_>, Hash); 5] = [
-    (OID_HASH_SHA1, Hash::Sha1),
-    (NIST_HASH_SHA224, Hash::Sha224),
-    (OID_NIST_HASH_SHA256, Hash::Sha256),
-    (OID_NIST_HASH_SHA384, Hash::Sha384),
-    (OID_NIST_HASH_SHA512, Hash::Sha512),
+static PSS_HASHES: [(Oid<'_>, IsSignedWithSalt); 5] = [
+    (OID_HASH_SHA1, pss::<Sha1>),
+    (NIST_HASH_SHA224, pss::<Sha224>),
+    (OID_NIST_HASH_SHA256, pss::<Sha256>),
+    (OID_NIST_HASH_SHA384, pss::<Sha384>),
+    (OID_NIST_HASH_SHA512, pss::<Sha512>),
 ];
 
 static CURVES: [(Oid<'_>, Curve); 3] = [

@@ -62,14 +62,14 @@ pub(crate) fn retention(
     }
     let retention = Retention {
         policies,
-        repository: Arc::new(database.credentials()),
+        repository: Arc::new(database.clone()),
         trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
         clock: Arc::clone(&credentials.store.clock),
         identifiers: Arc::clone(&credentials.store.identifiers),
     };
-    let leases = Arc::new(database.leases());
+    let leases = Arc::new(database.clone());
     let interval = config.retention.interval_seconds.seconds();
-    let clock = Arc::new(database.retention_clock());
+    let clock = Arc::new(database.clone());
     Ok(Some(RetentionWork::new(retention, leases, clock, interval)))
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartupE
         let database = open_database_to_read(config).await?;
         let key_ring = keys::unlock_to_read(&config.encryption, &database).await?;
         let check = Check {
-            repository: Arc::new(database.check()),
+            repository: Arc::new(database.clone()),
             sealer: Arc::new(key_ring),
             certificates: Arc::new(X509Certificates),
         };

@@ -100,17 +100,17 @@ async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode
     .await?;
     let active_key_id = ring.active_key_id();
     let sealer: Arc<dyn Sealer> = Arc::new(ring);
-    let repository = Arc::new(database.key_rotation());
+    let repository = Arc::new(database.clone());
     repository
         .activate_new(active_key_id)
         .await
         .while_doing("recording the active encryption key")?;
     let usage = EncryptionKeys {
-        repository: Arc::new(database.encryption_keys()),
+        repository: Arc::new(database.clone()),
         sealer: Arc::clone(&sealer),
     };
     let rotate = RotateKeys { repository, sealer };
-    let leases = Arc::new(database.leases());
+    let leases = Arc::new(database.clone());
     let command = RotateCommand {
         holder: LeaseHolder::new(leases, clock, identifiers),
         rotation: Rotation::new(
@@ -319,11 +319,10 @@ struct StoredKeys {
 }
 
 async fn read_keys(database: &Database) -> Result<StoredKeys, RepositoryError> {
-    let repository = database.encryption_keys();
     Ok(StoredKeys {
-        records: repository.all().await?,
-        versions: repository.versions_by_key().await?.into_iter().collect(),
-        encryptions: repository.encryptions_by_key().await?.into_iter().collect(),
+        records: database.encryption_keys().await?,
+        versions: database.versions_by_key().await?.into_iter().collect(),
+        encryptions: database.encryptions_by_key().await?.into_iter().collect(),
     })
 }
 

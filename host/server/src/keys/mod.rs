@@ -5,9 +5,9 @@ mod shared;
 use std::{collections::HashSet, error::Error, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use keywright_core::ports::{Identifiers, KeyStatus, RepositoryError};
+use keywright_core::ports::{Identifiers, KeyRotationRepository, KeyStatus, RepositoryError};
 use keywright_crypto::{ConfiguredKey, ConfiguredKeys, KeyRing, KeySource, Recognition};
-use keywright_storage::{Database, SqlEncryptionKeyRepository};
+use keywright_storage::Database;
 use uuid::Uuid;
 
 use crate::{
@@ -82,7 +82,7 @@ pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
 /// The configured keys, and which of them have records.
 pub(crate) struct RecognizedKeys {
     configured: Arc<ConfiguredKeys>,
-    repository: SqlEncryptionKeyRepository,
+    database: Database,
     recognition: Recognition,
 }
 
@@ -94,7 +94,7 @@ impl RecognizedKeys {
     ) -> Result<Self, StartupError> {
         let mut keys = Self {
             configured: config.read_keys().await?,
-            repository: database.encryption_keys(),
+            database: database.clone(),
             recognition: Recognition::default(),
         };
         keys.compare().await?;
@@ -112,7 +112,7 @@ impl RecognizedKeys {
 
     /// Compares the keys with new records.
     async fn compare(&mut self) -> Result<(), StartupError> {
-        let records = records_of(self.repository.all().await.map_err(read_failed)?)?;
+        let records = records_of(self.database.encryption_keys().await.map_err(read_failed)?)?;
         self.recognition
             .compare(&self.configured, &records)
             .await
@@ -121,7 +121,7 @@ impl RecognizedKeys {
 
     /// Checks that stored values can be decrypted.
     async fn check(&self) -> Result<(), StartupError> {
-        let in_use = self.repository.in_use().await.map_err(read_failed)?;
+        let in_use = self.database.keys_in_use().await.map_err(read_failed)?;
         self.recognition.check(&in_use).map_err(keys_refused)
     }
 
@@ -138,7 +138,10 @@ impl RecognizedKeys {
             .await
             .while_doing("creating the record of the new encryption key")?;
         let known: HashSet<Uuid> = self.recognition.compared().collect();
-        let adding = self.repository.add(&row_of(record), &known).await;
+        let adding = self
+            .database
+            .add_encryption_key(&row_of(record), &known)
+            .await;
         adding.while_doing("storing the record of the new encryption key")
     }
 
@@ -157,7 +160,7 @@ impl RecognizedKeys {
     }
 
     fn shared(self, key_ring: KeyRing) -> SharedKeyRing {
-        SharedKeyRing::new(self.configured, self.repository, self.recognition, key_ring)
+        SharedKeyRing::new(self.configured, self.database, self.recognition, key_ring)
     }
 }
 

@@ -24,7 +24,7 @@ use keywright_crypto::{
     ComparisonError, ConfiguredKeys, DerivationError, ENCRYPTIONS_PER_KEY_MAX,
     ENCRYPTIONS_PER_KEY_WARNED, KeyDerivation, KeyRecord, KeyRing, PasswordDerivation, Recognition,
 };
-use keywright_storage::{EncryptionKeyRow, SqlEncryptionKeyRepository};
+use keywright_storage::{Database, EncryptionKeyRow};
 use tokio::{runtime::Handle, sync::Mutex, task};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -36,7 +36,7 @@ use crate::{
 
 pub(crate) struct SharedKeyRing {
     configured: Arc<ConfiguredKeys>,
-    repository: SqlEncryptionKeyRepository,
+    database: Database,
     current: RwLock<Arc<Current>>,
     meter: EncryptionMeter,
     /// The time of the last failure to read records. Locked while records are read.
@@ -60,14 +60,14 @@ struct Current {
 impl SharedKeyRing {
     pub(super) fn new(
         configured: Arc<ConfiguredKeys>,
-        repository: SqlEncryptionKeyRepository,
+        database: Database,
         recognition: Recognition,
         key_ring: KeyRing,
     ) -> Self {
         Self {
             configured,
-            meter: EncryptionMeter::new(repository.clone(), key_ring.active_key_id()),
-            repository,
+            meter: EncryptionMeter::new(database.clone(), key_ring.active_key_id()),
+            database,
             current: RwLock::new(Arc::new(Current {
                 recognition,
                 key_ring,
@@ -133,7 +133,7 @@ impl SharedKeyRing {
 
     /// Reads the records, and compares new records with the configured keys on a blocking thread.
     async fn read_records(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryError> {
-        let records = records_of(self.repository.all().await?)
+        let records = records_of(self.database.encryption_keys().await?)
             .map_err(|_| RepositoryError::Inconsistent("encryption_key.provider"))?;
         let configured = Arc::clone(&self.configured);
         let mut recognition = self.current().recognition.clone();
@@ -219,7 +219,7 @@ fn log_failure(outcome: &Result<(), ComparisonError>) {
 /// An AES-GCM key with random nonces may encrypt at most 2³² values. Servers reserve numbers in the database and use
 /// them up in memory. So a killed server has counted too many, never too few, and the counts of several servers add up.
 struct EncryptionMeter {
-    repository: SqlEncryptionKeyRepository,
+    database: Database,
     key_id: Uuid,
     /// The number of reserved encryptions left.
     left: AtomicU64,
@@ -228,9 +228,9 @@ struct EncryptionMeter {
 }
 
 impl EncryptionMeter {
-    fn new(repository: SqlEncryptionKeyRepository, key_id: Uuid) -> Self {
+    fn new(database: Database, key_id: Uuid) -> Self {
         Self {
-            repository,
+            database,
             key_id,
             left: AtomicU64::new(0),
             next: Mutex::new(RESERVED_FIRST),
@@ -273,7 +273,7 @@ impl EncryptionMeter {
     /// Returns the number of encryptions counted so far, on all servers.
     async fn reserve(&self, count: u64) -> Result<u64, SealError> {
         let reserving =
-            self.repository
+            self.database
                 .reserve_encryptions(self.key_id, count, ENCRYPTIONS_PER_KEY_MAX);
         match reserving.await {
             Ok(Some(encryptions)) => Ok(encryptions),

@@ -15,55 +15,48 @@ use keywright_core::{
 use uuid::Uuid;
 
 use crate::{
+    Database,
     connections::{Connections, Engine},
     row::{Decoded, Row, column, count},
     statement::{Statement, statement},
 };
 
-/// All records of a database, for a check.
-#[derive(Clone)]
-pub struct SqlCheckRepository {
-    reader: Connections,
-}
-
-impl SqlCheckRepository {
-    pub(crate) fn new(reader: Connections) -> Self {
-        Self { reader }
-    }
-
-    async fn rows<T>(
+impl Database {
+    /// Reads the rows of a range.
+    async fn rows_to_check<T>(
         &self,
         sql: &'static str,
         range: SequenceRange,
         row: impl Fn(&Row) -> Result<T, RepositoryError>,
     ) -> Result<Vec<T>, RepositoryError> {
-        let rows = self.reader.fetch_all(bind(sql, range)).await?;
+        let rows = self.pools.reader.fetch_all(bind(sql, range)).await?;
         rows.iter().map(row).collect()
     }
 }
 
 #[async_trait]
-impl CheckRepository for SqlCheckRepository {
+impl CheckRepository for Database {
     async fn damage(&self) -> Result<Vec<String>, RepositoryError> {
-        match self.reader.engine() {
+        match self.pools.reader.engine() {
             Engine::Postgres => Ok(Vec::new()),
-            Engine::Sqlite => sqlite_damage(&self.reader).await,
+            Engine::Sqlite => sqlite_damage(&self.pools.reader).await,
         }
     }
 
     async fn schema_differences(&self) -> Result<Vec<String>, RepositoryError> {
-        match self.reader.engine() {
-            Engine::Postgres => schema::postgres_differences(&self.reader).await,
-            Engine::Sqlite => schema::sqlite_differences(&self.reader).await,
+        match self.pools.reader.engine() {
+            Engine::Postgres => schema::postgres_differences(&self.pools.reader).await,
+            Engine::Sqlite => schema::sqlite_differences(&self.pools.reader).await,
         }
     }
 
     async fn ends(&self) -> Result<CheckEnds, RepositoryError> {
-        let sql = match self.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_ENDS,
-            Engine::Sqlite => statements::SQLITE_ENDS,
-        };
-        let row = self.reader.fetch_optional(statement(sql)).await?;
+        let sql = self
+            .pools
+            .reader
+            .engine()
+            .choose(statements::POSTGRES_ENDS, statements::SQLITE_ENDS);
+        let row = self.pools.reader.fetch_optional(statement(sql)).await?;
         row.as_ref().map_or_else(|| Ok(CheckEnds::default()), ends)
     }
 
@@ -71,28 +64,29 @@ impl CheckRepository for SqlCheckRepository {
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedCredential>, RepositoryError> {
-        let sql = match self.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_CREDENTIALS,
-            Engine::Sqlite => statements::SQLITE_CREDENTIALS,
-        };
-        self.rows(sql, range, credential).await
+        let sql = self.pools.reader.engine().choose(
+            statements::POSTGRES_CREDENTIALS,
+            statements::SQLITE_CREDENTIALS,
+        );
+        self.rows_to_check(sql, range, credential).await
     }
 
     async fn versions(&self, range: SequenceRange) -> Result<Vec<CheckedVersion>, RepositoryError> {
-        let sql = match self.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_VERSIONS,
-            Engine::Sqlite => statements::SQLITE_VERSIONS,
-        };
-        self.rows(sql, range, version).await
+        let sql = self
+            .pools
+            .reader
+            .engine()
+            .choose(statements::POSTGRES_VERSIONS, statements::SQLITE_VERSIONS);
+        self.rows_to_check(sql, range, version).await
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryError> {
-        let sql = match self.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_VERSION_BY_ID,
-            Engine::Sqlite => statements::SQLITE_VERSION_BY_ID,
-        };
+        let sql = self.pools.reader.engine().choose(
+            statements::POSTGRES_VERSION_BY_ID,
+            statements::SQLITE_VERSION_BY_ID,
+        );
         let query = statement(sql).bind(id);
-        let row = self.reader.fetch_optional(query).await?;
+        let row = self.pools.reader.fetch_optional(query).await?;
         row.as_ref().map(version).transpose()
     }
 
@@ -100,20 +94,20 @@ impl CheckRepository for SqlCheckRepository {
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedIndexEntry>, RepositoryError> {
-        let sql = match self.reader.engine() {
-            Engine::Postgres => statements::POSTGRES_INDEXED_NAMES,
-            Engine::Sqlite => statements::SQLITE_INDEXED_NAMES,
-        };
-        self.rows(sql, range, index_entry).await
+        let sql = self.pools.reader.engine().choose(
+            statements::POSTGRES_INDEXED_NAMES,
+            statements::SQLITE_INDEXED_NAMES,
+        );
+        self.rows_to_check(sql, range, index_entry).await
     }
 
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryError> {
-        match self.reader.engine() {
+        match self.pools.reader.engine() {
             // `POSTGRES_CREDENTIALS` checks the index with each credential.
             Engine::Postgres => Ok(Vec::new()),
             Engine::Sqlite => {
                 let query = statement(statements::SQLITE_WRONG_WORDS).bind(WRONGLY_INDEXED_MAX);
-                let rows = self.reader.fetch_all(query).await?;
+                let rows = self.pools.reader.fetch_all(query).await?;
                 let sequence = |row: &Row| column!(row, "credential_name", "sequence");
                 rows.iter().map(sequence).collect()
             }
@@ -124,7 +118,8 @@ impl CheckRepository for SqlCheckRepository {
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedPermission>, RepositoryError> {
-        self.rows(statements::PERMISSIONS, range, permission).await
+        self.rows_to_check(statements::PERMISSIONS, range, permission)
+            .await
     }
 }
 

@@ -27,6 +27,16 @@ pub(crate) enum Engine {
     Sqlite,
 }
 
+impl Engine {
+    /// Returns the value for this engine.
+    pub(crate) fn choose<T>(self, postgres: T, sqlite: T) -> T {
+        match self {
+            Self::Postgres => postgres,
+            Self::Sqlite => sqlite,
+        }
+    }
+}
+
 /// The current number of connections of one kind, and of the callers that wait for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolOccupancy {
@@ -275,24 +285,28 @@ struct HealthState {
 
 impl ServerHealth {
     /// Marks all idle connections as suspect.
-    pub(super) fn suspect_idle(&self) {
-        self.state().suspect_idle(Instant::now());
+    pub(super) fn suspect_idle(&self, now: Instant) {
+        self.state().suspect_since = Some(now);
     }
 
     /// Returns whether a connection that was last used this long ago needs a health check.
-    pub(super) fn needs_check(&self, last_used: Duration) -> bool {
-        self.state().needs_check(last_used, Instant::now())
+    pub(super) fn needs_check(&self, last_used: Duration, now: Instant) -> bool {
+        is_before(self.state().suspect_since, last_used, now) || last_used > UNCHECKED_IDLE_MAX
     }
 
     /// Retires all open connections, because another server may be the primary now. At most once per
     /// [`RETIREMENT_INTERVAL_MIN`], in case reconnecting does not help.
-    pub(super) fn retire_older(&self) {
-        self.state().retire_older(Instant::now());
+    pub(super) fn retire_older(&self, now: Instant) {
+        let mut state = self.state();
+        state.next_retirement = Some(now);
+        state.apply_next_retirement(now);
     }
 
     /// Returns whether a connection that was opened this long ago is retired.
-    pub(super) fn retires(&self, age: Duration) -> bool {
-        self.state().retires(age, Instant::now())
+    pub(super) fn retires(&self, age: Duration, now: Instant) -> bool {
+        let mut state = self.state();
+        state.apply_next_retirement(now);
+        is_before(state.retired_before, age, now) || age > AGE_MAX
     }
 
     fn state(&self) -> MutexGuard<'_, HealthState> {
@@ -301,30 +315,12 @@ impl ServerHealth {
 }
 
 impl HealthState {
-    fn suspect_idle(&mut self, now: Instant) {
-        self.suspect_since = Some(now);
-    }
-
-    fn needs_check(&self, last_used: Duration, now: Instant) -> bool {
-        is_before(self.suspect_since, last_used, now) || last_used > UNCHECKED_IDLE_MAX
-    }
-
-    fn retire_older(&mut self, now: Instant) {
-        self.next_retirement = Some(now);
-        self.apply_next_retirement(now);
-    }
-
     /// Applies a later refusal once the interval is over.
     fn apply_next_retirement(&mut self, now: Instant) {
         let is_recent = |since| now.saturating_duration_since(since) < RETIREMENT_INTERVAL_MIN;
         if !self.retired_before.is_some_and(is_recent) {
             self.retired_before = self.next_retirement.take().or(self.retired_before);
         }
-    }
-
-    fn retires(&mut self, age: Duration, now: Instant) -> bool {
-        self.apply_next_retirement(now);
-        is_before(self.retired_before, age, now) || age > AGE_MAX
     }
 }
 
@@ -375,10 +371,10 @@ mod tests {
     fn suspect_and_long_idle_connections_need_a_health_check() {
         let health = ServerHealth::default();
         let now = Instant::now();
-        let needs_check = |last_used| health.clone().state().needs_check(last_used, now);
+        let needs_check = |last_used| health.needs_check(last_used, now);
         assert!(!needs_check(UNCHECKED_IDLE_MAX));
         assert!(needs_check(UNCHECKED_IDLE_MAX + INSTANT));
-        health.state().suspect_idle(now);
+        health.suspect_idle(now);
         assert!(needs_check(UNCHECKED_IDLE_MAX));
         assert!(needs_check(INSTANT));
         assert!(!needs_check(Duration::ZERO));
@@ -388,10 +384,10 @@ mod tests {
     fn old_connections_and_those_before_a_refused_write_are_retired() {
         let health = ServerHealth::default();
         let begun = Instant::now();
-        let retires = |age, now| health.clone().state().retires(age, now);
+        let retires = |age, now| health.retires(age, now);
         assert!(!retires(AGE_MAX, begun));
         assert!(retires(AGE_MAX + INSTANT, begun));
-        health.state().retire_older(begun);
+        health.retire_older(begun);
         assert!(retires(AGE_MAX, begun));
         assert!(retires(INSTANT, begun));
         assert!(!retires(Duration::ZERO, begun));
@@ -399,19 +395,19 @@ mod tests {
 
     #[test]
     fn a_second_refused_write_retires_connections_at_the_interval() {
-        let mut state = HealthState::default();
+        let health = ServerHealth::default();
         let first = Instant::now();
         let again = first + RETIREMENT_INTERVAL_MIN.saturating_sub(INSTANT);
-        state.retire_older(first);
-        state.retire_older(again);
+        health.retire_older(first);
+        health.retire_older(again);
         // A connection that was opened in between.
         let opened = first + INSTANT;
-        assert!(!state.retires(again - opened, again));
-        assert_eq!(state.retired_before, Some(first));
+        assert!(!health.retires(again - opened, again));
+        assert_eq!(health.state().retired_before, Some(first));
         let later = first + RETIREMENT_INTERVAL_MIN;
-        assert!(state.retires(later - opened, later));
-        assert_eq!(state.retired_before, Some(again));
-        assert_eq!(state.next_retirement, None);
-        assert!(!state.retires(later - again, later));
+        assert!(health.retires(later - opened, later));
+        assert_eq!(health.state().retired_before, Some(again));
+        assert_eq!(health.state().next_retirement, None);
+        assert!(!health.retires(later - again, later));
     }
 }

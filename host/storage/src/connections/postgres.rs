@@ -268,7 +268,8 @@ impl CheckedOutConnection {
     pub(super) fn retire(&mut self) {
         self.pooled.state = ConnectionState::Retired;
         if let Some(pool) = Object::pool(&self.pooled) {
-            pool.manager().target.server_health.retire_older();
+            let health = &pool.manager().target.server_health;
+            health.retire_older(Instant::now());
         }
     }
 
@@ -301,24 +302,24 @@ impl Manager for Opener {
     async fn create(&self) -> Result<Opened, sqlx::Error> {
         let connected = self.target.connect().await;
         Ok(Opened {
-            connection: connected.inspect_err(|_| self.target.server_health.suspect_idle())?,
+            connection: connected
+                .inspect_err(|_| self.target.server_health.suspect_idle(Instant::now()))?,
             state: ConnectionState::Clean,
         })
     }
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        if opened.state == ConnectionState::Retired
-            || self.target.server_health.retires(metrics.age())
-        {
+        let (health, now) = (&self.target.server_health, Instant::now());
+        if opened.state == ConnectionState::Retired || health.retires(metrics.age(), now) {
             return Err(RecycleError::message("its server may be a former primary"));
         }
         if opened.state == ConnectionState::InUse {
             let rolled_back = opened.connection.roll_back().await;
-            rolled_back.inspect_err(|_| self.target.server_health.suspect_idle())?;
+            rolled_back.inspect_err(|_| health.suspect_idle(Instant::now()))?;
             opened.state = ConnectionState::Clean;
-        } else if self.target.server_health.needs_check(metrics.last_used()) {
+        } else if health.needs_check(metrics.last_used(), now) {
             let checked = opened.connection.ping().await;
-            checked.inspect_err(|_| self.target.server_health.suspect_idle())?;
+            checked.inspect_err(|_| health.suspect_idle(Instant::now()))?;
         }
         Ok(())
     }

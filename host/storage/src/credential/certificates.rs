@@ -1,37 +1,155 @@
 //! Listing certificates with their versions. Each list is one query.
 
-use std::ops::ControlFlow;
+use std::{collections::HashSet, ops::ControlFlow};
 
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    credential::{CredentialName, IssuedCredential, ListedCertificate, LookupName},
-    ports::{EXPIRY_MOMENTS, ExpiryCounts, Receive, RepositoryError, SignedTypes},
+    credential::{
+        CHAIN_DEPTH_MAX, ChainLink, CredentialName, EffectiveExpiry, FindNames, IssuedCredential,
+        ListedCertificate, LookupName,
+    },
+    permission::Actor,
+    ports::{
+        CertificateLists, EXPIRY_MOMENTS, ExpiryCounts, Receive, RepositoryError, SignedTypes,
+    },
 };
 
-use super::{row, statements};
+use super::{
+    find::{self, NameSearch},
+    row, statements, summary,
+};
 use crate::{
+    Database,
     connections::Connections,
-    row::{Row, column, count},
+    row::{Row, column, count, small, time},
     statement::statement,
 };
 
-pub(super) async fn all(
-    reader: &Connections,
-    types: SignedTypes,
-    receive: Receive<'_, ListedCertificate>,
-) -> Result<(), RepositoryError> {
-    let sql = match types {
-        SignedTypes::All => statements::CERTIFICATES_OF_ALL_TYPES,
-        SignedTypes::Certificates => statements::CERTIFICATES,
-    };
-    each(reader, sql, receive).await
-}
+#[async_trait]
+impl CertificateLists for Database {
+    async fn certificates(
+        &self,
+        actor: &Actor,
+        types: SignedTypes,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let sql = match types {
+            SignedTypes::All => statements::CERTIFICATES_OF_ALL_TYPES,
+            SignedTypes::Certificates => statements::CERTIFICATES,
+        };
+        each(&reader, sql, receive).await
+    }
 
-pub(super) async fn authorities(
-    reader: &Connections,
-    receive: Receive<'_, ListedCertificate>,
-) -> Result<(), RepositoryError> {
-    each(reader, statements::AUTHORITIES, receive).await
+    async fn authorities(
+        &self,
+        actor: &Actor,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        each(&reader, statements::AUTHORITIES, receive).await
+    }
+
+    async fn certificate(
+        &self,
+        actor: &Actor,
+        name: &LookupName,
+        types: SignedTypes,
+    ) -> Result<Option<ListedCertificate>, RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let sql = match types {
+            SignedTypes::All => statements::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
+            SignedTypes::Certificates => statements::CERTIFICATE_BY_NAME,
+        };
+        let query = statement(sql).bind(name.folded());
+        let mut grouping = Grouping::default();
+        for row in reader.fetch_all(query).await? {
+            grouping.add(&row)?;
+        }
+        Ok(grouping.certificate)
+    }
+
+    async fn certificates_signed_by(
+        &self,
+        actor: &Actor,
+        signer: &LookupName,
+    ) -> Result<Vec<CredentialName>, RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let query = statement(statements::CERTIFICATES_SIGNED_BY).bind(signer.folded());
+        let rows = reader.fetch_all(query).await?;
+        rows.iter().map(row::name).collect()
+    }
+
+    async fn issued_by(
+        &self,
+        actor: &Actor,
+        signer: &LookupName,
+    ) -> Result<Vec<IssuedCredential>, RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let query = statement(statements::ISSUED_BY).bind(signer.folded());
+        let rows = reader.fetch_all(query).await?;
+        rows.iter().map(row::issued_credential).collect()
+    }
+
+    async fn credentials_by_expiry(
+        &self,
+        moments: [DateTime<Utc>; EXPIRY_MOMENTS],
+    ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
+        let reader = &self.pools.reader;
+        let query = moments.iter().fold(
+            statement(statements::CREDENTIALS_BY_EXPIRY),
+            |query, moment| query.bind(moment.timestamp_millis()),
+        );
+        let rows = reader.fetch_all(query).await?;
+        rows.iter().map(expiry_counts).collect()
+    }
+
+    async fn effective_expiries(
+        &self,
+        actor: &Actor,
+        names: &FindNames,
+        until: DateTime<Utc>,
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let Some(names) = NameSearch::new(names, reader.engine()) else {
+            return Ok(());
+        };
+        let sql = match &names {
+            NameSearch::All => find::statements::EFFECTIVE_EXPIRIES,
+            NameSearch::Between(..) => find::statements::EFFECTIVE_EXPIRIES_BELOW,
+            NameSearch::Containing(_) => reader.engine().choose(
+                find::statements::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
+                find::statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
+            ),
+            NameSearch::TrigramsBetween(..) => {
+                find::statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT
+            }
+        };
+        let query = statement(sql)
+            .bind(until.timestamp_millis())
+            .bind(i64::from(CHAIN_DEPTH_MAX));
+        // The links of a certificate are in the order of their expiry.
+        let mut seen: HashSet<i64> = HashSet::new();
+        let first_of_each = |row: &Row| {
+            let is_first = seen.insert(column!(row, "credential", "sequence")?);
+            is_first.then(|| effective_expiry(row)).transpose()
+        };
+        let query = names.bind_to(query);
+        reader.decode_each(query, first_of_each, receive).await
+    }
+
+    async fn transitional_authorities(
+        &self,
+        actor: &Actor,
+        receive: Receive<'_, CredentialName>,
+    ) -> Result<(), RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let query = statement(summary::TRANSITIONAL_AUTHORITIES);
+        let decode = |row: &Row| row::name(row).map(Some);
+        reader.decode_each(query, decode, receive).await
+    }
 }
 
 async fn each(
@@ -57,51 +175,27 @@ async fn each(
     Ok(())
 }
 
-pub(super) async fn by_name(
-    reader: &Connections,
-    name: &LookupName,
-    types: SignedTypes,
-) -> Result<Option<ListedCertificate>, RepositoryError> {
-    let sql = match types {
-        SignedTypes::All => statements::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
-        SignedTypes::Certificates => statements::CERTIFICATE_BY_NAME,
-    };
-    let query = statement(sql).bind(name.folded());
-    let mut grouping = Grouping::default();
-    for row in reader.fetch_all(query).await? {
-        grouping.add(&row)?;
-    }
-    Ok(grouping.certificate)
-}
-
-pub(super) async fn signed_by(
-    reader: &Connections,
-    signer: &LookupName,
-) -> Result<Vec<CredentialName>, RepositoryError> {
-    let query = statement(statements::CERTIFICATES_SIGNED_BY).bind(signer.folded());
-    let rows = reader.fetch_all(query).await?;
-    rows.iter().map(row::name).collect()
-}
-
-pub(super) async fn issued_by(
-    reader: &Connections,
-    signer: &LookupName,
-) -> Result<Vec<IssuedCredential>, RepositoryError> {
-    let query = statement(statements::ISSUED_BY).bind(signer.folded());
-    let rows = reader.fetch_all(query).await?;
-    rows.iter().map(row::issued_credential).collect()
-}
-
-pub(super) async fn by_expiry(
-    reader: &Connections,
-    moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-) -> Result<Vec<ExpiryCounts>, RepositoryError> {
-    let query = moments.iter().fold(
-        statement(statements::CREDENTIALS_BY_EXPIRY),
-        |query, moment| query.bind(moment.timestamp_millis()),
-    );
-    let rows = reader.fetch_all(query).await?;
-    rows.iter().map(expiry_counts).collect()
+fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryError> {
+    let link_name: Option<String> = column!(row, "credential_version", "link_name")?;
+    Ok(EffectiveExpiry {
+        name: CredentialName::from_stored(column!(row, "credential", "name")?),
+        version_created_at: time(
+            column!(row, "credential", "version_created_at")?,
+            "credential.current_created_at",
+        )?,
+        link: ChainLink {
+            depth: small(
+                column!(row, "credential_version", "depth")?,
+                "credential_version.depth",
+            )?,
+            name: link_name.map(CredentialName::from_stored),
+            version_id: column!(row, "credential_version", "link_id")?,
+            expires_at: time(
+                column!(row, "credential_version", "expires_at")?,
+                "credential_version.expires_at",
+            )?,
+        },
+    })
 }
 
 fn expiry_counts(row: &Row) -> Result<ExpiryCounts, RepositoryError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::ports::{
-    Additions, Identifiers, RepositoryError, TransitionalMoved, TransitionalVersion, VersionDeleted,
+    Additions, Identifiers, RepositoryError, TransitionalVersion, VersionChange, VersionChanged,
 };
 use uuid::Uuid;
 
@@ -12,128 +12,97 @@ use super::{
     statements,
 };
 use crate::{
-    connections::{Ended, Transaction, Writer},
+    connections::{Ended, Transaction},
     row::column,
     statement::statement,
 };
 
 /// A change of a credential's versions, with versions to add in the same transaction.
-pub(super) struct Change {
+pub(super) struct Request {
     pub(super) identifiers: Arc<dyn Identifiers>,
     pub(super) credential_id: Uuid,
+    pub(super) change: VersionChange,
     pub(super) additions: Additions,
 }
 
-pub(super) async fn move_transitional(
-    writer: &Writer,
-    change: Change,
-    to: TransitionalVersion,
-) -> Result<TransitionalMoved, RepositoryError> {
-    let change = Arc::new(change);
-    writer
-        .transaction(move |transaction| {
-            move_transitional_once(transaction, Arc::clone(&change), to)
-        })
-        .await
-}
-
-pub(super) async fn delete_version(
-    writer: &Writer,
-    change: Change,
-    version_id: Uuid,
-) -> Result<VersionDeleted, RepositoryError> {
-    let change = Arc::new(change);
-    writer
-        .transaction(move |transaction| {
-            delete_version_once(transaction, Arc::clone(&change), version_id)
-        })
-        .await
-}
-
-async fn move_transitional_once(
+pub(super) async fn change_once(
     mut transaction: Transaction,
-    change: Arc<Change>,
-    to: TransitionalVersion,
-) -> Result<Ended<TransitionalMoved>, RepositoryError> {
-    let Change {
+    request: Arc<Request>,
+) -> Result<Ended<VersionChanged>, RepositoryError> {
+    let Request {
         identifiers,
         credential_id,
+        change,
         additions,
-    } = change.as_ref();
+    } = request.as_ref();
     if !are_inputs_unchanged(&mut transaction, additions).await? {
-        return transaction.conclude(TransitionalMoved::Changed).await;
+        return transaction.conclude(VersionChanged::Outdated).await;
     }
     let Some(credential) = find_credential(&mut transaction, *credential_id).await? else {
-        return transaction
-            .conclude(TransitionalMoved::CredentialAbsent)
-            .await;
+        return transaction.conclude(VersionChanged::CredentialAbsent).await;
     };
-    let version = match to {
-        TransitionalVersion::Id(id) => find_version(&mut transaction, credential, id)
-            .await?
-            .map(|found| found.sequence),
-        TransitionalVersion::Latest => latest_certificate(&mut transaction, credential).await?,
-        TransitionalVersion::None => None,
+    let refused = match *change {
+        VersionChange::Delete(id) => delete(&mut transaction, credential, id).await?,
+        VersionChange::Move(to) => move_transitional(&mut transaction, credential, to).await?,
     };
-    if version.is_none() && to != TransitionalVersion::None {
-        return transaction.conclude(TransitionalMoved::VersionAbsent).await;
+    if let Some(refused) = refused {
+        return transaction.conclude(refused).await;
     }
-    set_transitional(
-        &mut transaction,
-        statements::CLEAR_TRANSITIONAL,
-        credential,
-        false,
-    )
-    .await?;
-    if let Some(version) = version {
-        set_transitional(
-            &mut transaction,
-            statements::SET_TRANSITIONAL,
-            version,
-            true,
-        )
-        .await?;
-    }
-    update_credential_columns(&mut transaction, credential).await?;
+    let query = statement(statements::UPDATE_CREDENTIAL_COLUMNS).bind(credential);
+    transaction.execute(query).await?;
     let query = statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(*credential_id);
     let current = transaction.decode_all(query).await?;
     let appended = append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await?;
     if appended.is_none() {
-        return transaction.roll_back(TransitionalMoved::Changed).await;
+        return transaction.roll_back(VersionChanged::Outdated).await;
     }
-    transaction.commit(TransitionalMoved::Moved(current)).await
+    transaction.commit(VersionChanged::Written(current)).await
 }
 
-async fn delete_version_once(
-    mut transaction: Transaction,
-    change: Arc<Change>,
-    version_id: Uuid,
-) -> Result<Ended<VersionDeleted>, RepositoryError> {
-    let Change {
-        identifiers,
-        credential_id,
-        additions,
-    } = change.as_ref();
-    if !are_inputs_unchanged(&mut transaction, additions).await? {
-        return transaction.conclude(VersionDeleted::Changed).await;
-    }
-    let Some(credential) = find_credential(&mut transaction, *credential_id).await? else {
-        return transaction.conclude(VersionDeleted::Absent).await;
+/// Moves the transitional flag. Returns the reason if this is refused.
+async fn move_transitional(
+    transaction: &mut Transaction,
+    credential: i64,
+    to: TransitionalVersion,
+) -> Result<Option<VersionChanged>, RepositoryError> {
+    let version = match to {
+        TransitionalVersion::Id(id) => find_version(transaction, credential, id)
+            .await?
+            .map(|found| found.sequence),
+        TransitionalVersion::Latest => latest_certificate(transaction, credential).await?,
+        TransitionalVersion::None => None,
     };
-    let Some(version) = find_version(&mut transaction, credential, version_id).await? else {
-        return transaction.conclude(VersionDeleted::Absent).await;
+    if version.is_none() && to != TransitionalVersion::None {
+        return Ok(Some(VersionChanged::VersionAbsent));
+    }
+    let query = statement(statements::CLEAR_TRANSITIONAL)
+        .bind(credential)
+        .bind(false);
+    transaction.execute(query).await?;
+    if let Some(version) = version {
+        let query = statement(statements::SET_TRANSITIONAL)
+            .bind(version)
+            .bind(true);
+        transaction.execute(query).await?;
+    }
+    Ok(None)
+}
+
+/// Deletes a version. Returns the reason if this is refused.
+async fn delete(
+    transaction: &mut Transaction,
+    credential: i64,
+    id: Uuid,
+) -> Result<Option<VersionChanged>, RepositoryError> {
+    let Some(version) = find_version(transaction, credential, id).await? else {
+        return Ok(Some(VersionChanged::VersionAbsent));
     };
     if !version.has_others {
-        return transaction.conclude(VersionDeleted::IsOnly).await;
+        return Ok(Some(VersionChanged::IsOnly));
     }
     let query = statement(statements::DELETE_VERSION).bind(version.sequence);
     transaction.execute(query).await?;
-    update_credential_columns(&mut transaction, credential).await?;
-    let appended = append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await?;
-    if appended.is_none() {
-        return transaction.roll_back(VersionDeleted::Changed).await;
-    }
-    transaction.commit(VersionDeleted::Deleted).await
+    Ok(None)
 }
 
 /// A version found among the versions of its credential.
@@ -179,22 +148,4 @@ async fn latest_certificate(
     let row = transaction.fetch_optional(query).await?;
     row.map(|row| column!(row, "credential_version", "sequence"))
         .transpose()
-}
-
-async fn set_transitional(
-    transaction: &mut Transaction,
-    sql: &'static str,
-    sequence: i64,
-    is_transitional: bool,
-) -> Result<(), RepositoryError> {
-    let query = statement(sql).bind(sequence).bind(is_transitional);
-    transaction.execute(query).await.map(drop)
-}
-
-async fn update_credential_columns(
-    transaction: &mut Transaction,
-    credential: i64,
-) -> Result<(), RepositoryError> {
-    let query = statement(statements::UPDATE_CREDENTIAL_COLUMNS).bind(credential);
-    transaction.execute(query).await.map(drop)
 }

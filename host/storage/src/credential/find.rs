@@ -2,191 +2,175 @@
 //! the inputs of a version.
 //! Each search is one query, however long the chains are.
 
-use std::collections::HashSet;
-
-use chrono::{DateTime, Utc};
+use async_trait::async_trait;
 use keywright_core::{
     credential::{
-        CHAIN_DEPTH_MAX, ChainLink, CredentialName, EffectiveExpiry, Find, FindNames,
-        FoundCredential, GeneratedCredential, ListedCredential, LookupName, NAME_CHARACTERS_MAX,
-        PathPrefix, PluginDigest,
+        CredentialType, Find, FindNames, FoundCredential, GeneratedCredential, ListedCredential,
+        LookupName, NAME_CHARACTERS_MAX, PathPrefix, PluginDigest,
     },
-    permission::Actor,
-    ports::{Receive, RepositoryError},
+    permission::{Actor, PermissionPath},
+    ports::{CredentialSearches, Receive, RepositoryError},
 };
 
-use super::row;
+use super::{row, summary};
 use crate::{
-    connections::{Connections, Engine},
-    row::{Row, column, small, time},
+    Database,
+    connections::Engine,
+    row::{Row, column, count},
     statement::{Statement, statement},
 };
 
-pub(super) async fn find(
-    reader: &Connections,
-    find: &Find,
-    receive: Receive<'_, FoundCredential>,
-) -> Result<(), RepositoryError> {
-    let Some(names) = NameSearch::new(&find.names, reader.engine()) else {
-        return Ok(());
-    };
-    let expires_until = find.expires_until.map(|time| time.timestamp_millis());
-    let sql = match (&names, expires_until) {
-        (NameSearch::All, Some(_)) => statements::FIND_EXPIRING,
-        (NameSearch::All | NameSearch::Between(..), None) => statements::FIND_BELOW,
-        (NameSearch::Between(..), Some(_)) => statements::FIND_EXPIRING_BELOW,
-        (NameSearch::Containing(_), None) => match reader.engine() {
-            Engine::Postgres => statements::POSTGRES_FIND_CONTAINING,
-            Engine::Sqlite => statements::SQLITE_FIND_CONTAINING,
-        },
-        (NameSearch::Containing(_), Some(_)) => match reader.engine() {
-            Engine::Postgres => statements::POSTGRES_FIND_EXPIRING_CONTAINING,
-            Engine::Sqlite => statements::SQLITE_FIND_EXPIRING_CONTAINING,
-        },
-        (NameSearch::TrigramsBetween(..), None) => statements::SQLITE_FIND_CONTAINING_SHORT,
-        (NameSearch::TrigramsBetween(..), Some(_)) => {
-            statements::SQLITE_FIND_EXPIRING_CONTAINING_SHORT
+#[async_trait]
+impl CredentialSearches for Database {
+    async fn find(
+        &self,
+        actor: &Actor,
+        find: &Find,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let Some(names) = NameSearch::new(&find.names, reader.engine()) else {
+            return Ok(());
+        };
+        let expires_until = find.expires_until.map(|time| time.timestamp_millis());
+        let sql = match (&names, expires_until) {
+            (NameSearch::All, Some(_)) => statements::FIND_EXPIRING,
+            (NameSearch::All | NameSearch::Between(..), None) => statements::FIND_BELOW,
+            (NameSearch::Between(..), Some(_)) => statements::FIND_EXPIRING_BELOW,
+            (NameSearch::Containing(_), None) => reader.engine().choose(
+                statements::POSTGRES_FIND_CONTAINING,
+                statements::SQLITE_FIND_CONTAINING,
+            ),
+            (NameSearch::Containing(_), Some(_)) => reader.engine().choose(
+                statements::POSTGRES_FIND_EXPIRING_CONTAINING,
+                statements::SQLITE_FIND_EXPIRING_CONTAINING,
+            ),
+            (NameSearch::TrigramsBetween(..), None) => statements::SQLITE_FIND_CONTAINING_SHORT,
+            (NameSearch::TrigramsBetween(..), Some(_)) => {
+                statements::SQLITE_FIND_EXPIRING_CONTAINING_SHORT
+            }
+        };
+        let mut query = statement(sql);
+        if let Some(expires_until) = expires_until {
+            query = query.bind(expires_until);
         }
-    };
-    let mut query = statement(sql);
-    if let Some(expires_until) = expires_until {
-        query = query.bind(expires_until);
+        query = match names {
+            NameSearch::All if expires_until.is_none() => query.bind(ROOT).bind(AFTER_ROOT),
+            names => names.bind_to(query),
+        };
+        let decode = |row: &Row| row::found_credential(row).map(Some);
+        reader.decode_each(query, decode, receive).await
     }
-    query = match names {
-        NameSearch::All if expires_until.is_none() => query.bind(ROOT).bind(AFTER_ROOT),
-        names => names.bind_to(query),
-    };
-    let decode = |row: &Row| row::found_credential(row).map(Some);
-    reader.decode_each(query, decode, receive).await
-}
 
-pub(super) async fn list(
-    reader: &Connections,
-    actor: &Actor,
-    from: &str,
-    before: &str,
-    count_max: u32,
-) -> Result<Vec<ListedCredential>, RepositoryError> {
-    let query = statement(statements::LIST)
-        .bind(from)
-        .bind(before)
-        .bind(i64::from(count_max));
-    let rows = if count_max <= LISTED_IN_PLACE_MAX {
-        reader.fetch_all(query.short()).await?
-    } else {
-        reader.of_actor(actor).fetch_all(query).await?
-    };
-    rows.iter().map(row::listed_credential).collect()
-}
+    async fn list(
+        &self,
+        actor: &Actor,
+        from: &str,
+        before: &str,
+        count_max: u32,
+    ) -> Result<Vec<ListedCredential>, RepositoryError> {
+        let reader = &self.pools.reader;
+        let query = statement(statements::LIST)
+            .bind(from)
+            .bind(before)
+            .bind(i64::from(count_max));
+        let rows = if count_max <= LISTED_IN_PLACE_MAX {
+            reader.fetch_all(query.short()).await?
+        } else {
+            reader.of_actor(actor).fetch_all(query).await?
+        };
+        rows.iter().map(row::listed_credential).collect()
+    }
 
-pub(super) async fn generated_by(
-    reader: &Connections,
-    digest: &PluginDigest,
-    names: &FindNames,
-    receive: Receive<'_, GeneratedCredential>,
-) -> Result<(), RepositoryError> {
-    let Some(names) = NameSearch::by_comparison(names) else {
-        return Ok(());
-    };
-    let sql = match (&names, reader.engine()) {
-        (NameSearch::All, _) => statements::GENERATED_BY,
-        (NameSearch::Between(..) | NameSearch::TrigramsBetween(..), _) => {
-            statements::GENERATED_BY_BELOW
-        }
-        (NameSearch::Containing(_), Engine::Postgres) => {
-            statements::POSTGRES_GENERATED_BY_CONTAINING
-        }
-        (NameSearch::Containing(_), Engine::Sqlite) => statements::SQLITE_GENERATED_BY_CONTAINING,
-    };
-    let query = names.bind_to(statement(sql).bind(digest.as_str()));
-    // The rows of one credential are adjacent, the newest version first.
-    let mut last = None;
-    let first_of_each = |row: &Row| {
-        let generated = row::generated_credential(row)?;
-        let name = Some(generated.found.name.clone());
-        let is_first = last != name;
-        last = name;
-        Ok(is_first.then_some(generated))
-    };
-    reader.decode_each(query, first_of_each, receive).await
-}
+    async fn generated_by(
+        &self,
+        actor: &Actor,
+        digest: &PluginDigest,
+        names: &FindNames,
+        receive: Receive<'_, GeneratedCredential>,
+    ) -> Result<(), RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let Some(names) = NameSearch::by_comparison(names) else {
+            return Ok(());
+        };
+        let sql = match &names {
+            NameSearch::All => statements::GENERATED_BY,
+            NameSearch::Between(..) | NameSearch::TrigramsBetween(..) => {
+                statements::GENERATED_BY_BELOW
+            }
+            NameSearch::Containing(_) => reader.engine().choose(
+                statements::POSTGRES_GENERATED_BY_CONTAINING,
+                statements::SQLITE_GENERATED_BY_CONTAINING,
+            ),
+        };
+        let query = names.bind_to(statement(sql).bind(digest.as_str()));
+        // The rows of one credential are adjacent, the newest version first.
+        let mut last = None;
+        let first_of_each = |row: &Row| {
+            let generated = row::generated_credential(row)?;
+            let name = Some(generated.found.name.clone());
+            let is_first = last != name;
+            last = name;
+            Ok(is_first.then_some(generated))
+        };
+        reader.decode_each(query, first_of_each, receive).await
+    }
 
-pub(super) async fn derived_from(
-    reader: &Connections,
-    input: &LookupName,
-    names: &FindNames,
-    receive: Receive<'_, FoundCredential>,
-) -> Result<(), RepositoryError> {
-    let Some(names) = NameSearch::by_comparison(names) else {
-        return Ok(());
-    };
-    let sql = match (&names, reader.engine()) {
-        (NameSearch::All, _) => statements::DERIVED_FROM,
-        (NameSearch::Between(..) | NameSearch::TrigramsBetween(..), _) => {
-            statements::DERIVED_FROM_BELOW
-        }
-        (NameSearch::Containing(_), Engine::Postgres) => {
-            statements::POSTGRES_DERIVED_FROM_CONTAINING
-        }
-        (NameSearch::Containing(_), Engine::Sqlite) => statements::SQLITE_DERIVED_FROM_CONTAINING,
-    };
-    let query = names.bind_to(statement(sql).bind(input.folded()));
-    let decode = |row: &Row| row::derived_credential(row).map(Some);
-    reader.decode_each(query, decode, receive).await
-}
+    async fn derived_from(
+        &self,
+        actor: &Actor,
+        input: &LookupName,
+        names: &FindNames,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let Some(names) = NameSearch::by_comparison(names) else {
+            return Ok(());
+        };
+        let sql = match &names {
+            NameSearch::All => statements::DERIVED_FROM,
+            NameSearch::Between(..) | NameSearch::TrigramsBetween(..) => {
+                statements::DERIVED_FROM_BELOW
+            }
+            NameSearch::Containing(_) => reader.engine().choose(
+                statements::POSTGRES_DERIVED_FROM_CONTAINING,
+                statements::SQLITE_DERIVED_FROM_CONTAINING,
+            ),
+        };
+        let query = names.bind_to(statement(sql).bind(input.folded()));
+        let decode = |row: &Row| row::derived_credential(row).map(Some);
+        reader.decode_each(query, decode, receive).await
+    }
 
-pub(super) async fn effective_expiries(
-    reader: &Connections,
-    names: &FindNames,
-    until: DateTime<Utc>,
-    receive: Receive<'_, EffectiveExpiry>,
-) -> Result<(), RepositoryError> {
-    let Some(names) = NameSearch::new(names, reader.engine()) else {
-        return Ok(());
-    };
-    let sql = match &names {
-        NameSearch::All => statements::EFFECTIVE_EXPIRIES,
-        NameSearch::Between(..) => statements::EFFECTIVE_EXPIRIES_BELOW,
-        NameSearch::Containing(_) => match reader.engine() {
-            Engine::Postgres => statements::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
-            Engine::Sqlite => statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
-        },
-        NameSearch::TrigramsBetween(..) => statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
-    };
-    let query = statement(sql)
-        .bind(until.timestamp_millis())
-        .bind(i64::from(CHAIN_DEPTH_MAX));
-    // The links of a certificate are in the order of their expiry.
-    let mut seen: HashSet<i64> = HashSet::new();
-    let first_of_each = |row: &Row| {
-        let is_first = seen.insert(column!(row, "credential", "sequence")?);
-        is_first.then(|| effective_expiry(row)).transpose()
-    };
-    let query = names.bind_to(query);
-    reader.decode_each(query, first_of_each, receive).await
-}
-
-fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryError> {
-    let link_name: Option<String> = column!(row, "credential_version", "link_name")?;
-    Ok(EffectiveExpiry {
-        name: CredentialName::from_stored(column!(row, "credential", "name")?),
-        version_created_at: time(
-            column!(row, "credential", "version_created_at")?,
-            "credential.current_created_at",
-        )?,
-        link: ChainLink {
-            depth: small(
-                column!(row, "credential_version", "depth")?,
-                "credential_version.depth",
-            )?,
-            name: link_name.map(CredentialName::from_stored),
-            version_id: column!(row, "credential_version", "link_id")?,
-            expires_at: time(
-                column!(row, "credential_version", "expires_at")?,
-                "credential_version.expires_at",
-            )?,
-        },
-    })
+    async fn count_by_type(
+        &self,
+        actor: &Actor,
+        path: &PermissionPath,
+        count_max: u64,
+    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
+        let reader = self.pools.reader.of_actor(actor);
+        let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
+        let query = if path.covers_everything() {
+            statement(summary::COUNT_ALL).bind(count_max)
+        } else {
+            // The condition on the prefix compares the casing. The range of folded names lets the database use the index.
+            let (prefix, end) = match path.enclosing() {
+                Some(path) => (format!("{path}/"), format!("{path}{AFTER_SLASH}")),
+                None => (path.to_string(), format!("{path}{BEFORE_NAME_CHARACTERS}")),
+            };
+            statement(summary::COUNT_BELOW)
+                .bind(count_max)
+                .bind(prefix.to_ascii_lowercase())
+                .bind(end.to_ascii_lowercase())
+                .bind(prefix)
+        };
+        let rows = reader.fetch_all(query).await?;
+        let counted = rows.iter().map(|row| {
+            let credentials = column!(row, "credential", "credentials")?;
+            Ok((row::credential_type(row)?, count(credentials)))
+        });
+        counted.collect()
+    }
 }
 
 /// How to search the index of names.
@@ -270,6 +254,12 @@ fn successor(text: &str) -> Option<String> {
 /// The root path, and the smallest text after all names.
 const ROOT: &str = "/";
 const AFTER_ROOT: &str = "0";
+
+/// The character after the slash.
+const AFTER_SLASH: char = '0';
+
+/// A character that is smaller than all characters of names.
+const BEFORE_NAME_CHARACTERS: char = '!';
 
 const TRIGRAM_CHARACTERS: usize = 3;
 

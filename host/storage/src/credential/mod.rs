@@ -13,68 +13,29 @@ pub(crate) mod summary;
 use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use keywright_core::{
-    credential::{
-        CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuedCredential, ListedCertificate, ListedCredential, LookupName,
-        PluginDigest, StoredVersion,
-    },
-    permission::{Actor, Permission, PermissionPath},
+    credential::{CredentialName, CredentialType, LookupName, StoredVersion},
+    permission::{Actor, Permission},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, ExpiryCounts, Identifiers, NewVersion, NewestSize, PermittedRead,
-        PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName, SignedTypes,
-        TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
+        NewVersion, NewestSize, PermittedRead, PermittedVersions, ReadVersions, RepositoryError,
+        SignedName, SignedTypes, VersionChange, VersionChanged, VersionSelection, VersionsSize,
     },
 };
 use uuid::Uuid;
 
 use crate::{
-    connections::{Engine, Pools},
+    Database,
     row::{Decoded, column},
     statement::{Statement, StatementOfMany, built_statement, statement},
 };
-use append::{Addition, count_max};
+use append::Addition;
 pub(crate) use append_batches::AppendBatches;
 #[cfg(test)]
 pub(crate) use append_batches::append_batches;
-use change_versions::Change;
+use change_versions::{Request, change_once};
 
-/// Credentials in a database.
-#[derive(Clone)]
-pub struct SqlCredentialRepository {
-    pools: Pools,
-    append_batches: Option<AppendBatches>,
-    identifiers: Arc<dyn Identifiers>,
-}
-
-impl SqlCredentialRepository {
-    /// Versions are added in batches if there are `append_batches`.
-    pub(crate) fn new(
-        pools: Pools,
-        append_batches: Option<AppendBatches>,
-        identifiers: Arc<dyn Identifiers>,
-    ) -> Self {
-        Self {
-            pools,
-            append_batches,
-            identifiers,
-        }
-    }
-
-    pub(crate) fn pools(&self) -> &Pools {
-        &self.pools
-    }
-
-    fn change(&self, credential_id: Uuid, additions: Additions) -> Change {
-        Change {
-            identifiers: Arc::clone(&self.identifiers),
-            credential_id,
-            additions,
-        }
-    }
-
+impl Database {
     /// Runs a statement that reads at most one name.
     async fn name(&self, query: Statement) -> Result<Option<CredentialName>, RepositoryError> {
         let row = self.pools.reader.fetch_optional(query.short()).await?;
@@ -105,20 +66,6 @@ impl SqlCredentialRepository {
         Ok(all)
     }
 
-    /// Runs a statement that reads the versions of a selection.
-    async fn selected(
-        &self,
-        query: Statement,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let query = match selection {
-            VersionSelection::Current => query.short(),
-            VersionSelection::Newest(count) if count <= VERSIONS_IN_PLACE_MAX => query.short(),
-            VersionSelection::All | VersionSelection::Newest(_) => query,
-        };
-        self.pools.reader.decode_all(query).await
-    }
-
     fn signed_by(sql: String, signers: &[LookupName], count_max: u32) -> Statement {
         let query = built_statement(sql)
             .bind(CredentialType::CERTIFICATE)
@@ -129,7 +76,7 @@ impl SqlCredentialRepository {
 }
 
 #[async_trait]
-impl CredentialRepository for SqlCredentialRepository {
+impl CredentialRepository for Database {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryError> {
         let query = statement(statements::NAME_FROM_VERSION_ID).bind(id);
         let Some(row) = self.pools.reader.fetch_optional(query.short()).await? else {
@@ -174,36 +121,42 @@ impl CredentialRepository for SqlCredentialRepository {
         Ok(self.pools.reader.decode_all(query).await?.pop())
     }
 
-    async fn versions_by_name(
+    async fn versions_of(
         &self,
-        name: &LookupName,
+        credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let query = match count_max(selection) {
-            Some(count_max) => statement(statements::VERSIONS_NEWEST_FIRST)
-                .bind(name.folded())
-                .bind(count_max),
-            None => statement(match self.pools.reader.engine() {
-                Engine::Postgres => statements::POSTGRES_VERSIONS_CURRENT,
-                Engine::Sqlite => statements::SQLITE_VERSIONS_CURRENT,
-            })
-            .bind(name.folded()),
+        let engine = self.pools.reader.engine();
+        let (newest_first, current) = match credential {
+            CredentialKey::Id(_) => (
+                statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+                statements::VERSIONS_OF_CREDENTIAL_CURRENT,
+            ),
+            CredentialKey::Name(_) => (
+                statements::VERSIONS_NEWEST_FIRST,
+                engine.choose(
+                    statements::POSTGRES_VERSIONS_CURRENT,
+                    statements::SQLITE_VERSIONS_CURRENT,
+                ),
+            ),
         };
-        self.selected(query, selection).await
-    }
-
-    async fn versions_by_credential(
-        &self,
-        credential_id: Uuid,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let query = match count_max(selection) {
-            Some(count_max) => statement(statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST)
-                .bind(credential_id)
-                .bind(count_max),
-            None => statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id),
+        let of_credential = |sql| match credential {
+            CredentialKey::Id(id) => statement(sql).bind(id),
+            CredentialKey::Name(name) => statement(sql).bind(name.folded()),
         };
-        self.selected(query, selection).await
+        let query = match selection {
+            VersionSelection::All => of_credential(newest_first).bind(i64::MAX),
+            VersionSelection::Current => of_credential(current).short(),
+            VersionSelection::Newest(count) => {
+                let query = of_credential(newest_first).bind(i64::from(count));
+                if count <= VERSIONS_IN_PLACE_MAX {
+                    query.short()
+                } else {
+                    query
+                }
+            }
+        };
+        self.pools.reader.decode_all(query).await
     }
 
     async fn size_of_versions(
@@ -273,129 +226,6 @@ impl CredentialRepository for SqlCredentialRepository {
         rows.iter().map(row::signed_name).collect()
     }
 
-    async fn find(
-        &self,
-        actor: &Actor,
-        find: &Find,
-        receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        find::find(&reader, find, receive).await
-    }
-
-    async fn list(
-        &self,
-        actor: &Actor,
-        from: &str,
-        before: &str,
-        count_max: u32,
-    ) -> Result<Vec<ListedCredential>, RepositoryError> {
-        find::list(&self.pools.reader, actor, from, before, count_max).await
-    }
-
-    async fn generated_by(
-        &self,
-        actor: &Actor,
-        digest: &PluginDigest,
-        names: &FindNames,
-        receive: Receive<'_, GeneratedCredential>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        find::generated_by(&reader, digest, names, receive).await
-    }
-
-    async fn derived_from(
-        &self,
-        actor: &Actor,
-        input: &LookupName,
-        names: &FindNames,
-        receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        find::derived_from(&reader, input, names, receive).await
-    }
-
-    async fn effective_expiries(
-        &self,
-        actor: &Actor,
-        names: &FindNames,
-        until: DateTime<Utc>,
-        receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        find::effective_expiries(&reader, names, until, receive).await
-    }
-
-    async fn certificates(
-        &self,
-        actor: &Actor,
-        types: SignedTypes,
-        receive: Receive<'_, ListedCertificate>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        certificates::all(&reader, types, receive).await
-    }
-
-    async fn authorities(
-        &self,
-        actor: &Actor,
-        receive: Receive<'_, ListedCertificate>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        certificates::authorities(&reader, receive).await
-    }
-
-    async fn certificate(
-        &self,
-        actor: &Actor,
-        name: &LookupName,
-        types: SignedTypes,
-    ) -> Result<Option<ListedCertificate>, RepositoryError> {
-        certificates::by_name(&self.pools.reader.of_actor(actor), name, types).await
-    }
-
-    async fn credentials_by_expiry(
-        &self,
-        moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
-        certificates::by_expiry(&self.pools.reader, moments).await
-    }
-
-    async fn count_by_type(
-        &self,
-        actor: &Actor,
-        path: &PermissionPath,
-        count_max: u64,
-    ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        summary::count_by_type(&reader, path, count_max).await
-    }
-
-    async fn transitional_authorities(
-        &self,
-        actor: &Actor,
-        receive: Receive<'_, CredentialName>,
-    ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
-        summary::transitional_authorities(&reader, receive).await
-    }
-
-    async fn certificates_signed_by(
-        &self,
-        actor: &Actor,
-        signer: &LookupName,
-    ) -> Result<Vec<CredentialName>, RepositoryError> {
-        certificates::signed_by(&self.pools.reader.of_actor(actor), signer).await
-    }
-
-    async fn issued_by(
-        &self,
-        actor: &Actor,
-        signer: &LookupName,
-    ) -> Result<Vec<IssuedCredential>, RepositoryError> {
-        certificates::issued_by(&self.pools.reader.of_actor(actor), signer).await
-    }
-
     async fn append(
         &self,
         version: NewVersion,
@@ -416,24 +246,22 @@ impl CredentialRepository for SqlCredentialRepository {
         append::append_all(&self.pools.writer, &self.identifiers, additions).await
     }
 
-    async fn move_transitional(
+    async fn change_version(
         &self,
         credential_id: Uuid,
-        to: TransitionalVersion,
+        change: VersionChange,
         additions: Additions,
-    ) -> Result<TransitionalMoved, RepositoryError> {
-        let change = self.change(credential_id, additions);
-        change_versions::move_transitional(&self.pools.writer, change, to).await
-    }
-
-    async fn delete_version(
-        &self,
-        credential_id: Uuid,
-        version_id: Uuid,
-        additions: Additions,
-    ) -> Result<VersionDeleted, RepositoryError> {
-        let change = self.change(credential_id, additions);
-        change_versions::delete_version(&self.pools.writer, change, version_id).await
+    ) -> Result<VersionChanged, RepositoryError> {
+        let request = Arc::new(Request {
+            identifiers: Arc::clone(&self.identifiers),
+            credential_id,
+            change,
+            additions,
+        });
+        self.pools
+            .writer
+            .transaction(move |transaction| change_once(transaction, Arc::clone(&request)))
+            .await
     }
 
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError> {

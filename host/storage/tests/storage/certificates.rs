@@ -10,7 +10,10 @@ use keywright_core::{
         VersionAttributes,
     },
     permission::Actor,
-    ports::{CredentialKey, CredentialRepository, NewVersion, SignedName, SignedTypes},
+    ports::{
+        CertificateLists, CredentialKey, CredentialRepository, CredentialSearches, NewVersion,
+        SignedName, SignedTypes,
+    },
 };
 use uuid::Uuid;
 
@@ -48,7 +51,7 @@ async fn credentials_are_counted_by_the_expiry_of_the_newest_version() {
         fixture.write(token).await;
     }
     let moments = [10, 20, 30, 40, 50].map(at);
-    let counted = fixture.credentials.credentials_by_expiry(moments).await;
+    let counted = fixture.database.credentials_by_expiry(moments).await;
     let counted = counted.unwrap();
     let counted = counted.iter().map(|counted| {
         let credential_type = counted.credential_type.as_str();
@@ -116,7 +119,7 @@ async fn newest_of_types(
 ) -> Vec<StoredVersion> {
     let signers: Vec<LookupName> = signers.iter().map(|name| LookupName::new(name)).collect();
     fixture
-        .credentials
+        .database
         .newest_signed_by(&signers, types, count_max)
         .await
         .unwrap()
@@ -172,12 +175,12 @@ async fn other_types_are_found_by_their_newest_version_and_are_no_cas() {
     assert_eq!(names(&found), ["/Svid", "/old", "/leaf"]);
     let signers = [LookupName::new("/root")];
     let names = fixture
-        .credentials
+        .database
         .names_signed_by(&reader(), &signers, SignedTypes::All, 10)
         .await;
     assert!(names.unwrap().iter().all(|name| !name.is_authority));
     let issued = fixture
-        .credentials
+        .database
         .issued_by(&reader(), &signers[0])
         .await
         .unwrap();
@@ -216,7 +219,7 @@ async fn signed_names_match_the_newest_versions_and_mark_cas() {
     let signers = [LookupName::new("/ROOT")];
     for count_max in [2, 10] {
         let names = fixture
-            .credentials
+            .database
             .names_signed_by(&reader(), &signers, SignedTypes::Certificates, count_max)
             .await
             .unwrap();
@@ -228,7 +231,7 @@ async fn signed_names_match_the_newest_versions_and_mark_cas() {
         assert_eq!(names, expected.collect::<Vec<_>>());
     }
     let none = fixture
-        .credentials
+        .database
         .names_signed_by(&reader(), &[], SignedTypes::All, 10)
         .await
         .unwrap();
@@ -238,7 +241,7 @@ async fn signed_names_match_the_newest_versions_and_mark_cas() {
 #[tokio::test]
 async fn reads_of_one_actor_wait_for_each_other_before_those_of_others() {
     let fixture = Fixture::new().await;
-    let (repository, busy) = (&fixture.credentials, &Actor::client("busy").unwrap());
+    let (repository, busy) = (&fixture.database, &Actor::client("busy").unwrap());
     let (name, types) = (&LookupName::new("/a"), SignedTypes::All);
     let signers = &[LookupName::new("/a")];
     let names: &Vec<_> = &(0..20)

@@ -5,8 +5,8 @@ use keywright_core::{
     credential::{CredentialName, LookupName, VersionAttributes},
     ports::{
         Additions, AllAppended, AppendCondition, CredentialRepository, NewVersion, ReadSigned,
-        ReadVersions, RepositoryError, SignedTypes, TransitionalMoved, TransitionalVersion,
-        VersionDeleted, VersionSelection,
+        ReadVersions, RepositoryError, SignedTypes, TransitionalVersion, VersionChange,
+        VersionChanged, VersionSelection,
     },
 };
 use uuid::Uuid;
@@ -43,7 +43,7 @@ async fn append_all(
         unchanged,
         signed: Vec::new(),
     };
-    let appended = fixture.credentials.append_all(additions).await?;
+    let appended = fixture.database.append_all(additions).await?;
     Ok(matches!(appended, AllAppended::Written(_)))
 }
 
@@ -152,7 +152,7 @@ async fn nothing_is_added_if_a_ca_signed_something_else_meanwhile() {
                 ids: ids.to_vec(),
             }],
         };
-        let appended = fixture.credentials.append_all(additions).await.unwrap();
+        let appended = fixture.database.append_all(additions).await.unwrap();
         matches!(appended, AllAppended::Written(_))
     };
     for (signers, ids) in [
@@ -186,7 +186,7 @@ async fn a_single_version_is_not_added_if_its_ca_changed() {
         let new = version(&fixture, "/new", "certificate", 1);
         let unchanged = [current("/root", &ids)];
         let appended = fixture
-            .credentials
+            .database
             .append(new, AppendCondition::NewestIs(None), &unchanged);
         let appended = format!("{:?}", appended.await.unwrap());
         assert!(appended.starts_with(expected), "{ids:?}: {appended}");
@@ -205,7 +205,7 @@ async fn outcomes_equal_stored_versions_or_return_the_input() {
             unchanged,
             signed: Vec::new(),
         };
-        fixture.credentials.append_all(additions).await.unwrap()
+        fixture.database.append_all(additions).await.unwrap()
     };
     let changed = current("/nowhere", &[Uuid::nil()]);
     let AllAppended::Changed(back) = add(vec![changed]).await else {
@@ -270,13 +270,14 @@ async fn moves_and_deletions_are_atomic_with_additions() {
         unchanged: vec![current("/root", read)],
         signed: Vec::new(),
     };
-    let to = TransitionalVersion::Id(old);
+    let moving = VersionChange::Move(TransitionalVersion::Id(old));
+    let deletion = VersionChange::Delete(old);
     for broken in [additions(leaf, &[old]), additions(new, &[new])] {
-        let credentials = &fixture.credentials;
-        let moved = credentials.move_transitional(root, to, broken.clone());
-        assert_eq!(moved.await.unwrap(), TransitionalMoved::Changed);
-        let deleted = credentials.delete_version(root, old, broken);
-        assert_eq!(deleted.await.unwrap(), VersionDeleted::Changed);
+        let credentials = &fixture.database;
+        for change in [moving, deletion] {
+            let changed = credentials.change_version(root, change, broken.clone());
+            assert_eq!(changed.await.unwrap(), VersionChanged::Outdated);
+        }
         let versions = fixture.all("/root").await;
         assert_eq!(versions.len(), 2);
         assert!(
@@ -286,12 +287,12 @@ async fn moves_and_deletions_are_atomic_with_additions() {
         );
         assert_eq!(fixture.all("/leaf").await.len(), 1);
     }
-    let credentials = &fixture.credentials;
-    let moved = credentials.move_transitional(root, to, additions(leaf, &[new]));
-    assert!(matches!(moved.await.unwrap(), TransitionalMoved::Moved(_)));
+    let credentials = &fixture.database;
+    let moved = credentials.change_version(root, moving, additions(leaf, &[new]));
+    assert!(matches!(moved.await.unwrap(), VersionChanged::Written(_)));
     let leaf = fixture.all("/leaf").await[0].id;
-    let deleted = credentials.delete_version(root, old, additions(leaf, &[new, old]));
-    assert_eq!(deleted.await.unwrap(), VersionDeleted::Deleted);
+    let deleted = credentials.change_version(root, deletion, additions(leaf, &[new, old]));
+    assert!(matches!(deleted.await.unwrap(), VersionChanged::Written(_)));
     assert_eq!(fixture.all("/leaf").await.len(), 3);
     assert_eq!(fixture.all("/root").await.len(), 1);
 }

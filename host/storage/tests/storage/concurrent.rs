@@ -19,7 +19,7 @@ use crate::support::{Fixture, reader, version};
 type Appending = JoinHandle<Appended>;
 
 fn append(fixture: &Fixture, new: NewVersion, condition: AppendCondition) -> Appending {
-    let credentials = fixture.credentials.clone();
+    let credentials = fixture.database.clone();
     tokio::spawn(async move { credentials.append(new, condition, &[]).await.unwrap() })
 }
 
@@ -76,7 +76,7 @@ async fn all_concurrent_versions_of_one_name_are_stored() {
     );
     let newest = [LookupName::new("/a")];
     let newest = fixture
-        .credentials
+        .database
         .newest_by_names(&reader(), &newest)
         .await
         .unwrap();
@@ -111,7 +111,7 @@ async fn concurrent_writers_have_the_outcomes_of_single_writers() {
     let fixture = Fixture::new().await;
     let there = fixture.append("/there", "password", 1).await;
     let there = fixture
-        .credentials
+        .database
         .version_by_id(there)
         .await
         .unwrap()
@@ -141,7 +141,7 @@ async fn concurrent_writers_have_the_outcomes_of_single_writers() {
         match (number % 8, outcome) {
             (0..=2, Appended::Written(written)) => {
                 assert_eq!(written.id, new.id);
-                let read = fixture.credentials.version_by_id(new.id).await.unwrap();
+                let read = fixture.database.version_by_id(new.id).await.unwrap();
                 assert_eq!(read, Some(*written));
             }
             (3 | 4 | 7, Appended::Changed)
@@ -166,7 +166,7 @@ async fn dropping_an_append_at_any_point_writes_all_or_nothing() {
             ..version(&fixture, "/a", "password", 1)
         };
         let before = append(&fixture, new("before"), AppendCondition::Always);
-        let credentials = fixture.credentials.clone();
+        let credentials = fixture.database.clone();
         let dropped = new("dropped");
         let appending = async move {
             let appending = credentials.append(dropped, AppendCondition::Always, &[]);

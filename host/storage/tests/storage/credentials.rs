@@ -34,28 +34,23 @@ async fn a_version_is_read_as_it_was_appended() {
     };
     let id = appended.id;
     let Appended::Written(written) = fixture
-        .credentials
+        .database
         .append(appended, AppendCondition::NewestIs(None), &[])
         .await
         .unwrap()
     else {
         panic!("not written")
     };
-    let read = fixture
-        .credentials
-        .version_by_id(id)
-        .await
-        .unwrap()
-        .unwrap();
+    let read = fixture.database.version_by_id(id).await.unwrap().unwrap();
     assert_eq!(format!("{read:?}"), format!("{written:?}"));
     assert_eq!(read.created_at, at(1_001));
     assert_eq!(read.attributes.certificate, Some(facts(5_000)));
     assert_eq!(read.envelope.ciphertext, b"sealed /A/b");
     assert_eq!(read.attributes.provenance.unwrap().digest, "ab".repeat(32));
     for (id, name) in [(id, Some("/A/b")), (Uuid::nil(), None)] {
-        let found = fixture.credentials.name_of_version(id).await.unwrap();
+        let found = fixture.database.name_of_version(id).await.unwrap();
         assert_eq!(found.as_ref().map(CredentialName::as_str), name);
-        let version = fixture.credentials.version_by_id(id).await.unwrap();
+        let version = fixture.database.version_by_id(id).await.unwrap();
         assert_eq!(version.is_some(), name.is_some());
     }
 }
@@ -76,8 +71,11 @@ async fn versions_with_equal_or_earlier_times_are_sorted_by_sequence() {
         .collect();
     assert_eq!(read, ids);
     let newest = fixture
-        .credentials
-        .versions_by_name(&LookupName::new("/a"), VersionSelection::Newest(2))
+        .database
+        .versions_of(
+            CredentialKey::Name(&LookupName::new("/a")),
+            VersionSelection::Newest(2),
+        )
         .await
         .unwrap();
     assert_eq!(
@@ -100,7 +98,7 @@ async fn a_duplicate_id_is_not_reported_as_transitional_exists() {
         ..version(&fixture, "/c", "certificate", 2)
     };
     let outcome = fixture
-        .credentials
+        .database
         .append(second, AppendCondition::Always, &[])
         .await;
     assert!(
@@ -117,11 +115,11 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
     let condition = AppendCondition::CredentialIs(credential_id);
     let append = |milliseconds| {
         let new = version(&fixture, "/c", "certificate", milliseconds);
-        fixture.credentials.append(new, condition, &[])
+        fixture.database.append(new, condition, &[])
     };
     assert!(matches!(append(2).await, Ok(Appended::Written(_))));
     let name = LookupName::new("/c");
-    let deleted = fixture.credentials.delete(&name).await.unwrap();
+    let deleted = fixture.database.delete(&name).await.unwrap();
     assert_eq!(deleted, Some(credential_id));
     assert!(matches!(append(3).await, Ok(Appended::Changed)));
     assert!(fixture.all("/c").await.is_empty());
@@ -151,16 +149,12 @@ async fn appending_checks_the_type_before_the_condition() {
         ("value", AppendCondition::NewestIs(Some(first)), "Changed"),
     ] {
         let new = version(&fixture, "/a", credential_type, 2);
-        let outcome = fixture
-            .credentials
-            .append(new, condition, &[])
-            .await
-            .unwrap();
+        let outcome = fixture.database.append(new, condition, &[]).await.unwrap();
         assert!(format!("{outcome:?}").starts_with(expected), "{outcome:?}");
     }
     let cased = version(&fixture, "/A", "value", 2);
     let outcome = fixture
-        .credentials
+        .database
         .append(cased, AppendCondition::Always, &[])
         .await
         .unwrap();
@@ -169,7 +163,7 @@ async fn appending_checks_the_type_before_the_condition() {
     let absent = version(&fixture, "/absent", "value", 2);
     let condition = AppendCondition::NewestIs(Some(first));
     let outcome = fixture
-        .credentials
+        .database
         .append(absent, condition, &[])
         .await
         .unwrap();
@@ -185,8 +179,11 @@ async fn an_invalid_row_is_an_inconsistency_that_names_its_column() {
         .change("update credential set credential_type = '???'")
         .await;
     let outcome = fixture
-        .credentials
-        .versions_by_name(&LookupName::new("/a"), VersionSelection::All)
+        .database
+        .versions_of(
+            CredentialKey::Name(&LookupName::new("/a")),
+            VersionSelection::All,
+        )
         .await;
     assert!(matches!(
         outcome,
@@ -201,7 +198,7 @@ async fn a_version_encrypted_with_an_unrecorded_key_is_refused() {
     unknown.envelope.key_id = Uuid::from_u128(99);
     assert!(
         fixture
-            .credentials
+            .database
             .append(unknown, AppendCondition::Always, &[])
             .await
             .is_err()
@@ -220,7 +217,10 @@ async fn the_size_counts_only_the_selected_versions() {
     let id = fixture.all("/It").await[0].credential_id;
     for count_max in [0, 1, 3, 4, 5, u32::MAX] {
         let selection = VersionSelection::Newest(count_max);
-        let read = fixture.credentials.versions_by_name(&name, selection).await;
+        let read = fixture
+            .database
+            .versions_of(CredentialKey::Name(&name), selection)
+            .await;
         let read = read.unwrap();
         let bytes = read.iter().map(|version| version.envelope.ciphertext.len());
         let expected = VersionsSize {
@@ -229,7 +229,7 @@ async fn the_size_counts_only_the_selected_versions() {
         };
         for key in [CredentialKey::Name(&name), CredentialKey::Id(id)] {
             let size = fixture
-                .credentials
+                .database
                 .size_of_versions(&reader(), key, count_max)
                 .await;
             assert_eq!(size.unwrap(), expected, "{key:?} {count_max}");
@@ -237,7 +237,7 @@ async fn the_size_counts_only_the_selected_versions() {
     }
     let nothing = CredentialKey::Id(Uuid::nil());
     let size = fixture
-        .credentials
+        .database
         .size_of_versions(&reader(), nothing, 1)
         .await;
     assert_eq!(size.unwrap(), VersionsSize::default());

@@ -30,7 +30,7 @@ async fn records_are_read_as_written_oldest_first() {
     fixture.add_key(&wrapped).await;
     fixture.add_key(&raw).await;
     assert_eq!(
-        fixture.encryption_keys.all().await.unwrap(),
+        fixture.database.encryption_keys().await.unwrap(),
         [raw, key(KEY_ID, 1), wrapped]
     );
 }
@@ -39,10 +39,13 @@ async fn records_are_read_as_written_oldest_first() {
 async fn a_record_is_added_once() {
     let fixture = Fixture::new().await;
     let known = HashSet::from([KEY_ID]);
-    let again = fixture.encryption_keys.add(&key(KEY_ID, 2), &known).await;
+    let again = fixture
+        .database
+        .add_encryption_key(&key(KEY_ID, 2), &known)
+        .await;
     assert!(again.is_err());
     assert_eq!(
-        fixture.encryption_keys.all().await.unwrap()[0].created_at,
+        fixture.database.encryption_keys().await.unwrap()[0].created_at,
         at(1)
     );
 }
@@ -52,9 +55,15 @@ async fn a_record_is_added_only_if_all_records_are_known() {
     let fixture = Fixture::new().await;
     let other = key(Uuid::from_u128(2), 2);
     for known in [HashSet::new(), HashSet::from([KEY_ID, other.id])] {
-        assert!(!fixture.encryption_keys.add(&other, &known).await.unwrap());
+        assert!(
+            !fixture
+                .database
+                .add_encryption_key(&other, &known)
+                .await
+                .unwrap()
+        );
     }
-    assert_eq!(fixture.encryption_keys.all().await.unwrap().len(), 1);
+    assert_eq!(fixture.database.encryption_keys().await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -62,8 +71,9 @@ async fn one_of_several_concurrent_servers_adds_a_record() {
     let fixture = Fixture::new().await;
     let known = HashSet::from([KEY_ID]);
     let adding = (0..8).map(|number| {
-        let (keys, known) = (fixture.encryption_keys.clone(), known.clone());
-        tokio::spawn(async move { keys.add(&key(Uuid::from_u128(number), 2), &known).await })
+        let (database, known) = (fixture.database.clone(), known.clone());
+        let key = key(Uuid::from_u128(number), 2);
+        tokio::spawn(async move { database.add_encryption_key(&key, &known).await })
     });
     let adding: Vec<_> = adding.collect();
     let mut added = 0;
@@ -71,7 +81,10 @@ async fn one_of_several_concurrent_servers_adds_a_record() {
         added += usize::from(one.await.unwrap().unwrap());
     }
     assert_eq!(
-        (added, fixture.encryption_keys.all().await.unwrap().len()),
+        (
+            added,
+            fixture.database.encryption_keys().await.unwrap().len()
+        ),
         (1, 2)
     );
 }
@@ -85,7 +98,13 @@ async fn an_empty_or_too_long_wrapped_key_is_refused() {
             ..key(Uuid::from_u128(2), 2)
         };
         let known = HashSet::from([KEY_ID]);
-        assert!(fixture.encryption_keys.add(&key, &known).await.is_err());
+        assert!(
+            fixture
+                .database
+                .add_encryption_key(&key, &known)
+                .await
+                .is_err()
+        );
     }
 }
 
@@ -113,7 +132,7 @@ fn resealed(version: &SealedVersion) -> ResealedVersion {
 #[tokio::test]
 async fn the_key_of_the_last_start_is_active() {
     let fixture = Fixture::new().await;
-    let repository = fixture.database.key_rotation();
+    let repository = &fixture.database;
     let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
     assert_eq!(repository.last_activated().await.unwrap(), None);
     for (started_with, last) in [(one, one), (two, two), (two, two), (one, one), (two, two)] {
@@ -132,7 +151,7 @@ async fn the_key_of_the_last_start_is_active() {
 async fn one_of_several_concurrent_starts_is_the_last() {
     let fixture = Fixture::new().await;
     let starts = (1..=8).map(|key| {
-        let repository = fixture.database.key_rotation();
+        let repository = fixture.database.clone();
         tokio::spawn(async move { repository.activate(Uuid::from_u128(key)).await })
     });
     for start in starts.collect::<Vec<_>>() {
@@ -145,7 +164,7 @@ async fn one_of_several_concurrent_starts_is_the_last() {
 #[tokio::test]
 async fn batches_contain_the_versions_of_a_key_by_sequence() {
     let fixture = with_another_key().await;
-    let repository = fixture.database.key_rotation();
+    let repository = &fixture.database;
     assert!(repository.keys_in_use().await.unwrap().is_empty());
     for name in ["/A", "/b", "/a", "/c"] {
         fixture.append(name, "value", 1).await;
@@ -166,14 +185,14 @@ async fn batches_contain_the_versions_of_a_key_by_sequence() {
 #[tokio::test]
 async fn only_unchanged_envelopes_are_replaced() {
     let fixture = with_another_key().await;
-    let repository = fixture.database.key_rotation();
+    let repository = &fixture.database;
     for name in ["/a", "/b", "/gone", "/d", "/e"] {
         fixture.append(name, "value", 1).await;
     }
     let read = repository.versions_under(KEY_ID, 0, 9).await.unwrap();
     let versions: Vec<ResealedVersion> = read.iter().map(resealed).collect();
     let gone = LookupName::new("/gone");
-    fixture.credentials.delete(&gone).await.unwrap();
+    fixture.database.delete(&gone).await.unwrap();
     let by_another = &versions[1..2];
     assert_eq!(repository.replace_envelopes(by_another).await.unwrap(), 1);
     let mut with_another_nonce = versions[3].clone();
@@ -200,7 +219,7 @@ async fn only_unchanged_envelopes_are_replaced() {
 #[tokio::test]
 async fn a_thousand_versions_are_replaced_at_once() {
     let fixture = with_another_key().await;
-    let repository = fixture.database.key_rotation();
+    let repository = &fixture.database;
     for _ in 0..1_000 {
         fixture.append("/a", "value", 1).await;
     }
@@ -216,7 +235,7 @@ async fn a_thousand_versions_are_replaced_at_once() {
 #[tokio::test]
 async fn a_batch_has_a_size_limit_and_at_least_one_version() {
     let fixture = with_another_key().await;
-    let repository = fixture.database.key_rotation();
+    let repository = &fixture.database;
     let most = usize::try_from(BATCH_BYTES_MAX).unwrap();
     // Two versions have exactly the maximum length together, two exceed it by one byte, and one exceeds it alone.
     let lengths = [most - 1, 1, most - 1, 2, most + 1, 1];

@@ -9,7 +9,7 @@ use keywright_core::{
         FoundCredential, InputVersion, IssuerVersion, Lifetime, LookupName, VersionAttributes,
     },
     permission::PermissionPath,
-    ports::{CredentialRepository, NewVersion},
+    ports::{CertificateLists, CredentialRepository, CredentialSearches, NewVersion},
 };
 use uuid::Uuid;
 
@@ -135,7 +135,7 @@ async fn a_chain_is_walked_up_to_the_limit() {
         ControlFlow::Continue(())
     };
     fixture
-        .credentials
+        .database
         .effective_expiries(&reader(), &FindNames::below("/"), at(100), &mut keep)
         .await
         .unwrap();
@@ -183,7 +183,7 @@ async fn derived_from(fixture: &Fixture, input: &str, names: FindNames) -> Vec<(
     };
     let (reader, input) = (reader(), LookupName::new(input));
     let finding = fixture
-        .credentials
+        .database
         .derived_from(&reader, &input, &names, &mut receive);
     finding.await.unwrap();
     all
@@ -232,7 +232,7 @@ async fn a_deleted_version_leaves_no_rows() {
     assert_eq!(fixture.count(COUNT).await, 4);
     let delete = async |name| {
         let name = LookupName::new(name);
-        fixture.credentials.delete(&name).await.unwrap().unwrap()
+        fixture.database.delete(&name).await.unwrap().unwrap()
     };
     // The input does not belong to the versions that were derived from it.
     delete("/in").await;
@@ -265,7 +265,7 @@ async fn counts_by_type_include_covered_names_up_to_the_maximum() {
     ] {
         let path = PermissionPath::parse(path).unwrap();
         let counted = fixture
-            .credentials
+            .database
             .count_by_type(&reader(), &path, count_max)
             .await;
         let counted = counted.unwrap();
@@ -278,7 +278,7 @@ async fn counts_by_type_include_covered_names_up_to_the_maximum() {
     for path in ["/*", "/a/*"] {
         let path = PermissionPath::parse(path).unwrap();
         let counted = fixture
-            .credentials
+            .database
             .count_by_type(&reader(), &path, 2)
             .await
             .unwrap();
@@ -312,7 +312,7 @@ async fn only_cas_with_a_transitional_version_are_listed() {
     };
     let actor = reader();
     let finding = fixture
-        .credentials
+        .database
         .transitional_authorities(&actor, &mut receive);
     finding.await.unwrap();
     assert_eq!(names, ["/b", "/a"]);

@@ -13,7 +13,7 @@ use crate::support::Fixture;
 #[tokio::test]
 async fn permissions_on_any_number_of_paths_are_found_once() {
     let fixture = Fixture::new().await;
-    let repository = fixture.database.permissions();
+    let repository = &fixture.database;
     for path in ["/a", "/b/*", "/*"] {
         let grant = grant(path, "x", &[Operation::Read]);
         repository.add(&grant).await.unwrap();
@@ -98,7 +98,7 @@ async fn only_permissions_of_the_actor_on_the_paths_are_passed() {
         fixture.grant(path, &[Operation::Read]).await;
     }
     let someone = grant("/a/b", "someone", &[Operation::Read]);
-    fixture.database.permissions().add(&someone).await.unwrap();
+    fixture.database.add(&someone).await.unwrap();
     let mut passed = Vec::new();
     let mut permits = |permissions| {
         passed = permissions;
@@ -127,13 +127,13 @@ async fn of_actor_on(fixture: &Fixture, actor: &str, paths: &[&str]) -> Vec<Perm
         .map(|path| PermissionPath::parse(path).unwrap());
     let paths: Vec<_> = paths.collect();
     let actor = Actor::parse(actor).unwrap();
-    let repository = fixture.database.permissions();
+    let repository = &fixture.database;
     repository.of_actor_on(&actor, &paths).await.unwrap()
 }
 
 impl Fixture {
     async fn grant(&self, path: &str, operations: &[Operation]) {
-        let adding = self.database.permissions();
+        let adding = self.database.clone();
         adding.add(&grant(path, ACTOR, operations)).await.unwrap();
     }
 
@@ -159,10 +159,7 @@ impl Fixture {
             name: &LookupName::new(name),
             versions,
         };
-        self.credentials
-            .read_permitted(read, permits)
-            .await
-            .unwrap()
+        self.database.read_permitted(read, permits).await.unwrap()
     }
 }
 

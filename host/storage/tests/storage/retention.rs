@@ -2,7 +2,9 @@
 
 use keywright_core::{
     credential::StoredVersion,
-    ports::{Additions, CredentialRepository, RetentionRepository, TransitionalVersion},
+    ports::{
+        Additions, CredentialRepository, RetentionRepository, TransitionalVersion, VersionChange,
+    },
     retention::{NameRange, RetentionThreshold},
 };
 use uuid::Uuid;
@@ -47,10 +49,10 @@ async fn versions_needed_at_the_deletion_are_kept() {
     let id = fixture.all("/c").await[0].credential_id;
     let found = fixture.deletable("/c", NEWEST_ALONE).await;
     assert_eq!(found, ids[..3]);
-    let to = TransitionalVersion::Id(ids[1]);
+    let change = VersionChange::Move(TransitionalVersion::Id(ids[1]));
     let moved = fixture
-        .credentials
-        .move_transitional(id, to, Additions::default());
+        .database
+        .change_version(id, change, Additions::default());
     moved.await.unwrap();
     // Also requests the active version, which is never deleted.
     assert_eq!(
@@ -100,7 +102,7 @@ async fn the_pages_of_a_range_have_each_credential_once() {
         let mut pages = 0;
         while let Some(names_of_page) = rest {
             let page = fixture
-                .credentials
+                .database
                 .page(&names_of_page, NEWEST_ALONE, count_max)
                 .await
                 .unwrap();
@@ -138,7 +140,7 @@ impl Fixture {
     async fn deletable(&self, name: &str, threshold: RetentionThreshold) -> Vec<Uuid> {
         let versions: Vec<StoredVersion> = self.all(name).await;
         let found = self
-            .credentials
+            .database
             .deletable_versions(versions.first().unwrap().credential_id, threshold, 0, 100)
             .await;
         found.unwrap().iter().map(|version| version.id).collect()
@@ -148,7 +150,7 @@ impl Fixture {
     async fn delete(&self, name: &str, threshold: RetentionThreshold, ids: &[Uuid]) -> Vec<Uuid> {
         let credential_id = self.all(name).await.first().unwrap().credential_id;
         let mut deleted = self
-            .credentials
+            .database
             .delete_versions(credential_id, threshold, ids)
             .await
             .unwrap();

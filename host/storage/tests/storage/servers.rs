@@ -18,7 +18,7 @@ fn lease(name: &'static str, holder: u128) -> Lease {
 #[tokio::test]
 async fn a_lease_can_be_acquired_by_another_holder_after_it_expires() {
     let fixture = Fixture::new().await;
-    let leases = fixture.database.leases();
+    let leases = &fixture.database;
     let (one, two) = (lease("a", 1), lease("a", 2));
     assert!(leases.acquire(&one, at(0), at(1_000)).await.unwrap());
     for (now, may_take) in [(0, false), (999, false), (1_000, true)] {
@@ -34,7 +34,7 @@ async fn a_lease_can_be_acquired_by_another_holder_after_it_expires() {
 #[tokio::test]
 async fn the_holder_may_acquire_and_renew_its_lease_again() {
     let fixture = Fixture::new().await;
-    let leases = fixture.database.leases();
+    let leases = &fixture.database;
     let (one, two) = (lease("a", 1), lease("a", 2));
     assert!(!leases.renew(&one, at(500)).await.unwrap());
     assert!(leases.acquire(&one, at(0), at(1_000)).await.unwrap());
@@ -48,7 +48,7 @@ async fn the_holder_may_acquire_and_renew_its_lease_again() {
 #[tokio::test]
 async fn only_the_holder_can_release_a_lease() {
     let fixture = Fixture::new().await;
-    let leases = fixture.database.leases();
+    let leases = &fixture.database;
     let (one, two) = (lease("a", 1), lease("a", 2));
     assert!(leases.acquire(&one, at(0), at(1_000)).await.unwrap());
     leases.release(&two).await.unwrap();
@@ -63,7 +63,7 @@ async fn one_of_many_concurrent_callers_acquires_a_lease() {
     for round in 0..10 {
         let (now, until) = (at(round * 10), at(round * 10 + 10));
         let acquiring = (1..=8).map(|holder| {
-            let leases = fixture.database.leases();
+            let leases = fixture.database.clone();
             tokio::spawn(async move { leases.acquire(&lease("a", holder), now, until).await })
         });
         let mut acquired = 0;
@@ -92,7 +92,7 @@ async fn additions_by_a_newer_server_are_accepted() {
         )
         .await;
     let database = reopened(&fixture).await.unwrap();
-    let credentials = database.credentials();
+    let credentials = &database;
     credentials.ping().await.unwrap();
     let found = credentials.version_by_id(id).await.unwrap();
     assert_eq!(found.unwrap().id, id);

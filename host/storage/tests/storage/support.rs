@@ -18,13 +18,12 @@ use keywright_core::{
     },
     permission::Actor,
     ports::{
-        AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
-        RepositoryError, VersionSelection,
+        AppendCondition, Appended, CredentialKey, CredentialRepository, CredentialSearches,
+        Envelope, Identifiers, NewVersion, RepositoryError, VersionSelection,
     },
 };
 use keywright_storage::{
-    Database, DatabaseOptions, EncryptionKeyRow, PostgresOptions, SqlCredentialRepository,
-    SqlEncryptionKeyRepository, SqliteOptions,
+    Database, DatabaseOptions, EncryptionKeyRow, PostgresOptions, SqliteOptions,
 };
 use keywright_test_postgres::PostgresServer;
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
@@ -34,8 +33,6 @@ use uuid::Uuid;
 pub(crate) struct Fixture {
     pub(crate) location: Location,
     pub(crate) database: Database,
-    pub(crate) credentials: SqlCredentialRepository,
-    pub(crate) encryption_keys: SqlEncryptionKeyRepository,
     identifiers: Arc<CountingIdentifiers>,
 }
 
@@ -112,7 +109,7 @@ impl Fixture {
             all.push(found);
             ControlFlow::Continue(())
         };
-        self.credentials.find(&reader(), find, &mut receive).await?;
+        self.database.find(&reader(), find, &mut receive).await?;
         Ok(all)
     }
 
@@ -124,9 +121,9 @@ impl Fixture {
 
     /// Adds the record of a key, even if there are other records.
     pub(crate) async fn add_key(&self, key: &EncryptionKeyRow) {
-        let records = self.encryption_keys.all().await.unwrap();
+        let records = self.database.encryption_keys().await.unwrap();
         let known = records.iter().map(|record| record.id).collect();
-        assert!(self.encryption_keys.add(key, &known).await.unwrap());
+        assert!(self.database.add_encryption_key(key, &known).await.unwrap());
     }
 
     pub(crate) async fn open(location: Location) -> Self {
@@ -139,8 +136,6 @@ impl Fixture {
         .unwrap();
         Self {
             location,
-            credentials: database.credentials(),
-            encryption_keys: database.encryption_keys(),
             database,
             identifiers,
         }
@@ -171,7 +166,7 @@ impl Fixture {
         let mut new = NewVersion { created_at, ..new };
         loop {
             let appending = self
-                .credentials
+                .database
                 .append(new.clone(), AppendCondition::Always, &[]);
             match appending.await.unwrap() {
                 Appended::Written(written) => return written.id,
@@ -198,8 +193,11 @@ impl Fixture {
         self.write(NewVersion { attributes, ..new }).await
     }
     pub(crate) async fn all(&self, name: &str) -> Vec<StoredVersion> {
-        self.credentials
-            .versions_by_name(&LookupName::new(name), VersionSelection::All)
+        self.database
+            .versions_of(
+                CredentialKey::Name(&LookupName::new(name)),
+                VersionSelection::All,
+            )
             .await
             .unwrap()
     }

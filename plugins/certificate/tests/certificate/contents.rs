@@ -14,7 +14,7 @@ use x509_parser::{
     prelude::{FromDer, X509Certificate},
 };
 
-use crate::{Authority, NOW_SECONDS, der, generated};
+use crate::{NOW_SECONDS, authority, der, generated};
 
 const DAY_SECONDS: i64 = 86_400;
 
@@ -156,7 +156,7 @@ fn body_of_more_than_64_kib_is_an_invalid_parameter() {
 
 #[test]
 fn parameters_must_match_the_issuer() {
-    let authority = Authority::of(&root());
+    let authority = authority(&root());
     for (parameters, issuer) in [
         (
             json!({"common_name": "x", "self_sign": true}),

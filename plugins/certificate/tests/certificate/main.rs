@@ -30,57 +30,27 @@ use x509_parser::{
 /// 2026-11-21T12:00:00Z.
 pub(crate) const NOW_SECONDS: u64 = 1_795_262_400;
 
-/// A CA that signs with a key in memory.
-pub(crate) struct Authority {
-    certificate: Vec<u8>,
-    subject: Vec<u8>,
-    subject_key_identifier: Option<Vec<u8>>,
-    key: RsaPrivateKey,
-}
-
-impl Authority {
-    /// Creates a CA from a generated value.
-    pub(crate) fn of(value: &Value) -> Self {
-        let certificate = der(value, "certificate");
-        let (_, parsed) = X509Certificate::from_der(&certificate).unwrap();
-        let identifier =
-            parsed
-                .iter_extensions()
-                .find_map(|extension| match extension.parsed_extension() {
-                    ParsedExtension::SubjectKeyIdentifier(identifier) => {
-                        Some(identifier.0.to_vec())
-                    }
-                    _ => None,
-                });
-        Self {
-            subject: parsed.subject().as_raw().to_vec(),
-            subject_key_identifier: identifier,
-            key: RsaPrivateKey::from_pkcs1_pem(value["private_key"].as_str().unwrap()).unwrap(),
-            certificate,
-        }
-    }
-}
-
-impl Issuer for Authority {
-    fn certificate(&self) -> Vec<u8> {
-        self.certificate.clone()
-    }
-
-    fn subject(&self) -> Vec<u8> {
-        self.subject.clone()
-    }
-
-    fn subject_key_identifier(&self) -> Option<Vec<u8>> {
-        self.subject_key_identifier.clone()
-    }
-
-    fn signature_algorithm(&self) -> Vec<u8> {
-        SHA256_WITH_RSA.to_vec()
-    }
-
-    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, String> {
-        let signature = SigningKey::<Sha256>::new(self.key.clone()).sign(tbs_certificate);
-        Ok(tbs::certificate(tbs_certificate, &signature.to_vec()).unwrap())
+/// Creates a CA from a generated value. It signs with a key in memory.
+pub(crate) fn authority(value: &Value) -> Issuer<'static> {
+    let certificate = der(value, "certificate");
+    let (_, parsed) = X509Certificate::from_der(&certificate).unwrap();
+    let identifier =
+        parsed
+            .iter_extensions()
+            .find_map(|extension| match extension.parsed_extension() {
+                ParsedExtension::SubjectKeyIdentifier(identifier) => Some(identifier.0.to_vec()),
+                _ => None,
+            });
+    let key = RsaPrivateKey::from_pkcs1_pem(value["private_key"].as_str().unwrap()).unwrap();
+    let key = SigningKey::<Sha256>::new(key);
+    Issuer {
+        subject: parsed.subject().as_raw().to_vec(),
+        subject_key_identifier: identifier,
+        signature_algorithm: SHA256_WITH_RSA.to_vec(),
+        sign_certificate: Box::new(move |body| {
+            Ok(tbs::certificate(body, &key.sign(body).to_vec()).unwrap())
+        }),
+        certificate,
     }
 }
 
@@ -88,7 +58,7 @@ impl Issuer for Authority {
 pub(crate) fn generated(
     parameters: &Value,
     now_seconds: u64,
-    issuer: Option<&Authority>,
+    issuer: Option<&Issuer<'_>>,
     seed: u64,
 ) -> Result<Value, Failure> {
     let canonical = normalize(&parameters.to_string(), "{}")?;

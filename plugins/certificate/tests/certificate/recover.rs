@@ -15,7 +15,7 @@ use rand::{SeedableRng, rngs::ChaCha12Rng};
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::{Authority, NOW_SECONDS, der, foreign, generated};
+use crate::{NOW_SECONDS, authority, der, foreign, generated};
 
 /// Returns the parameters recovered from a certificate, and whether they are complete.
 fn reported(certificate: &str) -> (Value, bool) {
@@ -42,7 +42,7 @@ fn regenerated(certificate: &str) -> Value {
     let (parameters, _) = reported(certificate);
     let random = &mut ChaCha12Rng::seed_from_u64(9);
     let parameters = parameters.to_string();
-    let value = generate(&parameters, "{}", NOW_SECONDS, None::<&Authority>, random).unwrap();
+    let value = generate(&parameters, "{}", NOW_SECONDS, None, random).unwrap();
     serde_json::from_str(&value).unwrap()
 }
 
@@ -97,7 +97,7 @@ fn recovered_parameters_do_not_name_the_ca() {
     )
     .unwrap();
     let parameters = json!({"common_name": "x", "ca": "/root", "is_ca": true});
-    let value = generated(&parameters, NOW_SECONDS, Some(&Authority::of(&root)), 2).unwrap();
+    let value = generated(&parameters, NOW_SECONDS, Some(&authority(&root)), 2).unwrap();
     let mut canonical: Value =
         serde_json::from_str(&normalize(&parameters.to_string(), "{}").unwrap()).unwrap();
     canonical.as_object_mut().unwrap().remove("ca");
@@ -263,7 +263,7 @@ fn of_another_program(subject: &[u8], alternative_names: Option<&[u8]>) -> Value
         "key_type": "ecdsa-p256", "duration": 30, "is_ca": false, "self_sign": true, "kept": kept,
     });
     let random = &mut ChaCha12Rng::seed_from_u64(3);
-    let issuer = None::<&Authority>;
+    let issuer = None;
     let value = generate(&parameters.to_string(), "{}", NOW_SECONDS, issuer, random);
     serde_json::from_str(&value.unwrap()).unwrap()
 }
@@ -426,7 +426,7 @@ fn oversized_rsa_key_is_rejected_with_its_length() {
             now_seconds: NOW_SECONDS,
         };
         let parameters = Parameters::parse(r#"{"common_name":"x","is_ca":true}"#).unwrap();
-        let body = tbs::tbs_certificate(&parameters, circumstances, None::<&Authority>).unwrap();
+        let body = tbs::tbs_certificate(&parameters, circumstances, None).unwrap();
         let certificate = tbs::certificate(&body, &[0]).unwrap();
         let violation = refused(&json!(pem::encode(&certificate).unwrap()));
         let words = format!("an RSA key of {bits} bits, but only keys of up to 4096 bits");

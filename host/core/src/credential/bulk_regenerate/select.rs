@@ -67,13 +67,9 @@ impl Selection<'_> {
         self,
         caller: &Caller,
     ) -> Result<Vec<CredentialName>, UseCaseError> {
-        let permissions = self.permissions;
         match &self.of.criterion {
             BulkCriterion::SignedBy(authority) => {
-                permissions.permit(caller, Operation::Read, authority)?;
-                if let Some(stored) = self.repository.stored_name(authority).await? {
-                    permissions.permit(caller, Operation::Read, &stored.lookup())?;
-                }
+                self.permit_to_read(caller, authority).await?;
                 let mut walk = ChainWalk::below(authority);
                 while let Some(signers) = walk.next_signers() {
                     let (types, rows_max) = (SignedTypes::All, ROWS_MAX);
@@ -86,19 +82,22 @@ impl Selection<'_> {
                 }
                 self.authorize_all(caller, &walk.found).await
             }
-            BulkCriterion::GeneratedBy(digest) => {
-                let generated = self.newest_generated_by(digest).await?;
-                self.authorize_all(caller, &generated).await
-            }
+            BulkCriterion::GeneratedBy(_) => self.authorize_all(caller, &self.found().await?).await,
             BulkCriterion::DerivedFrom(input) => {
-                permissions.permit(caller, Operation::Read, input)?;
-                if let Some(stored) = self.repository.stored_name(input).await? {
-                    permissions.permit(caller, Operation::Read, &stored.lookup())?;
-                }
-                let derived = self.derived_from(input).await?;
-                self.authorize_all(caller, &derived).await
+                self.permit_to_read(caller, input).await?;
+                self.authorize_all(caller, &self.found().await?).await
             }
         }
+    }
+
+    /// Permits the caller to read a credential under the requested name and under its stored name.
+    async fn permit_to_read(self, caller: &Caller, name: &LookupName) -> Result<(), UseCaseError> {
+        self.permissions.permit(caller, Operation::Read, name)?;
+        if let Some(stored) = self.repository.stored_name(name).await? {
+            let stored = stored.lookup();
+            self.permissions.permit(caller, Operation::Read, &stored)?;
+        }
+        Ok(())
     }
 
     async fn authorize_all(
@@ -150,78 +149,63 @@ impl Selection<'_> {
                 walk.found.retain(|signed| self.is_selected(signed));
                 Ok((walk.found, read))
             }
-            BulkCriterion::GeneratedBy(digest) => {
-                let generated = self.newest_generated_by(digest).await?;
-                let names: Vec<LookupName> = generated.iter().map(Signed::name).collect();
+            BulkCriterion::GeneratedBy(_) | BulkCriterion::DerivedFrom(_) => {
+                let found = self.found().await?;
+                let names: Vec<LookupName> = found.iter().map(Signed::name).collect();
                 let mut bases = self.repository.newest_by_names(self.actor, &names).await?;
-                // They may have been regenerated concurrently.
-                bases.retain(|base| {
-                    let plugin = base.attributes.provenance.as_ref();
-                    plugin.is_some_and(|plugin| plugin.digest == digest.as_str())
-                });
+                if let Some(digest) = self.of.refused_plugin() {
+                    // They may have been regenerated concurrently.
+                    bases.retain(|base| {
+                        let plugin = base.attributes.provenance.as_ref();
+                        plugin.is_some_and(|plugin| plugin.digest == digest.as_str())
+                    });
+                }
                 Ok((bases, Vec::new()))
             }
-            BulkCriterion::DerivedFrom(input) => {
-                let derived = self.derived_from(input).await?;
-                let names: Vec<LookupName> = derived.iter().map(Signed::name).collect();
-                Ok((
-                    self.repository.newest_by_names(self.actor, &names).await?,
-                    Vec::new(),
-                ))
-            }
         }
     }
 
-    /// Finds the stale credentials that were derived from an input.
-    async fn derived_from(self, input: &LookupName) -> Result<Vec<FoundCredential>, UseCaseError> {
-        let mut derived = Vec::new();
-        let mut receive = |found: FoundCredential| {
-            let may_read = self.permissions.allow(Operation::Read, found.name.as_str());
-            if may_read && found.is_stale == Some(true) {
-                derived.push(found);
-            }
-            if derived.len() > BULK_CERTIFICATES_MAX as usize {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        };
-        let names = FindNames::Below(self.of.below.clone());
-        self.repository
-            .derived_from(self.actor, input, &names, &mut receive)
-            .await?;
-        if derived.len() > BULK_CERTIFICATES_MAX as usize {
-            return Err(UseCaseError::TooManyDerived);
-        }
-        Ok(derived)
-    }
-
-    async fn newest_generated_by(
-        self,
-        digest: &PluginDigest,
-    ) -> Result<Vec<FoundCredential>, UseCaseError> {
-        let mut generated = Vec::new();
+    /// Finds the credentials that the caller may read and that a plugin generated, or that are stale since an input changed. Does
+    /// not find the credentials that a CA signed.
+    async fn found(self) -> Result<Vec<SignedName>, UseCaseError> {
+        let mut found = Vec::new();
         if !self.permissions.allow_somewhere(Operation::Read) {
-            return Ok(generated);
+            return Ok(found);
         }
-        let may_read =
-            |name: &CredentialName| self.permissions.allow(Operation::Read, name.as_str());
-        let mut receive = |one: GeneratedCredential| {
-            if one.is_newest && may_read(&one.found.name) {
-                generated.push(one.found);
+        let mut keep = |is_chosen: bool, one: FoundCredential| {
+            if is_chosen && self.permissions.allow(Operation::Read, one.name.as_str()) {
+                found.push(SignedName {
+                    name: one.name,
+                    // The caller may read all of these, so CAs need no further check.
+                    is_authority: false,
+                });
             }
-            if generated.len() > BULK_CERTIFICATES_MAX as usize {
+            if found.len() > BULK_CERTIFICATES_MAX as usize {
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
         };
+        let (repository, actor) = (self.repository, self.actor);
         let names = FindNames::Below(self.of.below.clone());
-        self.repository
-            .generated_by(self.actor, digest, &names, &mut receive)
-            .await?;
-        if generated.len() > BULK_CERTIFICATES_MAX as usize {
-            return Err(UseCaseError::TooManyGenerated);
+        let too_many = match &self.of.criterion {
+            BulkCriterion::SignedBy(_) => UseCaseError::TooManySigned,
+            BulkCriterion::GeneratedBy(digest) => {
+                let mut receive = |one: GeneratedCredential| keep(one.is_newest, one.found);
+                let finding = repository.generated_by(actor, digest, &names, &mut receive);
+                finding.await?;
+                UseCaseError::TooManyGenerated
+            }
+            BulkCriterion::DerivedFrom(input) => {
+                let mut receive = |one: FoundCredential| keep(one.is_stale == Some(true), one);
+                let finding = repository.derived_from(actor, input, &names, &mut receive);
+                finding.await?;
+                UseCaseError::TooManyDerived
+            }
+        };
+        if found.len() > BULK_CERTIFICATES_MAX as usize {
+            return Err(too_many);
         }
-        Ok(generated)
+        Ok(found)
     }
 }
 
@@ -250,17 +234,6 @@ impl Signed for SignedName {
 
     fn is_authority(&self) -> bool {
         self.is_authority
-    }
-}
-
-impl Signed for FoundCredential {
-    fn name(&self) -> LookupName {
-        self.name.lookup()
-    }
-
-    /// Always `false`: the selection already requires read permission, so no further check for CAs is needed.
-    fn is_authority(&self) -> bool {
-        false
     }
 }
 
