@@ -63,9 +63,8 @@ pub(crate) enum WriteError {
 /// A failed access to a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{} can't be {doing}: {cause}", path.display())]
-pub struct SessionFileError {
-    /// The path of the file.
-    pub path: PathBuf,
+pub(crate) struct SessionFileError {
+    path: PathBuf,
     doing: &'static str,
     cause: io::Error,
 }
