@@ -145,7 +145,7 @@ impl SetCredential {
         credential_type: impl Into<String>,
         value: &(impl Serialize + ?Sized),
     ) -> Result<Self, Error> {
-        let value = SecretJson::of(value).map_err(Error::RequestMalformed)?;
+        let value = SecretJson::of(value).map_err(|cause| Error::RequestMalformed(cause.into()))?;
         Ok(Self {
             name: name.into(),
             credential_type: credential_type.into(),
@@ -323,7 +323,7 @@ impl Client {
     /// fields, is unchanged.
     pub async fn interpolate(&self, document: &str) -> Result<SecretJson, Error> {
         let document = keywright_json::raw(document);
-        let document = document.map_err(|cause| Error::RequestMalformed(cause.into()))?;
+        let document = document.map_err(Error::RequestMalformed)?;
         let call = Call::new(Method::POST, "/api/v1/interpolate");
         self.execute(&call.body(&document)?).await
     }

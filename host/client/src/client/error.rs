@@ -4,7 +4,7 @@ use keywright_json::JsonError;
 use serde::Deserialize;
 
 /// The reason why a request failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The server refused the request.
@@ -68,7 +68,7 @@ pub enum Error {
     ResponseEmpty,
     /// The request can't be serialized as JSON.
     #[error("the request can't be written as JSON")]
-    RequestMalformed(#[source] serde_json::Error),
+    RequestMalformed(#[source] JsonError),
     /// The address of the server or of its identity provider is malformed.
     #[error("invalid server address {0:?}: must be https:// with a host and an optional port")]
     AddressMalformed(String),
@@ -180,31 +180,6 @@ impl Error {
             Self::Refused(refusal) => refusal.status == 503,
             Self::Unreachable { .. } | Self::ProviderUnavailable(_) => true,
             _ => false,
-        }
-    }
-
-    /// Returns a copy of the error if [`Error::is_unavailable`] returns `true`. The copy is returned to the callers that wait
-    /// for the same request.
-    pub(super) fn outage(&self) -> Option<Self> {
-        match self {
-            Self::Refused(refusal) if refusal.status == 503 => Some(Self::Refused(refusal.clone())),
-            Self::ProviderUnavailable(cause) => {
-                let cause = match &**cause {
-                    Self::Refused(refusal) => Self::Refused(refusal.clone()),
-                    other => other.outage()?,
-                };
-                Some(Self::ProviderUnavailable(Box::new(cause)))
-            }
-            Self::Unreachable {
-                server,
-                cause,
-                loss,
-            } => Some(Self::Unreachable {
-                server: server.clone(),
-                cause: cause.clone(),
-                loss: *loss,
-            }),
-            _ => None,
         }
     }
 }

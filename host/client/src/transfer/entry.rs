@@ -105,9 +105,7 @@ impl Entry {
 
     /// Returns the request to set the credential. Does not fail in practice: `of` has validated the JSON.
     pub(crate) fn to_request(&self) -> Result<SetCredential, Error> {
-        let verbatim = |json: &str| {
-            keywright_json::read(json).map_err(|cause| Error::RequestMalformed(cause.into()))
-        };
+        let verbatim = |json: &str| keywright_json::read(json).map_err(Error::RequestMalformed);
         let provenance = match &self.provenance {
             Some((generated_by, parameters)) => Some((generated_by.clone(), verbatim(parameters)?)),
             None => None,
