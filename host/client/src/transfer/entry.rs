@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use clap::ValueEnum;
-use zeroize::Zeroizing;
-
 use super::node::{Node, Reason};
-use crate::{Error, SetCredential};
+use crate::{SecretJson, SetCredential};
+use clap::ValueEnum;
 
 /// The format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -22,18 +20,10 @@ pub(crate) enum Format {
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) position: Position,
-    /// The name, with a leading slash.
-    pub(crate) name: String,
-    /// The type, in lower case.
-    pub(crate) credential_type: String,
-    /// The value, as JSON.
-    pub(crate) value: Zeroizing<String>,
-    /// The metadata, as JSON.
-    pub(crate) metadata: Option<Zeroizing<String>>,
+    /// The request to set the credential. Its name has a leading slash, and its type is in lower case.
+    pub(crate) credential: SetCredential,
     /// The name of the CA that must be set before, with a leading slash: a certificate's signing CA, or the CA in the parameters.
     pub(crate) ca_name: Option<String>,
-    /// The digest of the plugin that generated the value, and the parameters as JSON.
-    pub(crate) provenance: Option<(String, Zeroizing<String>)>,
 }
 
 /// The position of an entry in its file.
@@ -87,63 +77,47 @@ impl Entry {
         let settable = settable_value(&credential_type, value)?;
         check_value(&credential_type, &settable)?;
         let value = settable.to_json()?;
-        check_size(&settable, &value)?;
+        check_size(&settable, value.expose())?;
         let metadata = metadata.as_ref().filter(|metadata| !metadata.is_null());
         let metadata = metadata.map(metadata_json).transpose()?;
         let ca_name = ca_name(&credential_type, &settable, parameters.as_ref());
         let provenance = provenance(generated_by, parameters)?;
         Ok(Self {
             position,
-            name: full_name,
+            credential: SetCredential {
+                name: full_name,
+                credential_type,
+                value,
+                metadata,
+                provenance,
+            },
             ca_name,
-            credential_type,
-            value,
-            metadata,
-            provenance,
-        })
-    }
-
-    /// Returns the request to set the credential. Does not fail in practice: `of` has validated the JSON.
-    pub(crate) fn to_request(&self) -> Result<SetCredential, Error> {
-        let verbatim = |json: &str| keywright_json::read(json).map_err(Error::RequestMalformed);
-        let provenance = match &self.provenance {
-            Some((generated_by, parameters)) => Some((generated_by.clone(), verbatim(parameters)?)),
-            None => None,
-        };
-        Ok(SetCredential {
-            name: self.name.clone(),
-            credential_type: self.credential_type.clone(),
-            value: verbatim(&self.value)?,
-            metadata: self
-                .metadata
-                .as_deref()
-                .map(|json| verbatim(json))
-                .transpose()?,
-            provenance,
         })
     }
 
     /// Returns whether a stored credential already has this type, value and metadata, regardless of the order of fields, and this
     /// plugin if the entry names one. Does not compare parameters, because servers may store them in another form.
-    pub(crate) fn is_stored_as(&self, other: &Self) -> bool {
-        let plugin = |entry: &Self| entry.provenance.as_ref().map(|(digest, _)| digest.clone());
-        let is_same = |one: &str, other: &str| match (Node::from_json(one), Node::from_json(other))
-        {
+    pub(crate) fn is_stored_as(&self, stored: &Self) -> bool {
+        let (own, stored) = (&self.credential, &stored.credential);
+        let plugin =
+            |one: &SetCredential| one.provenance.as_ref().map(|(digest, _)| digest.clone());
+        let node = |json: &SecretJson| Node::from_json(json.expose());
+        let is_same = |one: &SecretJson, other: &SecretJson| match (node(one), node(other)) {
             (Ok(one), Ok(other)) => one.is_same_as(&other),
             _ => false,
         };
-        self.credential_type == other.credential_type
-            && match (&self.metadata, &other.metadata) {
+        own.credential_type == stored.credential_type
+            && match (&own.metadata, &stored.metadata) {
                 (Some(metadata), Some(other)) => is_same(metadata, other),
                 (None, None) => true,
                 _ => false,
             }
-            && is_same(&self.value, &other.value)
-            && (self.provenance.is_none() || plugin(self) == plugin(other))
+            && is_same(&own.value, &stored.value)
+            && (own.provenance.is_none() || plugin(own) == plugin(stored))
     }
 
     pub(crate) fn is_certificate(&self) -> bool {
-        self.credential_type == "certificate"
+        self.credential.credential_type == "certificate"
     }
 }
 
@@ -228,9 +202,9 @@ fn settable_value(credential_type: &str, value: Node) -> Result<Node, Reason> {
     }
 }
 
-fn metadata_json(metadata: &Node) -> Result<Zeroizing<String>, Reason> {
+fn metadata_json(metadata: &Node) -> Result<SecretJson, Reason> {
     let json = metadata.to_json()?;
-    check_metadata(&json)?;
+    check_metadata(json.expose())?;
     Ok(json)
 }
 
@@ -238,7 +212,7 @@ fn metadata_json(metadata: &Node) -> Result<Zeroizing<String>, Reason> {
 fn provenance(
     generated_by: Option<Node>,
     parameters: Option<Node>,
-) -> Result<Option<(String, Zeroizing<String>)>, Reason> {
+) -> Result<Option<(String, SecretJson)>, Reason> {
     let given = |node: Option<Node>| node.filter(|node| !node.is_null());
     match (given(generated_by), given(parameters)) {
         (None, None) => Ok(None),
@@ -427,7 +401,7 @@ mod tests {
             (text(VALUE_BYTES_MAX), Ok(())),
             (text(VALUE_BYTES_MAX + 1), Err(VALUE_TOO_LARGE)),
         ] {
-            assert_eq!(check_size(&node, &node.to_json().unwrap()), result);
+            assert_eq!(check_size(&node, node.to_json().unwrap().expose()), result);
         }
         let frame = r#"{"a":""}"#.len();
         for (bytes, result) in [
@@ -435,7 +409,7 @@ mod tests {
             (VALUE_BYTES_MAX - frame + 1, Err(VALUE_TOO_LARGE)),
         ] {
             let node = Node::Mapping(vec![("a".to_owned(), Node::quoted("x".repeat(bytes)))]);
-            assert_eq!(check_size(&node, &node.to_json().unwrap()), result);
+            assert_eq!(check_size(&node, node.to_json().unwrap().expose()), result);
         }
     }
 

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use keywright_json::JsonError;
 use zeroize::Zeroizing;
 
+use crate::SecretJson;
+
 /// The deepest nesting of lists and mappings in an entry.
 pub(crate) const DEPTH_MAX: usize = 128;
 
@@ -88,10 +90,11 @@ impl Node {
     ///
     /// # Errors
     /// When the node contains infinity or NaN, or a hexadecimal or octal number of more than 128 bits.
-    pub(crate) fn to_json(&self) -> Result<Zeroizing<String>, Reason> {
-        let mut json = Zeroizing::new(String::new());
-        self.write_json(&mut json)?;
-        Ok(json)
+    pub(crate) fn to_json(&self) -> Result<SecretJson, Reason> {
+        let mut json = String::new();
+        let written = self.write_json(&mut json);
+        let json = SecretJson::of_json(json);
+        written.map(|()| json)
     }
 
     fn write_json(&self, json: &mut String) -> Result<(), Reason> {
@@ -308,7 +311,7 @@ mod tests {
             "[]",
         ] {
             let node = Node::from_json(json).unwrap();
-            assert_eq!(node.to_json().unwrap().as_str(), json);
+            assert_eq!(node.to_json().unwrap().expose(), json);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{fmt::Write, fs, ops::ControlFlow, time::UNIX_EPOCH};
 
 use super::{input::ENTRY_BYTES_MAX, *};
+use crate::SetCredential;
 
 /// Returns each entry's name, type, value and metadata, or the reason for its refusal.
 fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), FileError>) {
@@ -10,14 +11,17 @@ fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), 
     let done = read_entries(file.as_bytes(), format, &mut |entry| {
         entries.push(match entry {
             Ok(entry) => {
-                let metadata = entry.metadata.map(|json| format!(" {}", *json));
-                Ok(format!(
-                    "{} {} {}{}",
-                    entry.name,
-                    entry.credential_type,
-                    *entry.value,
-                    metadata.unwrap_or_default()
-                ))
+                let SetCredential {
+                    name,
+                    credential_type,
+                    value,
+                    metadata,
+                    ..
+                } = entry.credential;
+                let metadata = metadata.map(|json| format!(" {}", json.expose()));
+                let metadata = metadata.unwrap_or_default();
+                let value = value.expose();
+                Ok(format!("{name} {credential_type} {value}{metadata}"))
             }
             Err(refused) => Err(format!(
                 "{} {}: {}",
