@@ -147,35 +147,3 @@ impl FromStr for Kind {
             .ok_or("must be generator, issued or resolver")
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn language_names_round_trip() {
-        for language in Language::ALL {
-            assert_eq!(language.to_string().parse::<Language>().unwrap(), language);
-            let error = "Rust".parse::<Language>().unwrap_err();
-            assert!(error.contains(language.name()), "{error}");
-        }
-    }
-
-    #[test]
-    fn folder_must_have_the_mark_of_exactly_one_language() {
-        for language in Language::ALL {
-            let folder = tempfile::tempdir().unwrap();
-            let unknown = Language::of_project(folder.path()).unwrap_err();
-            assert!(unknown.to_string().contains("no plugin project"));
-            std::fs::write(folder.path().join(language.mark()), "").unwrap();
-            assert_eq!(Language::of_project(folder.path()).unwrap(), language);
-            for other in Language::ALL.into_iter().filter(|other| *other != language) {
-                let file = folder.path().join(other.mark());
-                std::fs::write(&file, "").unwrap();
-                let ambiguous = Language::of_project(folder.path()).unwrap_err();
-                assert!(ambiguous.to_string().contains("more than one language"));
-                std::fs::remove_file(file).unwrap();
-            }
-        }
-    }
-}

@@ -424,16 +424,6 @@ mod tests {
     }
 
     #[test]
-    fn existing_file_is_not_changed() {
-        let parent = tempfile::tempdir().unwrap();
-        let name: ProjectName = "a".parse().unwrap();
-        fs::write(parent.path().join("a"), "precious").unwrap();
-        let refused = begin(parent.path(), &name, Kind::Generator, Language::C);
-        assert!(refused.unwrap_err().to_string().contains("already exists"));
-        assert_eq!(fs::read(parent.path().join("a")).unwrap(), b"precious");
-    }
-
-    #[test]
     fn templates_contain_the_wit_of_their_kind() {
         let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
         let mut all = BTreeSet::new();
