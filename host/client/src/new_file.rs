@@ -459,16 +459,4 @@ mod tests {
         let refused = write_whole(&file("circle"), b"", Readers::Owner).unwrap_err();
         assert!(refused.to_string().contains("links"), "{refused}");
     }
-
-    #[test]
-    fn errors_name_the_file_that_can_t_be_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("absent/file");
-        let failure = write_whole(&path, b"x", Readers::All).unwrap_err();
-        let message = failure.to_string();
-        assert!(
-            message.contains("absent/file") && !message.contains(".keywright-"),
-            "{message}"
-        );
-    }
 }

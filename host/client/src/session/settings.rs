@@ -421,11 +421,4 @@ mod tests {
             assert!(refused.to_string().contains(words), "{refused}");
         }
     }
-
-    #[test]
-    fn a_missing_server_is_reported_with_the_options_to_set_it() {
-        let settings = of(&folder("", None), Arguments::default(), &[]).unwrap();
-        let refused = settings.anonymous_client().unwrap_err();
-        assert!(refused.to_string().contains("--server"));
-    }
 }

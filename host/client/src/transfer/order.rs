@@ -152,24 +152,6 @@ mod tests {
     }
 
     #[test]
-    fn an_inverted_chain_is_attempted_from_its_root() {
-        let names: Vec<String> = (0..50).map(|depth| format!("/{depth}")).collect();
-        let listed: Vec<_> = names
-            .iter()
-            .zip(
-                names
-                    .iter()
-                    .skip(1)
-                    .map(|name| Some(name.as_str()))
-                    .chain([None]),
-            )
-            .map(|(name, ca_name)| (name.as_str(), ca_name))
-            .collect();
-        let expected: Vec<usize> = (1..=50).rev().collect();
-        assert_eq!(attempted(&listed), (expected, 50));
-    }
-
-    #[test]
     fn entries_that_sign_each_other_are_attempted_too() {
         let listed = [("/a", Some("/b")), ("/b", Some("/a")), ("/c", Some("/c"))];
         let (mut entries, _) = attempted(&listed);

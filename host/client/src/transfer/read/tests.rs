@@ -55,54 +55,6 @@ fn refusal(format: Format, file: &str) -> String {
 }
 
 #[test]
-fn files_of_other_clients_are_read() {
-    let file = r#"
-credentials:
-- name: /test/user
-  type: user
-  value:
-    username: covfefe
-    password: test-password
-    password_hash: $6$uG$x
-- name: test/ssh
-  type: SSH
-  value:
-    private_key: |
-      -----BEGIN-----
-      x
-      -----END-----
-    public_key: ssh-rsa AAAA comment
-    public_key_fingerprint: null
-- name: /test/json
-  type: json
-  value:
-    nested: {list: [1, 2.50, true, null, ~, "yes", yes], empty: {}}
-    1: number
-    true: word
-  metadata:
-    author: "me"
-- name: /test/certificate
-  type: certificate
-  value:
-    ca: ""
-    ca_name: /test/ca
-    certificate: "-----BEGIN-----\nx\n-----END-----\n"
-    private_key:
-- {name: /test/rsa, type: rsa, value: {public_key: p, private_key: ""}, metadata: ~}
-"#;
-    assert_eq!(
-        values(Format::Yaml, file),
-        [
-            r#"/test/user user {"username":"covfefe","password":"test-password"}"#,
-            r#"/test/ssh ssh {"private_key":"-----BEGIN-----\nx\n-----END-----\n","public_key":"ssh-rsa AAAA comment"}"#,
-            r#"/test/json json {"nested":{"list":[1,2.50,true,null,null,"yes","yes"],"empty":{}},"1":"number","true":"word"} {"author":"me"}"#,
-            r#"/test/certificate certificate {"ca":"","ca_name":"/test/ca","certificate":"-----BEGIN-----\nx\n-----END-----\n"}"#,
-            r#"/test/rsa rsa {"public_key":"p","private_key":""}"#,
-        ]
-    );
-}
-
-#[test]
 fn unquoted_scalars_are_verbatim_where_strings_are_required() {
     for (written, text) in [
         ("yes", "yes"),
