@@ -1,10 +1,7 @@
 //! The steps of `keywright certificates rotate`: which credentials below a CA it regenerates, how many steps it takes, and
 //! when it refuses.
 
-use std::{
-    fs,
-    os::unix::fs::{PermissionsExt, symlink},
-};
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use keywright_harness::{Options, ReusedServer, Server, Shell};
 use serde_json::json;
@@ -230,23 +227,4 @@ async fn an_unwritable_bundle_stops_the_run_before_a_step() {
     assert!(run.expect(1).errors.contains("absent/trusted.pem"));
     let reported = rotate(&shell, "/root", &["--status"]);
     assert_eq!(reported["stage"], "introduced");
-}
-
-#[tokio::test]
-async fn a_bundle_behind_a_symbolic_link_is_replaced() {
-    let server = server_with_leaf(&Options::default()).await;
-    let shell = Shell::of(&server);
-    fs::create_dir(shell.file("far")).unwrap();
-    symlink("far/bundle", shell.file("trusted.pem")).unwrap();
-    for (arguments, count) in [(["--status", "--bundle"], 1), (["--next", "--bundle"], 2)] {
-        rotate(
-            &shell,
-            "/root",
-            &[&arguments[..], &["trusted.pem"]].concat(),
-        );
-        let link = fs::symlink_metadata(shell.file("trusted.pem")).unwrap();
-        assert!(link.is_symlink());
-        let bundle = fs::read_to_string(shell.file("far/bundle")).unwrap();
-        assert_eq!(bundle.matches("BEGIN CERTIFICATE").count(), count);
-    }
 }
