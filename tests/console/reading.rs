@@ -316,9 +316,8 @@ async fn metadata_is_shown_and_json_values_are_not() {
 
 #[tokio::test]
 async fn values_are_revealed_in_read_only_mode() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     server.stored("/a", "password", json!("hunter2")).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     server.set_read_only(true).await;
     let page = browser.page("/console/credential?name=/a").await;
     let revealed = browser
@@ -328,12 +327,8 @@ async fn values_are_revealed_in_read_only_mode() {
     let refused = browser
         .submit(&page, "/console/credential/regenerate", &[])
         .await;
-    assert!(
-        refused
-            .expect(503)
-            .body
-            .contains("The server is in read-only mode and rejects writes.")
-    );
+    let refused = refused.expect(503);
+    refused.assert_contains("The server is in read-only mode and rejects writes.");
 }
 
 /// Returns the address of the next page.
