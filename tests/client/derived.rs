@@ -3,7 +3,7 @@
 use keywright_harness::{Options, ReusedServer, Server, Shell, Text};
 use serde_json::json;
 
-use crate::json_of;
+use crate::{fixtures::words, json_of};
 
 const TYPE: &str = "deriving";
 
@@ -59,17 +59,11 @@ async fn stale_credentials_are_found_and_regenerated() {
     let found = json_of(shell.run(&find));
     assert_eq!(found["credentials"][0]["stale"], false);
     for refused in [
-        &[
-            "find",
-            "--derived-from",
-            "/in",
-            "--expires-within-days",
-            "3",
-        ][..],
-        &["find", "--derived-from", "/in", "--generated-by", "0"],
-        &["bulk-regenerate", "/in", "--derived-from", "/in"],
+        "find --derived-from /in --expires-within-days 3",
+        "find --derived-from /in --generated-by 0",
+        "bulk-regenerate /in --derived-from /in",
     ] {
-        shell.run(refused).expect(2);
+        shell.run(&words(refused)).expect(2);
     }
 }
 

@@ -123,6 +123,19 @@ pub(crate) async fn stored(server: &Server, path: &str) -> Value {
     stored
 }
 
+/// Splits a command line at its spaces.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+/// Passes a client's id and secret to all commands of a shell, instead of a token.
+pub(crate) fn with_secret(shell: Shell) -> Shell {
+    shell
+        .without("KEYWRIGHT_CLIENT_TOKEN")
+        .variable("KEYWRIGHT_CLIENT_ID", "app")
+        .variable("KEYWRIGHT_CLIENT_SECRET", "secret")
+}
+
 /// Writes a file into the shell's folder.
 pub(crate) fn file(shell: &Shell, name: &str, text: &str) {
     fs::write(shell.file(name), text).unwrap();

@@ -35,7 +35,10 @@ async fn a_file_of_another_client_is_imported() {
     assert_eq!(value("/dep/motd"), &json!("line one\nline two\n"));
     assert_eq!(
         value("/dep/json"),
-        &json!({"port": 5432, "on": true, "ratio": 0.5, "words": ["no", "null"], "none": null})
+        &json!({
+            "port": 5432, "on": true, "ratio": 0.5, "words": ["no", "null"], "none": null,
+            "1": "number", "true": "word",
+        })
     );
     assert_eq!(
         *value("/dep/user"),
@@ -94,7 +97,7 @@ credentials:
     line two
 - name: /dep/json
   type: json
-  value: {port: 5432, "on": true, ratio: .5, words: [no, "null"], none: ~}
+  value: {port: 5432, "on": true, ratio: .5, words: [no, "null"], none: ~, 1: number, true: word}
 - name: /dep/shared
   type: password
   value: &shared shared
@@ -106,10 +109,10 @@ credentials:
     password: *shared
     password_hash: $6$rounds=5000$abc$def
 - name: /dep/ssh
-  type: ssh
+  type: SSH
   value:
     public_key: ssh-rsa AAAAB3NzaC1yc2E= me
-    private_key: ""
+    private_key:
     public_key_fingerprint: EvI0/GIUgDjcoCzUQM+EtwnVTryNsKRd6TrHAGKJJSI
 - name: /dep/rsa
   type: rsa

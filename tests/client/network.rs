@@ -47,13 +47,6 @@ fn commands_exit_with_status_6_if_the_server_is_unavailable() {
 }
 
 #[test]
-fn a_retry_after_of_more_than_a_minute_prevents_retries() {
-    let stub = Stub::start(|_, _, _| unavailable("61"));
-    stub.shell().run(&["get", "/a"]).expect(6);
-    assert_eq!(stub.lines(), [GET]);
-}
-
-#[test]
 fn other_error_statuses_are_not_retried() {
     for status in [400, 409, 429, 500, 502, 504] {
         let stub = Stub::start(move |_, _, _| {

@@ -1,9 +1,9 @@
 //! The `permissions` commands.
 
-use keywright_harness::{Server, Shell, Text};
+use keywright_harness::{Commanded, Server, Shell, Text};
 use serde_json::{Value, json};
 
-use crate::json_of;
+use crate::{fixtures::words, json_of};
 
 /// Returns the actor's permission on the path, if any.
 async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
@@ -20,15 +20,19 @@ async fn stranger(server: &Server) -> Shell {
 
 const ACTOR: &str = "uaa-client:app";
 
+/// Adds a permission of [`ACTOR`].
+fn add(shell: &Shell, path: &str, operations: &str) -> Commanded {
+    let line = format!("permissions add {path} --actor {ACTOR} --operations {operations}");
+    shell.run(&words(&line))
+}
+
 #[tokio::test]
 async fn add_stores_and_prints_a_permission() {
     let server = Server::reused().await;
     let shell = Shell::of(&server);
     let all = "read,write,delete,read_acl,write_acl";
     for (path, operations) in [("/a/*", "read"), ("/a/b", all)] {
-        let arguments = ["permissions", "add", path, "--actor", ACTOR];
-        let run = shell.run(&[&arguments as &[&str], &["--operations", operations]].concat());
-        let added = json_of(run);
+        let added = json_of(add(&shell, path, operations));
         assert_eq!(added["path"], path);
         assert_eq!(added["actor"], ACTOR);
         let operations: Vec<_> = operations.split(',').collect();
@@ -40,18 +44,9 @@ async fn add_stores_and_prints_a_permission() {
 #[tokio::test]
 async fn add_prints_one_field_per_line_on_a_terminal() {
     let server = Server::reused().await;
-    let arguments = [
-        "permissions",
-        "add",
-        "a/*",
-        "--actor",
-        ACTOR,
-        "--operations",
-        "write",
-        "--operations",
-        "read_acl",
-    ];
-    let (status, screen) = Shell::of(&server).on_terminal(&arguments).end();
+    let add =
+        format!("permissions add a/* --actor {ACTOR} --operations write --operations read_acl");
+    let (status, screen) = Shell::of(&server).on_terminal(&words(&add)).end();
     assert_eq!(status, Some(0), "{screen}");
     for text in ["/a/*", ACTOR, "write, read_acl"] {
         screen.assert_contains(&format!("  {text}\n"));
@@ -62,16 +57,7 @@ async fn add_prints_one_field_per_line_on_a_terminal() {
 async fn adding_an_existing_permission_fails_and_suggests_update() {
     let server = Server::reused().await;
     server.grant("/a/*", ACTOR, &["read"]).await;
-    let arguments = [
-        "permissions",
-        "add",
-        "/a/*",
-        "--actor",
-        ACTOR,
-        "--operations",
-        "write",
-    ];
-    let run = Shell::of(&server).run(&arguments).expect(1);
+    let run = add(&Shell::of(&server), "/a/*", "write").expect(1);
     assert!(run.errors.contains("permissions update"), "{}", run.errors);
     let stored = stored(&server, "/a/*", ACTOR).await.unwrap();
     assert_eq!(stored["operations"], json!(["read"]));
@@ -86,15 +72,7 @@ async fn adding_an_invalid_or_refused_permission_fails() {
         (&developer, "/a/*/b", "read", 1),
         (&stranger, "/a/*", "read", 4),
     ] {
-        let run = shell.run(&[
-            "permissions",
-            "add",
-            path,
-            "--actor",
-            ACTOR,
-            "--operations",
-            operations,
-        ]);
+        let run = add(shell, path, operations);
         assert_eq!(run.expect(status).output, "");
     }
     developer
@@ -158,15 +136,8 @@ async fn update_replaces_only_the_operations() {
         assert_eq!(updated, expected);
         assert_eq!(stored(&server, "/a/*", ACTOR).await, Some(expected));
     }
-    let arguments = [
-        "permissions",
-        "update",
-        "--id",
-        &id,
-        "--operations",
-        "read,write",
-    ];
-    let (status, screen) = shell.on_terminal(&arguments).end();
+    let update = format!("permissions update --id {id} --operations read,write");
+    let (status, screen) = shell.on_terminal(&words(&update)).end();
     assert_eq!(status, Some(0), "{screen}");
     screen.assert_contains("  read, write\n");
 }

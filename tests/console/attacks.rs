@@ -84,8 +84,7 @@ const SCRIPT: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
 
 #[tokio::test]
 async fn every_response_has_the_security_headers() {
-    let server = with_a_credential().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = with_a_credential().await;
     let mut anonymous = Browser::new(&server);
     let mut responses = Vec::new();
     for path in PAGES {
@@ -150,8 +149,7 @@ async fn every_response_has_the_security_headers() {
 
 #[tokio::test]
 async fn no_action_is_possible_from_another_site() {
-    let server = with_a_credential().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = with_a_credential().await;
     let root = browser.page("/console").await;
     let token = fields(form(&root.body, "/console/logout")).remove(0);
     let mut other = Browser::logged_in(&server, DEVELOPER).await;
@@ -314,8 +312,7 @@ async fn a_login_never_leads_to_another_site() {
 
 #[tokio::test]
 async fn pages_and_logs_contain_no_secret_before_it_is_revealed() {
-    let server = with_a_credential().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = with_a_credential().await;
     for path in PAGES {
         let page = browser.get(path).await;
         page.assert_lacks(SECRET);
@@ -337,10 +334,9 @@ async fn pages_and_logs_contain_no_secret_before_it_is_revealed() {
 
 #[tokio::test]
 async fn a_field_for_the_script_is_exact_and_not_cached() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let value = "\n<b>\r\n\u{feff}ü";
     server.stored("/a", "value", json!(value)).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let page = browser.page("/console/credential?name=/a").await;
     let fields = fields(form(&page.body, "/console/credential/reveal"));
     let request = browser
@@ -362,7 +358,7 @@ async fn a_field_for_the_script_is_exact_and_not_cached() {
 
 #[tokio::test]
 async fn a_token_without_a_session_opens_no_page() {
-    let server = with_a_credential().await;
+    let (server, _) = with_a_credential().await;
     for path in PAGES {
         let request = Browser::new(&server).request(Method::GET, path);
         server
@@ -391,8 +387,7 @@ async fn a_form_past_the_maximum_size_is_413() {
 
 #[tokio::test]
 async fn one_field_past_the_maximum_of_a_form_is_413() {
-    let server = server().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (_server, mut browser) = session().await;
     let page = browser.get("/console/set?name=/a&type=value").await;
     let mut all = fields(form(&page.body, "/console/set"));
     all.resize(10_000, ("x".to_owned(), String::new()));
@@ -410,10 +405,11 @@ pub(crate) fn without_own_script(page: &str) -> String {
     page.replacen("<script src=\"/console/script.js\" defer></script>", "", 1)
 }
 
-async fn with_a_credential() -> ReusedServer {
-    let server = server().await;
+/// Starts a session, and sets a credential.
+async fn with_a_credential() -> (ReusedServer, Browser) {
+    let (server, browser) = session().await;
     server.stored("/a", "password", json!(SECRET)).await;
-    server
+    (server, browser)
 }
 
 fn form_urlencoded(text: &str) -> String {

@@ -3,16 +3,14 @@
 use keywright_harness::Text;
 
 use crate::{
-    browser::{Browser, DEVELOPER},
     certificates::CERTIFICATES,
     external::{Ca, alternative_names},
-    server,
+    session,
 };
 
 #[tokio::test]
 async fn a_page_of_the_forest_shows_at_most_fifty_cas() {
-    let server = server().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = session().await;
     for number in 0..51 {
         let page = browser.page(CERTIFICATES).await.body;
         assert_eq!(nodes(&page), number, "{page}");
@@ -31,7 +29,7 @@ async fn a_page_of_the_forest_shows_at_most_fifty_cas() {
 
 #[tokio::test]
 async fn a_deep_chain_is_cut_off_and_its_download_refused() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let mut above = Ca::root("0");
     above.set(&server, "/00", None).await;
     for number in 1..51 {
@@ -41,7 +39,6 @@ async fn a_deep_chain_is_cut_off_and_its_download_refused() {
             .await;
         above = next;
     }
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 50);
     page.assert_contains("Show everything that /49 signed");
@@ -62,14 +59,13 @@ async fn a_deep_chain_is_cut_off_and_its_download_refused() {
 
 #[tokio::test]
 async fn cas_that_signed_each_other_are_shown_once() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let one = Ca::root("one");
     one.set(&server, "/one", None).await;
     let two = one.authority("two");
     two.set(&server, "/two", Some("/one")).await;
     let one = two.authority("one");
     one.set(&server, "/one", Some("/two")).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 2);
     for name in ["one", "two"] {
@@ -82,10 +78,9 @@ async fn cas_that_signed_each_other_are_shown_once() {
 
 #[tokio::test]
 async fn long_lists_of_names_are_cut_off() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let root = Ca::root("root");
     root.set(&server, "/root", None).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let all = "Show everything that /root signed";
     for number in 0..101 {
         let page = if [10, 11].contains(&number) {
@@ -139,11 +134,10 @@ async fn long_lists_of_names_are_cut_off() {
 
 #[tokio::test]
 async fn the_forest_has_at_most_ten_thousand_cas() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     Ca::root("root").set(&server, "/ca", None).await;
     server.copy_certificate("/ca", 9_998).await;
     Ca::root("last").set(&server, "/zz", None).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     // Values that can't be decrypted don't hide the other CAs.
     let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 50);

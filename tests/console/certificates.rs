@@ -6,17 +6,17 @@ use tempfile::TempDir;
 
 use crate::{
     attacks::without_own_script,
-    browser::{Browser, DEVELOPER, GUEST, GUEST_ACTOR, between},
+    browser::{Browser, GUEST, GUEST_ACTOR, between},
     events,
     external::{Ca, alternative_names},
-    server,
+    server, session,
 };
 
 pub(crate) const CERTIFICATES: &str = "/console/certificates";
 
 #[tokio::test]
 async fn the_forest_shows_the_cas_and_what_they_signed() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     server.generate_authority("/root", None).await;
     server
         .generate_authority("/team/inner", Some("/root"))
@@ -27,7 +27,6 @@ async fn the_forest_shows_the_cas_and_what_they_signed() {
         .regenerate_as_transitional("/other")
         .await
         .expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let page = browser.page(CERTIFICATES).await.body;
     let (tree, graph) = page.split_once("<svg").unwrap();
     let positions = [
@@ -103,7 +102,7 @@ async fn only_readable_cas_are_in_the_forest() {
 
 #[tokio::test]
 async fn the_page_of_a_certificate_shows_all_of_its_contents() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let root = json!({"common_name": "root", "is_ca": true, "duration": 10, "key_usage": ["key_cert_sign", "crl_sign"]});
     server.generated("/root", "certificate", root).await;
     let leaf = json!({
@@ -125,7 +124,6 @@ async fn the_page_of_a_certificate_shows_all_of_its_contents() {
     };
     let serial = after(openssl(&["-serial"]));
     let fingerprint = after(openssl(&["-fingerprint", "-sha256"]));
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let page = browser.page("/console/certificate?name=/web").await.body;
     for expected in [
         "CN=web",
@@ -165,9 +163,8 @@ async fn the_page_of_a_certificate_shows_all_of_its_contents() {
 
 #[tokio::test]
 async fn each_version_of_a_certificate_has_a_page() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let first = server.generate_authority("/ca", None).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for _ in 0..14 {
         server.regenerated("/ca").await;
     }
@@ -198,7 +195,7 @@ async fn each_version_of_a_certificate_has_a_page() {
 
 #[tokio::test]
 async fn openssl_verifies_downloaded_files() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     server.generate_authority("/team/root", None).await;
     server
         .generate_authority("/inner", Some("/team/root"))
@@ -208,7 +205,6 @@ async fn openssl_verifies_downloaded_files() {
         .regenerate_as_transitional("/team/root")
         .await
         .expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let folder = TempDir::new().unwrap();
     let mut files = Vec::new();
     for (name, part, file_name, count) in [
@@ -267,12 +263,11 @@ async fn openssl_verifies_downloaded_files() {
 
 #[tokio::test]
 async fn no_page_contains_a_key_that_is_in_the_text_of_a_certificate() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let root = Ca::root("root");
     let text = format!("{}{}", root.private_key(), root.certificate);
     let value = json!({"certificate": text, "ca": text});
     server.stored("/root", "certificate", value).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for page in ["credential", "certificate"] {
         let page = browser.page(&format!("/console/{page}?name=/root")).await;
         page.assert_lacks("PRIVATE KEY");
@@ -290,7 +285,7 @@ async fn no_page_contains_a_key_that_is_in_the_text_of_a_certificate() {
 
 #[tokio::test]
 async fn stored_scripts_in_certificates_are_text() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let script = "\"'><script>alert(1)</script>";
     let root = Ca::root(script);
     let leaf = root.leaf_with(script, |parameters| {
@@ -302,7 +297,6 @@ async fn stored_scripts_in_certificates_are_text() {
     };
     set("/root", &root).await.expect(200);
     set("/leaf", &leaf).await.expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for path in [
         CERTIFICATES,
         "/console/certificate?name=/root",
@@ -325,9 +319,8 @@ async fn stored_scripts_in_certificates_are_text() {
 
 #[tokio::test]
 async fn reading_a_certificate_is_audited() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     server.generate_authority("/ca", None).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let id = server.versions("/ca").await[0]["id"].clone();
     for (path, action) in [
         (CERTIFICATES, "GET_ALL_CERTIFICATES"),

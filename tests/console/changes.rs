@@ -142,10 +142,15 @@ async fn values_of_simple_types_are_set() {
         assert_eq!(server.versions(&name).await[0]["value"], value);
     }
     let form = "/console/set?name=/set/json&type=json";
-    let malformed = [("value", "{\"secret-key\": 1,}")];
-    let refused = browser.fill_in(form, SET, &malformed).await.expect(400);
-    refused.assert_contains("The value must be a JSON object without duplicate keys.");
-    refused.assert_lacks("secret-key");
+    for malformed in [
+        "{\"secret-key\": 1,}",
+        "{\"secret-key\": 1, \"secret-key\": 2}",
+    ] {
+        let malformed = [("value", malformed)];
+        let refused = browser.fill_in(form, SET, &malformed).await.expect(400);
+        refused.assert_contains("The value must be a JSON object without duplicate keys.");
+        refused.assert_lacks("secret-key");
+    }
 }
 
 #[tokio::test]

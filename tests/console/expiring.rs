@@ -3,23 +3,17 @@
 use keywright_harness::Text;
 use serde_json::json;
 
-use crate::{
-    browser::{Browser, DEVELOPER},
-    events,
-    external::Ca,
-    server,
-};
+use crate::{events, external::Ca, session};
 
 #[tokio::test]
 async fn a_certificate_is_due_when_its_ca_expires() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let root =
         json!({"common_name": "root", "is_ca": true, "duration": 20, "key_type": "ecdsa-p256"});
     server.generated("/root", "certificate", root).await;
     server.generate_leaf("/web", "/root").await;
     server.generate_authority("/other", None).await;
     Ca::expired().set(&server, "/old", None).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let overview = browser.page("/console/overview").await.body;
     let link = |days: u32, label: &str, count: u32| {
         format!(
@@ -63,9 +57,8 @@ async fn a_certificate_is_due_when_its_ca_expires() {
 
 #[tokio::test]
 async fn a_list_of_expiring_credentials_has_pages() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let root = Ca::expired();
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for number in 0..101 {
         if number == 100 {
             let page = browser.get("/console/expiring?within-days=0").await.body;

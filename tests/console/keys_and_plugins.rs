@@ -160,16 +160,8 @@ async fn keys_are_listed_and_a_rotation_has_a_progress_bar() {
         .skip(1)
         .collect();
     assert_eq!(rows.len(), 2, "{page:?}");
-    assert!(
-        rows[0].contains("active</span></td><td>1</td>"),
-        "{}",
-        rows[0]
-    );
-    assert!(
-        rows[1].contains("<td>inactive</td><td>3</td>"),
-        "{}",
-        rows[1]
-    );
+    rows[0].assert_contains("active</span></td><td>1</td>");
+    rows[1].assert_contains("<td>inactive</td><td>3</td>");
     page.assert_contains("No plugins are configured on this server.");
 
     let server = Server::start_in(server.stop().await, &options(&["R"])).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    browser::{Browser, DEVELOPER, GUEST, GUEST_ACTOR, form},
+    browser::{Browser, GUEST, GUEST_ACTOR, form},
     events, server, session,
 };
 
@@ -67,7 +67,7 @@ async fn a_search_finds_parts_of_names() {
 
 #[tokio::test]
 async fn filters_apply_to_all_credentials_below_a_path() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     for (name, days) in [("/team/deep/one", 10), ("/team/two", 300), ("/other", 10)] {
         let parameters = json!({"common_name": "a", "self_sign": true, "duration": days});
         server.generated(name, "certificate", parameters).await;
@@ -78,7 +78,6 @@ async fn filters_apply_to_all_credentials_below_a_path() {
     // 31 days, in milliseconds.
     let age = "update credential set current_created_at = current_created_at - 2678400000 where name = '/team/old'";
     server.run_sql(age).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for (query, expected) in [
         ("type=password", &["/team/new", "/team/old"][..]),
         (
@@ -123,12 +122,11 @@ async fn filters_apply_to_all_credentials_below_a_path() {
 
 #[tokio::test]
 async fn a_filter_past_its_maximum_of_entries_or_queries_has_pages() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     for number in 0..101 {
         let name = format!("/many/{number:03}");
         server.stored(&name, "value", json!("v")).await;
     }
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let first = browser.page("/console?type=value").await;
     assert_eq!(rows(&first.body).len(), 100);
     let second = browser.page(&next_page(&first.body)).await;
@@ -316,9 +314,8 @@ async fn metadata_is_shown_and_json_values_are_not() {
 
 #[tokio::test]
 async fn values_are_revealed_in_read_only_mode() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     server.stored("/a", "password", json!("hunter2")).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     server.set_read_only(true).await;
     let page = browser.page("/console/credential?name=/a").await;
     let revealed = browser
@@ -328,12 +325,8 @@ async fn values_are_revealed_in_read_only_mode() {
     let refused = browser
         .submit(&page, "/console/credential/regenerate", &[])
         .await;
-    assert!(
-        refused
-            .expect(503)
-            .body
-            .contains("The server is in read-only mode and rejects writes.")
-    );
+    let refused = refused.expect(503);
+    refused.assert_contains("The server is in read-only mode and rejects writes.");
 }
 
 /// Returns the address of the next page.

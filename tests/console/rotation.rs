@@ -6,16 +6,15 @@ use keywright_harness::{Response, ReusedServer, Shell, connects};
 use serde_json::{Value, json};
 
 use crate::{
-    browser::{Browser, DEVELOPER, fields, form},
-    events, server,
+    browser::{Browser, fields, form},
+    events, session,
 };
 
 pub(crate) const ROTATION: &str = "/console/certificate/rotation";
 
 #[tokio::test]
 async fn a_rotation_in_four_steps_interrupts_no_connection() {
-    let server = with_leaf().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = with_leaf().await;
     let deployed = |leaf: Value, trusted: Response| (leaf, trusted.expect(200).body);
     let mut before = None;
     for (step, trusted_count, confirmation) in [
@@ -78,8 +77,7 @@ async fn a_rotation_in_four_steps_interrupts_no_connection() {
 
 #[tokio::test]
 async fn a_rotation_is_continued_with_the_command_line_and_back() {
-    let server = with_leaf().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = with_leaf().await;
     let shell = Shell::of(&server);
     let rotate = |option: &str| {
         let ran = shell.run(&["certificates", "rotate", "/root", option]);
@@ -91,8 +89,7 @@ async fn a_rotation_is_continued_with_the_command_line_and_back() {
         if step % 2 == 0 {
             rotate("--next");
         } else {
-            let page = opened(&mut browser).await;
-            browser.submit_and_follow(&page, ROTATION, &[]).await;
+            take_step(&mut browser).await;
         }
         let stage = ["introduced", "switched", "renewed", "not_begun"][step - 1];
         assert_eq!(rotate("--status")["stage"], stage);
@@ -102,16 +99,14 @@ async fn a_rotation_is_continued_with_the_command_line_and_back() {
 
 #[tokio::test]
 async fn console_and_cli_list_the_same_outstanding_credentials() {
-    let server = with_leaf().await;
+    let (server, mut browser) = with_leaf().await;
     server.generate_authority("/inner", Some("/root")).await;
     server.generate_leaf("/below", "/inner").await;
     server.generate_leaf("/moved", "/root").await;
     server.generate_authority("/elsewhere", None).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let shell = Shell::of(&server);
     for _ in 0..2 {
-        let page = opened(&mut browser).await;
-        browser.submit_and_follow(&page, ROTATION, &[]).await;
+        take_step(&mut browser).await;
     }
     let mut seen = Vec::new();
     for change in [
@@ -177,16 +172,23 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
     assert_eq!(seen[7], "/below");
 }
 
-/// Starts a server with a CA and a certificate that it signed.
-pub(crate) async fn with_leaf() -> ReusedServer {
-    let server = server().await;
+/// Starts a session, and generates a CA and a certificate that it signs.
+pub(crate) async fn with_leaf() -> (ReusedServer, Browser) {
+    let (server, browser) = session().await;
     server.generate_authority("/root", None).await;
     server.generate_leaf("/leaf", "/root").await;
-    server
+    (server, browser)
 }
 
 pub(crate) async fn opened(browser: &mut Browser) -> Response {
     browser.page(&format!("{ROTATION}?name=/root")).await
+}
+
+/// Takes the next step. Returns the page that offered it.
+pub(crate) async fn take_step(browser: &mut Browser) -> Response {
+    let page = opened(browser).await;
+    browser.submit_and_follow(&page, ROTATION, &[]).await;
+    page
 }
 
 /// Returns the number of the step that a page offers.

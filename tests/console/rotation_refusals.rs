@@ -4,21 +4,18 @@ use keywright_harness::Text;
 use serde_json::{Value, json};
 
 use crate::{
-    browser::{Browser, DEVELOPER, GUEST, GUEST_ACTOR, fields, filled, form},
+    browser::{Browser, GUEST, GUEST_ACTOR, fields, filled, form},
     external::Ca,
-    rotation::{ROTATION, opened, step_of, with_leaf},
-    server,
+    rotation::{ROTATION, opened, step_of, take_step, with_leaf},
+    session,
 };
 
 #[tokio::test]
 async fn a_form_of_an_earlier_stage_is_refused() {
-    let server = with_leaf().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = with_leaf().await;
     let mut earlier = Vec::new();
     for step in 1..=4 {
-        let page = opened(&mut browser).await;
-        browser.submit_and_follow(&page, ROTATION, &[]).await;
-        earlier.push(page);
+        earlier.push(take_step(&mut browser).await);
         let versions = server.versions("/root").await;
         for page in &earlier {
             let refused = browser.submit(page, ROTATION, &[]).await.expect(409);
@@ -29,8 +26,7 @@ async fn a_form_of_an_earlier_stage_is_refused() {
         assert_eq!(server.versions("/root").await, versions, "{step}");
     }
     // A new rotation reaches the same stages with other versions.
-    let page = opened(&mut browser).await;
-    browser.submit_and_follow(&page, ROTATION, &[]).await;
+    take_step(&mut browser).await;
     browser.submit(&earlier[1], ROTATION, &[]).await.expect(409);
     let page = opened(&mut browser).await;
     for tampered in [("step", "5"), ("step", ""), ("signing", "none")] {
@@ -54,12 +50,10 @@ async fn a_form_of_an_earlier_stage_is_refused() {
 
 #[tokio::test]
 async fn only_one_of_two_simultaneous_steps_is_taken() {
-    let server = with_leaf().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (_server, mut browser) = with_leaf().await;
     for step in [2, 4] {
         while step_of(&opened(&mut browser).await) < step {
-            let page = opened(&mut browser).await;
-            browser.submit_and_follow(&page, ROTATION, &[]).await;
+            take_step(&mut browser).await;
         }
         let page = opened(&mut browser).await;
         let (mut one, mut other) = (browser.clone(), browser.clone());
@@ -75,8 +69,7 @@ async fn only_one_of_two_simultaneous_steps_is_taken() {
 
 #[tokio::test]
 async fn no_step_is_taken_without_the_token_of_the_session() {
-    let server = with_leaf().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = with_leaf().await;
     for step in 1..=4 {
         let page = opened(&mut browser).await;
         let mut without = fields(form(&page.body, ROTATION));
@@ -93,9 +86,8 @@ async fn no_step_is_taken_without_the_token_of_the_session() {
 
 #[tokio::test]
 async fn each_step_requires_its_permissions() {
-    let server = with_leaf().await;
+    let (server, mut developer) = with_leaf().await;
     server.grant("/root", GUEST_ACTOR, &["read"]).await;
-    let mut developer = Browser::logged_in(&server, DEVELOPER).await;
     let mut guest = Browser::logged_in(&server, GUEST).await;
     for step in 1..=4 {
         let page = guest.get(&format!("{ROTATION}?name=/root")).await;
@@ -109,15 +101,13 @@ async fn each_step_requires_its_permissions() {
         let refused = guest.submit(&page, ROTATION, &[]).await.expect(403).body;
         refused.assert_contains("The caller may not write this credential.");
         assert_eq!(step_of(&opened(&mut developer).await), step);
-        let page = opened(&mut developer).await;
-        developer.submit_and_follow(&page, ROTATION, &[]).await;
+        take_step(&mut developer).await;
     }
 }
 
 #[tokio::test]
 async fn only_a_ca_with_a_signing_version_is_rotated() {
-    let server = with_leaf().await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
+    let (server, mut browser) = with_leaf().await;
     let only = json!({
         "name": "/only", "type": "certificate",
         "parameters": {"common_name": "only", "is_ca": true, "key_type": "ecdsa-p256"},
@@ -154,13 +144,11 @@ async fn only_a_ca_with_a_signing_version_is_rotated() {
 
 #[tokio::test]
 async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
-    let server = server().await;
+    let (server, mut browser) = session().await;
     let root = Ca::root("root");
     root.set(&server, "/root", None).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     for _ in 0..2 {
-        let page = opened(&mut browser).await;
-        browser.submit_and_follow(&page, ROTATION, &[]).await;
+        take_step(&mut browser).await;
     }
     let old = server.versions("/root").await.pop().unwrap();
     let leaf = root.leaf_with("leaf", |_| {});

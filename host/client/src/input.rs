@@ -234,13 +234,6 @@ mod tests {
     }
 
     #[test]
-    fn one_trailing_newline_is_removed() {
-        for (text, expected) in [("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a", "a")] {
-            assert_eq!(without_line_end(text), expected);
-        }
-    }
-
-    #[test]
     fn lines_of_more_than_64_kib_are_refused() {
         for (text, length) in [
             ("x".repeat(64 * 1024), Some(64 * 1024)),

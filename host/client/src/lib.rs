@@ -35,7 +35,7 @@
 //! - `client`: the connection, TLS, proxies, the login, retries, and [`Error`].
 //! - `api`: one file per noun, with the requests, the responses and the methods of [`Client`] that send them. Add new endpoints
 //!   there; see [`Client::current_version`] in `api/credentials.rs`.
-//! - [`session`]: the state that the command line keeps between runs, and the variables and files that configure it.
+//! - `session`: the state that the command line keeps between runs, and the variables and files that configure it.
 //! - [`commands`]: the commands. `commands/mod.rs` describes how to add one. [`commands::EXIT_STATUSES`] lists the exit
 //!   statuses. One signal handler serves all commands: SIGINT, SIGTERM and SIGHUP drop the command's future, and the program
 //!   exits with 130.
@@ -54,7 +54,7 @@ mod input;
 mod new_file;
 mod output;
 mod secret;
-pub mod session;
+mod session;
 mod transfer;
 
 pub use api::*;

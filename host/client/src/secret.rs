@@ -46,7 +46,12 @@ pub struct SecretJson(Zeroizing<String>);
 impl SecretJson {
     /// Serializes a value.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
-        Ok(Self(Zeroizing::new(serde_json::to_string(value)?)))
+        serde_json::to_string(value).map(Self::of_json)
+    }
+
+    /// Takes ownership of valid JSON.
+    pub(crate) fn of_json(json: String) -> Self {
+        Self(Zeroizing::new(json))
     }
 
     /// Exposes the JSON text. Every call is a potential leak.
@@ -81,7 +86,7 @@ impl SecretJson {
     #[must_use]
     pub fn fields(&self) -> Option<Vec<(String, Self)>> {
         let fields = keywright_json::fields(&self.0).ok()?.into_iter();
-        let own = |value: &RawValue| Self(Zeroizing::new(value.get().to_owned()));
+        let own = |value: &RawValue| Self::of_json(value.get().to_owned());
         Some(fields.map(|(key, value)| (key, own(value))).collect())
     }
 
@@ -100,7 +105,7 @@ impl fmt::Debug for SecretJson {
 impl<'de> Deserialize<'de> for SecretJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Self(Zeroizing::new(String::from(Box::<str>::from(raw)))))
+        Ok(Self::of_json(String::from(Box::<str>::from(raw))))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use keywright_author::{BuildError, build};
+use keywright_author::{ProjectError, build};
 
 use crate::{
     dist::digest,
@@ -111,7 +111,7 @@ pub(crate) fn build_plugins() -> Result<(), StepError> {
         rebuild(&components.join(component), &inputs(&folder), |output| {
             let built = build(&folder, Some(output), &toolchains::programs());
             built.map(drop).map_err(|failed| {
-                let is_missing = matches!(failed, BuildError::ToolMissing { .. });
+                let is_missing = matches!(failed, ProjectError::ToolMissing { .. });
                 let reason = StepError::new(folder.display(), with_causes(&failed));
                 if is_missing {
                     NotBuilt::WithoutTools(reason)

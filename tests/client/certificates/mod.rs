@@ -7,7 +7,7 @@ mod rotate_steps;
 use keywright_harness::{BadPlugin, Options, Server, Shell, Text, field};
 use serde_json::{Value, json};
 
-use crate::json_of;
+use crate::{fixtures::words, json_of};
 
 async fn summary(server: &Server, name: &str) -> Value {
     let path = format!("/api/v1/certificates?name={name}");
@@ -406,14 +406,8 @@ async fn a_dry_run_lists_the_credentials_to_regenerate() {
     let server = BadPlugin::replaced(server).await;
     let shell = Shell::of(&server);
     let digest = bad.digest();
-    let dry_run = [
-        "bulk-regenerate",
-        "--dry-run",
-        "--path",
-        "/a",
-        "--generated-by",
-        &digest,
-    ];
+    let dry_run = format!("bulk-regenerate --dry-run --path /a --generated-by {digest}");
+    let dry_run = words(&dry_run);
     let expected = json!({"regenerated_credentials": ["/a/one", "/a/two"], "dry_run": true});
     assert_eq!(json_of(shell.run(&dry_run)), expected);
     let table = shell.run(&[&dry_run[..], &["-o", "table"]].concat());

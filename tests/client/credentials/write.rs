@@ -5,7 +5,10 @@ use std::fs;
 use keywright_harness::{Reply, Server, Shell, Stub, Text};
 use serde_json::{Value, json};
 
-use crate::{fixtures::VERSION, json_of};
+use crate::{
+    fixtures::{VERSION, words},
+    json_of,
+};
 
 #[tokio::test]
 async fn prompts_echo_only_user_names_even_if_interrupted() {
@@ -86,16 +89,8 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
     for field in ["certificate", "private_key"] {
         fs::write(shell.file(field), value[field].as_str().unwrap()).unwrap();
     }
-    let certificate = [
-        "set",
-        "/copy",
-        "-t",
-        "certificate",
-        "--certificate",
-        "certificate",
-    ];
-    let rest = ["--private-key", "private_key", "--ca-name", "/ca"];
-    let set = json_of(shell.run(&[&certificate[..], &rest].concat()));
+    let copy = "set /copy -t certificate --certificate certificate --private-key private_key --ca-name /ca";
+    let set = json_of(shell.run(&words(copy)));
     assert_eq!(set["value"]["private_key"], value["private_key"]);
     assert_eq!(set["value"]["ca"], value["ca"]);
 
@@ -104,21 +99,12 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
         json_of(shell.run_with(&key, "a key"))["value"]["private_key"],
         "a key"
     );
-    shell
-        .run(&["set", "/key", "-t", "rsa", "--private-key", "absent"])
-        .expect(1);
-    shell
-        .run(&[
-            "set",
-            "/a",
-            "-t",
-            "rsa",
-            "--value",
-            "x",
-            "--public-key",
-            "y",
-        ])
-        .expect(2);
+    for (line, status) in [
+        ("set /key -t rsa --private-key absent", 1),
+        ("set /a -t rsa --value x --public-key y", 2),
+    ] {
+        shell.run(&words(line)).expect(status);
+    }
 }
 
 #[tokio::test]
@@ -196,16 +182,8 @@ async fn values_are_read_from_files_and_arguments() {
     let shell = Shell::of(&server);
     fs::write(shell.file("value"), "from a file\n").unwrap();
     let metadata = r#"{"owner": "ops"}"#;
-    let arguments = [
-        "set",
-        "/a",
-        "-t",
-        "value",
-        "--value-file",
-        "value",
-        "--metadata",
-        metadata,
-    ];
+    let mut arguments = words("set /a -t value --value-file value --metadata");
+    arguments.push(metadata);
     let set = json_of(shell.run(&arguments));
     assert_eq!(set["value"], "from a file");
     assert_eq!(
@@ -217,16 +195,7 @@ async fn values_are_read_from_files_and_arguments() {
         (&set["value"], &set["metadata"]),
         (&json!("v"), &Value::Null)
     );
-    let arguments = [
-        "set",
-        "/a",
-        "-t",
-        "value",
-        "--value",
-        "v",
-        "--metadata",
-        "[]",
-    ];
+    let arguments = words("set /a -t value --value v --metadata []");
     shell.run(&arguments).expect(2);
 }
 
@@ -266,41 +235,14 @@ async fn each_type_has_options_for_its_parameters() {
         .unwrap()
         .to_owned();
     assert!(key.ends_with(" deploy"), "{key}");
-    let authority = [
-        "generate",
-        "/ca",
-        "-t",
-        "certificate",
-        "--common-name",
-        "ca",
-        "--is-ca",
-    ];
+    let authority = words("generate /ca -t certificate --common-name ca --is-ca");
     assert_eq!(
         json_of(shell.run(&authority))["certificate_authority"],
         true
     );
-    let metadata = r#"{"owner": "ops"}"#;
-    let leaf = [
-        "generate",
-        "/leaf",
-        "-t",
-        "certificate",
-        "--ca",
-        "/ca",
-        "--common-name",
-        "leaf",
-        "--alternative-name",
-        "a.example",
-        "--alternative-name",
-        "b.example",
-        "--duration",
-        "30",
-        "--extended-key-usage",
-        "server_auth",
-        "--metadata",
-        metadata,
-    ];
-    let leaf = json_of(shell.run(&leaf));
+    let leaf = "generate /leaf -t certificate --ca /ca --common-name leaf --alternative-name a.example \
+                --alternative-name b.example --duration 30 --extended-key-usage server_auth --metadata {\"owner\":\"ops\"}";
+    let leaf = json_of(shell.run(&words(leaf)));
     assert_eq!(leaf["metadata"]["owner"], "ops");
     assert_eq!(leaf["duration_used"], 30);
     assert_eq!(
@@ -358,23 +300,9 @@ fn parameters_by_name_have_the_type_in_the_schema() {
         r#"{"label": "x", "places": ["z"]}"#,
     )
     .unwrap();
-    let arguments = [
-        "generate",
-        "/a",
-        "-t",
-        "pin",
-        "--parameters-file",
-        "more.json",
-        "--param",
-        "digits=6",
-        "--param",
-        "label=40",
-        "--param",
-        "places=a,b",
-        "--param",
-        "places=c",
-    ];
-    shell.run(&arguments).expect(0);
+    let generate = "generate /a -t pin --parameters-file more.json --param digits=6 --param label=40 --param places=a,b \
+                    --param places=c";
+    shell.run(&words(generate)).expect(0);
     let sent: Value = serde_json::from_str(&stub.requests().pop().unwrap().body).unwrap();
     let parameters = json!({"label": "40", "places": ["a", "b", "c"], "digits": 6});
     let expected = json!({"name": "/a", "type": "pin", "parameters": parameters});
@@ -408,9 +336,7 @@ fn parameters_are_sent_unchecked_if_the_server_lists_no_types() {
         "GET /api/v1/types" => Reply::new(404, "{\"error\":\"no such path\"}"),
         _ => Reply::new(200, VERSION),
     });
-    let arguments = [
-        "generate", "/a", "-t", "pin", "--param", "digits=6", "--param", "a=b",
-    ];
+    let arguments = words("generate /a -t pin --param digits=6 --param a=b");
     stub.shell().run(&arguments).expect(0);
     let sent: Value = serde_json::from_str(&stub.requests().pop().unwrap().body).unwrap();
     assert_eq!(sent["parameters"], json!({"digits": 6, "a": "b"}));

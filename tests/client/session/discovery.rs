@@ -72,15 +72,8 @@ fn a_secret_is_sent_in_the_header_and_then_in_the_form() {
                 }
             })
         });
-        let login = [
-            "login",
-            "--client-id",
-            "a:b",
-            "--scope",
-            "x y",
-            "--audience",
-            "z",
-        ];
+        let login = ["--client-id", "a:b", "--scope", "x y", "--audience", "z"];
+        let login = [&["login"], &login[..]].concat();
         shell(&stub).run_with(&login, "s %&").expect(0);
         let sent = requests_at(&stub, "POST /token")
             .into_iter()

@@ -14,21 +14,16 @@ use super::{
     discovery::{openid, requests_at, shell},
     provider, session, write_session, write_session_text,
 };
+use crate::fixtures::words;
 
 #[tokio::test]
 async fn a_client_logs_in_with_a_secret_from_standard_input() {
     let server = Server::reused().await;
     server.stored("/a", "value", json!("v")).await;
     let shell = Shell::new();
-    let login = [
-        "login",
-        "--server",
-        server.base_url(),
-        "--ca-cert",
-        "ca.pem",
-    ];
-    let as_client = [&login[..], &["--client-id", "developer"]].concat();
-    let run = shell.run_with(&as_client, "developer-secret\n").expect(0);
+    let mut login = words("login --ca-cert ca.pem --client-id developer --server");
+    login.push(server.base_url());
+    let run = shell.run_with(&login, "developer-secret\n").expect(0);
     assert_eq!(run.output, "");
     assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v");
 
@@ -113,35 +108,21 @@ async fn a_user_logs_in_with_a_password_without_echo() {
 async fn a_refused_login_keeps_the_previous_session() {
     let server = Server::reused().await;
     let shell = Shell::at(&server);
-    let as_client = ["login", "--client-id", "developer"];
-    shell.run_with(&as_client, "developer-secret").expect(0);
+    let (as_client, wrong) = ("login --client-id developer", "wrong-secret");
+    let login = shell.run_with(&words(as_client), "developer-secret");
+    login.expect(0);
     let before = session(&shell);
-    for (arguments, input, status, words) in [
-        (&as_client[..], "wrong-secret", 5, "invalid_client"),
-        (
-            &["login", "--username", "developer"],
-            "wrong-secret",
-            5,
-            "invalid_grant",
-        ),
-        (
-            &["login", "--refresh-token"],
-            "wrong-secret",
-            5,
-            "invalid_grant",
-        ),
-        (&as_client, "", 1, "standard input is empty"),
-        (&["login"], "", 2, "missing identity"),
-        (
-            &["login", "--device", "--username", "b"],
-            "",
-            2,
-            "cannot be used",
-        ),
+    for (line, input, status, message) in [
+        (as_client, wrong, 5, "invalid_client"),
+        ("login --username developer", wrong, 5, "invalid_grant"),
+        ("login --refresh-token", wrong, 5, "invalid_grant"),
+        (as_client, "", 1, "standard input is empty"),
+        ("login", "", 2, "missing identity"),
+        ("login --device --username b", "", 2, "cannot be used"),
     ] {
-        let run = shell.run_with(arguments, input).expect(status);
-        run.errors.assert_contains(words);
-        run.errors.assert_lacks("wrong-secret");
+        let run = shell.run_with(&words(line), input).expect(status);
+        run.errors.assert_contains(message);
+        run.errors.assert_lacks(wrong);
         assert_eq!(session(&shell), before);
     }
 }
@@ -181,13 +162,7 @@ async fn a_server_with_an_untrusted_ca_is_refused() {
     let server = Server::reused().await;
     let shell = Shell::at(&server);
     fs::write(shell.file("other.pem"), other_authority()).unwrap();
-    let arguments = [
-        "login",
-        "--client-id",
-        "developer",
-        "--ca-cert",
-        "other.pem",
-    ];
+    let arguments = words("login --client-id developer --ca-cert other.pem");
     let run = shell.run_with(&arguments, "developer-secret").expect(6);
     assert!(run.errors.to_lowercase().contains("certificate"), "{run:?}");
     assert!(session(&shell).is_none());

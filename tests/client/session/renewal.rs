@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{EXPIRED, provider, session, write_session};
-use crate::fixtures::{self, VERSION, listing, password_for, versions};
+use crate::fixtures::{self, VERSION, listing, password_for, versions, with_secret, words};
 
 #[tokio::test]
 async fn a_renewed_access_token_is_stored_in_the_session() {
@@ -119,11 +119,7 @@ fn a_client_in_the_environment_renews_with_its_secret() {
             }
         })
     });
-    let shell = stub
-        .shell()
-        .without("KEYWRIGHT_CLIENT_TOKEN")
-        .variable("KEYWRIGHT_CLIENT_ID", "app")
-        .variable("KEYWRIGHT_CLIENT_SECRET", "s&cret");
+    let shell = with_secret(stub.shell()).variable("KEYWRIGHT_CLIENT_SECRET", "s&cret");
     shell.run(&["get", "/a"]).expect(0);
     let log_in = [
         "GET /info",
@@ -146,12 +142,7 @@ fn a_token_that_expires_at_once_is_renewed_only_once() {
         let stub = Stub::start(move |request, before, url| {
             provider(request, before, url).unwrap_or_else(|| Reply::new(status, EXPIRED))
         });
-        let shell = stub
-            .shell()
-            .without("KEYWRIGHT_CLIENT_TOKEN")
-            .variable("KEYWRIGHT_CLIENT_ID", "app")
-            .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
-        let run = shell.run(&["get", "/a"]);
+        let run = with_secret(stub.shell()).run(&["get", "/a"]);
         assert_ne!(run.status, Some(0));
         let lines = stub.lines();
         let gets = lines.iter().filter(|line| line.starts_with("GET /api"));
@@ -184,14 +175,7 @@ async fn concurrent_requests_renew_an_expired_token_once() {
             }
         })
     });
-    let client = Client::builder(&stub.url())
-        .trusting_only(fs::read(key_file("ca.pem")).unwrap())
-        .grant(Grant::ClientCredentials {
-            client_id: "app".to_owned(),
-            client_secret: Secret::new("secret".to_owned()),
-        })
-        .build()
-        .unwrap();
+    let client = client_of(&stub);
     client.log_in().await.unwrap();
     let mut requests = JoinSet::new();
     for _ in 0..8 {
@@ -202,6 +186,19 @@ async fn concurrent_requests_renew_an_expired_token_once() {
     let lines = stub.lines();
     let logins = lines.iter().filter(|line| line.starts_with("POST"));
     assert_eq!(logins.count(), 2, "{lines:?}");
+}
+
+/// Returns a client that logs in with a secret, and retries each request once.
+fn client_of(stub: &Stub) -> Client {
+    Client::builder(&stub.url())
+        .trusting_only(fs::read(key_file("ca.pem")).unwrap())
+        .grant(Grant::ClientCredentials {
+            client_id: "app".to_owned(),
+            client_secret: Secret::new("secret".to_owned()),
+        })
+        .retries_max(1)
+        .build()
+        .unwrap()
 }
 
 const LOGIN: [&str; 3] = ["login", "--client-id", "app"];
@@ -226,12 +223,9 @@ fn an_unavailable_provider_is_retried_and_exits_with_status_6() {
             }
             provider(request, before, url).unwrap_or_else(|| Reply::new(200, &versions()))
         });
-        let with_id = anonymous(&stub)
-            .variable("KEYWRIGHT_CLIENT_ID", "app")
-            .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
         for run in [
             anonymous(&stub).run_with(&LOGIN, "secret"),
-            with_id.run(&["get", "/a"]),
+            with_secret(anonymous(&stub)).run(&["get", "/a"]),
         ] {
             let run = run.expect(6);
             run.errors
@@ -291,28 +285,19 @@ fn a_failed_renewal_keeps_the_session() {
 
 #[test]
 fn bulk_commands_exit_with_status_6_if_the_provider_is_down() {
-    for (arguments, responded, not_tried) in [
+    for (line, responded, not_tried) in [
         (
-            &["import", "file", "--parallel", "1"][..],
+            "import file --parallel 1",
             "PUT",
             "\"set\": 1,\n  \"unchanged\": 0,\n  \"failed\": 1,\n  \"not_tried\": 2,",
         ),
         (
-            &["delete", "--path", "/a", "--yes"],
+            "delete --path /a --yes",
             "DELETE",
             "Deleted 1 credential, 1 failed, 2 not attempted.",
         ),
         (
-            &[
-                "export",
-                "--path",
-                "/a",
-                "--keep-going",
-                "--parallel",
-                "1",
-                "--file",
-                "export",
-            ],
+            "export --path /a --keep-going --parallel 1 --file export",
             "GET",
             "can't read /a/2; exported nothing",
         ),
@@ -332,13 +317,11 @@ fn bulk_commands_exit_with_status_6_if_the_provider_is_down() {
                 _ => Reply::new(200, &password_for(request, "secret")),
             })
         });
-        let shell = anonymous(&stub)
-            .variable("KEYWRIGHT_CLIENT_ID", "app")
-            .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
+        let shell = with_secret(anonymous(&stub));
         let entry = |name: &str| format!("- {{name: {name}, type: value, value: v}}\n");
         let file = format!("credentials:\n{}", NAMES.map(entry).concat());
         fixtures::file(&shell, "file", &file);
-        let run = shell.run(arguments).expect(6);
+        let run = shell.run(&words(line)).expect(6);
         let output = [&*run.errors, &*run.output].concat();
         output.assert_contains(not_tried);
         assert!(!shell.file("export").exists());
@@ -364,15 +347,7 @@ async fn concurrent_requests_share_the_error_of_one_token_request() {
         }
         provider(request, before, url).unwrap_or_else(|| Reply::new(200, &versions()))
     });
-    let client = Client::builder(&stub.url())
-        .trusting_only(fs::read(key_file("ca.pem")).unwrap())
-        .grant(Grant::ClientCredentials {
-            client_id: "app".to_owned(),
-            client_secret: Secret::new("secret".to_owned()),
-        })
-        .retries_max(1)
-        .build()
-        .unwrap();
+    let client = client_of(&stub);
     for posts_before in [0, 2] {
         let mut requests = JoinSet::new();
         for _ in 0..8 {

@@ -190,56 +190,36 @@ fn fixed_random_bytes_and_time_determine_the_result() {
     };
     assert_eq!(public_key("seed:a"), public_key("seed:a"));
     assert_ne!(public_key("seed:a"), public_key("seed:b"));
-    let too_few = workshop.plugin(&["run", "wireguard.wasm", "--random", "00ff"]);
-    let expected = "the plugin requested more random bytes than the 2 in `random`";
-    assert!(too_few.expect(1).errors.contains(expected));
-    for (option, value, rule) in [
-        (
-            "--random",
-            "0",
-            "must be hexadecimal, or seed: followed by any text",
-        ),
-        ("--random", "0x00", "must be hexadecimal"),
-        ("--now", "yesterday", "must be a time such as"),
-        ("--now", "1969-12-31T23:59:59Z", "must be a time such as"),
+    let too_few = "the plugin requested more random bytes than the 2 in `random`";
+    let hexadecimal = "must be hexadecimal, or seed: followed by any text";
+    for (option, status, reported) in [
+        ("--random 00ff", 1, too_few),
+        ("--random 0", 2, hexadecimal),
+        ("--random 0x00", 2, hexadecimal),
+        ("--now yesterday", 2, "must be a time such as"),
+        ("--now 1969-12-31T23:59:59Z", 2, "must be a time such as"),
     ] {
-        let refused = workshop.plugin(&["run", "wireguard.wasm", option, value]);
-        assert!(refused.expect(2).errors.contains(rule), "{option} {value}");
+        workshop.fails(&format!("run wireguard.wasm {option}"), status, reported);
     }
 }
 
 #[test]
 fn call_of_another_kind_of_plugin_is_refused() {
     let workshop = Workshop::with(&["interpolation", "password", "user"]);
-    for (arguments, status, expected) in [
+    let resolver = "the component is a resolver; pass the document";
+    let recoverer = "the component does not export recoverer";
+    for (arguments, status, reported) in [
         (
-            &["run", "password.wasm", "--document", "{}"][..],
+            "password.wasm --document {}",
             1,
             "keywright:interpolation/resolver",
         ),
-        (
-            &["run", "interpolation.wasm"],
-            1,
-            "the component is a resolver; pass the document",
-        ),
-        (
-            &["run", "password.wasm", "--recover", "1"],
-            1,
-            "the component does not export recoverer",
-        ),
-        (
-            &["run", "password.wasm", "--set", "{"],
-            2,
-            "the JSON ends too early",
-        ),
-        (
-            &["run", "user.wasm", "--set", "1", "--document", "1"],
-            2,
-            "cannot be used with",
-        ),
+        ("interpolation.wasm", 1, resolver),
+        ("password.wasm --recover 1", 1, recoverer),
+        ("password.wasm --set {", 2, "the JSON ends too early"),
+        ("user.wasm --set 1 --document 1", 2, "cannot be used with"),
     ] {
-        let refused = workshop.plugin(arguments).expect(status);
-        refused.errors.assert_contains(expected);
+        workshop.fails(&format!("run {arguments}"), status, reported);
     }
     let value = r#"{"username": "a", "password": "hunter2"}"#;
     let hidden = workshop

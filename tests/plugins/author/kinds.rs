@@ -227,9 +227,8 @@ fn failures_of_templates_are_reported() {
             ),
             (r#"{"unknown": 16}"#, "invalid settings: unknown is unknown"),
         ] {
-            let run = workshop.plugin(&["run", &file, "--settings", settings]);
-            let errors = run.expect(1).errors;
-            errors.assert_contains(expected);
+            let line = format!("run {file} --settings '{settings}'");
+            workshop.fails(&line, 1, expected);
         }
         let settings = r#"{"length_max": 32}"#;
         workshop

@@ -36,6 +36,14 @@ impl Workshop {
         run_program(self.0.path(), &[&["plugin"], arguments].concat(), &[])
     }
 
+    /// Runs a command line of `keywright plugin` that must exit with this status and report this text.
+    #[track_caller]
+    fn fails(&self, line: &str, status: i32, reported: &str) -> Commanded {
+        let run = self.plugin(&words(line)).expect(status);
+        run.errors.assert_contains(reported);
+        run
+    }
+
     /// Returns the JSON output of a command that must exit with this status.
     #[track_caller]
     fn json(&self, arguments: &[&str], status: i32) -> Value {
@@ -71,24 +79,16 @@ fn examples_in_help_work() {
 #[test]
 fn usage_errors_name_the_argument() {
     let workshop = Workshop::with(&["wireguard"]);
-    for (arguments, expected) in [
-        (
-            &["run", "wireguard.wasm", "--parameters", "[1]"],
-            "must be a JSON object",
-        ),
-        (
-            &["run", "wireguard.wasm", "--parameters", "{"],
-            "the JSON ends too early",
-        ),
-        (
-            &["bench", "wireguard.wasm", "--limits", r#"{"fuel": 1}"#],
-            "unknown field",
-        ),
-        (&["bench", "wireguard.wasm", "--calls", "0"], "--calls"),
+    for (arguments, reported) in [
+        ("run --parameters [1]", "must be a JSON object"),
+        ("run --parameters {", "the JSON ends too early"),
+        (r#"bench --limits '{"fuel": 1}'"#, "unknown field"),
+        ("bench --calls 0", "--calls"),
     ] {
-        let run = workshop.plugin(arguments).expect(2);
-        run.errors.assert_contains(expected);
+        workshop.fails(&format!("{arguments} wireguard.wasm"), 2, reported);
     }
+    let line = r#"run wireguard.wasm --limits '{"deadline_ms": 1}'"#;
+    workshop.fails(line, 1, "deadline_ms must be from 10");
 }
 
 #[test]
@@ -96,27 +96,17 @@ fn file_that_is_not_a_component_is_reported() {
     let workshop = Workshop::with(&[]);
     workshop.write("module.wasm", b"\0asm\x01\0\0\0");
     for verb in ["bench", "inspect", "run", "test"] {
-        let absent = workshop.plugin(&[verb, "absent.wasm"]).expect(1);
-        absent
-            .errors
-            .assert_contains("reading absent.wasm: the file does not exist");
-        let folder = workshop.plugin(&[verb, "."]).expect(1);
-        folder
-            .errors
-            .assert_contains(". is a folder; name a component");
-        let module = workshop.plugin(&[verb, "module.wasm"]).expect(1);
-        module.errors.assert_contains("convert it to a component");
+        for (file, reported) in [
+            (
+                "absent.wasm",
+                "reading absent.wasm: the file does not exist",
+            ),
+            (".", ". is a folder; name a component"),
+            ("module.wasm", "convert it to a component"),
+        ] {
+            workshop.fails(&format!("{verb} {file}"), 1, reported);
+        }
     }
-}
-
-#[test]
-fn limit_out_of_range_is_reported() {
-    let workshop = Workshop::with(&["wireguard"]);
-    let limits = r#"{"deadline_ms": 1}"#;
-    let run = workshop
-        .plugin(&["run", "wireguard.wasm", "--limits", limits])
-        .expect(1);
-    run.errors.assert_contains("deadline_ms must be from 10");
 }
 
 /// Splits a shell command line that uses only single quotes.
@@ -299,25 +289,16 @@ fn run_prints_secrets_only_with_reveal() {
 
     let hidden = workshop.plugin(&["run", "password.wasm"]).expect(0);
     assert_eq!(hidden.output, "\"[redacted]\"\n");
-    let parameters = r#"{"length": 7}"#;
-    let shown = workshop.plugin(&[
-        "run",
-        "password.wasm",
-        "--reveal",
-        "--parameters",
-        parameters,
-    ]);
+    let line = r#"run password.wasm --reveal --parameters '{"length": 7}'"#;
+    let shown = workshop.plugin(&words(line));
     assert_eq!(shown.expect(0).output.len(), 7 + "\"\"\n".len());
 }
 
 #[test]
 fn run_reports_rejected_parameters() {
     let workshop = Workshop::with(&["password"]);
-    let parameters = r#"{"length": 1000}"#;
-    let run = workshop
-        .plugin(&["run", "password.wasm", "--parameters", parameters])
-        .expect(1);
-    run.errors.assert_contains("length must be from 4 to 200");
+    let line = r#"run password.wasm --parameters '{"length": 1000}'"#;
+    let run = workshop.fails(line, 1, "length must be from 4 to 200");
     assert_eq!(run.output, "");
 }
 
@@ -339,17 +320,9 @@ fn run_reports_guest_failures_like_a_server() {
             "reported that its settings are invalid; the log has its message",
         ),
     ] {
-        let settings = json!({"generate": behaviour}).to_string();
-        let arguments = [
-            "run",
-            "hostile.wasm",
-            "--settings",
-            &settings,
-            "--limits",
-            limits,
-        ];
-        let run = workshop.plugin(&arguments).expect(1);
-        assert!(run.errors.contains(expected), "{behaviour}: {run:#?}");
+        let settings = json!({"generate": behaviour});
+        let line = format!("run hostile.wasm --settings '{settings}' --limits '{limits}'");
+        workshop.fails(&line, 1, expected);
     }
 }
 
@@ -384,9 +357,8 @@ fn bench_measures_a_resolver() {
         let table = workshop.plugin(&arguments).expect(0).output;
         table.assert_contains("finding references in a new instance");
     }
-    let arguments = ["bench", "interpolation.wasm", "--document", "[]"];
-    let refused = workshop.plugin(&arguments).expect(1);
-    refused.errors.assert_contains("finding references: ");
+    let line = "bench interpolation.wasm --document []";
+    workshop.fails(line, 1, "finding references: ");
 }
 
 #[test]
@@ -399,10 +371,7 @@ fn bench_uses_the_example_for_required_parameters() {
 #[test]
 fn bench_stops_at_a_failing_call() {
     let workshop = Workshop::with(&["hostile"]);
-    let settings = r#"{"generate": "trap"}"#;
-    let run = workshop
-        .plugin(&["bench", "hostile.wasm", "--settings", settings])
-        .expect(1);
-    run.errors.assert_contains("trapped");
+    let line = r#"bench hostile.wasm --settings '{"generate": "trap"}'"#;
+    let run = workshop.fails(line, 1, "trapped");
     assert_eq!(run.output, "");
 }

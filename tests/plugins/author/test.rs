@@ -179,18 +179,11 @@ fn resource_use_includes_calls_for_test_vectors() {
 fn malformed_test_vectors_are_reported() {
     let workshop = Workshop::with(&["wireguard"]);
     workshop.write("wireguard.vectors.json", r#"[{"expected": 1}]"#);
-    let run = workshop.plugin(&["test", "wireguard.wasm"]).expect(1);
-    for reported in [
-        "wireguard.vectors.json",
-        "test vector 1 is invalid",
-        "expected",
-    ] {
-        run.errors.assert_contains(reported);
-    }
-    let absent = workshop
-        .plugin(&["test", "wireguard.wasm", "--vectors", "absent.json"])
-        .expect(1);
-    absent.errors.assert_contains("absent.json");
+    let run = workshop.fails("test wireguard.wasm", 1, "test vector 1 is invalid");
+    run.errors.assert_contains("wireguard.vectors.json");
+    run.errors.assert_contains("expected");
+    let line = "test wireguard.wasm --vectors absent.json";
+    workshop.fails(line, 1, "absent.json");
 }
 
 #[test]

@@ -327,7 +327,6 @@ async fn release_of_another_type_breaks_the_configuration() {
 #[test]
 fn missing_old_release_is_reported_before_the_tests() {
     let workshop = Workshop::with(&["wireguard"]);
-    let run = workshop.plugin(&["test", "wireguard.wasm", "--against", "absent.wasm"]);
-    let run = run.expect(1);
-    run.errors.assert_contains("the file does not exist");
+    let line = "test wireguard.wasm --against absent.wasm";
+    workshop.fails(line, 1, "the file does not exist");
 }

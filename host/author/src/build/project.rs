@@ -7,7 +7,7 @@ use std::{
 
 use wit_bindgen_core::{Files, WorldGenerator};
 
-use crate::{component::World, error::BuildError, language::Language, programs::Programs};
+use crate::{component::World, error::ProjectError, language::Language, programs::Programs};
 
 /// The project to build.
 pub(super) struct Project<'a> {
@@ -21,13 +21,15 @@ impl Project<'_> {
         &self,
         world: &mut World,
         generator: &mut dyn WorldGenerator,
-    ) -> Result<(), BuildError> {
+    ) -> Result<(), ProjectError> {
         let folder = self.recreate_generated()?;
         let mut files = Files::default();
         generator
             .generate(&mut world.resolve, world.id, &mut files)
-            .map_err(|cause| BuildError::NotBound {
-                cause: format!("{cause:#}"),
+            .map_err(|cause| {
+                ProjectError::new(format!(
+                    "could not generate bindings for the WIT of the project: {cause:#}"
+                ))
             })?;
         for (name, contents) in files.iter() {
             write(&folder.join(name), contents)?;
@@ -36,7 +38,7 @@ impl Project<'_> {
     }
 
     /// Lists the source files in the folder of the project's source, in alphabetical order.
-    pub(super) fn sources(&self, language: Language) -> Result<Vec<PathBuf>, BuildError> {
+    pub(super) fn sources(&self, language: Language) -> Result<Vec<PathBuf>, ProjectError> {
         let source = Path::new(language.source());
         let folder = match source.parent() {
             Some(within) if within != Path::new("") => self.folder.join(within),
@@ -45,7 +47,7 @@ impl Project<'_> {
         if !folder.is_dir() {
             return Ok(Vec::new());
         }
-        let failed = |cause| BuildError::file("list", &folder, cause);
+        let failed = |cause| ProjectError::file("list", &folder, cause);
         let mut sources = Vec::new();
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let file = entry.map_err(failed)?.path();
@@ -58,36 +60,36 @@ impl Project<'_> {
     }
 
     /// Removes the folder for generated files and creates it again.
-    pub(super) fn recreate_generated(&self) -> Result<PathBuf, BuildError> {
+    pub(super) fn recreate_generated(&self) -> Result<PathBuf, ProjectError> {
         let folder = self.folder.join(GENERATED);
         match fs::remove_dir_all(&folder) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                Err(BuildError::file("remove", &folder, cause))
+                Err(ProjectError::file("remove", &folder, cause))
             }
             _ => {
                 fs::create_dir_all(&folder)
-                    .map_err(|cause| BuildError::file("create", &folder, cause))?;
+                    .map_err(|cause| ProjectError::file("create", &folder, cause))?;
                 Ok(folder)
             }
         }
     }
 }
 
-pub(super) fn absolute(path: &Path) -> Result<PathBuf, BuildError> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, ProjectError> {
     path.canonicalize()
-        .map_err(|cause| BuildError::file("find", path, cause))
+        .map_err(|cause| ProjectError::file("find", path, cause))
 }
 
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, BuildError> {
-    fs::read(file).map_err(|cause| BuildError::file("read", file, cause))
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, ProjectError> {
+    fs::read(file).map_err(|cause| ProjectError::file("read", file, cause))
 }
 
-pub(super) fn write(file: &Path, contents: &[u8]) -> Result<(), BuildError> {
+pub(super) fn write(file: &Path, contents: &[u8]) -> Result<(), ProjectError> {
     let written = file
         .parent()
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(file, contents));
-    written.map_err(|cause| BuildError::file("write", file, cause))
+    written.map_err(|cause| ProjectError::file("write", file, cause))
 }
 
 /// The folder of a project for generated and intermediate files.

@@ -9,7 +9,7 @@ use wit_component::{
 };
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, WorldId, WorldItem, WorldKey};
 
-use crate::error::{BuildError, EncodingError};
+use crate::error::ProjectError;
 
 /// The folder of a project that contains its WIT.
 pub(crate) const WIT_FOLDER: &str = "wit";
@@ -25,23 +25,29 @@ pub(crate) struct World {
 
 impl World {
     /// Reads the world of a project.
-    pub(crate) fn of_project(project: &Path) -> Result<Self, BuildError> {
+    pub(crate) fn of_project(project: &Path) -> Result<Self, ProjectError> {
         let folder = project.join(WIT_FOLDER);
         if !folder.is_dir() {
-            return Err(BuildError::WitMissing { folder });
+            return Err(ProjectError::new(format!(
+                "{} does not exist: copy this folder, which contains the WIT for plugins, from a project created by \
+                 `keywright plugin new`",
+                folder.display()
+            )));
         }
-        let malformed = |cause: anyhow::Error| BuildError::WitMalformed {
-            folder: folder.clone(),
-            cause: format!("{cause:#}"),
-        };
         let mut resolve = Resolve::default();
-        let (package, _) = resolve.push_dir(&folder).map_err(malformed)?;
+        let (package, _) = resolve.push_dir(&folder).map_err(|cause| {
+            let folder = folder.display();
+            ProjectError::new(format!("could not parse the WIT in {folder}: {cause:#}"))
+        })?;
         let worlds = resolve.packages.get(package).map(|package| &package.worlds);
         let of_name = |name| worlds.and_then(|worlds| worlds.get(name).copied());
         let id = of_name(OWN_WORLD)
             .or_else(|| of_name(GENERATOR_WORLD))
-            .ok_or_else(|| BuildError::WorldMissing {
-                folder: folder.clone(),
+            .ok_or_else(|| {
+                ProjectError::new(format!(
+                    "the package in {} has neither a world `plugin` nor a world `generator-plugin`",
+                    folder.display()
+                ))
             })?;
         Ok(Self { resolve, id })
     }
@@ -62,12 +68,12 @@ impl World {
 ///
 /// # Errors
 /// If the bytes are not a core module, or the module has other imports.
-pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, EncodingError> {
+pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, ProjectError> {
     encode(module, &[CLOCK, WAITING])
 }
 
 /// Creates a component from a core module. `closed` lists the calls that trap, each with its note.
-fn encode(module: &[u8], closed: &[(&str, &str)]) -> Result<Vec<u8>, EncodingError> {
+fn encode(module: &[u8], closed: &[(&str, &str)]) -> Result<Vec<u8>, ProjectError> {
     let encode = || {
         let adapter = adapter(notes_of(module)?.as_deref(), closed)?;
         ComponentEncoder::default()
@@ -76,7 +82,7 @@ fn encode(module: &[u8], closed: &[(&str, &str)]) -> Result<Vec<u8>, EncodingErr
             .adapter(ADAPTER_NAME, &adapter)?
             .encode()
     };
-    encode().map_err(EncodingError::from)
+    encode().map_err(ProjectError::from)
 }
 
 /// Creates a component for this world from a core module that Go compiled. The module contains no WIT.
@@ -85,7 +91,7 @@ fn encode(module: &[u8], closed: &[(&str, &str)]) -> Result<Vec<u8>, EncodingErr
 pub(crate) fn component_of_go_module(
     mut module: Vec<u8>,
     world: &World,
-) -> Result<Vec<u8>, EncodingError> {
+) -> Result<Vec<u8>, ProjectError> {
     embed_component_metadata(&mut module, &world.resolve, world.id, StringEncoding::UTF8)?;
     encode(&module, &[WAITING])
 }
@@ -146,7 +152,7 @@ fn refusal(call: &str, reason: &str) -> String {
 /// such imports is returned unchanged.
 ///
 /// jco's own stubs are not usable, because they also replace `wasi:random/random`.
-pub(crate) fn stub_wasi_imports(component: Vec<u8>) -> Result<Vec<u8>, EncodingError> {
+pub(crate) fn stub_wasi_imports(component: Vec<u8>) -> Result<Vec<u8>, ProjectError> {
     Ok(match stubs(&component)? {
         None => component,
         Some(stubs) => compose(component, stubs)?,
@@ -159,7 +165,7 @@ pub(crate) fn rename_import(
     component: Vec<u8>,
     from: &str,
     to: &str,
-) -> Result<Vec<u8>, EncodingError> {
+) -> Result<Vec<u8>, ProjectError> {
     let rename = || {
         let mut graph = CompositionGraph::new();
         let package = register(&mut graph, "keywright:plugin", component.clone())?;
@@ -178,7 +184,7 @@ pub(crate) fn rename_import(
         }
         anyhow::Ok(graph.encode(EncodeOptions::default())?)
     };
-    rename().map_err(EncodingError::from)
+    rename().map_err(ProjectError::from)
 }
 
 /// Builds a component that exports stubs for WASI imports, or returns `None` if the component has no imports to stub.

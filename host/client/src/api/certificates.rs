@@ -159,58 +159,36 @@ pub struct FailedCredential {
 }
 
 impl Client {
-    /// Returns all certificates that the caller may read.
-    pub async fn certificates(&self) -> Result<Vec<CertificateSummary>, Error> {
-        self.listed_certificates(Call::new(Method::GET, CERTIFICATES))
-            .await
-    }
-
-    /// Returns all certificates that the caller may read, and all credentials of other types with a certificate. Servers that do
-    /// not support this return only certificates.
-    pub async fn certificates_of_all_types(&self) -> Result<Vec<CertificateSummary>, Error> {
-        let call = Call::new(Method::GET, CERTIFICATES).query("all_types", "true");
-        self.listed_certificates(call).await
+    /// Returns the certificates that the caller may read: all of them, or the one with this name. With `all_types`, also returns
+    /// credentials of other types with a certificate; servers that do not support this return only certificates.
+    pub async fn certificates(
+        &self,
+        name: Option<&str>,
+        all_types: bool,
+    ) -> Result<Vec<CertificateSummary>, Error> {
+        let call = Call::new(Method::GET, CERTIFICATES)
+            .query_if("all_types", all_types.then_some("true"))
+            .query_if("name", name);
+        let response: Listed = self.execute(&call).await?;
+        Ok(response.certificates)
     }
 
     /// Returns the certificate with this name.
     pub async fn certificate(&self, name: &str) -> Result<CertificateSummary, Error> {
-        let call = Call::new(Method::GET, CERTIFICATES).query("name", name);
-        let found = self.listed_certificates(call).await?;
+        let found = self.certificates(Some(name), false).await?;
         found.into_iter().next().ok_or(Error::ResponseEmpty)
     }
 
-    /// Returns the certificate, or the credential of another type with a certificate, with this name.
-    pub async fn certificate_of_any_type(&self, name: &str) -> Result<CertificateSummary, Error> {
-        let call = Call::new(Method::GET, CERTIFICATES).query("all_types", "true");
-        let found = self.listed_certificates(call.query("name", name)).await?;
-        found.into_iter().next().ok_or(Error::ResponseEmpty)
-    }
-
-    async fn listed_certificates(&self, call: Call) -> Result<Vec<CertificateSummary>, Error> {
-        self.execute::<Listed>(&call)
-            .await
-            .map(|response| response.certificates)
-    }
-
-    /// Returns the versions of a certificate, newest first.
+    /// Returns the versions of a certificate, newest first; with `current`, only the active version, followed by the transitional
+    /// version, if any.
     pub async fn certificate_versions(
         &self,
         certificate_id: &str,
+        current: bool,
     ) -> Result<Vec<CredentialVersion>, Error> {
-        self.execute(&Call::new(
-            Method::GET,
-            certificate_path(certificate_id, "versions"),
-        ))
-        .await
-    }
-
-    /// Returns the active version of a certificate, followed by the transitional version, if any.
-    pub async fn current_certificate_versions(
-        &self,
-        certificate_id: &str,
-    ) -> Result<Vec<CredentialVersion>, Error> {
-        let call = Call::new(Method::GET, certificate_path(certificate_id, "versions"));
-        self.execute(&call.query("current", "true")).await
+        let call = Call::new(Method::GET, certificate_path(certificate_id, "versions"))
+            .query_if("current", current.then_some("true"));
+        self.execute(&call).await
     }
 
     /// Regenerates a certificate.

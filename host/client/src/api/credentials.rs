@@ -145,7 +145,7 @@ impl SetCredential {
         credential_type: impl Into<String>,
         value: &(impl Serialize + ?Sized),
     ) -> Result<Self, Error> {
-        let value = SecretJson::of(value).map_err(Error::RequestMalformed)?;
+        let value = SecretJson::of(value).map_err(|cause| Error::RequestMalformed(cause.into()))?;
         Ok(Self {
             name: name.into(),
             credential_type: credential_type.into(),
@@ -202,8 +202,7 @@ impl Client {
     /// Returns the active version of a credential: the latest version or, for a certificate, the latest version that is not
     /// transitional.
     pub async fn current_version(&self, name: &str) -> Result<CredentialVersion, Error> {
-        let versions = self.current_versions(name).await?;
-        versions.into_iter().next().ok_or(Error::ResponseEmpty)
+        self.current(name, None).await
     }
 
     /// Like [`Client::current_version`], with the provenance if the server knows it.
@@ -211,15 +210,21 @@ impl Client {
         &self,
         name: &str,
     ) -> Result<CredentialVersion, Error> {
-        let response: Versions = self.execute(&current(name, Some("true"))).await?;
-        response.data.into_iter().next().ok_or(Error::ResponseEmpty)
+        self.current(name, Some("true")).await
     }
 
-    /// Returns the active version, followed by a certificate's transitional version, if any.
-    pub async fn current_versions(&self, name: &str) -> Result<Vec<CredentialVersion>, Error> {
-        self.execute::<Versions>(&current(name, None))
-            .await
-            .map(|response| response.data)
+    async fn current(
+        &self,
+        name: &str,
+        provenance: Option<&str>,
+    ) -> Result<CredentialVersion, Error> {
+        let call = Call::new(Method::GET, DATA)
+            .query("current", "true")
+            .query_if("provenance", provenance)
+            .query("name", name);
+        // A certificate's transitional version follows.
+        let response: Versions = self.execute(&call).await?;
+        response.data.into_iter().next().ok_or(Error::ResponseEmpty)
     }
 
     /// Returns at most `versions_max` versions of a credential, or all, newest first.
@@ -232,9 +237,8 @@ impl Client {
         let call = Call::new(Method::GET, DATA)
             .query("name", name)
             .query_if("versions", versions.as_deref());
-        self.execute::<Versions>(&call)
-            .await
-            .map(|response| response.data)
+        let response: Versions = self.execute(&call).await?;
+        Ok(response.data)
     }
 
     /// Returns the version with this id.
@@ -248,19 +252,12 @@ impl Client {
         &self,
         credential: &SetCredential,
     ) -> Result<CredentialVersion, Error> {
-        let SetCredential {
-            name,
-            credential_type,
-            value,
-            metadata,
-            provenance,
-        } = credential;
-        let provenance = provenance.as_ref();
+        let provenance = credential.provenance.as_ref();
         let body = SetBody {
-            name,
-            credential_type,
-            value: value.exposed(),
-            metadata: metadata.as_ref().map(SecretJson::exposed),
+            name: &credential.name,
+            credential_type: &credential.credential_type,
+            value: credential.value.exposed(),
+            metadata: credential.metadata.as_ref().map(SecretJson::exposed),
             generated_by: provenance.map(|(digest, _)| digest.as_str()),
             parameters: provenance.map(|(_, parameters)| parameters.exposed()),
         };
@@ -323,7 +320,7 @@ impl Client {
     /// fields, is unchanged.
     pub async fn interpolate(&self, document: &str) -> Result<SecretJson, Error> {
         let document = keywright_json::raw(document);
-        let document = document.map_err(|cause| Error::RequestMalformed(cause.into()))?;
+        let document = document.map_err(Error::RequestMalformed)?;
         let call = Call::new(Method::POST, "/api/v1/interpolate");
         self.execute(&call.body(&document)?).await
     }
@@ -339,14 +336,6 @@ impl<'de> Deserialize<'de> for CredentialVersion {
         let Fields(version) = fields.and_then(Checked::read).map_err(D::Error::custom)?;
         Ok(Self { whole, ..version })
     }
-}
-
-/// Returns the request for the active version and a certificate's transitional version.
-fn current(name: &str, provenance: Option<&str>) -> Call {
-    Call::new(Method::GET, DATA)
-        .query("current", "true")
-        .query_if("provenance", provenance)
-        .query("name", name)
 }
 
 /// Percent-encodes text as a path segment: all bytes except letters, digits and `-._~`.

@@ -112,7 +112,7 @@ impl Rotation {
     pub async fn observe(client: &Client, name: &str) -> Result<Self, RotationError> {
         let summary = client.certificate(name).await?;
         let versions = Versions::of(&summary)?;
-        let current = client.current_certificate_versions(&summary.id).await?;
+        let current = client.certificate_versions(&summary.id, true).await?;
         let trusted: Vec<_> = current.iter().map(certificate).collect();
         let mut rotation = Self {
             name: summary.name.clone(),
@@ -267,7 +267,7 @@ async fn outstanding(
             if !child.signed_by.eq_ignore_ascii_case(&authority.name) {
                 continue;
             }
-            let current = client.current_certificate_versions(&child.id).await;
+            let current = client.certificate_versions(&child.id, true).await;
             let current = readable(current, name, &authority)?;
             let Some(in_use) = current.first() else {
                 continue;

@@ -186,18 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_searched_below_the_address_and_at_the_host() {
-        let expected = [
-            "https://id.example/realms/a/.well-known/openid-configuration",
-            "https://id.example/.well-known/oauth-authorization-server/realms/a",
-        ];
-        assert_eq!(document_urls(URL), expected);
-        let at_root = document_urls("https://id.example:8443");
-        let expected = "https://id.example:8443/.well-known/oauth-authorization-server";
-        assert_eq!(at_root[1], expected);
-    }
-
-    #[test]
     fn a_document_of_another_issuer_is_refused() {
         for (issuer, is_accepted) in [
             (URL, true),
@@ -251,22 +239,5 @@ mod tests {
         }
         let refused = endpoints(&json!({"token_endpoint": null})).err();
         assert_eq!(refused.as_deref(), Some("token_endpoint is missing"));
-    }
-
-    #[test]
-    fn client_secret_basic_is_the_default_and_is_tried_first() {
-        use SecretMethod::{Basic, Post};
-        for (supported, expected) in [
-            (Value::Null, &[Basic][..]),
-            (
-                json!(["client_secret_post", "client_secret_basic"]),
-                &[Basic, Post],
-            ),
-            (json!(["client_secret_post", "none"]), &[Post]),
-            (json!(["private_key_jwt"]), &[]),
-        ] {
-            let changes = json!({"token_endpoint_auth_methods_supported": supported});
-            assert_eq!(endpoints(&changes).unwrap().secret_methods, expected);
-        }
     }
 }

@@ -13,23 +13,25 @@ use super::{
 };
 use crate::Secret;
 
-pub(super) type OnNewTokens = Box<dyn Fn(&Tokens) + Send + Sync>;
-
 /// The tokens of a client, and the grant to request them. With neither tokens nor a grant, the client sends no token: it has a
 /// client certificate, or only sends requests that need no authentication.
+#[derive(Default)]
 pub(super) struct Login {
-    grant: Option<Grant>,
+    pub(super) grant: Option<Grant>,
     /// The source of the token, or `None` if a login issued it.
-    token_source: Option<String>,
-    on_new_tokens: Option<OnNewTokens>,
+    pub(super) token_source: Option<String>,
+    pub(super) on_new_tokens: Option<OnNewTokens>,
     /// Locked during a token request, so that concurrent requests with an expired token renew it only once.
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// The number of token requests that failed because the provider was unavailable.
     outages: AtomicU64,
 }
 
-struct State {
-    tokens: Option<Tokens>,
+pub(super) type OnNewTokens = Box<dyn Fn(&Tokens) + Send + Sync>;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) tokens: Option<Tokens>,
     /// The error of the last token request that failed because the provider was unavailable.
     outage: Option<Error>,
 }
@@ -42,29 +44,6 @@ struct Access<'a> {
 }
 
 impl Login {
-    pub(super) fn new(
-        grant: Option<Grant>,
-        tokens: Option<Tokens>,
-        token_source: Option<String>,
-        on_new_tokens: Option<OnNewTokens>,
-    ) -> Self {
-        Self {
-            grant,
-            token_source,
-            on_new_tokens,
-            state: Mutex::new(State {
-                tokens,
-                outage: None,
-            }),
-            outages: AtomicU64::new(0),
-        }
-    }
-
-    /// Returns the source of the token, or `None` if a login issued it.
-    pub(super) fn token_source(&self) -> Option<&str> {
-        self.token_source.as_deref()
-    }
-
     /// Requests tokens with the grant.
     pub(super) async fn log_in(&self, provider: &IdentityProvider<'_>) -> Result<Tokens, Error> {
         let mut access = self.access().await;
@@ -159,7 +138,7 @@ impl Login {
         grant: &Grant,
         access: &mut Access<'_>,
     ) -> Result<Tokens, Error> {
-        let outage = access.state.outage.as_ref().and_then(Error::outage);
+        let outage = access.state.outage.clone();
         if let Some(outage) = outage
             && self.outages.load(Ordering::Relaxed) != access.outages_before
         {
@@ -171,8 +150,8 @@ impl Login {
         let mut tokens = match tokens_by_grant(provider, grant, issued_by).await {
             Ok(tokens) => tokens,
             Err(error) => {
-                if let Some(outage) = error.outage() {
-                    access.state.outage = Some(outage);
+                if error.is_unavailable() {
+                    access.state.outage = Some(error.clone());
                     self.outages.fetch_add(1, Ordering::Relaxed);
                 }
                 return Err(error);

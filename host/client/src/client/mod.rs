@@ -21,11 +21,9 @@ pub use transport::Wait;
 pub(crate) use transport::{Call, UNTRUSTED, address};
 
 use grant::OnUserAction;
-use login::{Login, OnNewTokens};
+use login::Login;
 use provider::IdentityProvider;
-use transport::{
-    OnWait, RETRIES_DEFAULT, Response, Transport, Waits, build_error, send_with_retries,
-};
+use transport::{RETRIES_DEFAULT, Response, Transport, Waits, build_error, send_with_retries};
 
 /// A client of one server. Cloning is cheap; clones share connections and login.
 #[derive(Clone)]
@@ -49,14 +47,13 @@ impl Client {
             server: server.to_owned(),
             authorities_pem: Vec::new(),
             identity_pem: None,
-            grant: None,
+            login: Login::default(),
             login_options: LoginOptions::default(),
             on_user_action: None,
-            tokens: None,
-            token_source: None,
-            on_new_tokens: None,
-            on_wait: None,
-            retries_max: RETRIES_DEFAULT,
+            waits: Waits {
+                retries_max: RETRIES_DEFAULT,
+                on_wait: None,
+            },
         }
     }
 
@@ -107,11 +104,11 @@ impl Client {
         let provider = self.shared.provider();
         let token = login.access_token(&provider).await?;
         let response = transport.send(call, token.as_ref()).await;
-        if let Some(origin) = login.token_source()
+        if let Some(origin) = &login.token_source
             && response.as_ref().is_ok_and(Response::reports_invalid_token)
         {
             return Err(Error::TokenInvalid {
-                origin: origin.to_owned(),
+                origin: origin.clone(),
                 server: transport.server().to_owned(),
             });
         }
@@ -147,14 +144,10 @@ pub struct ClientBuilder {
     server: String,
     authorities_pem: Vec<Vec<u8>>,
     identity_pem: Option<Zeroizing<Vec<u8>>>,
-    grant: Option<Grant>,
+    login: Login,
     login_options: LoginOptions,
     on_user_action: Option<OnUserAction>,
-    tokens: Option<Tokens>,
-    token_source: Option<String>,
-    on_new_tokens: Option<OnNewTokens>,
-    on_wait: Option<OnWait>,
-    retries_max: u32,
+    waits: Waits,
 }
 
 impl ClientBuilder {
@@ -179,7 +172,7 @@ impl ClientBuilder {
 
     /// Logs in with this grant, before the first request and whenever the login has expired.
     pub fn grant(mut self, grant: Grant) -> Self {
-        self.grant = Some(grant);
+        self.login.grant = Some(grant);
         self
     }
 
@@ -197,25 +190,25 @@ impl ClientBuilder {
 
     /// Uses existing tokens.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
-        self.tokens = Some(tokens);
+        self.login.state.get_mut().tokens = Some(tokens);
         self
     }
 
     /// Sets the name of the file or variable that contains the token, for the error message when the token has expired or is invalid.
     pub fn token_source(mut self, source: String) -> Self {
-        self.token_source = Some(source);
+        self.login.token_source = Some(source);
         self
     }
 
     /// Calls the function with new tokens, so that it can store them.
     pub fn on_new_tokens(mut self, store: impl Fn(&Tokens) + Send + Sync + 'static) -> Self {
-        self.on_new_tokens = Some(Box::new(store));
+        self.login.on_new_tokens = Some(Box::new(store));
         self
     }
 
     /// Calls the function before each wait for an unavailable server.
     pub fn on_wait(mut self, report: impl Fn(Wait) + Send + Sync + 'static) -> Self {
-        self.on_wait = Some(Box::new(report));
+        self.waits.on_wait = Some(Box::new(report));
         self
     }
 
@@ -227,7 +220,7 @@ impl ClientBuilder {
     /// A write may have taken effect despite a 503, if the server lost its database before the result. A retry then adds another
     /// version.
     pub fn retries_max(mut self, retries_max: u32) -> Self {
-        self.retries_max = retries_max;
+        self.waits.retries_max = retries_max;
         self
     }
 
@@ -257,16 +250,8 @@ impl ClientBuilder {
             .map_err(|cause| Error::Configuration(build_error(&cause)))?;
         let shared = Shared {
             transport: Transport::new(http, &self.server)?,
-            login: Login::new(
-                self.grant,
-                self.tokens,
-                self.token_source,
-                self.on_new_tokens,
-            ),
-            waits: Waits {
-                retries_max: self.retries_max,
-                on_wait: self.on_wait,
-            },
+            login: self.login,
+            waits: self.waits,
             login_options: self.login_options,
             on_user_action: self.on_user_action,
         };

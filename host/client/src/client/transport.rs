@@ -76,7 +76,8 @@ impl Call {
     }
 
     pub(crate) fn body(mut self, body: &impl Serialize) -> Result<Self, Error> {
-        let body = serde_json::to_vec(body).map_err(Error::RequestMalformed)?;
+        let body =
+            serde_json::to_vec(body).map_err(|cause| Error::RequestMalformed(cause.into()))?;
         self.body = Some(Zeroizing::new(body));
         Ok(self)
     }

@@ -1,6 +1,6 @@
 //! `keywright delete`.
 
-use std::{fmt::Write, mem};
+use std::mem;
 
 use clap::{ArgGroup, Args};
 
@@ -69,7 +69,13 @@ async fn delete_below(
         return Ok(Completion::Partial);
     }
     let losses = Losses::default();
-    let mut tally = Tally::of(names.len());
+    let mut tally = Tally {
+        total: names.len(),
+        deleted: 0,
+        already_deleted: 0,
+        failed: 0,
+        absent: Vec::new(),
+    };
     for name in names {
         let started = losses.begin();
         match client.delete_credential(&name).await {
@@ -123,16 +129,6 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(total: usize) -> Self {
-        Self {
-            total,
-            deleted: 0,
-            already_deleted: 0,
-            failed: 0,
-            absent: Vec::new(),
-        }
-    }
-
     /// Counts an absent name as failed if the server still lists it, and as already deleted otherwise.
     fn resolve_absent(&mut self, listed: &[String]) {
         for name in mem::take(&mut self.absent) {
@@ -149,20 +145,12 @@ impl Tally {
 impl Drop for Tally {
     fn drop(&mut self) {
         let failed = self.failed + self.absent.len();
-        let deleted = output::credentials(self.deleted);
-        let mut counts = format!("Deleted {deleted}, {failed} failed");
         let attempted = self.deleted + self.already_deleted + failed;
-        for (count, label) in [
-            (self.already_deleted, "already deleted"),
-            (self.total.saturating_sub(attempted), "not attempted"),
-        ] {
-            if count > 0 {
-                // Writing to a string does not fail.
-                let _ = write!(counts, ", {count} {label}");
-            }
-        }
-        counts.push('.');
-        output::note(&counts);
+        let others = [
+            ("already deleted", self.already_deleted),
+            ("not attempted", self.total.saturating_sub(attempted)),
+        ];
+        output::note_counts("Deleted", self.deleted, failed, &others);
     }
 }
 

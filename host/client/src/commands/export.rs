@@ -1,6 +1,6 @@
 //! `keywright export`.
 
-use std::{fmt::Write, io, mem, path::PathBuf};
+use std::{io, mem, path::PathBuf};
 
 use clap::{Args, ValueHint};
 use futures_util::StreamExt;
@@ -13,7 +13,7 @@ use crate::{
     output::{self, Table, field},
     session::OutputFormat,
     transfer::{
-        Authorities, BackgroundWriter, EntryWriter, ExportEntry, Format, Losses, Progress, Read,
+        Authorities, BackgroundWriter, EntryWriter, Format, Losses, Node, Progress, Read,
         ReadError, Signer, names_below, read_all,
     },
 };
@@ -109,8 +109,8 @@ impl Export {
         let authorities = Authorities::default();
         let mut credentials = read_all(client, &authorities, &losses, names, self.parallel.into());
         while let Some(read) = credentials.next().await {
-            if let Some(written) = reading.handle(read)? {
-                writer.write(written).map_err(write_error)?;
+            if let Some(entry) = reading.handle(read)? {
+                writer.write(&entry).map_err(write_error)?;
                 writer.output().pass_on().await.map_err(write_error)?;
             }
         }
@@ -138,7 +138,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Returns the entry to write for a credential, if any.
-    fn handle(&mut self, read: Read) -> Result<Option<ExportEntry>, CommandError> {
+    fn handle(&mut self, read: Read) -> Result<Option<Node>, CommandError> {
         let Read {
             name,
             stored,
@@ -236,25 +236,11 @@ struct Summary {
 
 impl Summary {
     fn report(&self) {
-        let Self {
-            exported,
-            failed,
-            deleted_meanwhile,
-            without_ca_name,
-        } = self;
-        let exported = output::credentials(*exported);
-        let mut counts = format!("Exported {exported}, {failed} failed");
-        for (count, label) in [
-            (deleted_meanwhile, "deleted during the export"),
-            (without_ca_name, "without ca_name"),
-        ] {
-            if *count > 0 {
-                // Writing to a string does not fail.
-                let _ = write!(counts, ", {count} {label}");
-            }
-        }
-        counts.push('.');
-        output::note(&counts);
+        let others = [
+            ("deleted during the export", self.deleted_meanwhile),
+            ("without ca_name", self.without_ca_name),
+        ];
+        output::note_counts("Exported", self.exported, self.failed, &others);
     }
 
     fn table(&self) -> Table {

@@ -1,6 +1,7 @@
 //! Settings from environment variables, and access tokens from a file or a variable.
 
 use std::{
+    collections::HashMap,
     ffi::OsString,
     fmt,
     fs::File,
@@ -10,32 +11,18 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::{SettingsError, TOKEN_BYTES_MAX};
+use super::SettingsError;
 use crate::{Secret, input::without_line_end, new_file::SessionFileError};
 
-/// The settings from environment variables. Empty variables are ignored.
+/// The environment variables with settings, by name. Empty variables are ignored.
 #[derive(Debug, Default)]
-pub(super) struct Environment {
-    pub(super) server: Option<String>,
-    pub(super) ca_cert: Option<PathBuf>,
-    pub(super) cert: Option<PathBuf>,
-    pub(super) key: Option<PathBuf>,
-    pub(super) output: Option<String>,
-    pub(super) retries: Option<String>,
-    pub(super) client_id: Option<String>,
-    pub(super) client_secret: Option<Secret>,
-    pub(super) scope: Option<String>,
-    pub(super) audience: Option<String>,
-    pub(super) resource: Option<String>,
-    /// The access token, and the variable that contains it.
-    pub(super) token: Option<(&'static str, Secret)>,
-}
+pub(super) struct Environment(HashMap<String, Secret>);
 
 impl Environment {
     pub(super) fn read(
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, SettingsError> {
-        let mut environment = Self::default();
+        let mut read = HashMap::new();
         for (name, value) in variables {
             let Some(name) = name.to_str() else { continue };
             let setting = name.strip_prefix(PREFIX);
@@ -43,48 +30,43 @@ impl Environment {
             if !is_ours || value.is_empty() {
                 continue;
             }
-            let value = value
-                .into_string()
-                .map_err(|_| SettingsError::NotUnicode(name.to_owned()))?;
-            match setting {
-                Some(setting) => environment.take(name, setting, value)?,
-                None => environment.token = Some((TOKEN, Secret::new(value))),
+            let value = value.into_string().map_err(|_| {
+                SettingsError::Invalid(format!("environment variable {name} is not UTF-8"))
+            })?;
+            if setting.is_some_and(|setting| !SETTINGS.contains(&setting)) {
+                return Err(SettingsError::Invalid(format!(
+                    "unknown environment variable {name}; the name after {PREFIX} must be SERVER, CA_CERT, CERT, KEY, OUTPUT, \
+                     RETRIES, ID, SECRET, SCOPE, AUDIENCE, RESOURCE, TOKEN or DIRECTORY"
+                )));
             }
+            read.insert(name.to_owned(), Secret::new(value));
         }
-        Ok(environment)
+        Ok(Self(read))
     }
 
-    fn take(&mut self, name: &str, setting: &str, value: String) -> Result<(), SettingsError> {
-        match setting {
-            "SERVER" => self.server = Some(value),
-            "CA_CERT" => self.ca_cert = Some(value.into()),
-            "CERT" => self.cert = Some(value.into()),
-            "KEY" => self.key = Some(value.into()),
-            "OUTPUT" => self.output = Some(value),
-            "RETRIES" => self.retries = Some(value),
-            "ID" => self.client_id = Some(value),
-            "SECRET" => self.client_secret = Some(Secret::new(value)),
-            "SCOPE" => self.scope = Some(value),
-            "AUDIENCE" => self.audience = Some(value),
-            "RESOURCE" => self.resource = Some(value),
-            "TOKEN" => {
-                let own = (CLIENT_TOKEN, Secret::new(value));
-                self.token = self
-                    .token
-                    .take()
-                    .filter(|(name, _)| *name == TOKEN)
-                    .or(Some(own));
-            }
-            "DIRECTORY" => {}
-            _ => return Err(SettingsError::VariableUnknown(name.to_owned())),
-        }
-        Ok(())
+    /// Returns the value of the variable whose name is [`PREFIX`] and this setting.
+    pub(super) fn secret(&self, setting: &str) -> Option<&Secret> {
+        self.0.get(&format!("{PREFIX}{setting}"))
+    }
+
+    pub(super) fn text(&self, setting: &str) -> Option<String> {
+        Some(self.secret(setting)?.expose().to_owned())
+    }
+
+    pub(super) fn path(&self, setting: &str) -> Option<PathBuf> {
+        self.text(setting).map(PathBuf::from)
+    }
+
+    /// Returns the access token, and the variable that contains it.
+    fn token(&self) -> Option<(&'static str, &Secret)> {
+        let mut variables = [TOKEN, CLIENT_TOKEN].into_iter();
+        variables.find_map(|name| Some((name, self.0.get(name)?)))
     }
 }
 
 /// The source of an access token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TokenSource {
+#[derive(Clone, Debug)]
+pub(crate) enum TokenSource {
     /// This file.
     File(PathBuf),
     /// The environment variable with this name.
@@ -103,9 +85,9 @@ impl fmt::Display for TokenSource {
 /// Returns the access token of the file or, without a file, of the variable.
 pub(super) fn access_token(
     file: Option<&Path>,
-    variable: Option<&(&'static str, Secret)>,
+    environment: &Environment,
 ) -> Result<Option<(Secret, TokenSource)>, SettingsError> {
-    Ok(match (file, variable) {
+    Ok(match (file, environment.token()) {
         (Some(path), _) => Some((read_token(path)?, TokenSource::File(path.to_owned()))),
         (None, Some((name, token))) => {
             let token = check_token(token.expose(), name)?;
@@ -126,7 +108,7 @@ fn read_token(path: &Path) -> Result<Secret, SettingsError> {
         .read_to_end(&mut bytes)
         .map_err(failed)?;
     let name = format!("the token file {}", path.display());
-    let text = str::from_utf8(&bytes).map_err(|_| SettingsError::TokenMalformed(name.clone()))?;
+    let text = str::from_utf8(&bytes).map_err(|_| token_malformed(&name))?;
     check_token(without_line_end(text), &name)
 }
 
@@ -137,9 +119,18 @@ fn check_token(text: &str, name: &str) -> Result<Secret, SettingsError> {
     if is_token {
         Ok(Secret::new(text.to_owned()))
     } else {
-        Err(SettingsError::TokenMalformed(name.to_owned()))
+        Err(token_malformed(name))
     }
 }
+
+fn token_malformed(name: &str) -> SettingsError {
+    SettingsError::Invalid(format!(
+        "{name} must contain an access token: 1 to {TOKEN_BYTES_MAX} bytes of visible ASCII on one line"
+    ))
+}
+
+/// The longest access token, in bytes. Servers accept 16 KiB.
+const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 /// The variable with an access token.
 const TOKEN: &str = "KEYWRIGHT_TOKEN";
@@ -149,6 +140,22 @@ const CLIENT_TOKEN: &str = "KEYWRIGHT_CLIENT_TOKEN";
 
 const PREFIX: &str = "KEYWRIGHT_CLIENT_";
 
+const SETTINGS: [&str; 13] = [
+    "SERVER",
+    "CA_CERT",
+    "CERT",
+    "KEY",
+    "OUTPUT",
+    "RETRIES",
+    "ID",
+    "SECRET",
+    "SCOPE",
+    "AUDIENCE",
+    "RESOURCE",
+    "TOKEN",
+    "DIRECTORY",
+];
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -156,11 +163,8 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> Result<Environment, SettingsError> {
-        Environment::read(
-            variables
-                .iter()
-                .map(|(name, value)| (OsString::from(name), OsString::from(value))),
-        )
+        let variables = variables.iter().copied();
+        Environment::read(variables.map(|(name, value)| (name.into(), value.into())))
     }
 
     #[test]
@@ -171,8 +175,8 @@ mod tests {
             ("KEYWRIGHT_CLIENT_ID", "app"),
         ])
         .unwrap();
-        assert_eq!(read.server, None);
-        assert_eq!(read.client_id.as_deref(), Some("app"));
+        assert_eq!(read.text("SERVER"), None);
+        assert_eq!(read.text("ID").as_deref(), Some("app"));
     }
 
     #[test]
@@ -190,20 +194,9 @@ mod tests {
             (&[long, short], "KEYWRIGHT_TOKEN", "short"),
             (&[long], "KEYWRIGHT_CLIENT_TOKEN", "long"),
         ] {
-            let (found, token) = read(variables).unwrap().token.unwrap();
+            let read = read(variables).unwrap();
+            let (found, token) = read.token().unwrap();
             assert_eq!((found, token.expose()), (name, value));
-        }
-    }
-
-    #[test]
-    fn debug_output_contains_no_secrets() {
-        for name in [
-            "KEYWRIGHT_CLIENT_SECRET",
-            "KEYWRIGHT_CLIENT_TOKEN",
-            "KEYWRIGHT_TOKEN",
-        ] {
-            let read = read(&[(name, "hunter2")]).unwrap();
-            assert!(!format!("{read:?}").contains("hunter2"));
         }
     }
 

@@ -20,12 +20,11 @@ use crate::{
 
 /// The folder with the settings and the session.
 #[derive(Clone, Debug)]
-pub struct Directory(PathBuf);
+pub(crate) struct Directory(pub(super) PathBuf);
 
 impl Directory {
     /// Returns the folder named by `KEYWRIGHT_CLIENT_DIRECTORY`, or the platform's default.
-    #[must_use]
-    pub fn of_environment() -> Option<Self> {
+    pub(crate) fn of_environment() -> Option<Self> {
         if let Some(named) = std::env::var_os("KEYWRIGHT_CLIENT_DIRECTORY")
             && !named.is_empty()
         {
@@ -35,15 +34,7 @@ impl Directory {
         Some(Self(platform.config_dir().join("keywright")))
     }
 
-    /// Uses this folder.
-    #[must_use]
-    pub fn at(path: PathBuf) -> Self {
-        Self(path)
-    }
-
-    /// Returns the path of a file in the folder.
-    #[must_use]
-    pub fn file(&self, name: &str) -> PathBuf {
+    fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
@@ -83,47 +74,38 @@ impl Directory {
         folder.lock().ok().map(|()| folder)
     }
 
-    /// Deletes a file in the folder, or the target of a link. `false` if it does not exist.
-    fn delete(&self, name: &str) -> Result<bool, SessionFileError> {
+    /// Deletes a file in the folder, or the target of a link, if it exists.
+    fn delete(&self, name: &str) -> Result<(), SessionFileError> {
         let path = self.file(name);
         match fs::canonicalize(&path).and_then(fs::remove_file) {
-            Ok(()) => Ok(true),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(cause) => Err(SessionFileError::new(&path, "deleted", cause)),
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                Err(SessionFileError::new(&path, "deleted", cause))
+            }
+            _ => Ok(()),
         }
     }
 }
 
 /// `settings.toml`. Relative paths are relative to its folder.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct SettingsFile {
-    /// The server's address.
-    pub server: Option<String>,
-    /// The PEM file with the CAs to trust instead of the system's.
-    pub ca_cert: Option<PathBuf>,
-    /// The file with the client certificate, PEM.
-    pub cert: Option<PathBuf>,
-    /// The file with its private key, PEM.
-    pub key: Option<PathBuf>,
-    /// The output format.
-    pub output: Option<OutputFormat>,
-    /// The maximum number of retries while the server is unavailable, 0 to 20.
-    pub retries: Option<u32>,
-    /// The public client through which users log in.
-    pub client_id: Option<String>,
-    /// The scopes that a login requests, separated by spaces.
-    pub scope: Option<String>,
-    /// The audience that a login requests.
-    pub audience: Option<String>,
-    /// The resource that a login requests.
-    pub resource: Option<String>,
+pub(super) struct SettingsFile {
+    pub(super) server: Option<String>,
+    pub(super) ca_cert: Option<PathBuf>,
+    pub(super) cert: Option<PathBuf>,
+    pub(super) key: Option<PathBuf>,
+    pub(super) output: Option<OutputFormat>,
+    pub(super) retries: Option<u32>,
+    pub(super) client_id: Option<String>,
+    pub(super) scope: Option<String>,
+    pub(super) audience: Option<String>,
+    pub(super) resource: Option<String>,
 }
 
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum OutputFormat {
+pub(crate) enum OutputFormat {
     /// JSON.
     Json,
     /// YAML.
@@ -138,10 +120,8 @@ impl SettingsFile {
             return Ok(Self::default());
         };
         let path = directory.file(SETTINGS_FILE);
-        let malformed = |cause: String| SettingsError::FileMalformed {
-            path: path.clone(),
-            cause,
-        };
+        let malformed =
+            |cause: String| SettingsError::Invalid(format!("{}: {cause}", path.display()));
         let mut file: Self =
             toml::from_str(&text).map_err(|cause| malformed(cause.message().to_owned()))?;
         if file.retries.is_some_and(|retries| retries > RETRIES_MAX) {
@@ -159,22 +139,21 @@ impl SettingsFile {
 
 /// The session that `login` stores for later runs.
 #[derive(Clone, Debug)]
-pub struct StoredSession {
-    /// The server's address.
-    pub server: String,
+pub(crate) struct StoredSession {
+    pub(crate) server: String,
     /// The files with the CAs trusted for this server.
-    pub ca_cert: Vec<PathBuf>,
+    pub(crate) ca_cert: Vec<PathBuf>,
     /// The files with the client certificate and its private key.
-    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    pub(crate) client_certificate: Option<(PathBuf, PathBuf)>,
     /// The tokens; `None` if only the client certificate identifies the caller.
-    pub tokens: Option<Tokens>,
+    pub(crate) tokens: Option<Tokens>,
     /// The client and the resource for renewing and revoking the tokens.
-    pub login_options: LoginOptions,
+    pub(crate) login_options: LoginOptions,
 }
 
 impl StoredSession {
     /// Reads the session, or returns `None` if no session is stored.
-    pub fn read(directory: &Directory) -> Result<Option<Self>, SettingsError> {
+    pub(crate) fn read(directory: &Directory) -> Result<Option<Self>, SettingsError> {
         let malformed = || SettingsError::SessionMalformed(directory.file(SESSION_FILE));
         let text = match directory.read(SESSION_FILE) {
             Ok(Some(text)) => text,
@@ -203,21 +182,20 @@ impl StoredSession {
     }
 
     /// Returns the path of the session file if users other than its owner have access to it.
-    #[must_use]
-    pub fn open_to_others(directory: &Directory) -> Option<PathBuf> {
+    pub(crate) fn open_to_others(directory: &Directory) -> Option<PathBuf> {
         let is_open = directory.is_open_to_others(SESSION_FILE);
         is_open.then(|| directory.file(SESSION_FILE))
     }
 
     /// Writes the session, and replaces an existing one.
-    pub fn write(&self, directory: &Directory) -> Result<(), SessionFileError> {
+    pub(crate) fn write(&self, directory: &Directory) -> Result<(), SessionFileError> {
         directory.create()?;
         let _lock = directory.lock();
         self.save(directory)
     }
 
     /// Stores new tokens of this session. Does nothing if another run has changed the stored login in the meantime.
-    pub fn update_tokens(
+    pub(crate) fn update_tokens(
         &mut self,
         tokens: &Tokens,
         directory: &Directory,
@@ -269,17 +247,20 @@ impl StoredSession {
     }
 
     /// Deletes the session, unless another run has logged in at another server in the meantime.
-    pub fn delete_unless_replaced(&self, directory: &Directory) -> Result<(), SessionFileError> {
+    pub(crate) fn delete_unless_replaced(
+        &self,
+        directory: &Directory,
+    ) -> Result<(), SessionFileError> {
         let _lock = directory.lock();
         let stored = Self::read(directory).ok().flatten();
         if stored.is_none_or(|stored| stored.server == self.server) {
-            directory.delete(SESSION_FILE)?;
+            return directory.delete(SESSION_FILE);
         }
         Ok(())
     }
 
-    /// Deletes the stored session, if any. Returns whether a session was stored.
-    pub fn delete(directory: &Directory) -> Result<bool, SessionFileError> {
+    /// Deletes the stored session, if any.
+    pub(crate) fn delete(directory: &Directory) -> Result<(), SessionFileError> {
         let _lock = directory.lock();
         directory.delete(SESSION_FILE)
     }
@@ -319,29 +300,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn malformed_sessions_are_refused_without_their_content() {
-        let folder = tempfile::tempdir().unwrap();
-        let directory = Directory::at(folder.path().to_owned());
-        for text in [
-            &b"hunter2"[..],
-            b"{\"server\": \"hunter2\"}",
-            b"hunter2\xff",
-        ] {
-            directory.write(SESSION_FILE, text).unwrap();
-            let refused = StoredSession::read(&directory).unwrap_err();
-            assert!(matches!(refused, SettingsError::SessionMalformed(_)));
-            let refused = refused.to_string();
-            assert!(
-                refused.contains(SESSION_FILE) && !refused.contains("hunter2"),
-                "{refused}"
-            );
-        }
-    }
-
-    #[test]
     fn new_tokens_are_stored_only_for_their_own_login() {
         let folder = tempfile::tempdir().unwrap();
-        let directory = Directory::at(folder.path().to_owned());
+        let directory = Directory(folder.path().to_owned());
         let tokens = |access: &str, refresh: Option<&str>| {
             let secret = |text: &str| Secret::new(text.to_owned());
             Tokens::new(secret(access), refresh.map(secret))

@@ -5,7 +5,7 @@
 //! `keywright` in the platform's configuration folder (`$XDG_CONFIG_HOME/keywright` or `~/.config/keywright`), unless
 //! `KEYWRIGHT_CLIENT_DIRECTORY` names another folder. It is created with mode 0700; the mode of an existing folder is not changed.
 //!
-//! - `settings.toml`, written by you: see [`SettingsFile`]. It contains no secrets, so its mode is not checked.
+//! - `settings.toml`, written by you: see `SettingsFile`. It contains no secrets, so its mode is not checked.
 //! - `session.json`, written by `keywright login` and deleted by `keywright logout`. It contains the server's address and tokens,
 //!   never a password or a client secret. The tokens are only sent to that server. Every write sets mode 0600. If others can read
 //!   the file, each run prints a warning and continues.
@@ -40,84 +40,25 @@ mod settings;
 
 use std::path::PathBuf;
 
-pub use crate::new_file::SessionFileError;
-pub use environment::TokenSource;
-pub use files::{Directory, OutputFormat, SettingsFile, StoredSession};
-pub use settings::{Arguments, Settings};
+pub(crate) use environment::TokenSource;
+pub(crate) use files::{OutputFormat, StoredSession};
+pub(crate) use settings::{Arguments, Settings};
 
-use crate::Error;
+use crate::new_file::SessionFileError;
 
 /// The reason why settings are refused.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SettingsError {
+pub(crate) enum SettingsError {
     /// A file can't be read.
     #[error(transparent)]
     File(#[from] SessionFileError),
     /// The session file is malformed.
     #[error("{} is malformed; log in again", .0.display())]
     SessionMalformed(PathBuf),
-    /// The settings file is malformed.
-    #[error("{}: {cause}", path.display())]
-    FileMalformed {
-        /// The path of the file.
-        path: PathBuf,
-        /// The cause.
-        cause: String,
-    },
-    /// A variable is not UTF-8.
-    #[error("environment variable {0} is not UTF-8")]
-    NotUnicode(String),
-    /// A variable has the client's prefix, but is unknown.
-    #[error(
-        "unknown environment variable {0}; the name after KEYWRIGHT_CLIENT_ must be SERVER, CA_CERT, CERT, KEY, OUTPUT, RETRIES, \
-         ID, SECRET, SCOPE, AUDIENCE, RESOURCE, TOKEN or DIRECTORY"
-    )]
-    VariableUnknown(String),
-    /// A variable has an invalid value.
-    #[error("environment variable {name} must be {expected}")]
-    VariableMalformed {
-        /// The name of the variable.
-        name: &'static str,
-        /// The expected value.
-        expected: &'static str,
-    },
-    /// A file or a variable does not contain an access token.
-    #[error(
-        "{0} must contain an access token: 1 to {max} bytes of visible ASCII on one line",
-        max = TOKEN_BYTES_MAX
-    )]
-    TokenMalformed(String),
-    /// The first setting is missing, which the second one requires.
-    #[error("missing {0}, which {1} requires")]
-    Incomplete(&'static str, &'static str),
-    /// A file has no PEM section of this kind.
-    #[error("{} contains no PEM {kind}", file.display())]
-    PemMissing {
-        /// The path of the file.
-        file: PathBuf,
-        /// `certificate` or `private key`.
-        kind: &'static str,
-    },
-    /// The private key in this file is encrypted.
-    #[error("the private key in {} is encrypted; store it without a passphrase", .0.display())]
-    KeyEncrypted(PathBuf),
-    /// The platform has no configuration folder.
-    #[error("the platform has no settings folder; set KEYWRIGHT_CLIENT_DIRECTORY")]
-    NoDirectory,
-    /// No server is set.
-    #[error("no server is set; log in, or set --server or KEYWRIGHT_CLIENT_SERVER")]
-    NoServer,
+    /// A setting is missing or invalid.
+    #[error("{0}")]
+    Invalid(String),
 }
-
-impl From<SettingsError> for Error {
-    fn from(refused: SettingsError) -> Self {
-        Self::Configuration(refused.to_string())
-    }
-}
-
-/// The longest access token, in bytes. Servers accept 16 KiB.
-const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 /// The largest configurable number of retries.
 const RETRIES_MAX: u32 = 20;

@@ -11,79 +11,76 @@ use super::{
     files::{Directory, OutputFormat, SettingsFile, StoredSession},
 };
 use crate::{
-    Client, ClientBuilder, Grant, LoginOptions, Secret, Tokens, client::address,
-    new_file::SessionFileError,
+    Client, ClientBuilder, Grant, LoginOptions, Tokens, client::address, new_file::SessionFileError,
 };
 
 // The settings from arguments, which all commands have.
 #[derive(Args, Clone, Debug, Default)]
-#[expect(
-    missing_docs,
-    reason = "a doc comment would replace the help of the command"
-)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Server address, such as `https://keywright.example:8844`.
     #[arg(long, global = true, value_name = "ADDRESS", help_heading = HEADING, value_hint = ValueHint::Url)]
-    pub server: Option<String>,
+    pub(crate) server: Option<String>,
     /// PEM file with the CAs to trust instead of the system's; may be repeated.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
-    pub ca_cert: Vec<PathBuf>,
+    pub(crate) ca_cert: Vec<PathBuf>,
     /// PEM file with the client certificate.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
-    pub cert: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
     /// PEM file with the private key of the client certificate.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
-    pub key: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
     /// File with an access token, read by each command. Overrides the environment and the login.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
-    pub token_file: Option<PathBuf>,
+    pub(crate) token_file: Option<PathBuf>,
     /// Output format. Default: a table on a terminal, JSON otherwise.
     #[arg(long, short, global = true, value_enum, value_name = "FORMAT", help_heading = HEADING)]
-    pub output: Option<OutputFormat>,
+    pub(crate) output: Option<OutputFormat>,
 }
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// The server's address.
-    pub server: Option<String>,
+pub(crate) struct Settings {
+    pub(crate) server: Option<String>,
     /// The files with the trusted CAs; if empty, the system's CAs are trusted.
-    pub ca_cert: Vec<PathBuf>,
+    pub(crate) ca_cert: Vec<PathBuf>,
     /// The files with the client certificate and its private key.
-    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    pub(crate) client_certificate: Option<(PathBuf, PathBuf)>,
     /// Whether the client certificate comes from the session.
-    pub is_certificate_of_session: bool,
-    /// The output format, if set.
-    pub output: Option<OutputFormat>,
-    /// The maximum number of retries while the server is unavailable, if set.
-    pub retries_max: Option<u32>,
+    pub(crate) is_certificate_of_session: bool,
+    pub(crate) output: Option<OutputFormat>,
+    /// The maximum number of retries while the server is unavailable.
+    pub(crate) retries_max: Option<u32>,
     /// The grant from the environment, with which each run logs in.
-    pub grant: Option<Grant>,
+    pub(crate) grant: Option<Grant>,
     /// The parameters of a login, from the environment and the file.
-    pub login_options: LoginOptions,
+    pub(crate) login_options: LoginOptions,
     /// The tokens of the token file, of the environment, or of the session if it is for this server.
-    pub tokens: Option<Tokens>,
+    pub(crate) tokens: Option<Tokens>,
     /// The source of the token, or `None` if a login issued it.
-    pub token_source: Option<TokenSource>,
+    pub(crate) token_source: Option<TokenSource>,
     /// The session, if it is for this server.
-    pub session: Option<StoredSession>,
+    pub(crate) session: Option<StoredSession>,
     /// The path of the session file, if it is malformed. A login replaces it, and a logout deletes it.
-    pub malformed_session: Option<PathBuf>,
+    pub(crate) malformed_session: Option<PathBuf>,
     /// The folder with the session.
-    pub directory: Directory,
+    pub(crate) directory: Directory,
 }
 
 impl Settings {
     /// Combines arguments, environment, session and file.
-    pub fn gather(arguments: Arguments) -> Result<Self, SettingsError> {
-        let directory = Directory::of_environment().ok_or(SettingsError::NoDirectory)?;
+    pub(crate) fn gather(arguments: Arguments) -> Result<Self, SettingsError> {
+        let directory = Directory::of_environment().ok_or_else(|| {
+            SettingsError::Invalid(
+                "the platform has no settings folder; set KEYWRIGHT_CLIENT_DIRECTORY".to_owned(),
+            )
+        })?;
         let environment = Environment::read(std::env::vars_os())?;
-        Self::of(arguments, environment, directory)
+        Self::of(arguments, &environment, directory)
     }
 
     fn of(
         arguments: Arguments,
-        environment: Environment,
+        environment: &Environment,
         directory: Directory,
     ) -> Result<Self, SettingsError> {
         let file = SettingsFile::read(&directory)?;
@@ -92,8 +89,8 @@ impl Settings {
             Err(SettingsError::SessionMalformed(path)) => (None, Some(path)),
             Err(refused) => return Err(refused),
         };
-        let login_options = login_options(&environment, &file);
-        let named = arguments.server.or(environment.server);
+        let login_options = login_options(environment, &file);
+        let named = arguments.server.or(environment.text("SERVER"));
         // Normalized as in the session. A malformed address is reported when it is used.
         let named = named.map(|server| address(&server).unwrap_or(server));
         // A session is only valid for its own server.
@@ -103,7 +100,7 @@ impl Settings {
 
         let ca_cert = first_of([
             arguments.ca_cert,
-            environment.ca_cert.into_iter().collect(),
+            environment.path("CA_CERT").into_iter().collect(),
             of_session
                 .map(|session| session.ca_cert.clone())
                 .unwrap_or_default(),
@@ -111,16 +108,21 @@ impl Settings {
         ]);
         let named_certificate =
             pair((arguments.cert, arguments.key), ("--cert", "--key"))?.or(pair(
-                (environment.cert, environment.key),
+                (environment.path("CERT"), environment.path("KEY")),
                 ("KEYWRIGHT_CLIENT_CERT", "KEYWRIGHT_CLIENT_KEY"),
             )?);
         let of_file = pair((file.cert, file.key), ("cert", "key"))?;
         let certificate_of_session =
             of_session.and_then(|session| session.client_certificate.clone());
-        let grant = client_of(environment.client_id, environment.client_secret)?;
+        let client = (environment.text("ID"), environment.secret("SECRET"));
+        let client = pair(client, ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET"))?;
+        let grant = client.map(|(client_id, secret)| Grant::ClientCredentials {
+            client_id,
+            client_secret: secret.clone(),
+        });
         // Arguments override variables, so a token file overrides a client in the environment.
         let grant = grant.filter(|_| arguments.token_file.is_none());
-        let token = access_token(arguments.token_file.as_deref(), environment.token.as_ref())?;
+        let token = access_token(arguments.token_file.as_deref(), environment)?;
         let (token, token_source) = token.unzip();
         let tokens = match (token, &grant) {
             (Some(token), _) => Some(Tokens::new(token, None)),
@@ -135,11 +137,8 @@ impl Settings {
             is_certificate_of_session: named_certificate.is_none()
                 && certificate_of_session.is_some(),
             client_certificate: named_certificate.or(certificate_of_session).or(of_file),
-            output: arguments
-                .output
-                .or(output(environment.output.as_deref())?)
-                .or(file.output),
-            retries_max: retries(environment.retries.as_deref())?.or(file.retries),
+            output: arguments.output.or(output(environment)?).or(file.output),
+            retries_max: retries(environment)?.or(file.retries),
             grant,
             login_options,
             tokens,
@@ -151,8 +150,11 @@ impl Settings {
     }
 
     /// Returns a configured client without an identity other than the client certificate.
-    pub fn anonymous_client(&self) -> Result<ClientBuilder, SettingsError> {
-        let server = self.server.as_deref().ok_or(SettingsError::NoServer)?;
+    pub(crate) fn anonymous_client(&self) -> Result<ClientBuilder, SettingsError> {
+        let server = self.server.as_deref().ok_or_else(|| {
+            let message = "no server is set; log in, or set --server or KEYWRIGHT_CLIENT_SERVER";
+            SettingsError::Invalid(message.to_owned())
+        })?;
         let mut builder = Client::builder(server);
         for path in &self.ca_cert {
             builder = builder.trusting_only(read_certificates(path)?.to_vec());
@@ -167,8 +169,7 @@ impl Settings {
     }
 
     /// Returns whether the caller has an identity: a grant, tokens or a client certificate.
-    #[must_use]
-    pub fn has_identity(&self) -> bool {
+    pub(crate) fn has_identity(&self) -> bool {
         self.grant.is_some() || self.tokens.is_some() || self.client_certificate.is_some()
     }
 }
@@ -183,63 +184,64 @@ fn pair<One, Other>(
     both: (Option<One>, Option<Other>),
     names: (&'static str, &'static str),
 ) -> Result<Option<(One, Other)>, SettingsError> {
+    let incomplete = |missing, given| {
+        SettingsError::Invalid(format!("missing {missing}, which {given} requires"))
+    };
     match both {
         (Some(one), Some(other)) => Ok(Some((one, other))),
         (None, None) => Ok(None),
-        (Some(_), None) => Err(SettingsError::Incomplete(names.1, names.0)),
-        (None, Some(_)) => Err(SettingsError::Incomplete(names.0, names.1)),
+        (Some(_), None) => Err(incomplete(names.1, names.0)),
+        (None, Some(_)) => Err(incomplete(names.0, names.1)),
     }
 }
 
-fn output(variable: Option<&str>) -> Result<Option<OutputFormat>, SettingsError> {
-    let malformed = |_| SettingsError::VariableMalformed {
-        name: "KEYWRIGHT_CLIENT_OUTPUT",
-        expected: "json, yaml or table",
-    };
-    variable
-        .map(|text| OutputFormat::from_str(text, true).map_err(malformed))
-        .transpose()
+fn output(environment: &Environment) -> Result<Option<OutputFormat>, SettingsError> {
+    let output = environment.text("OUTPUT");
+    let output = output.map(|text| OutputFormat::from_str(&text, true));
+    output.transpose().map_err(|_| {
+        let message = "environment variable KEYWRIGHT_CLIENT_OUTPUT must be json, yaml or table";
+        SettingsError::Invalid(message.to_owned())
+    })
 }
 
-fn retries(variable: Option<&str>) -> Result<Option<u32>, SettingsError> {
-    let malformed = || SettingsError::VariableMalformed {
-        name: "KEYWRIGHT_CLIENT_RETRIES",
-        expected: "a number from 0 to 20",
+fn retries(environment: &Environment) -> Result<Option<u32>, SettingsError> {
+    let Some(text) = environment.text("RETRIES") else {
+        return Ok(None);
     };
-    variable
-        .map(|text| {
-            let count = text.parse().ok();
-            count
-                .filter(|count| *count <= RETRIES_MAX)
-                .ok_or_else(malformed)
-        })
-        .transpose()
-}
-
-fn read(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SessionFileError> {
-    fs::read(path)
-        .map(Zeroizing::new)
-        .map_err(|cause| SessionFileError::new(path, "read", cause))
+    match text.parse() {
+        Ok(count @ 0..=RETRIES_MAX) => Ok(Some(count)),
+        _ => Err(SettingsError::Invalid(
+            "environment variable KEYWRIGHT_CLIENT_RETRIES must be a number from 0 to 20"
+                .to_owned(),
+        )),
+    }
 }
 
 fn read_certificates(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
-    let pem = read(path)?;
-    if !contains(&pem, "-----BEGIN CERTIFICATE-----") {
-        let (file, kind) = (path.clone(), "certificate");
-        return Err(SettingsError::PemMissing { file, kind });
+    read_pem(path, "-----BEGIN CERTIFICATE-----", "certificate")
+}
+
+fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
+    let pem = read_pem(path, "PRIVATE KEY-----", "private key")?;
+    let marks = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
+    if marks.iter().any(|mark| contains(&pem, mark)) {
+        return Err(SettingsError::Invalid(format!(
+            "the private key in {} is encrypted; store it without a passphrase",
+            path.display()
+        )));
     }
     Ok(pem)
 }
 
-fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
-    let pem = read(path)?;
-    let marks = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
-    if marks.iter().any(|mark| contains(&pem, mark)) {
-        return Err(SettingsError::KeyEncrypted(path.clone()));
-    }
-    if !contains(&pem, "PRIVATE KEY-----") {
-        let (file, kind) = (path.clone(), "private key");
-        return Err(SettingsError::PemMissing { file, kind });
+fn read_pem(path: &PathBuf, mark: &str, kind: &str) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
+    let pem = fs::read(path)
+        .map(Zeroizing::new)
+        .map_err(|cause| SessionFileError::new(path, "read", cause))?;
+    if !contains(&pem, mark) {
+        return Err(SettingsError::Invalid(format!(
+            "{} contains no PEM {kind}",
+            path.display()
+        )));
     }
     Ok(pem)
 }
@@ -249,24 +251,12 @@ fn contains(bytes: &[u8], text: &str) -> bool {
     windows.any(|window| window == text.as_bytes())
 }
 
-/// Returns the grant of the client that the environment names.
-fn client_of(id: Option<String>, secret: Option<Secret>) -> Result<Option<Grant>, SettingsError> {
-    let names = ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET");
-    let client = pair((id, secret), names)?;
-    let grant = client.map(|(client_id, client_secret)| Grant::ClientCredentials {
-        client_id,
-        client_secret,
-    });
-    Ok(grant)
-}
-
 fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions {
-    let first = |one: &Option<String>, other: &Option<String>| one.clone().or(other.clone());
     LoginOptions {
         client_id: file.client_id.clone(),
-        scope: first(&environment.scope, &file.scope),
-        audience: first(&environment.audience, &file.audience),
-        resource: first(&environment.resource, &file.resource),
+        scope: environment.text("SCOPE").or(file.scope.clone()),
+        audience: environment.text("AUDIENCE").or(file.audience.clone()),
+        resource: environment.text("RESOURCE").or(file.resource.clone()),
         is_of_client: false,
     }
 }
@@ -278,6 +268,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::Secret;
 
     /// Returns a folder with these settings and a session for this server.
     fn folder(settings: &str, session: Option<&str>) -> TempDir {
@@ -291,23 +282,23 @@ mod tests {
                 tokens: Some(Tokens::new(Secret::new("token".to_owned()), None)),
                 login_options: LoginOptions::default(),
             };
-            session
-                .write(&Directory::at(folder.path().to_owned()))
-                .unwrap();
+            session.write(&Directory(folder.path().to_owned())).unwrap();
         }
         folder
     }
 
+    /// Combines the settings of a folder with arguments and variables, whose names start with `KEYWRIGHT_CLIENT_`.
     fn of(
         folder: &TempDir,
         arguments: Arguments,
-        environment: Environment,
+        variables: &[(&str, &str)],
     ) -> Result<Settings, SettingsError> {
-        Settings::of(
-            arguments,
-            environment,
-            Directory::at(folder.path().to_owned()),
-        )
+        let variables = variables.iter().map(|(name, value)| {
+            let name = format!("KEYWRIGHT_CLIENT_{name}");
+            (name.into(), value.into())
+        });
+        let environment = Environment::read(variables).unwrap();
+        Settings::of(arguments, &environment, Directory(folder.path().to_owned()))
     }
 
     fn named(server: &str) -> Arguments {
@@ -330,7 +321,7 @@ mod tests {
             ("https://other", false),
             ("session", false),
         ] {
-            let settings = of(&folder, named(server), Environment::default()).unwrap();
+            let settings = of(&folder, named(server), &[]).unwrap();
             assert_eq!(settings.session.is_some(), is_found, "{server}");
             assert_eq!(settings.tokens.is_some(), is_found, "{server}");
         }
@@ -339,47 +330,28 @@ mod tests {
     #[test]
     fn arguments_override_variables_then_session_then_file() {
         let settings = "server = \"https://file\"\nca_cert = \"file.pem\"\noutput = \"yaml\"";
-        let variables = || Environment {
-            server: Some("https://variable".to_owned()),
-            output: Some("table".to_owned()),
-            ..Environment::default()
-        };
+        let variables = &[("SERVER", "https://variable"), ("OUTPUT", "table")][..];
         let with_session = folder(settings, Some("https://session"));
         let without_session = folder(settings, None);
-        let cases = [
-            (
-                &with_session,
-                named("https://argument"),
-                variables(),
-                "https://argument",
-            ),
+        let argument = named("https://argument");
+        for (folder, arguments, variables, server) in [
+            (&with_session, argument, variables, "https://argument"),
             (
                 &with_session,
                 Arguments::default(),
-                variables(),
+                variables,
                 "https://variable",
             ),
-            (
-                &with_session,
-                Arguments::default(),
-                Environment::default(),
-                "https://session",
-            ),
-            (
-                &without_session,
-                Arguments::default(),
-                Environment::default(),
-                "https://file",
-            ),
-        ];
-        for (folder, arguments, environment, server) in cases {
-            let settings = of(folder, arguments, environment).unwrap();
+            (&with_session, Arguments::default(), &[], "https://session"),
+            (&without_session, Arguments::default(), &[], "https://file"),
+        ] {
+            let settings = of(folder, arguments, variables).unwrap();
             assert_eq!(settings.server.as_deref(), Some(server));
         }
-        let settings = of(&with_session, Arguments::default(), Environment::default()).unwrap();
+        let settings = of(&with_session, Arguments::default(), &[]).unwrap();
         assert_eq!(settings.ca_cert, [PathBuf::from("/session.pem")]);
         assert_eq!(settings.output, Some(OutputFormat::Yaml));
-        let settings = of(&without_session, Arguments::default(), variables()).unwrap();
+        let settings = of(&without_session, Arguments::default(), variables).unwrap();
         assert_eq!(settings.ca_cert, [without_session.path().join("file.pem")]);
         assert_eq!(settings.output, Some(OutputFormat::Table));
     }
@@ -389,36 +361,20 @@ mod tests {
         let folder = folder("", Some("https://session"));
         let file = folder.path().join("token");
         fs::write(&file, "of-file\n").unwrap();
-        let with_file = || Arguments {
-            token_file: Some(file.clone()),
+        let with_file = Arguments {
+            token_file: Some(file),
             ..Arguments::default()
         };
-        let with_client = || Environment {
-            client_id: Some("app".to_owned()),
-            client_secret: Some(Secret::new("secret".to_owned())),
-            ..Environment::default()
-        };
-        let with_token = || Environment {
-            token: Some(("KEYWRIGHT_TOKEN", Secret::new("of-variable".to_owned()))),
-            ..with_client()
-        };
-        for (arguments, environment, token, has_grant) in [
-            (with_file(), with_token(), Some("of-file"), false),
-            (
-                Arguments::default(),
-                with_token(),
-                Some("of-variable"),
-                true,
-            ),
-            (Arguments::default(), with_client(), None, true),
-            (
-                Arguments::default(),
-                Environment::default(),
-                Some("token"),
-                false,
-            ),
+        let client = [("ID", "app"), ("SECRET", "secret")];
+        let with_token = [client[0], client[1], ("TOKEN", "of-variable")];
+        let without_file = Arguments::default;
+        for (arguments, variables, token, has_grant) in [
+            (with_file, &with_token[..], Some("of-file"), false),
+            (without_file(), &with_token, Some("of-variable"), true),
+            (without_file(), &client, None, true),
+            (without_file(), &[], Some("token"), false),
         ] {
-            let settings = of(&folder, arguments, environment).unwrap();
+            let settings = of(&folder, arguments, variables).unwrap();
             let found = settings.tokens.map(|tokens| tokens.access_token);
             assert_eq!(found.as_ref().map(Secret::expose), token);
             assert_eq!(settings.grant.is_some(), has_grant);
@@ -431,11 +387,7 @@ mod tests {
             "client_id = \"cli\"\nscope = \"of-file\"\naudience = \"of-file\"\nresource = \"of-file\"",
             None,
         );
-        let environment = Environment {
-            scope: Some("of-variable".to_owned()),
-            ..Environment::default()
-        };
-        let settings = of(&folder, Arguments::default(), environment).unwrap();
+        let settings = of(&folder, Arguments::default(), &[("SCOPE", "of-variable")]).unwrap();
         let options = settings.login_options;
         assert_eq!(options.client_id.as_deref(), Some("cli"));
         assert_eq!(options.scope.as_deref(), Some("of-variable"));
@@ -446,35 +398,16 @@ mod tests {
     #[test]
     fn the_error_for_an_invalid_setting_names_it_or_its_file() {
         let plain = folder("", None);
-        let environment = |set: fn(&mut Environment)| {
-            let mut environment = Environment::default();
-            set(&mut environment);
-            environment
-        };
-        let cases = [
-            (
-                environment(|variables| variables.retries = Some("21".to_owned())),
-                "KEYWRIGHT_CLIENT_RETRIES",
-            ),
-            (
-                environment(|variables| variables.output = Some("xml".to_owned())),
-                "KEYWRIGHT_CLIENT_OUTPUT",
-            ),
-            (
-                environment(|variables| variables.client_id = Some("app".to_owned())),
-                "missing KEYWRIGHT_CLIENT_SECRET",
-            ),
-            (
-                environment(|variables| variables.cert = Some("/cert.pem".into())),
-                "missing KEYWRIGHT_CLIENT_KEY",
-            ),
-        ];
-        for (environment, words) in cases {
-            let refused = of(&plain, Arguments::default(), environment).unwrap_err();
+        for (variable, words) in [
+            (("RETRIES", "21"), "KEYWRIGHT_CLIENT_RETRIES"),
+            (("OUTPUT", "xml"), "KEYWRIGHT_CLIENT_OUTPUT"),
+            (("ID", "app"), "missing KEYWRIGHT_CLIENT_SECRET"),
+            (("CERT", "/cert.pem"), "missing KEYWRIGHT_CLIENT_KEY"),
+        ] {
+            let refused = of(&plain, Arguments::default(), &[variable]).unwrap_err();
             assert!(refused.to_string().contains(words), "{refused}");
         }
-        let twenty = environment(|variables| variables.retries = Some("20".to_owned()));
-        let settings = of(&plain, Arguments::default(), twenty).unwrap();
+        let settings = of(&plain, Arguments::default(), &[("RETRIES", "20")]).unwrap();
         assert_eq!(settings.retries_max, Some(20));
 
         for (text, words) in [
@@ -484,20 +417,8 @@ mod tests {
             ("server = ", "settings.toml"),
         ] {
             let folder = folder(text, None);
-            let refused = of(&folder, Arguments::default(), Environment::default()).unwrap_err();
+            let refused = of(&folder, Arguments::default(), &[]).unwrap_err();
             assert!(refused.to_string().contains(words), "{refused}");
         }
-    }
-
-    #[test]
-    fn a_missing_server_is_reported_with_the_options_to_set_it() {
-        let settings = of(
-            &folder("", None),
-            Arguments::default(),
-            Environment::default(),
-        )
-        .unwrap();
-        let refused = settings.anonymous_client().unwrap_err();
-        assert!(refused.to_string().contains("--server"));
     }
 }

@@ -1,12 +1,10 @@
 //! Entries of an export file, and the rules of the API that every server shares for them.
 
-use std::fmt;
-
-use clap::ValueEnum;
-use zeroize::Zeroizing;
+use std::{collections::HashMap, fmt};
 
 use super::node::{Node, Reason};
-use crate::{Error, SetCredential};
+use crate::{SecretJson, SetCredential};
+use clap::ValueEnum;
 
 /// The format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -22,18 +20,10 @@ pub(crate) enum Format {
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) position: Position,
-    /// The name, with a leading slash.
-    pub(crate) name: String,
-    /// The type, in lower case.
-    pub(crate) credential_type: String,
-    /// The value, as JSON.
-    pub(crate) value: Zeroizing<String>,
-    /// The metadata, as JSON.
-    pub(crate) metadata: Option<Zeroizing<String>>,
+    /// The request to set the credential. Its name has a leading slash, and its type is in lower case.
+    pub(crate) credential: SetCredential,
     /// The name of the CA that must be set before, with a leading slash: a certificate's signing CA, or the CA in the parameters.
     pub(crate) ca_name: Option<String>,
-    /// The digest of the plugin that generated the value, and the parameters as JSON.
-    pub(crate) provenance: Option<(String, Zeroizing<String>)>,
 }
 
 /// The position of an entry in its file.
@@ -69,83 +59,66 @@ impl Entry {
 
     /// Parses an entry, and stores its name as soon as it is known.
     fn read(position: Position, node: Node, name: &mut Option<String>) -> Result<Self, Reason> {
-        let Fields {
-            name: name_node,
-            credential_type,
-            value,
-            metadata,
-            generated_by,
-            parameters,
-        } = Fields::of(node, name)?;
-        let text = name_node.as_ref().and_then(Node::text).ok_or(NO_NAME)?;
-        let full_name = with_leading_slash(text);
-        *name = Some(full_name.clone());
+        let Node::Mapping(fields) = node else {
+            return Err(NOT_A_MAPPING);
+        };
+        let mut fields: HashMap<_, _> = fields.into_iter().collect();
+        let text = |field| fields.get(field).and_then(Node::text);
+        *name = text("name").map(with_leading_slash);
+        if fields.keys().any(|field| !FIELDS.contains(&field.as_str())) {
+            return Err(UNKNOWN_FIELD);
+        }
+        let full_name = name.clone().ok_or(NO_NAME)?;
         check_name(&full_name)?;
-        let credential_type = credential_type.as_ref().and_then(Node::text);
-        let credential_type = credential_type.ok_or(NO_TYPE)?.to_ascii_lowercase();
-        let value = value.filter(|value| !value.is_null()).ok_or(NO_VALUE)?;
-        let settable = settable_value(&credential_type, value)?;
+        let credential_type = text("type").ok_or(NO_TYPE)?.to_ascii_lowercase();
+        // Null counts as missing.
+        let mut given = |field| fields.remove(field).filter(|node| !node.is_null());
+        let settable = settable_value(&credential_type, given("value").ok_or(NO_VALUE)?)?;
         check_value(&credential_type, &settable)?;
         let value = settable.to_json()?;
-        check_size(&settable, &value)?;
-        let metadata = metadata.as_ref().filter(|metadata| !metadata.is_null());
-        let metadata = metadata.map(metadata_json).transpose()?;
+        let bytes = match &settable {
+            Node::Scalar(scalar) if scalar.is_quoted => scalar.text.len(),
+            _ => value.expose().len(),
+        };
+        if bytes > VALUE_BYTES_MAX {
+            return Err(VALUE_TOO_LARGE);
+        }
+        let metadata = given("metadata").map(|node| node.to_json()).transpose()?;
+        let characters = metadata.as_ref().map(|json| json.expose().chars().count());
+        if characters > Some(METADATA_CHARACTERS_MAX) {
+            return Err(METADATA_TOO_LONG);
+        }
+        let parameters = given("parameters");
         let ca_name = ca_name(&credential_type, &settable, parameters.as_ref());
-        let provenance = provenance(generated_by, parameters)?;
+        let provenance = provenance(given("generated_by"), parameters)?;
         Ok(Self {
             position,
-            name: full_name,
+            credential: SetCredential {
+                name: full_name,
+                credential_type,
+                value,
+                metadata,
+                provenance,
+            },
             ca_name,
-            credential_type,
-            value,
-            metadata,
-            provenance,
-        })
-    }
-
-    /// Returns the request to set the credential. Does not fail in practice: `of` has validated the JSON.
-    pub(crate) fn to_request(&self) -> Result<SetCredential, Error> {
-        let verbatim = |json: &str| {
-            keywright_json::read(json).map_err(|cause| Error::RequestMalformed(cause.into()))
-        };
-        let provenance = match &self.provenance {
-            Some((generated_by, parameters)) => Some((generated_by.clone(), verbatim(parameters)?)),
-            None => None,
-        };
-        Ok(SetCredential {
-            name: self.name.clone(),
-            credential_type: self.credential_type.clone(),
-            value: verbatim(&self.value)?,
-            metadata: self
-                .metadata
-                .as_deref()
-                .map(|json| verbatim(json))
-                .transpose()?,
-            provenance,
         })
     }
 
     /// Returns whether a stored credential already has this type, value and metadata, regardless of the order of fields, and this
     /// plugin if the entry names one. Does not compare parameters, because servers may store them in another form.
-    pub(crate) fn is_stored_as(&self, other: &Self) -> bool {
-        let plugin = |entry: &Self| entry.provenance.as_ref().map(|(digest, _)| digest.clone());
-        let is_same = |one: &str, other: &str| match (Node::from_json(one), Node::from_json(other))
-        {
-            (Ok(one), Ok(other)) => one.is_same_as(&other),
-            _ => false,
-        };
-        self.credential_type == other.credential_type
-            && match (&self.metadata, &other.metadata) {
-                (Some(metadata), Some(other)) => is_same(metadata, other),
-                (None, None) => true,
-                _ => false,
-            }
-            && is_same(&self.value, &other.value)
-            && (self.provenance.is_none() || plugin(self) == plugin(other))
+    pub(crate) fn is_stored_as(&self, stored: &Self) -> bool {
+        let (own, stored) = (&self.credential, &stored.credential);
+        let plugin =
+            |one: &SetCredential| one.provenance.as_ref().map(|(digest, _)| digest.clone());
+        let node = |json: &SecretJson| Node::from_json(json.expose()).ok();
+        own.credential_type == stored.credential_type
+            && own.metadata.as_ref().map(node) == stored.metadata.as_ref().map(node)
+            && node(&own.value) == node(&stored.value)
+            && (own.provenance.is_none() || plugin(own) == plugin(stored))
     }
 
     pub(crate) fn is_certificate(&self) -> bool {
-        self.credential_type == "certificate"
+        self.credential.credential_type == "certificate"
     }
 }
 
@@ -165,43 +138,6 @@ pub(crate) fn with_leading_slash(name: &str) -> String {
         name.to_owned()
     } else {
         format!("/{name}")
-    }
-}
-
-#[derive(Default)]
-struct Fields {
-    name: Option<Node>,
-    credential_type: Option<Node>,
-    value: Option<Node>,
-    metadata: Option<Node>,
-    generated_by: Option<Node>,
-    parameters: Option<Node>,
-}
-
-impl Fields {
-    fn of(node: Node, name: &mut Option<String>) -> Result<Self, Reason> {
-        let Node::Mapping(nodes) = node else {
-            return Err(NOT_A_MAPPING);
-        };
-        let mut fields = Self::default();
-        let mut has_unknown = false;
-        for (field, node) in nodes {
-            match field.as_str() {
-                "name" => fields.name = Some(node),
-                "type" => fields.credential_type = Some(node),
-                "value" => fields.value = Some(node),
-                "metadata" => fields.metadata = Some(node),
-                "generated_by" => fields.generated_by = Some(node),
-                "parameters" => fields.parameters = Some(node),
-                other => has_unknown |= !IGNORED_FIELDS.contains(&other),
-            }
-        }
-        if has_unknown {
-            let text = fields.name.as_ref().and_then(Node::text);
-            *name = text.map(with_leading_slash);
-            return Err(UNKNOWN_FIELD);
-        }
-        Ok(fields)
     }
 }
 
@@ -230,19 +166,12 @@ fn settable_value(credential_type: &str, value: Node) -> Result<Node, Reason> {
     }
 }
 
-fn metadata_json(metadata: &Node) -> Result<Zeroizing<String>, Reason> {
-    let json = metadata.to_json()?;
-    check_metadata(&json)?;
-    Ok(json)
-}
-
-/// Returns the provenance. Null counts as missing.
+/// Returns the provenance.
 fn provenance(
     generated_by: Option<Node>,
     parameters: Option<Node>,
-) -> Result<Option<(String, Zeroizing<String>)>, Reason> {
-    let given = |node: Option<Node>| node.filter(|node| !node.is_null());
-    match (given(generated_by), given(parameters)) {
+) -> Result<Option<(String, SecretJson)>, Reason> {
+    match (generated_by, parameters) {
         (None, None) => Ok(None),
         (Some(generated_by), Some(parameters @ Node::Mapping(_))) => {
             let digest = generated_by.text().ok_or(GENERATED_BY_NOT_A_TEXT)?;
@@ -304,24 +233,6 @@ fn check_value(credential_type: &str, value: &Node) -> Result<(), Reason> {
     }
 }
 
-fn check_size(value: &Node, json: &str) -> Result<(), Reason> {
-    let bytes = match value {
-        Node::Scalar(scalar) if scalar.is_quoted => scalar.text.len(),
-        _ => json.len(),
-    };
-    if bytes > VALUE_BYTES_MAX {
-        return Err(VALUE_TOO_LARGE);
-    }
-    Ok(())
-}
-
-fn check_metadata(json: &str) -> Result<(), Reason> {
-    if json.chars().count() > METADATA_CHARACTERS_MAX {
-        return Err(METADATA_TOO_LONG);
-    }
-    Ok(())
-}
-
 /// Returns the text of a value's field. An empty text counts as missing, as in requests.
 fn text_field<'a>(value: &'a Node, name: &str) -> Option<&'a str> {
     let Node::Mapping(fields) = value else {
@@ -343,8 +254,17 @@ const VALUE_BYTES_MAX: usize = 65_536;
 
 const METADATA_CHARACTERS_MAX: usize = 7_000;
 
-/// Fields of server responses that other clients may have left in the file.
-const IGNORED_FIELDS: [&str; 2] = ["id", "version_created_at"];
+/// The fields of an entry. The last two are ignored: other clients may have left them in the file.
+const FIELDS: [&str; 8] = [
+    "name",
+    "type",
+    "value",
+    "metadata",
+    "generated_by",
+    "parameters",
+    "id",
+    "version_created_at",
+];
 
 /// Fields of a value that the server ignores: it computes a new hash, and set keys have no fingerprint.
 const IGNORED_VALUE_FIELDS: [&str; 2] = ["password_hash", "public_key_fingerprint"];
@@ -423,30 +343,38 @@ mod tests {
     }
 
     #[test]
-    fn values_above_64_kib_are_refused() {
-        let text = |bytes: usize| Node::quoted("\"".repeat(bytes));
-        for (node, result) in [
-            (text(VALUE_BYTES_MAX), Ok(())),
-            (text(VALUE_BYTES_MAX + 1), Err(VALUE_TOO_LARGE)),
-        ] {
-            assert_eq!(check_size(&node, &node.to_json().unwrap()), result);
-        }
+    fn values_above_64_kib_and_metadata_above_7000_characters_are_refused() {
+        let text = |text: &str| Node::quoted(text.to_owned());
+        let object = |text| Node::Mapping(vec![("a".to_owned(), Node::quoted(text))]);
         let frame = r#"{"a":""}"#.len();
-        for (bytes, result) in [
-            (VALUE_BYTES_MAX - frame, Ok(())),
-            (VALUE_BYTES_MAX - frame + 1, Err(VALUE_TOO_LARGE)),
-        ] {
-            let node = Node::Mapping(vec![("a".to_owned(), Node::quoted("x".repeat(bytes)))]);
-            assert_eq!(check_size(&node, &node.to_json().unwrap()), result);
+        let position = Position {
+            entry: 1,
+            line: None,
+        };
+        for excess in [0, 1] {
+            let quotes = "\"".repeat(VALUE_BYTES_MAX + excess);
+            let letters = "x".repeat(VALUE_BYTES_MAX - frame + excess);
+            let umlauts = "ä".repeat(METADATA_CHARACTERS_MAX - frame + excess);
+            for (credential_type, value, metadata, refusal) in [
+                ("password", text(&quotes), Node::null(), VALUE_TOO_LARGE),
+                ("json", object(letters), Node::null(), VALUE_TOO_LARGE),
+                (
+                    "json",
+                    object(String::new()),
+                    object(umlauts),
+                    METADATA_TOO_LONG,
+                ),
+            ] {
+                let fields = [
+                    ("name", text("a")),
+                    ("type", text(credential_type)),
+                    ("value", value),
+                    ("metadata", metadata),
+                ];
+                let fields = fields.map(|(field, node)| (field.to_owned(), node));
+                let read = Entry::read(position, Node::Mapping(fields.into()), &mut None);
+                assert_eq!(read.err(), (excess == 1).then_some(refusal));
+            }
         }
-    }
-
-    #[test]
-    fn metadata_above_7000_characters_is_refused() {
-        assert_eq!(check_metadata(&"ä".repeat(METADATA_CHARACTERS_MAX)), Ok(()));
-        assert_eq!(
-            check_metadata(&"ä".repeat(METADATA_CHARACTERS_MAX + 1)),
-            Err(METADATA_TOO_LONG)
-        );
     }
 }

@@ -15,7 +15,7 @@ use super::{
     report::Report,
     stored::{Authorities, ReadError, StoredCredential},
 };
-use crate::{Client, Error};
+use crate::{Client, Error, SetCredential};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -202,7 +202,7 @@ impl Importer<'_> {
     }
 
     fn begin(&mut self, entry: Entry) {
-        let name_hash = self.order.hash(&entry.name);
+        let name_hash = self.order.hash(&entry.credential.name);
         self.names_in_progress.insert(name_hash);
         let started = self.losses.begin();
         let task = Task {
@@ -219,7 +219,7 @@ impl Importer<'_> {
             let result = task.run().await;
             Attempt {
                 name_hash,
-                name: task.entry.name,
+                name: task.entry.credential.name,
                 position: task.entry.position,
                 started,
                 result,
@@ -295,10 +295,8 @@ impl Task {
             Err(SetError::Refused(error)) if self.may_be_of_provenance(&error) => error,
             Err(error) => return Err(error),
         };
-        let without_provenance = Entry {
-            provenance: None,
-            ..self.entry.clone()
-        };
+        let mut without_provenance = self.entry.clone();
+        without_provenance.credential.provenance = None;
         let is_unchanged = self.set(&without_provenance).await?;
         Ok(success(is_unchanged, Some(refused.to_string())))
     }
@@ -308,7 +306,7 @@ impl Task {
         if self.is_unchanged(entry).await? {
             return Ok(true);
         }
-        self.client.set_credential(&entry.to_request()?).await?;
+        self.client.set_credential(&entry.credential).await?;
         Ok(false)
     }
 
@@ -316,7 +314,7 @@ impl Task {
     /// field, others if it names a missing CA or parameters that the configured plugin does not accept.
     fn may_be_of_provenance(&self, error: &Error) -> bool {
         let is_of_request = matches!(error.status(), Some(400 | 404 | 413 | 422 | 500));
-        self.entry.provenance.is_some() && is_of_request
+        self.entry.credential.provenance.is_some() && is_of_request
     }
 
     /// Returns whether unchanged entries are skipped, and an export of the stored credential would contain the same entry.
@@ -324,21 +322,27 @@ impl Task {
         if !self.plan.skips_unchanged {
             return Ok(false);
         }
-        let stored = StoredCredential::read(&self.client, &self.authorities, &entry.name).await;
+        let name = &entry.credential.name;
+        let stored = StoredCredential::read(&self.client, &self.authorities, name).await;
         let written = match stored {
             Ok(stored) => stored.entry,
             Err(ReadError::Refused(error)) if error.is_api_not_found() => return Ok(false),
             Err(ReadError::Refused(error)) => return Err(error.into()),
             Err(ReadError::Malformed(_)) => return Ok(false),
         };
-        let stored = Entry::of(entry.position, written.into_node());
+        let stored = Entry::of(entry.position, written);
         Ok(stored.is_ok_and(|stored| entry.is_stored_as(&stored)))
     }
 
     /// Checks the entry against the credentials on the server.
     async fn check(&self) -> Result<(), SetError> {
-        if let Some(credential_type) = self.type_of(&self.entry.name).await?
-            && credential_type != self.entry.credential_type
+        let SetCredential {
+            name,
+            credential_type: own_type,
+            ..
+        } = &self.entry.credential;
+        if let Some(credential_type) = self.type_of(name).await?
+            && credential_type != *own_type
         {
             return Err(SetError::Other(format!(
                 "a credential of type {credential_type} with this name exists"

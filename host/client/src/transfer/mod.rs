@@ -30,6 +30,7 @@ pub(crate) use abort_policy::Losses;
 pub(crate) use background_writer::BackgroundWriter;
 pub(crate) use entry::Format;
 pub(crate) use import::{ImportError, Plan, import, scan};
+pub(crate) use node::Node;
 pub(crate) use report::{Progress, Report};
 pub(crate) use stored::{Authorities, Read, ReadError, Signer, names_below, read_all};
-pub(crate) use write::{EntryWriter, ExportEntry, yaml};
+pub(crate) use write::{EntryWriter, yaml};

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use keywright_json::JsonError;
 use zeroize::Zeroizing;
 
+use crate::SecretJson;
+
 /// The deepest nesting of lists and mappings in an entry.
 pub(crate) const DEPTH_MAX: usize = 128;
 
@@ -19,7 +21,7 @@ pub(crate) enum Node {
 }
 
 /// A verbatim scalar.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Scalar {
     /// The text, without quotes and escapes.
     pub(crate) text: Zeroizing<String>,
@@ -88,10 +90,11 @@ impl Node {
     ///
     /// # Errors
     /// When the node contains infinity or NaN, or a hexadecimal or octal number of more than 128 bits.
-    pub(crate) fn to_json(&self) -> Result<Zeroizing<String>, Reason> {
-        let mut json = Zeroizing::new(String::new());
-        self.write_json(&mut json)?;
-        Ok(json)
+    pub(crate) fn to_json(&self) -> Result<SecretJson, Reason> {
+        let mut json = String::new();
+        let written = self.write_json(&mut json);
+        let json = SecretJson::of_json(json);
+        written.map(|()| json)
     }
 
     fn write_json(&self, json: &mut String) -> Result<(), Reason> {
@@ -142,30 +145,6 @@ impl Node {
         !scalar.is_quoted && is_null_text(&scalar.text)
     }
 
-    /// Returns whether two nodes are equal, regardless of the order of keys. Numbers are compared verbatim.
-    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Scalar(one), Self::Scalar(other)) => {
-                one.is_quoted == other.is_quoted && one.text == other.text
-            }
-            (Self::List(one), Self::List(other)) => {
-                one.len() == other.len()
-                    && one
-                        .iter()
-                        .zip(other)
-                        .all(|(one, other)| one.is_same_as(other))
-            }
-            (Self::Mapping(one), Self::Mapping(other)) => {
-                let others: HashMap<_, _> = other.iter().map(|(key, node)| (key, node)).collect();
-                one.len() == other.len()
-                    && one.iter().all(|(key, node)| {
-                        others.get(key).is_some_and(|other| node.is_same_as(other))
-                    })
-            }
-            _ => false,
-        }
-    }
-
     /// Returns the nesting depth of lists and mappings.
     pub(crate) fn depth(&self) -> usize {
         let inner = match self {
@@ -189,6 +168,23 @@ impl Node {
                     sizes.sum()
                 }
             }
+    }
+}
+
+fn by_key(fields: &[(String, Node)]) -> HashMap<&str, &Node> {
+    let fields = fields.iter();
+    fields.map(|(key, node)| (key.as_str(), node)).collect()
+}
+
+/// Compares nodes regardless of the order of keys. Numbers are compared verbatim.
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Scalar(one), Self::Scalar(other)) => one == other,
+            (Self::List(one), Self::List(other)) => one == other,
+            (Self::Mapping(one), Self::Mapping(other)) => by_key(one) == by_key(other),
+            _ => false,
+        }
     }
 }
 
@@ -308,7 +304,7 @@ mod tests {
             "[]",
         ] {
             let node = Node::from_json(json).unwrap();
-            assert_eq!(node.to_json().unwrap().as_str(), json);
+            assert_eq!(node.to_json().unwrap().expose(), json);
         }
     }
 

@@ -53,7 +53,7 @@ impl Order {
     /// Registers an entry during the first reading of the file.
     pub(crate) fn register(&mut self, entry: &Entry) {
         if entry.is_certificate() {
-            let name = self.hash(&entry.name);
+            let name = self.hash(&entry.credential.name);
             self.listed.insert(name);
         }
     }
@@ -68,7 +68,7 @@ impl Order {
         if self.done.get(number).is_some_and(|done| *done) {
             return Decision::Done;
         }
-        let name = self.hash(&entry.name);
+        let name = self.hash(&entry.credential.name);
         if self.deferred.contains(&name) || self.waits_for_authority(entry, name) {
             self.deferred.insert(name);
             return Decision::Deferred;
@@ -108,10 +108,8 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use zeroize::Zeroizing;
-
     use super::*;
-    use crate::transfer::entry::Position;
+    use crate::{SetCredential, transfer::entry::Position};
 
     /// Returns the order of attempts and the number of passes for entries given by name and CA.
     fn attempted(listed: &[(&str, Option<&str>)]) -> (Vec<usize>, usize) {
@@ -119,11 +117,7 @@ mod tests {
             .zip(listed)
             .map(|(entry, (name, ca_name))| Entry {
                 position: Position { entry, line: None },
-                name: (*name).to_owned(),
-                credential_type: "certificate".to_owned(),
-                value: Zeroizing::default(),
-                provenance: None,
-                metadata: None,
+                credential: SetCredential::new(*name, "certificate", "").unwrap(),
                 ca_name: ca_name.map(str::to_owned),
             })
             .collect();
@@ -155,24 +149,6 @@ mod tests {
             ("/other", Some("/on-the-server")),
         ];
         assert_eq!(attempted(&listed), (vec![1, 2, 3, 4], 1));
-    }
-
-    #[test]
-    fn an_inverted_chain_is_attempted_from_its_root() {
-        let names: Vec<String> = (0..50).map(|depth| format!("/{depth}")).collect();
-        let listed: Vec<_> = names
-            .iter()
-            .zip(
-                names
-                    .iter()
-                    .skip(1)
-                    .map(|name| Some(name.as_str()))
-                    .chain([None]),
-            )
-            .map(|(name, ca_name)| (name.as_str(), ca_name))
-            .collect();
-        let expected: Vec<usize> = (1..=50).rev().collect();
-        assert_eq!(attempted(&listed), (expected, 50));
     }
 
     #[test]

@@ -10,12 +10,12 @@ use futures_util::{Stream, StreamExt, stream};
 use super::{
     abort_policy::{Losses, RequestStart},
     node::{Node, Reason},
-    write::ExportEntry,
 };
-use crate::{Client, CredentialVersion, Error, Find, api::first_certificate};
+use crate::{Client, CredentialVersion, Error, Find, SecretJson, api::first_certificate};
 
 pub(crate) struct StoredCredential {
-    pub(crate) entry: ExportEntry,
+    /// The entry of the export.
+    pub(crate) entry: Node,
     /// The stored CA of a certificate that is written with `ca` instead of `ca_name`.
     pub(crate) unnamed_signer: Option<Signer>,
 }
@@ -64,7 +64,7 @@ impl StoredCredential {
         name: &str,
     ) -> Result<Self, ReadError> {
         let version = client.current_version_with_provenance(name).await?;
-        let mut value = Node::from_json(version.value.expose()).map_err(ReadError::Malformed)?;
+        let mut value = node(&version.value)?;
         let mut unnamed_signer = None;
         if version.credential_type == CERTIFICATE
             && let Some(ca_name) = signed_by(client, &version).await?
@@ -80,22 +80,20 @@ impl StoredCredential {
                 unnamed_signer = Some(Signer::PreviousVersion(ca_name));
             }
         }
-        let metadata = version.metadata.as_ref();
-        let metadata = metadata
-            .map(|json| Node::from_json(json.expose()))
-            .transpose();
-        let provenance = version.generated_by.zip(version.parameters);
-        let provenance = provenance.map(|(generated_by, parameters)| {
-            Ok((generated_by, Node::from_json(parameters.expose())?))
-        });
+        let mut fields = vec![
+            ("name".to_owned(), Node::quoted(version.name)),
+            ("type".to_owned(), Node::quoted(version.credential_type)),
+            ("value".to_owned(), value),
+        ];
+        if let Some(metadata) = version.metadata {
+            fields.push(("metadata".to_owned(), node(&metadata)?));
+        }
+        if let (Some(generated_by), Some(parameters)) = (version.generated_by, version.parameters) {
+            fields.push(("generated_by".to_owned(), Node::quoted(generated_by)));
+            fields.push(("parameters".to_owned(), node(&parameters)?));
+        }
         Ok(Self {
-            entry: ExportEntry {
-                name: version.name,
-                credential_type: version.credential_type,
-                value,
-                metadata: metadata.map_err(ReadError::Malformed)?,
-                provenance: provenance.transpose().map_err(ReadError::Malformed)?,
-            },
+            entry: Node::Mapping(fields),
             unnamed_signer,
         })
     }
@@ -128,6 +126,10 @@ impl Authorities {
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, InUse>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn node(json: &SecretJson) -> Result<Node, ReadError> {
+    Node::from_json(json.expose()).map_err(ReadError::Malformed)
 }
 
 /// Returns the sorted names of all readable credentials below a path.

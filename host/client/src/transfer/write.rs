@@ -16,35 +16,6 @@ use super::{
     node::{Node, Reason, Scalar},
 };
 
-/// The fields of a credential in an export.
-pub(crate) struct ExportEntry {
-    pub(crate) name: String,
-    pub(crate) credential_type: String,
-    pub(crate) value: Node,
-    pub(crate) metadata: Option<Node>,
-    /// The digest of the plugin that generated the value, and the parameters.
-    pub(crate) provenance: Option<(String, Node)>,
-}
-
-impl ExportEntry {
-    /// Converts the credential to an entry of the file.
-    pub(crate) fn into_node(self) -> Node {
-        let mut fields = vec![
-            ("name".to_owned(), Node::quoted(self.name)),
-            ("type".to_owned(), Node::quoted(self.credential_type)),
-            ("value".to_owned(), self.value),
-        ];
-        if let Some(metadata) = self.metadata {
-            fields.push(("metadata".to_owned(), metadata));
-        }
-        if let Some((generated_by, parameters)) = self.provenance {
-            fields.push(("generated_by".to_owned(), Node::quoted(generated_by)));
-            fields.push(("parameters".to_owned(), parameters));
-        }
-        Node::Mapping(fields)
-    }
-}
-
 /// Converts JSON to YAML with a trailing newline. Numbers keep all digits, and keys their order.
 pub(crate) fn yaml(json: &str) -> Result<Zeroizing<String>, Reason> {
     let node = Node::from_json(json)?;
@@ -82,19 +53,18 @@ impl<W: Write> EntryWriter<W> {
     }
 
     /// Writes one credential.
-    pub(crate) fn write(&mut self, written: ExportEntry) -> io::Result<()> {
-        let node = written.into_node();
+    pub(crate) fn write(&mut self, entry: &Node) -> io::Result<()> {
         match self.format {
             Format::Json => {
                 let separator = if self.entries == 0 { "\n" } else { ",\n" };
                 self.output.write_all(separator.as_bytes())?;
-                let json = node.to_json().map_err(io::Error::other)?;
-                let printable = Zeroizing::new(printable_json(&json).into_owned());
+                let json = entry.to_json().map_err(io::Error::other)?;
+                let printable = Zeroizing::new(printable_json(json.expose()).into_owned());
                 self.output.write_all(printable.as_bytes())?;
             }
             Format::Yaml => {
                 self.output.write_all(b"\n- ")?;
-                write_yaml(&mut self.output, &node, 1)?;
+                write_yaml(&mut self.output, entry, 1)?;
             }
         }
         self.entries += 1;
@@ -288,16 +258,12 @@ mod tests {
     fn written(format: Format, values: &[Value]) -> String {
         let mut writer = EntryWriter::begin(Vec::new(), format).unwrap();
         for (index, value) in values.iter().enumerate() {
-            writer
-                .write(ExportEntry {
-                    name: format!("/{index}"),
-                    credential_type: "json".to_owned(),
-                    value: Node::from_json(&value.to_string()).unwrap(),
-                    metadata: (index % 2 == 1)
-                        .then(|| Node::from_json(&value.to_string()).unwrap()),
-                    provenance: None,
-                })
-                .unwrap();
+            let mut entry = json!({"name": format!("/{index}"), "type": "json", "value": value});
+            if index % 2 == 1 {
+                entry["metadata"] = value.clone();
+            }
+            let entry = Node::from_json(&entry.to_string()).unwrap();
+            writer.write(&entry).unwrap();
         }
         String::from_utf8(writer.finish().unwrap()).unwrap()
     }
@@ -305,10 +271,10 @@ mod tests {
     fn read(format: Format, file: &str) -> Vec<Value> {
         let mut values = Vec::new();
         read_entries(file.as_bytes(), format, &mut |entry| {
-            let entry = entry.unwrap();
-            let value: Value = serde_json::from_str(&entry.value).unwrap();
-            if let Some(metadata) = entry.metadata {
-                assert_eq!(*metadata, *entry.value);
+            let credential = entry.unwrap().credential;
+            let value: Value = serde_json::from_str(credential.value.expose()).unwrap();
+            if let Some(metadata) = credential.metadata {
+                assert_eq!(metadata, credential.value);
             }
             values.push(value);
             ControlFlow::Continue(())
@@ -365,17 +331,8 @@ mod tests {
                 let mut output = Vec::new();
                 let mut writer = EntryWriter::begin(&mut output, format).unwrap();
                 for _ in 0..count {
-                    let value = Node::quoted("line\nline".to_owned());
-                    let (name, credential_type) = ("/a".to_owned(), "value".to_owned());
-                    writer
-                        .write(ExportEntry {
-                            name,
-                            credential_type,
-                            value,
-                            metadata: None,
-                            provenance: None,
-                        })
-                        .unwrap();
+                    let entry = r#"{"name": "/a", "type": "value", "value": "line\nline"}"#;
+                    writer.write(&Node::from_json(entry).unwrap()).unwrap();
                 }
                 writer
                     .output()

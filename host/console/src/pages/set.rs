@@ -137,15 +137,3 @@ fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&PageErr
 
 const TYPE: &str = "type";
 const VALUE: &str = "value";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn malformed_json_is_not_compacted() {
-        for malformed in ["", "{", r#"{"a":1,"a":2}"#, "{} {}"] {
-            assert_eq!(compact(malformed), None, "{malformed}");
-        }
-    }
-}

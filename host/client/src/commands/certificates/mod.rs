@@ -10,8 +10,8 @@ use super::{
     run::{CommandError, Completion, Context, Run, help},
 };
 use crate::{
-    CertificateSummary, CredentialVersion, RegenerateCertificate, SecretJson, TransitionalVersion,
-    output::Table, secret::Exposed,
+    CertificateSummary, CredentialVersion, Error, RegenerateCertificate, SecretJson,
+    TransitionalVersion, output::Table, secret::Exposed,
 };
 
 /// Manage certificate versions and rotate CAs.
@@ -56,12 +56,11 @@ struct List {
 impl Run for List {
     async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
-        let certificates = match (&self.name, self.all_types) {
-            (Some(name), false) => vec![client.certificate(name).await?],
-            (Some(name), true) => vec![client.certificate_of_any_type(name).await?],
-            (None, false) => client.certificates().await?,
-            (None, true) => client.certificates_of_all_types().await?,
-        };
+        let name = self.name.as_deref();
+        let certificates = client.certificates(name, self.all_types).await?;
+        if name.is_some() && certificates.is_empty() {
+            return Err(Error::ResponseEmpty.into());
+        }
         context.show(&certificates, || certificates_table(&certificates))
     }
 }
@@ -172,11 +171,7 @@ impl Run for Versions {
     async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
-        let versions = if self.current {
-            client.current_certificate_versions(&id).await?
-        } else {
-            client.certificate_versions(&id).await?
-        };
+        let versions = client.certificate_versions(&id, self.current).await?;
         show_public(context, &versions)
     }
 }

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use crate::{
-    Client, Error, Rotation, RotationError, Stage, Step,
+    Client, Rotation, RotationError, Stage, Step,
     commands::run::{CommandError, Completion, Context, Run, help},
     input::confirm,
     new_file::{Readers, write_whole},
@@ -102,8 +102,11 @@ impl RotationRun {
             if let Some(step) = self.taken.last()
                 && !rotation.stage.has_completed(*step)
             {
-                return Err(CommandError::Other(describe_unexpected_state(
-                    *step, &rotation,
+                return Err(CommandError::Other(format!(
+                    "step {} of 4 succeeded, but the rotation is in another state; another client may be rotating the CA. {} Run the \
+                     same command to continue.",
+                    step.number(),
+                    describe_state(&rotation)
                 )));
             }
             if self.taken.last() == Some(&Step::Switch) && rotation.stage == Stage::Renewed {
@@ -113,14 +116,16 @@ impl RotationRun {
                 return Ok((rotation, Completion::Full));
             }
             output::note(&describe_state(&rotation));
-            if !self.may_take(&rotation).await? {
-                output::note("Stopped. Run the same command to continue.");
-                return Ok((rotation, Completion::Partial));
-            }
-            // The state may have changed while the user was deciding.
-            if self.needs_confirmation() && self.observe().await? != rotation {
-                output::note("Another client has continued the rotation.");
-                continue;
+            if !self.rotate.pace.next && !self.rotate.pace.yes {
+                if !confirm(&question(&rotation), CONFIRMATION_OPTIONS).await? {
+                    output::note("Stopped. Run the same command to continue.");
+                    return Ok((rotation, Completion::Partial));
+                }
+                // The state may have changed while the user was deciding.
+                if self.observe().await? != rotation {
+                    output::note("Another client has continued the rotation.");
+                    continue;
+                }
             }
             self.take(&rotation).await?;
         }
@@ -140,7 +145,10 @@ impl RotationRun {
                 if !is_taken {
                     return Err(error.into());
                 }
-                output::note(&describe_step_despite_error(step, &error));
+                output::note(&format!(
+                    "The request for step {} failed ({error}), but the server completed the step.",
+                    step.number()
+                ));
             }
         }
         output::note(&format!("Completed step {} of 4.", step.number()));
@@ -160,33 +168,24 @@ impl RotationRun {
     /// Returns whether this run has nothing left to do. Reports why, unless it is obvious.
     fn is_finished(&self, rotation: &Rotation) -> bool {
         let Rotate { pace, resume, .. } = &self.rotate;
+        let name = &rotation.name;
         let has_taken = !self.taken.is_empty();
+        let has_ended = self.taken.last() == Some(&Step::Retire)
+            || (rotation.stage == Stage::NotBegun && *resume);
         if pace.status {
             return true;
         }
-        let has_ended = self.taken.last() == Some(&Step::Retire);
-        if has_ended || (rotation.stage == Stage::NotBegun && *resume) {
-            output::note(&describe_end(rotation, has_taken));
-            return true;
-        }
-        if pace.next && has_taken {
-            output::note(&describe_state(rotation));
-            return true;
-        }
-        false
-    }
-
-    /// Returns whether to take the next step.
-    async fn may_take(&self, rotation: &Rotation) -> Result<bool, CommandError> {
-        if self.needs_confirmation() {
-            confirm(&question(rotation), CONFIRMATION_OPTIONS).await
+        let reason = if has_ended && has_taken {
+            format!("The rotation of {name} is complete. You can stop trusting the old version.")
+        } else if has_ended {
+            format!("No rotation of {name} is in progress, so there is nothing to resume.")
+        } else if pace.next && has_taken {
+            describe_state(rotation)
         } else {
-            Ok(true)
-        }
-    }
-
-    fn needs_confirmation(&self) -> bool {
-        !self.rotate.pace.next && !self.rotate.pace.yes
+            return false;
+        };
+        output::note(&reason);
+        true
     }
 }
 
@@ -264,46 +263,16 @@ fn describe_state(rotation: &Rotation) -> String {
     }
 }
 
-/// Reports that no step is left.
-fn describe_end(rotation: &Rotation, has_completed: bool) -> String {
-    let name = &rotation.name;
-    if has_completed {
-        format!("The rotation of {name} is complete. You can stop trusting the old version.")
-    } else {
-        format!("No rotation of {name} is in progress, so there is nothing to resume.")
-    }
-}
-
-/// Reports that the request for a step failed, although the step was taken.
-fn describe_step_despite_error(step: Step, error: &Error) -> String {
-    format!(
-        "The request for step {} failed ({error}), but the server completed the step.",
-        step.number()
-    )
-}
-
-/// Reports that a step succeeded without the expected change of state.
-fn describe_unexpected_state(step: Step, rotation: &Rotation) -> String {
-    format!(
-        "step {} of 4 succeeded, but the rotation is in another state; another client may be rotating the CA. {} Run the same \
-         command to continue.",
-        step.number(),
-        describe_state(rotation)
-    )
-}
-
 /// Returns the question whether to take the next step.
 fn question(rotation: &Rotation) -> String {
-    let step = rotation.stage.next();
-    format!("Step {} of 4: {}?", step.number(), step_of(rotation))
-}
-
-fn step_of(rotation: &Rotation) -> String {
     match rotation.stage.next() {
-        Step::Introduce => "add a transitional version".to_owned(),
-        Step::Switch => "sign with the new version".to_owned(),
-        Step::Renew => format!("regenerate {}", count(rotation.outstanding.len())),
-        Step::Retire => "stop returning the old version".to_owned(),
+        Step::Introduce => "Step 1 of 4: add a transitional version?".to_owned(),
+        Step::Switch => "Step 2 of 4: sign with the new version?".to_owned(),
+        Step::Renew => format!(
+            "Step 3 of 4: regenerate {}?",
+            count(rotation.outstanding.len())
+        ),
+        Step::Retire => "Step 4 of 4: stop returning the old version?".to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{fmt::Write, fs, ops::ControlFlow, time::UNIX_EPOCH};
 
 use super::{input::ENTRY_BYTES_MAX, *};
+use crate::SetCredential;
 
 /// Returns each entry's name, type, value and metadata, or the reason for its refusal.
 fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), FileError>) {
@@ -10,14 +11,17 @@ fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), 
     let done = read_entries(file.as_bytes(), format, &mut |entry| {
         entries.push(match entry {
             Ok(entry) => {
-                let metadata = entry.metadata.map(|json| format!(" {}", *json));
-                Ok(format!(
-                    "{} {} {}{}",
-                    entry.name,
-                    entry.credential_type,
-                    *entry.value,
-                    metadata.unwrap_or_default()
-                ))
+                let SetCredential {
+                    name,
+                    credential_type,
+                    value,
+                    metadata,
+                    ..
+                } = entry.credential;
+                let metadata = metadata.map(|json| format!(" {}", json.expose()));
+                let metadata = metadata.unwrap_or_default();
+                let value = value.expose();
+                Ok(format!("{name} {credential_type} {value}{metadata}"))
             }
             Err(refused) => Err(format!(
                 "{} {}: {}",
@@ -48,54 +52,6 @@ fn reasons(file: &str) -> Vec<String> {
 #[track_caller]
 fn refusal(format: Format, file: &str) -> String {
     read(format, file).1.unwrap_err().to_string()
-}
-
-#[test]
-fn files_of_other_clients_are_read() {
-    let file = r#"
-credentials:
-- name: /test/user
-  type: user
-  value:
-    username: covfefe
-    password: test-password
-    password_hash: $6$uG$x
-- name: test/ssh
-  type: SSH
-  value:
-    private_key: |
-      -----BEGIN-----
-      x
-      -----END-----
-    public_key: ssh-rsa AAAA comment
-    public_key_fingerprint: null
-- name: /test/json
-  type: json
-  value:
-    nested: {list: [1, 2.50, true, null, ~, "yes", yes], empty: {}}
-    1: number
-    true: word
-  metadata:
-    author: "me"
-- name: /test/certificate
-  type: certificate
-  value:
-    ca: ""
-    ca_name: /test/ca
-    certificate: "-----BEGIN-----\nx\n-----END-----\n"
-    private_key:
-- {name: /test/rsa, type: rsa, value: {public_key: p, private_key: ""}, metadata: ~}
-"#;
-    assert_eq!(
-        values(Format::Yaml, file),
-        [
-            r#"/test/user user {"username":"covfefe","password":"test-password"}"#,
-            r#"/test/ssh ssh {"private_key":"-----BEGIN-----\nx\n-----END-----\n","public_key":"ssh-rsa AAAA comment"}"#,
-            r#"/test/json json {"nested":{"list":[1,2.50,true,null,null,"yes","yes"],"empty":{}},"1":"number","true":"word"} {"author":"me"}"#,
-            r#"/test/certificate certificate {"ca":"","ca_name":"/test/ca","certificate":"-----BEGIN-----\nx\n-----END-----\n"}"#,
-            r#"/test/rsa rsa {"public_key":"p","private_key":""}"#,
-        ]
-    );
 }
 
 #[test]
