@@ -86,35 +86,29 @@ pub(super) enum Bearer {
 
 /// Invalid rules for tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum TokenRulesError {
-    /// The name of a claim is empty.
     #[error("authentication.claims.{0}: must be the name of a claim, which is not empty")]
     ClaimUnnamed(&'static str),
-    /// A grant type is listed for both clients and users.
     #[error(
         "authentication.claims.grant_type: {0:?} is in both of_clients and of_users; remove it from one of the two"
     )]
     GrantTypeAmbiguous(String),
-    /// No grant types are listed.
     #[error(
         "authentication.claims.grant_type: lists no grant types; add one to of_clients or of_users, or set when_absent"
     )]
     GrantTypesMissing,
-    /// Two ways to distinguish clients and users are configured.
     #[error(
         "authentication.claims.client_subjects: cannot be combined with authentication.claims.grant_type; remove one of the two"
     )]
     GrantTypeUnused,
-    /// Every token of the issuer would be accepted.
     #[error(
         "authentication.audience: is required if authentication.scopes_required is empty: otherwise the provider's tokens \
          for any service would be accepted"
     )]
     NothingRequired,
-    /// The audience is empty.
     #[error("authentication.audience: must not be empty")]
     AudienceEmpty,
-    /// A scope is malformed.
     #[error(
         "authentication.scopes_required: {0:?} is not a scope; scopes are ASCII without spaces, quotes and backslashes"
     )]
