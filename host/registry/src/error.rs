@@ -38,9 +38,7 @@ pub enum RegistryError {
         found: usize,
     },
     #[error("the transfer took longer than {seconds} s")]
-    TooSlow {
-        seconds: u64,
-    },
+    TooSlow { seconds: u64 },
     #[error("{resource} is larger than {bytes_max} bytes")]
     TooLarge {
         resource: &'static str,

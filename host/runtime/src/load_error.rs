@@ -11,23 +11,14 @@ use crate::{config::Grant, conformance::EntropyError, schema::SchemaError};
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum LoadError {
     #[error("the cache directory {} can't be used", .path.display())]
-    CacheDirectory {
-        path: PathBuf,
-        source: io::Error,
-    },
+    CacheDirectory { path: PathBuf, source: io::Error },
     #[error("the cache directory {} {rule}", .path.display())]
-    CacheDirectoryUnsafe {
-        path: PathBuf,
-        rule: &'static str,
-    },
+    CacheDirectoryUnsafe { path: PathBuf, rule: &'static str },
     #[error(
         "can't reserve memory for {calls} simultaneous plugin calls; lower threads_per_lane or the plugins' \
          memory_bytes_max, or raise the limit on the server's address space"
     )]
-    Engine {
-        calls: u32,
-        source: wasmtime::Error,
-    },
+    Engine { calls: u32, source: wasmtime::Error },
     #[error(transparent)]
     Plugin(#[from] PluginLoadError),
     #[error("the sandbox setting {setting} must be from {min} to {max}")]
@@ -76,9 +67,7 @@ pub enum PluginRefusedError {
     #[error("the file does not exist; build the component or correct the path")]
     ComponentMissing,
     #[error("the file is larger than {bytes_max} bytes")]
-    ComponentTooLarge {
-        bytes_max: u64,
-    },
+    ComponentTooLarge { bytes_max: u64 },
     #[error("the file can't be read")]
     ComponentUnreadable(#[source] io::Error),
     #[error("invalid type name; use 1 to 63 characters of a-z, 0-9 and -, starting with a letter")]
@@ -111,10 +100,7 @@ pub enum PluginRefusedError {
         "its SHA-256 is {found}, but {expected} is configured; restore the pinned component, or correct sha256 if the \
          change is intended"
     )]
-    DigestDiffers {
-        expected: String,
-        found: String,
-    },
+    DigestDiffers { expected: String, found: String },
     #[error(
         "its export {0} differs from this server's interface; rebuild it against this server's wit/"
     )]
@@ -151,10 +137,7 @@ pub enum PluginRefusedError {
     )]
     ImportDiffers(#[source] wasmtime::Error),
     #[error("it imports {import}, which is not granted; if you trust it with that, add {grant:?} to its grants", grant = .grant.to_string())]
-    ImportNotGranted {
-        import: String,
-        grant: Grant,
-    },
+    ImportNotGranted { import: String, grant: Grant },
     #[error("it imports {0}, which this server does not provide; use a component built without it")]
     ImportUnknown(String),
     #[error(
@@ -220,10 +203,7 @@ pub enum PluginRefusedError {
     #[error(
         "it has more than {max} {what}, which would take too much time and memory to compile; use a smaller component"
     )]
-    TooComplex {
-        what: &'static str,
-        max: u64,
-    },
+    TooComplex { what: &'static str, max: u64 },
     #[error(
         "it needs more than the sandbox allows: {}; raise memory_bytes_max or use another component",
         .0.root_cause()

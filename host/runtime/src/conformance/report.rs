@@ -51,10 +51,7 @@ pub enum EntropyError {
          only from wasi:random/random, not from the language's own generator",
         part_name(.place)
     )]
-    Constant {
-        place: String,
-        values: u32,
-    },
+    Constant { place: String, values: u32 },
     #[error(
         "{pairs} pairs of {values} values are equal, which is implausible for values with the declared \
          {declared_bits} random bits"
@@ -67,10 +64,7 @@ pub enum EntropyError {
     #[error(
         "it drew {drawn_bits} random bits for a value, but {declared_bits} are declared (entropy-bits-min)"
     )]
-    TooFewDrawn {
-        drawn_bits: u64,
-        declared_bits: u32,
-    },
+    TooFewDrawn { drawn_bits: u64, declared_bits: u32 },
     #[error(
         "two calls with the same random bytes returned different values, so the values also depend on something other \
          than the host's randomness"
