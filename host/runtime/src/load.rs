@@ -6,7 +6,7 @@ use std::{
     panic::resume_unwind,
     path::PathBuf,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -17,6 +17,7 @@ use keywright_core::{
     permission::Actor,
     ports::{Generator, Generators, PluginState, PluginStates, Resolver, Resolvers},
 };
+use parking_lot::RwLock;
 use wasmtime::Engine;
 
 use crate::{
@@ -183,7 +184,7 @@ impl Plugins {
     pub fn replace(&self, runtime: Runtime) {
         let runtime = Arc::new(runtime);
         // The value is always a complete set, so a panic can't leave an inconsistent state.
-        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.0.write();
         let before = std::mem::replace(&mut *current, runtime);
         drop(current);
         drop(before);
@@ -201,7 +202,7 @@ impl Plugins {
     }
 
     fn current(&self) -> Arc<Runtime> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 }
 

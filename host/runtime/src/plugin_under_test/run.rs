@@ -3,7 +3,7 @@
 use std::{
     str::FromStr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -15,6 +15,7 @@ use keywright_core::{
     credential::{Lifetime, Parameters},
     ports::Reference,
 };
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::{PluginTestError, PluginUnderTest, on_calling_thread};
@@ -286,10 +287,7 @@ impl FixedBytes {
 
 impl RandomSource for FixedBytes {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
-        let mut remaining = self
-            .remaining
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut remaining = self.remaining.lock();
         for byte in bytes {
             let Some(next) = remaining.next() else {
                 self.has_run_out.store(true, Ordering::Relaxed);
