@@ -294,11 +294,6 @@ impl Attempt {
         Ok(attempt)
     }
 
-    /// Returns the called function.
-    pub(crate) fn function(&self) -> &'static str {
-        self.call.function
-    }
-
     /// Makes the call and measures it.
     ///
     /// # Errors

@@ -176,7 +176,7 @@ impl PluginUnderTest {
         let took = begun.elapsed();
         let mut redacted = results.clone();
         if let Some(value) = redacted.get_mut("value") {
-            guest.description.value_schema.redact(value);
+            guest.description.value_schema.secrecy.redact(value);
         }
         Ok(Run {
             results,
@@ -217,16 +217,12 @@ impl PluginUnderTest {
             }
             PluginCall::Accept(value) => {
                 let value = Secret::new(value.to_string());
-                let accepted = if guest.exports.has_acceptor() {
-                    guest.accept(&value)?
-                } else {
-                    guest.accept_by_schema(&value)?
-                };
+                let accepted = guest.accept(&value)?;
                 lifetime = guest.lifetime(None, &accepted, context.now_seconds)?;
                 results.insert("value".to_owned(), json_of(&accepted));
             }
             PluginCall::Recover { parameters, value } => {
-                if !guest.exports.has_recoverer() {
+                if guest.exports.recoverer.is_none() {
                     return Err(PluginTestError::NoRecoverer);
                 }
                 let parameters = parameters

@@ -2,6 +2,7 @@
 
 use std::{num::NonZeroUsize, path::PathBuf};
 
+use keywright_core::ports::Generators;
 use keywright_runtime::{Limits, LoadError, PluginConfig, RuntimeConfig};
 use serde_json::json;
 
@@ -179,6 +180,6 @@ fn the_first_rejected_plugin_by_name_is_reported() {
 #[test]
 fn a_configuration_without_plugins_loads() {
     let runtime = load(&config()).unwrap();
-    assert!(runtime.generators().credential_types().is_empty());
+    assert!(runtime.credential_types().is_empty());
     assert!(runtime.resolver().is_none());
 }
