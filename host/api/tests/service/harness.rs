@@ -21,7 +21,7 @@ use keywright_api::{
     audit::{AuditSettings, AuditTrail},
     authentication::{StaticKey, TokenRules, TokenVerifier},
     development_identity::{
-        DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
+        DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser,
     },
 };
 use keywright_core::{
@@ -321,33 +321,26 @@ fn clock_and_verifier() -> (Arc<FixedClock>, TokenVerifier) {
 }
 
 fn development_identity(clock: Arc<dyn Clock>) -> DevelopmentIdentity {
-    let scopes: Vec<String> = ["credhub.read", "credhub.write"]
-        .map(str::to_owned)
-        .to_vec();
-    let client = |id: &str, secret: &str, grants: &[Grant]| DevelopmentClient {
+    let client = |id: &str, secret: &str| DevelopmentClient {
         id: id.to_owned(),
-        secret: Secret::new(secret.to_owned()),
-        grants: grants.to_vec(),
+        secret: secret.to_owned(),
         redirect_uris: Vec::new(),
-        scopes: scopes.clone(),
-        access_token_lifetime: Duration::from_mins(10),
-        refresh_token_lifetime: Duration::from_hours(24),
-    };
-    let user = |name: &str, scopes: &[String]| DevelopmentUser {
-        id: Uuid::from_u128(7),
-        name: name.to_owned(),
-        password: Secret::new("user-password".to_owned()),
-        scopes: scopes.to_vec(),
     };
     let settings = DevelopmentIdentitySettings {
         signing_key_pem: Secret::new(trusted_key().private_pem.clone()),
         issuer: ISSUER.to_owned(),
         path_prefix: "/identity".to_owned(),
-        clients: vec![
-            client("app", "app-secret", &[Grant::ClientCredentials]),
-            client("credhub_cli", "", &[Grant::Password, Grant::RefreshToken]),
-        ],
-        users: vec![user("someone", &scopes), user("reader", &scopes[..1])],
+        clients: vec![client("app", "app-secret"), client("credhub_cli", "")],
+        users: vec![DevelopmentUser {
+            id: Uuid::from_u128(7),
+            name: "someone".to_owned(),
+            password: "user-password".to_owned(),
+        }],
+        scopes: ["credhub.read", "credhub.write"]
+            .map(str::to_owned)
+            .to_vec(),
+        access_token_lifetime: Duration::from_mins(10),
+        refresh_token_lifetime: Duration::from_hours(24),
     };
     DevelopmentIdentity::new(settings, clock).unwrap()
 }

@@ -127,15 +127,3 @@ async fn a_refresh_token_extends_a_login_until_it_expires() {
     let expired = token(&service, &refresh_form).await;
     assert_eq!(expired.error(), "invalid_grant");
 }
-
-#[tokio::test]
-async fn a_token_has_no_scope_that_the_user_lacks() {
-    let service = Service::new().await;
-    let form = PASSWORD_FORM.replace("someone", "reader");
-    let granted = granted(&service, &form).await;
-    assert_eq!(granted["scope"], "credhub.read");
-    assert_eq!(
-        status(&service, text(&granted, "access_token")).await,
-        StatusCode::FORBIDDEN
-    );
-}
