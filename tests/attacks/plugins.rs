@@ -156,43 +156,13 @@ async fn invalid_and_too_complex_schemas_are_rejected_on_load() {
     }
 }
 
-/// Encodes a number as LEB128.
-fn number(mut value: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    loop {
-        let low = u8::try_from(value & 0x7f).unwrap();
-        value >>= 7;
-        if value == 0 {
-            bytes.push(low);
-            return bytes;
-        }
-        bytes.push(low | 0x80);
-    }
-}
-
-fn section(id: u8, content: &[u8]) -> Vec<u8> {
-    [&[id], number(content.len()).as_slice(), content].concat()
-}
-
-/// Returns a component of 1.2 MB: a module of 300,000 empty functions.
-fn component_with_many_functions() -> Vec<u8> {
-    const FUNCTIONS: usize = 300_000;
-    let items = |item: &[u8]| [number(FUNCTIONS), item.repeat(FUNCTIONS)].concat();
-    let module = [
-        b"\0asm\x01\0\0\0".to_vec(),
-        section(1, &[1, 0x60, 0, 0]),
-        section(3, &items(&[0])),
-        section(10, &items(&[2, 0, 0x0b])),
-    ];
-    let header = b"\0asm\x0d\0\x01\0";
-    [header.as_slice(), &section(1, &module.concat())].concat()
-}
-
 #[test]
 fn too_many_functions_are_rejected_before_compilation() {
     let folder = tempfile::tempdir().unwrap();
     let component = folder.path().join("many.wasm");
-    fs::write(&component, component_with_many_functions()).unwrap();
+    let functions = "(func)".repeat(300_000);
+    let text = format!("(component (core module {functions}))");
+    fs::write(&component, wat::parse_str(text).unwrap()).unwrap();
     let refusal = Server::refusal(&options_with(&component));
     refusal.assert_contains("it has more than 40000 functions");
 }

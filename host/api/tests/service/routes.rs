@@ -429,8 +429,16 @@ async fn read_only_mode_refuses_options_at_every_route() {
         let response = response(&service, &Method::OPTIONS, &route).await;
         assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{route}");
     }
-    let unknown = response(&service, &Method::OPTIONS, "/unknown").await;
-    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_unknown_path_is_404_in_read_only_mode() {
+    let service = Service::new().await;
+    switch(&service, true).await;
+    for method in [Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE] {
+        let unknown = response(&service, &method, "/api/v1/unknown").await;
+        assert_eq!(unknown.status, StatusCode::NOT_FOUND, "{method}");
+    }
 }
 
 /// Returns the paths, with ids for their parameters.

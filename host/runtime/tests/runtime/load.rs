@@ -53,7 +53,8 @@ fn a_component_for_a_later_patch_version_is_accepted() {
     let patched = dummy("patched", world, |text| in_version(&text, "0.2.7"));
     // The component was linked, and its description was requested.
     let refused = refusal("plain", of(patched));
-    assert!(refused.contains("it trapped"), "{refused}");
+    let expected = "its describe function failed: it trapped";
+    assert!(refused.contains(expected), "{refused}");
 }
 
 #[test]
@@ -112,16 +113,6 @@ fn missing_and_incompatible_exports_are_rejected() {
     assert!(refused.starts_with("the plugin resolver "), "{refused}");
     assert!(
         refused.contains("does not export keywright:interpolation/resolver@0.2.0"),
-        "{refused}"
-    );
-}
-
-#[test]
-fn a_plugin_without_a_description_is_rejected() {
-    let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
-    let refused = refusal("plain", of(dummy("traps", world, unedited)));
-    assert!(
-        refused.contains("its describe function failed: it trapped"),
         "{refused}"
     );
 }
