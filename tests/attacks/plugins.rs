@@ -158,48 +158,28 @@ async fn components_that_are_too_complex_are_rejected_on_load() {
     }
 }
 
-/// Encodes a number as LEB128.
-fn number(mut value: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    loop {
-        let low = u8::try_from(value & 0x7f).unwrap();
-        value >>= 7;
-        if value == 0 {
-            bytes.push(low);
-            return bytes;
-        }
-        bytes.push(low | 0x80);
-    }
-}
-
-fn section(id: u8, content: &[u8]) -> Vec<u8> {
-    [&[id], number(content.len()).as_slice(), content].concat()
-}
-
 /// Returns components that would take too much time, memory or stack to compile, each with its error.
 fn hostile_components() -> Vec<(Vec<u8>, &'static str)> {
-    const FUNCTIONS: usize = 300_000;
-    let items = |item: &[u8]| [number(FUNCTIONS), item.repeat(FUNCTIONS)].concat();
-    let component = |sections: &[Vec<u8>]| [b"\0asm\x0d\0\x01\0", &*sections.concat()].concat();
-    let module = [
-        b"\0asm\x01\0\0\0".to_vec(),
-        section(1, &[1, 0x60, 0, 0]),
-        section(3, &items(&[0])),
-        section(10, &items(&[2, 0, 0x0b])),
-    ];
-    let deep = [vec![1], [0x41, 1, 1].repeat(3_000), vec![0x41, 0]].concat();
+    let component = |fields: &str| wat::parse_str(format!("(component {fields})")).unwrap();
+    let functions = "(func)".repeat(300_000);
     // Each level instantiates the previous one twice.
-    let two_instances = section(5, &[2, 0, 0, 0, 0, 0, 0]);
-    let doubling = (0..40).fold(component(&[]), |inner, _| {
-        component(&[section(4, &inner), two_instances.clone()])
+    let doubling = (0..40).fold(String::new(), |inner, _| {
+        format!("(component {inner}) (instance (instantiate 0)) (instance (instantiate 0))")
     });
+    // A component type in a component type, and so on. The text format can't express it.
+    const LEVELS: usize = 3_000;
+    let deep = [&[1][..], &[0x41, 1, 1].repeat(LEVELS), &[0x41, 0]].concat();
+    let mut with_deep_type = component("");
+    with_deep_type.extend([7, 0xab, 0x46]);
+    assert_eq!(deep.len(), 0x2b + (0x46 << 7));
+    with_deep_type.extend(deep);
     vec![
         (
-            component(&[section(1, &module.concat())]),
+            component(&format!("(core module {functions})")),
             "it has more than 40000 functions",
         ),
-        (component(&[section(7, &deep)]), "nesting is too deep"),
-        (doubling, "it has more than 1000 instances"),
+        (component(&doubling), "it has more than 1000 instances"),
+        (with_deep_type, "nesting is too deep"),
     ]
 }
 

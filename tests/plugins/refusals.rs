@@ -124,21 +124,6 @@ fn plugin_with_several_versions_is_rejected() {
 }
 
 #[test]
-fn plugin_of_another_kind_is_rejected() {
-    let resolver = section(&component("interpolation"), "");
-    let options = Options::default().generator("interpolation", &resolver);
-    let what = "it does not export keywright:generator/descriptor@0.2.0";
-    assert_refused(&options, &["the plugin interpolation", what]);
-
-    let generator = section(&component("plain"), "grants = [\"random\"]");
-    let options = Options::default()
-        .without_resolver()
-        .extra(&format!("[resolver]\n{generator}"));
-    let what = "it does not export keywright:interpolation/resolver@0.2.0";
-    assert_refused(&options, &["the plugin resolver", what]);
-}
-
-#[test]
 fn component_other_than_the_pinned_one_is_rejected() {
     let pinned = format!("sha256 = \"{}\"\ngrants = [\"random\"]", "0".repeat(64));
     let options = Options::default().generator("plain", &section(&component("plain"), &pinned));

@@ -1,8 +1,6 @@
-//! The API and the client handle the additional types of shipped plugins and of a third party's plugin like the seven types of
-//! the specification.
+//! The API and the client handle the additional types of shipped plugins like the seven types of the specification.
 
-use base64::{Engine, prelude::BASE64_STANDARD};
-use keywright_harness::{BadPlugin, Options, ReusedServer, Server, Shell, Text, component};
+use keywright_harness::{BadPlugin, Options, ReusedServer, Server, Shell, Text};
 use serde_json::{Value, json};
 
 /// Returns the types, each with parameters other than the defaults, and a value to set.
@@ -296,73 +294,4 @@ async fn every_type_is_listed_with_its_schemas() {
             .error();
         error.assert_contains(credential_type);
     }
-}
-
-async fn server_with_wireguard() -> ReusedServer {
-    let options = Options::default().random_generator("wireguard", &component("wireguard"));
-    Server::reused_with(&options).await
-}
-
-async fn generated_wireguard(server: &Server, parameters: Value) -> Value {
-    server
-        .generate("/a", "wireguard", parameters)
-        .await
-        .expect(200)
-        .json()
-}
-
-/// Returns the 32 bytes of a key.
-fn key(version: &Value, field: &str) -> Vec<u8> {
-    let key = BASE64_STANDARD
-        .decode(version["value"][field].as_str().unwrap())
-        .unwrap();
-    assert_eq!(key.len(), 32);
-    key
-}
-
-#[tokio::test]
-async fn wireguard_keys_are_generated_and_converge() {
-    let server = server_with_wireguard().await;
-    let first = generated_wireguard(&server, json!({})).await;
-    assert_eq!(first["type"], "wireguard");
-    assert_ne!(key(&first, "private_key"), key(&first, "public_key"));
-    assert_eq!(first["value"].get("preshared_key"), None);
-    for same in [json!({}), json!({"preshared_key": false})] {
-        assert_eq!(generated_wireguard(&server, same).await["id"], first["id"]);
-    }
-    let other = generated_wireguard(&server, json!({"preshared_key": true})).await;
-    assert_ne!(other["id"], first["id"]);
-    key(&other, "preshared_key");
-    let body = server
-        .generate_in_mode("overwrite", "/a", "wireguard", json!({}))
-        .await;
-    assert_ne!(body.expect(200).json()["value"], first["value"]);
-    let kept = server
-        .generate_in_mode("no-overwrite", "/a", "wireguard", json!({}))
-        .await;
-    kept.expect(200);
-    assert_eq!(server.versions("/a").await.len(), 3);
-}
-
-#[tokio::test]
-async fn set_wireguard_values_are_validated_against_the_schema() {
-    let server = server_with_wireguard().await;
-    let value = generated_wireguard(&server, json!({})).await["value"].clone();
-    let set = server.stored("/b", "wireguard", value.clone()).await;
-    assert_eq!(set["value"]["private_key"], value["private_key"]);
-    for wrong in [json!("key"), json!({"private_key": "short"}), json!({})] {
-        server
-            .set("/b", "wireguard", wrong)
-            .await
-            .expect(400)
-            .error();
-    }
-    let mut unknown = value;
-    unknown["endpoint"] = json!("10.0.0.1");
-    let error = server
-        .set("/b", "wireguard", unknown)
-        .await
-        .expect(422)
-        .error();
-    error.assert_contains("endpoint");
 }

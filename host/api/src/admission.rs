@@ -4,12 +4,7 @@
 //! [`refused_head`] runs before everything else. [`Admission`] runs after authentication, so that unauthenticated requests
 //! take no slot, and `/health` responds even if the server is busy.
 
-use std::{
-    collections::HashMap,
-    num::NonZeroU32,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, num::NonZeroU32, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -29,6 +24,7 @@ use governor::{
 };
 use http_body::Body as _;
 use keywright_core::{UseCaseError, response_memory::ResponseReservation};
+use parking_lot::Mutex;
 
 use crate::{
     measure::{ACTOR_RATE, ACTOR_REQUESTS, REQUESTS_IN_TOTAL, request_refused},
@@ -157,7 +153,7 @@ impl RequestSlots {
     }
 
     fn take(&self, actor: &str) -> Result<RequestPermit, LimitExceeded> {
-        let mut used = lock(&self.used);
+        let mut used = self.used.lock();
         let known = used.by_actor.get_key_value(actor);
         let (actor, used_by_actor) = known.map_or_else(
             || (Arc::from(actor), 0),
@@ -179,14 +175,9 @@ impl RequestSlots {
     }
 }
 
-fn lock(used: &Mutex<UsedSlots>) -> MutexGuard<'_, UsedSlots> {
-    // A poisoned lock is safe to use: no code panics in the middle of an update.
-    used.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Drop for RequestPermit {
     fn drop(&mut self) {
-        let mut used = lock(&self.used);
+        let mut used = self.used.lock();
         used.total = used.total.saturating_sub(1);
         match used.by_actor.get_mut(&self.actor) {
             Some(count) if *count > 1 => *count -= 1,
@@ -243,10 +234,7 @@ impl<C: Clock + Clone> ActorRates<C> {
     /// Removes actors with full buckets, at most once per second, because it checks all of them.
     fn evict(&self) {
         let now = self.clock.now();
-        let mut evicted_at = self
-            .evicted_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut evicted_at = self.evicted_at.lock();
         let was_evicted_recently =
             evicted_at.is_some_and(|at| Duration::from(now.duration_since(at)) < REFILL_TIME);
         if !was_evicted_recently {
@@ -358,7 +346,7 @@ mod tests {
         let _again = slots.take("one").unwrap();
         assert_eq!(slots.take("one").err(), Some(LimitExceeded::PerActor));
         drop((second, others));
-        assert_eq!(lock(&slots.used).total, 1);
+        assert_eq!(slots.used.lock().total, 1);
     }
 
     #[test]
@@ -367,7 +355,7 @@ mod tests {
         for number in 0..100 {
             drop(slots.take(&number.to_string()).unwrap());
         }
-        assert!(lock(&slots.used).by_actor.is_empty());
+        assert!(slots.used.lock().by_actor.is_empty());
     }
 
     fn rates(

@@ -1,16 +1,14 @@
 //! Metrics of requests. Callers can't add label values: labels are mounted routes, known methods, statuses, and reasons
 //! defined by this server.
 
-use std::{
-    sync::{OnceLock, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{sync::OnceLock, time::Duration};
 
 use axum::http::{Method, StatusCode};
 use metrics::{
     Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram,
     gauge, histogram,
 };
+use parking_lot::RwLock;
 
 /// The metric of the time until the response to a request starts.
 pub const REQUEST_DURATION: &str = "keywright_http_request_duration_seconds";
@@ -105,7 +103,6 @@ impl RouteMeasurements {
 impl MethodMeasurements {
     fn count(&self, status: StatusCode, counter: impl FnOnce() -> Counter) {
         let responses = self.responses.read();
-        let responses = responses.unwrap_or_else(PoisonError::into_inner);
         if let Some((_, counter)) = responses.iter().find(|(known, _)| *known == status) {
             counter.increment(1);
             return;
@@ -113,11 +110,8 @@ impl MethodMeasurements {
         drop(responses);
         let counter = counter();
         counter.increment(1);
-        let responses = self.responses.write();
         // If two threads add the same status, both entries are the same counter.
-        responses
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((status, counter));
+        self.responses.write().push((status, counter));
     }
 }
 

@@ -9,8 +9,10 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 use crate::Digest;
 
@@ -66,13 +68,7 @@ impl Cache {
     /// Returns the files read or written so far.
     #[must_use]
     pub fn used_files(&self) -> BTreeSet<PathBuf> {
-        let used = self.used.lock();
-        used.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn use_file(&self, path: PathBuf) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.insert(path);
+        self.used.lock().clone()
     }
 
     /// Reads a file without verifying it. Returns `None` if it does not exist, is unreadable, or exceeds the size limit.
@@ -85,7 +81,7 @@ impl Cache {
         let path = self.path(entry, digest)?;
         match read(&path, bytes_max) {
             Ok(bytes) => {
-                self.use_file(path);
+                self.used.lock().insert(path);
                 Some(bytes)
             }
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
@@ -117,7 +113,7 @@ impl Cache {
             return;
         };
         match write(&path, bytes) {
-            Ok(()) => self.use_file(path),
+            Ok(()) => drop(self.used.lock().insert(path)),
             Err(cause) => {
                 tracing::warn!(path = %path.display(), %cause, "could not cache a file from a registry");
             }

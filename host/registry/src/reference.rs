@@ -43,38 +43,31 @@ pub struct RegistryHost(String);
 
 /// A malformed reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum ReferenceError {
-    /// The digest is malformed.
     #[error("invalid digest: {0}")]
     Digest(DigestError),
-    /// A push target has a digest.
     #[error("a push target must have a tag and no digest: the push computes the digest")]
     DigestGiven,
-    /// A reference to pull from has no digest.
     #[error(
         "the reference has no digest, and a tag can be moved to another manifest: add @sha256:… with the digest of the manifest, \
          as printed by `keywright plugin push` or by `skopeo inspect --format '{{{{.Digest}}}}' docker://HOST/REPOSITORY:TAG`"
     )]
     DigestMissing,
-    /// The host is malformed.
     #[error("invalid host: must be HOST or HOST:PORT")]
     Host,
-    /// The repository name is malformed.
     #[error(
         "invalid repository: the reference must start with oci://HOST/REPOSITORY; REPOSITORY is one or more names, separated by \
          slashes, of at most {REPOSITORY_BYTES_MAX} characters together; a name consists of a-z and 0-9, with `.`, `_`, `__` or hyphens \
          only between them"
     )]
     Repository,
-    /// The scheme is missing.
     #[error("must start with oci://")]
     Scheme,
-    /// The tag is malformed.
     #[error(
         "invalid tag: must be 1 to {TAG_BYTES_MAX} characters of A-Z, a-z, 0-9, `_`, `.` and `-`, not starting with `.` or `-`"
     )]
     Tag,
-    /// A push target has no tag.
     #[error("missing tag: add one, as in oci://HOST/REPOSITORY:1.0.0")]
     TagMissing,
 }

@@ -1,11 +1,9 @@
 //! The HTTP client for one registry.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use keywright_core::Secret;
+use parking_lot::Mutex;
 use reqwest::{
     Certificate, Client, Method, Request, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue},
@@ -157,7 +155,7 @@ impl Registry {
         let Some(authorization) = self.authenticate(first.headers()).await? else {
             return Ok(first);
         };
-        *self.known_authorization() = Some(authorization);
+        *self.authorization.lock() = Some(authorization);
         self.send(again).await
     }
 
@@ -197,7 +195,7 @@ impl Registry {
 
     async fn send(&self, mut request: Request) -> Result<Response, RegistryError> {
         let is_own = self.is_own(request.url());
-        let known = self.known_authorization().clone();
+        let known = self.authorization.lock().clone();
         if let Some(known) = known.filter(|_| is_own) {
             authorize(&mut request, &known);
         }
@@ -242,11 +240,6 @@ impl Registry {
                 "its token server does not use https",
             )),
         }
-    }
-
-    fn known_authorization(&self) -> std::sync::MutexGuard<'_, Option<Secret>> {
-        let locked = self.authorization.lock();
-        locked.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     hash::{BuildHasher, RandomState},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,6 +11,7 @@ use keywright_core::{
     permission::Actor,
     ports::{OpenCircuit, PluginCallError, PluginFaultError},
 };
+use parking_lot::Mutex;
 
 use crate::{call::Plugin, measure};
 
@@ -59,10 +60,7 @@ impl Breakers {
     /// Returns the breaker of a component. All plugins with that component share it.
     pub(crate) fn of(&self, digest: &str) -> Arc<Breaker> {
         // A panic can't leave a partial entry.
-        let mut by_digest = self
-            .by_digest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut by_digest = self.by_digest.lock();
         let fresh = || Arc::new(Breaker::new(self.faults_max, self.open_time));
         Arc::clone(by_digest.entry(digest.to_owned()).or_insert_with(fresh))
     }
@@ -146,20 +144,20 @@ impl Breaker {
 
     /// Returns the time until the circuit closes for a call; `None` if it is closed.
     pub(crate) fn open_for(&self, call: &Call, now: Instant) -> Option<Duration> {
-        let state = self.state();
+        let state = self.state.lock();
         let open = state.open_circuit(state.actors.get(&call.actor), now)?;
         Some(open.closes_after)
     }
 
     /// Returns the circuit that is open for calls on behalf of an actor, if there is one.
     pub(crate) fn open_circuit(&self, actor: &Actor, now: Instant) -> Option<OpenCircuit> {
-        let state = self.state();
+        let state = self.state.lock();
         state.open_circuit(state.actors.get(&Some(actor.clone())), now)
     }
 
     /// Records that a call returned, whatever its result.
     pub(crate) fn returned(&self, call: &Call) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.streaks.remove(call.function);
         state.open = state.open.filter(|(_, of)| *of != call.function);
         let function_record = state.function_record(call);
@@ -177,7 +175,7 @@ impl Breaker {
         if !is_ended_by_host(fault) {
             return None;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let number = state.tick();
         let streak = state.streaks.entry(call.function).or_insert(FaultStreak {
             number,
@@ -213,11 +211,6 @@ impl Breaker {
     /// Returns the period for which a circuit stays open.
     pub(crate) fn open_time(&self) -> Duration {
         self.open_time
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // After a panic, a count may be one too low, which is harmless.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -299,11 +292,6 @@ impl Attempt {
         };
         attempt.check(plugin)?;
         Ok(attempt)
-    }
-
-    /// Returns the called function.
-    pub(crate) fn function(&self) -> &'static str {
-        self.call.function
     }
 
     /// Makes the call and measures it.
@@ -540,10 +528,10 @@ mod tests {
         for number in 0..=ACTORS_MAX {
             scene.response(&number.to_string());
         }
-        assert_eq!(scene.breaker.state().actors.len(), ACTORS_MAX);
+        assert_eq!(scene.breaker.state.lock().actors.len(), ACTORS_MAX);
         let is_known = |number: usize| {
             let actor = Actor::of_lookup(&number.to_string());
-            scene.breaker.state().actors.contains_key(&Some(actor))
+            scene.breaker.state.lock().actors.contains_key(&Some(actor))
         };
         assert!(!is_known(0) && is_known(1) && is_known(ACTORS_MAX));
     }

@@ -6,7 +6,7 @@ use std::{
     panic::resume_unwind,
     path::PathBuf,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -17,6 +17,7 @@ use keywright_core::{
     permission::Actor,
     ports::{Generator, Generators, PluginState, PluginStates, Resolver, Resolvers},
 };
+use parking_lot::RwLock;
 use wasmtime::Engine;
 
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
     config::{Limits, RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX},
     conformance::{Effort, RepeatableRandom, TestedComponents},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
-    generator::{GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
+    generator::{GeneratorGuest, WasmGenerator, entropy_report},
     host::{RandomSource, TestIssuers},
     lane::Lanes,
     load_error::{LoadError, PluginLoadError, PluginRefusedError},
@@ -38,7 +39,7 @@ use crate::{
 
 /// The loaded plugins.
 pub struct Runtime {
-    generators: Arc<GeneratorSet>,
+    generators: BTreeMap<CredentialType, Arc<dyn Generator>>,
     resolver: Option<Arc<dyn Resolver>>,
     lanes: Arc<Lanes>,
     cached_files: BTreeSet<PathBuf>,
@@ -60,32 +61,22 @@ impl Runtime {
     ) -> Result<Self, LoadError> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         check_sandbox(&config.sandbox)?;
-        // The engine is sized by these limits, so they must be valid.
-        for role in roles(config) {
+        let roles: Vec<_> = roles(config).collect();
+        for role in &roles {
             role.check_limits()?;
         }
-        let threads_per_lane = config
-            .sandbox
-            .threads_per_lane
-            .map_or(cores.min(THREADS_PER_LANE_MAX), usize::from);
-        let engine = engine_for(roles(config), threads_per_lane * 2)?;
-        let lanes = Lanes::start(threads_per_lane, config.sandbox.queue_limits())
-            .map_err(LoadError::Threads)?;
-        let cache = Cache::open(&config.sandbox.cache_directory, cache_keys, &engine)?;
-        let loader = Loader {
-            cache: Some(cache),
-            engine,
-            lanes: Arc::new(lanes),
+        let threads = config.sandbox.threads_per_lane;
+        let threads = threads.map_or(cores.min(THREADS_PER_LANE_MAX), usize::from);
+        let cache = CacheAccess::ReadWrite(cache_keys);
+        let loader = Loader::new(
+            &roles,
+            [threads, threads * 2],
             random,
             issuers,
-            breakers: Breakers::new(
-                config.sandbox.faults_max,
-                config.sandbox.circuit_open_time(),
-            ),
-            tested: &config.tested,
-        };
-        let roles: Vec<_> = roles(config).collect();
-        loader.load_all(&roles, cores.min(threads_per_lane * 2))
+            config,
+            cache,
+        )?;
+        loader.load_all(&roles, cores.min(threads * 2))
     }
 
     /// Returns the errors of all plugins that can be found without compiling a component: limits out of range, missing files,
@@ -122,7 +113,7 @@ impl Runtime {
         }
         refusals.append(&mut out_of_range);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        match Loader::checking(&valid, cores, random, issuers, config, cache) {
+        match Loader::new(&valid, [1, cores], random, issuers, config, cache) {
             Ok(loader) => match loader.load_each(&valid, cores) {
                 Ok(outcomes) => {
                     let refused = outcomes.into_iter().filter_map(Result::err);
@@ -133,12 +124,6 @@ impl Runtime {
             Err(refused) => refusals.push(refused),
         }
         refusals
-    }
-
-    /// Returns the generators.
-    #[must_use]
-    pub fn generators(&self) -> Arc<dyn Generators> {
-        Arc::clone(&self.generators) as Arc<dyn Generators>
     }
 
     /// Returns the resolver, if configured.
@@ -169,6 +154,16 @@ impl Runtime {
     }
 }
 
+impl Generators for Runtime {
+    fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>> {
+        self.generators.get(credential_type).map(Arc::clone)
+    }
+
+    fn credential_types(&self) -> Vec<CredentialType> {
+        self.generators.keys().cloned().collect()
+    }
+}
+
 /// The active plugins. Each lookup returns the currently active plugin, which stays usable by its holder after a replacement.
 pub struct Plugins(RwLock<Arc<Runtime>>);
 
@@ -183,7 +178,7 @@ impl Plugins {
     pub fn replace(&self, runtime: Runtime) {
         let runtime = Arc::new(runtime);
         // The value is always a complete set, so a panic can't leave an inconsistent state.
-        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.0.write();
         let before = std::mem::replace(&mut *current, runtime);
         drop(current);
         drop(before);
@@ -201,17 +196,17 @@ impl Plugins {
     }
 
     fn current(&self) -> Arc<Runtime> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 }
 
 impl Generators for Plugins {
     fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>> {
-        self.current().generators().generator(credential_type)
+        self.current().generator(credential_type)
     }
 
     fn credential_types(&self) -> Vec<CredentialType> {
-        self.current().generators().credential_types()
+        self.current().credential_types()
     }
 }
 
@@ -278,18 +273,20 @@ struct Loader<'c> {
 }
 
 impl<'c> Loader<'c> {
-    /// Creates a loader for checking plugins.
-    fn checking(
+    /// Creates a loader with this number of threads per lane, and of simultaneous calls. The engine is sized by the limits of
+    /// these plugins, so they must be valid.
+    fn new(
         roles: &[Role<'_>],
-        calls: usize,
+        [threads_per_lane, calls]: [usize; 2],
         random: Arc<dyn RandomSource>,
         issuers: TestIssuers,
         config: &'c RuntimeConfig,
         cache: CacheAccess<'_>,
     ) -> Result<Self, LoadError> {
         let sandbox = &config.sandbox;
-        let lanes = Lanes::start(1, sandbox.queue_limits()).map_err(LoadError::Threads)?;
         let engine = engine_for(roles.iter().copied(), calls)?;
+        let lanes =
+            Lanes::start(threads_per_lane, sandbox.queue_limits()).map_err(LoadError::Threads)?;
         let directory = &sandbox.cache_directory;
         let cache = match cache {
             CacheAccess::None => None,
@@ -324,7 +321,7 @@ impl<'c> Loader<'c> {
             }
         }
         Ok(Runtime {
-            generators: Arc::new(GeneratorSet::new(generators)),
+            generators,
             resolver,
             lanes: Arc::clone(&self.lanes),
             cached_files: self

@@ -63,12 +63,12 @@ fn sink(config: &AuditConfig) -> Result<Option<Box<dyn AuditSink>>, StartupError
     config.check_file()?;
     match (config.sink, &config.file) {
         (AuditSinkKind::File, Some(path)) => {
-            let sink = FileSink::open(path.clone(), config.sync)
+            let sink = LineSink::open_file(path.clone(), config.sync)
                 .on_file("opening the audit trail", path)?;
             Ok(Some(Box::new(sink)))
         }
         (AuditSinkKind::Stdout, _) => {
-            let sink = StandardOutputSink::open().while_doing("opening standard output")?;
+            let sink = LineSink::open_standard_output().while_doing("opening standard output")?;
             Ok(Some(Box::new(sink)))
         }
         (AuditSinkKind::File | AuditSinkKind::Off, _) => Ok(None),
@@ -82,71 +82,111 @@ fn own_host_name() -> String {
         .into_owned()
 }
 
-/// A file that lines are appended to. Other processes may also append to it, or move it and have it reopened.
-struct FileSink {
-    path: PathBuf,
+/// A file or standard output that whole lines are appended to, even if a write fails in the middle. Other processes may also
+/// append to a file, or move it and have it reopened.
+struct LineSink {
+    /// The path of the file; `None` for standard output.
+    path: Option<PathBuf>,
     /// Whether lines must be on the disk before an append returns.
     is_synced: bool,
-    writer: LineWriter,
+    output: File,
+    /// Whether the last write ended within a line.
+    is_torn: bool,
 }
 
-impl FileSink {
+impl LineSink {
     /// Opens a file, or creates it if it does not exist.
-    fn open(path: PathBuf, is_synced: bool) -> io::Result<Self> {
-        let writer = open(&path)?;
+    fn open_file(path: PathBuf, is_synced: bool) -> io::Result<Self> {
+        let output = open(&path)?;
         Ok(Self {
-            path,
+            is_torn: is_torn(&output)?,
+            path: Some(path),
             is_synced,
-            writer,
+            output,
+        })
+    }
+
+    /// Opens standard output, without the standard library's buffer, unless it is closed.
+    fn open_standard_output() -> io::Result<Self> {
+        Ok(Self {
+            path: None,
+            is_synced: false,
+            output: File::from(io::stdout().as_fd().try_clone_to_owned()?),
+            is_torn: false,
         })
     }
 
     /// Reopens the file if it was deleted: lines written to a deleted file are lost.
     fn reopen_if_deleted(&mut self) -> io::Result<()> {
-        if self.writer.file.metadata()?.nlink() == 0 {
+        if self.path.is_some() && self.output.metadata()?.nlink() == 0 {
             self.reopen()?;
         }
         Ok(())
     }
+
+    /// Writes lines. An incomplete line is ended first, so that lines are never joined.
+    fn write_lines(&mut self, lines: &[u8]) -> Result<(), AppendError> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        if self.is_torn {
+            write_all(&mut self.output, b"\n").map_err(|(_, cause)| nothing_written(cause))?;
+            self.is_torn = false;
+        }
+        write_all(&mut self.output, lines).map_err(|(bytes, cause)| {
+            let bytes_written = whole_lines(lines.get(..bytes).unwrap_or_default());
+            self.is_torn = bytes_written < bytes;
+            AppendError {
+                bytes_written,
+                cause,
+            }
+        })
+    }
 }
 
-impl AuditSink for FileSink {
+impl AuditSink for LineSink {
     fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
-        let nothing_written = |cause| AppendError {
-            bytes_written: 0,
-            cause,
-        };
         self.reopen_if_deleted().map_err(nothing_written)?;
-        self.writer.append(lines)?;
+        self.write_lines(lines)?;
         if self.is_synced {
             // If this fails, the state of the disk is unknown. Writing lines twice is better than losing them.
-            self.writer.file.sync_data().map_err(nothing_written)?;
+            self.output.sync_data().map_err(nothing_written)?;
         }
         Ok(())
     }
 
+    /// Does nothing for standard output, which has no path.
     fn reopen(&mut self) -> io::Result<()> {
-        self.writer = open(&self.path)?;
+        if let Some(path) = &self.path {
+            let output = open(path)?;
+            self.is_torn = is_torn(&output)?;
+            self.output = output;
+        }
         Ok(())
     }
 
-    /// Returns `false` if a write may block: a sync waits for the disk, and a named pipe may wait for its reader.
+    /// Returns `false` if a write may block: a sync waits for the disk, and a pipe may wait for its reader.
     fn is_prompt(&self) -> bool {
-        let metadata = self.writer.file.metadata();
-        !self.is_synced && metadata.is_ok_and(|metadata| metadata.is_file())
+        let metadata = self.output.metadata();
+        self.path.is_some() && !self.is_synced && metadata.is_ok_and(|metadata| metadata.is_file())
+    }
+}
+
+fn nothing_written(cause: io::Error) -> AppendError {
+    AppendError {
+        bytes_written: 0,
+        cause,
     }
 }
 
 /// Opens a file for appending. If the file is created, only its owner has access.
-fn open(path: &Path) -> io::Result<LineWriter> {
-    let file = OpenOptions::new()
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
         .read(true)
         .append(true)
         .create(true)
         .mode(0o600)
-        .open(path)?;
-    let is_torn = is_torn(&file)?;
-    Ok(LineWriter { file, is_torn })
+        .open(path)
 }
 
 /// Returns whether the last line of a file is incomplete, because a process was killed while writing it.
@@ -158,67 +198,6 @@ fn is_torn(file: &File) -> io::Result<bool> {
     let mut last = [0];
     file.read_exact_at(&mut last, metadata.len() - 1)?;
     Ok(last != *b"\n")
-}
-
-/// Standard output, without the standard library's buffer.
-struct StandardOutputSink(LineWriter);
-
-impl StandardOutputSink {
-    /// Opens standard output, unless it is closed.
-    fn open() -> io::Result<Self> {
-        let output = io::stdout().as_fd().try_clone_to_owned()?;
-        Ok(Self(LineWriter {
-            file: File::from(output),
-            is_torn: false,
-        }))
-    }
-}
-
-impl AuditSink for StandardOutputSink {
-    fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
-        self.0.append(lines)
-    }
-
-    /// Does nothing: standard output has no path to reopen.
-    fn reopen(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Returns `false`, because the reader of a pipe may be slow.
-    fn is_prompt(&self) -> bool {
-        false
-    }
-}
-
-/// Writes whole lines to an open file or pipe, even if a write fails in the middle.
-struct LineWriter {
-    file: File,
-    /// Whether the last write ended within a line.
-    is_torn: bool,
-}
-
-impl LineWriter {
-    /// Writes lines. An incomplete line is ended first, so that lines are never joined.
-    fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
-        if lines.is_empty() {
-            return Ok(());
-        }
-        if self.is_torn {
-            write_all(&mut self.file, b"\n").map_err(|(_, cause)| AppendError {
-                bytes_written: 0,
-                cause,
-            })?;
-            self.is_torn = false;
-        }
-        write_all(&mut self.file, lines).map_err(|(bytes, cause)| {
-            let bytes_written = whole_lines(lines.get(..bytes).unwrap_or_default());
-            self.is_torn = bytes_written < bytes;
-            AppendError {
-                bytes_written,
-                cause,
-            }
-        })
-    }
 }
 
 /// Writes all bytes. An error contains the number of bytes written.

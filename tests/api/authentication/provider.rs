@@ -178,20 +178,6 @@ async fn without_jwks_uri_keys_are_fetched_from_token_keys() {
 }
 
 #[tokio::test]
-async fn keys_at_an_address_without_tls_are_not_fetched() {
-    let key = Signer::rsa("a");
-    let provider = StubProvider::start("", &[&key]);
-    let plain = format!("{}/keys", provider.url().replace("https:", "http:"));
-    for address in [plain.as_str(), "file:///etc/passwd", "/keys", ""] {
-        provider.publish_discovery(&json!({"issuer": provider.url(), "jwks_uri": address}));
-        let server = Server::start_with(&provider.options()).await;
-        let token = key.token(&provider.claims());
-        present(&server, &token).await.expect(503);
-        assert!(server.log().contains("jwks_uri"), "{address}");
-    }
-}
-
-#[tokio::test]
 async fn keys_below_the_public_url_are_fetched_from_the_internal_url() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("/uaa", &[&key]);

@@ -73,7 +73,21 @@ async fn other_scopes_can_be_required_and_the_challenge_names_them() {
 async fn configured_grant_types_distinguish_clients_from_users() {
     let code = "authorization_code";
     for (settings, cases) in [
-        ("", vec![(json!({"grant_type": code}), false)]),
+        (
+            "",
+            vec![
+                (json!({"grant_type": code}), false),
+                (json!({"grant_type": "*"}), false),
+            ],
+        ),
+        (
+            r#"of_users = ["*"]"#,
+            vec![
+                (json!({"grant_type": "client_credentials"}), true),
+                (json!({"grant_type": code}), false),
+                (json!({"grant_type": "", "user_id": "u"}), true),
+            ],
+        ),
         (
             r#"of_users = ["password", "authorization_code"]"#,
             vec![

@@ -147,7 +147,7 @@ fn mutated_token(random: &mut Random, header: &str, claims: &str) -> String {
 }
 
 /// Paths and queries of read requests.
-const TARGETS: [&str; 12] = [
+const TARGETS: [&str; 14] = [
     "/api/v1/data?name=/a/b&current=true",
     "/api/v1/data?name=a&versions=2",
     "/api/v1/data?path=/a",
@@ -158,6 +158,8 @@ const TARGETS: [&str; 12] = [
     "/api/v2/permissions?path=/a&actor=uaa-client:a",
     "/api/v2/permissions/explain?path=/a&actor=uaa-client:a&operation=read",
     "/api/v1/permissions?credential_name=/a",
+    "/api/v1/permissions?credential_name=/a&actor=uaa-client:a",
+    "/api/v1/data?name=/a&name=/b",
     "/api/v1/types",
     "/docs",
 ];

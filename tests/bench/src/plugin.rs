@@ -7,7 +7,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use keywright_core::{credential::CredentialType, ports::Generator};
+use keywright_core::{
+    credential::CredentialType,
+    ports::{Generator, Generators},
+};
 use keywright_harness::component;
 use keywright_runtime::{
     CacheKeys, Grant, Limits, PluginConfig, RandomError, RandomSource, Runtime, RuntimeConfig,
@@ -45,7 +48,6 @@ pub(crate) fn load(
     )?;
     let credential_type = CredentialType::parse(name)?;
     runtime
-        .generators()
         .generator(&credential_type)
         .ok_or_else(|| format!("no generator of {name} was loaded").into())
 }

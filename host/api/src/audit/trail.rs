@@ -106,7 +106,7 @@ impl AuditTrail {
 
     /// Reopens the sink's file, for example after it was moved.
     pub fn reopen(&self) {
-        self.shared.queue().must_reopen = true;
+        self.shared.queue.lock().must_reopen = true;
         self.shared.wake.notify_one();
     }
 
@@ -126,7 +126,7 @@ impl AuditTrail {
 
     /// Writes the queued events, and stops the trail's thread.
     pub async fn close(&self) {
-        self.shared.queue().is_closed = true;
+        self.shared.queue.lock().is_closed = true;
         self.shared.wake.notify_one();
         let ended = self.ended.lock().map(|mut ended| ended.take());
         if let Ok(Some(ended)) = ended
@@ -175,7 +175,7 @@ impl AuditTrail {
         event_count: u64,
     ) -> oneshot::Receiver<Result<(), UnwrittenError>> {
         let (sender, receiver) = oneshot::channel();
-        let mut queue = self.shared.queue();
+        let mut queue = self.shared.queue.lock();
         if queue.is_closed || !queue.has_room(lines.len(), self.settings.unwritten_bytes_max) {
             drop(queue);
             let lost = self
@@ -220,7 +220,7 @@ impl AuditTrail {
 
 impl Drop for AuditTrail {
     fn drop(&mut self) {
-        self.shared.queue().is_closed = true;
+        self.shared.queue.lock().is_closed = true;
         self.shared.wake.notify_one();
     }
 }

@@ -8,13 +8,14 @@
 use std::{
     io, mem,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::response::error_chain;
@@ -51,7 +52,7 @@ pub(super) struct UnwrittenError;
 
 /// The state shared by requests and the trail's thread.
 pub(super) struct Shared {
-    queue: Mutex<Queue>,
+    pub(super) queue: Mutex<Queue>,
     pub(super) wake: Condvar,
     is_failing: AtomicBool,
     pub(super) events_lost: AtomicU64,
@@ -107,12 +108,8 @@ impl Shared {
         }
     }
 
-    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn leave_to_thread(&self) {
-        self.queue().is_left_to_thread = true;
+        self.queue.lock().is_left_to_thread = true;
         self.wake.notify_one();
     }
 
@@ -125,7 +122,7 @@ impl Shared {
 
     /// Writes the queue, unless another write has emptied it.
     pub(super) fn write_on_request(&self) {
-        let queue = self.queue();
+        let queue = self.queue.lock();
         if queue.waiting.is_empty() {
             return;
         }
@@ -177,7 +174,7 @@ impl Shared {
             }
         };
 
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         queue.sink = Some(sink);
         queue.bytes_taken = 0;
         if !lines.is_empty() {
@@ -252,7 +249,7 @@ fn write_until_closed(shared: &Shared, write_time_max: Duration) {
 /// Waits until the thread has work to do and no write is in progress. While the sink is failing, also returns from time to
 /// time to retry it.
 fn wait_for_work(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
-    let mut queue = shared.queue();
+    let mut queue = shared.queue.lock();
     loop {
         let is_free = queue.sink.is_some();
         if is_free && queue.is_for_thread() {
@@ -260,8 +257,7 @@ fn wait_for_work(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Qu
         }
         let is_retried = is_free && shared.is_failing();
         if !is_retried && queue.append_started.is_none() {
-            let woken = shared.wake.wait(queue);
-            queue = woken.unwrap_or_else(PoisonError::into_inner);
+            shared.wake.wait(&mut queue);
             continue;
         }
         let interval = if is_retried {
@@ -269,9 +265,7 @@ fn wait_for_work(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Qu
         } else {
             WATCH_INTERVAL
         };
-        let waited = shared.wake.wait_timeout(queue, interval);
-        let (locked, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        queue = locked;
+        let waited = shared.wake.wait_for(&mut queue, interval);
         if waited.timed_out() {
             if is_retried && queue.sink.is_some() {
                 return queue;
@@ -341,9 +335,9 @@ mod tests {
         let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);
         let write = |requests: usize| {
             let senders = std::iter::repeat_with(|| oneshot::channel().0);
-            shared.queue().waiting.extend(senders.take(requests));
+            shared.queue.lock().waiting.extend(senders.take(requests));
             outcome.send(Ok(())).unwrap();
-            shared.write(shared.queue());
+            shared.write(shared.queue.lock());
             appends.recv().unwrap();
         };
         let waiting_of = |writes: usize| {
@@ -359,9 +353,9 @@ mod tests {
         write(2);
         assert_eq!(waiting_of(16), 4);
         thread::scope(|scope| {
-            let writing = scope.spawn(|| shared.write(shared.queue()));
+            let writing = scope.spawn(|| shared.write(shared.queue.lock()));
             appends.recv().unwrap();
-            shared.write(shared.queue());
+            shared.write(shared.queue.lock());
             outcome.send(Ok(())).unwrap();
             writing.join().unwrap();
         });
@@ -374,14 +368,14 @@ mod tests {
         let (outcome, outcomes) = mpsc::channel();
         let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);
         let put = |bytes: usize| {
-            let mut queue = shared.queue();
+            let mut queue = shared.queue.lock();
             let bytes = queue.lines.len() + bytes;
             queue.lines.resize(bytes, b'x');
         };
-        let has_room = |bytes| shared.queue().has_room(bytes, 10);
+        let has_room = |bytes| shared.queue.lock().has_room(bytes, 10);
         std::thread::scope(|scope| {
             put(6);
-            let writing = scope.spawn(|| shared.write(shared.queue()));
+            let writing = scope.spawn(|| shared.write(shared.queue.lock()));
             assert_eq!(appends.recv().unwrap().len(), 6);
             put(2);
             assert!(has_room(2) && !has_room(3));
@@ -394,7 +388,7 @@ mod tests {
             assert!(shared.is_failing());
             assert!(has_room(3) && !has_room(4));
             outcome.send(Ok(())).unwrap();
-            shared.write(shared.queue());
+            shared.write(shared.queue.lock());
             assert!(!shared.is_failing());
             assert_eq!(appends.recv().unwrap().len(), 7);
             assert!(has_room(11), "any number of bytes fits into an empty queue");

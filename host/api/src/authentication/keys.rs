@@ -1,9 +1,6 @@
 //! The public keys that verify tokens, and the cache of the tokens that they have verified.
 
-use std::{
-    collections::HashMap,
-    sync::{PoisonError, RwLock},
-};
+use std::collections::HashMap;
 
 use aws_lc_rs::{
     digest::{SHA256, digest},
@@ -17,6 +14,7 @@ use aws_lc_rs::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -316,7 +314,7 @@ impl TrustedKeys {
         rules: &TokenRules,
         now: DateTime<Utc>,
     ) -> Option<Result<Identity, TokenError>> {
-        let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
+        let checked = self.checked.read();
         Some(checked.get(token)?.identity_at(now, rules))
     }
 
@@ -339,7 +337,7 @@ impl TrustedKeys {
     }
 
     fn cache(&self, token: TokenDigest, checked_token: CheckedToken, now: DateTime<Utc>) {
-        let mut checked = self.checked.write().unwrap_or_else(PoisonError::into_inner);
+        let mut checked = self.checked.write();
         if checked.len() >= CACHED_TOKENS_MAX {
             checked.retain(|_, token| !token.is_expired_at(now));
         }

@@ -3,13 +3,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, RwLock};
 use reqwest::{Certificate, Client, StatusCode, Url, header::HeaderMap, redirect::Policy};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
@@ -160,7 +161,7 @@ impl HttpsIdentityProvider {
 
     /// Logs ignored keys, except keys that were already ignored in the previous response.
     fn log_ignored(&self, ignored: Vec<String>) {
-        let mut logged = self.ignored.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.ignored.lock();
         for key in ignored.iter().filter(|key| !logged.contains(key)) {
             tracing::warn!(key, "ignored a key published by the identity provider");
         }
@@ -363,7 +364,7 @@ impl ProviderKeys {
         *last_attempt = Some(Instant::now());
         match fetched {
             Ok(keys) => {
-                let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+                let mut current = self.current.write();
                 // Keep an unchanged set, because it caches verified tokens.
                 let keys = match current.take() {
                     Some((known, _)) if known.equal(&keys) => known,
@@ -391,8 +392,7 @@ impl ProviderKeys {
     }
 
     fn cached(&self) -> Option<(Arc<TrustedKeys>, Instant)> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        current.clone()
+        self.current.read().clone()
     }
 }
 

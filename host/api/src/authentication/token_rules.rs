@@ -86,35 +86,29 @@ pub(super) enum Bearer {
 
 /// Invalid rules for tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum TokenRulesError {
-    /// The name of a claim is empty.
     #[error("authentication.claims.{0}: must be the name of a claim, which is not empty")]
     ClaimUnnamed(&'static str),
-    /// A grant type is listed for both clients and users.
     #[error(
         "authentication.claims.grant_type: {0:?} is in both of_clients and of_users; remove it from one of the two"
     )]
     GrantTypeAmbiguous(String),
-    /// No grant types are listed.
     #[error(
         "authentication.claims.grant_type: lists no grant types; add one to of_clients or of_users, or set when_absent"
     )]
     GrantTypesMissing,
-    /// Two ways to distinguish clients and users are configured.
     #[error(
         "authentication.claims.client_subjects: cannot be combined with authentication.claims.grant_type; remove one of the two"
     )]
     GrantTypeUnused,
-    /// Every token of the issuer would be accepted.
     #[error(
         "authentication.audience: is required if authentication.scopes_required is empty: otherwise the provider's tokens \
          for any service would be accepted"
     )]
     NothingRequired,
-    /// The audience is empty.
     #[error("authentication.audience: must not be empty")]
     AudienceEmpty,
-    /// A scope is malformed.
     #[error(
         "authentication.scopes_required: {0:?} is not a scope; scopes are ASCII without spaces, quotes and backslashes"
     )]
@@ -260,66 +254,3 @@ fn is_scope(text: &str) -> bool {
 
 /// Matches any grant type or client that is not listed.
 const ANY: &str = "*";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn grant_types(
-        of_clients: &[&str],
-        of_users: &[&str],
-        when_absent: WhenAbsent,
-    ) -> GrantTypeSettings {
-        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
-        GrantTypeSettings {
-            claim: "gty".to_owned(),
-            of_clients: owned(of_clients),
-            of_users: owned(of_users),
-            when_absent,
-        }
-    }
-
-    #[test]
-    fn a_grant_type_determines_the_owner_of_a_token() {
-        let (client, user) = (Some(Bearer::Client), Some(Bearer::User));
-        for (settings, grant_type, bearer) in [
-            (
-                GrantTypeSettings::default(),
-                Some("client_credentials"),
-                client,
-            ),
-            (GrantTypeSettings::default(), Some("password"), user),
-            (GrantTypeSettings::default(), Some("Password"), None),
-            (GrantTypeSettings::default(), Some("*"), None),
-            (GrantTypeSettings::default(), None, None),
-            (grant_types(&["a"], &[], WhenAbsent::User), None, user),
-            (grant_types(&[], &["a"], WhenAbsent::Client), None, client),
-            (
-                grant_types(&["*"], &[], WhenAbsent::User),
-                Some("x"),
-                client,
-            ),
-            (
-                grant_types(&["*"], &["x"], WhenAbsent::User),
-                Some("x"),
-                user,
-            ),
-            (
-                grant_types(&["x"], &["*"], WhenAbsent::Refused),
-                Some("x"),
-                client,
-            ),
-            (
-                grant_types(&["x"], &["*"], WhenAbsent::Refused),
-                Some(""),
-                user,
-            ),
-        ] {
-            assert_eq!(
-                settings.bearer(grant_type),
-                bearer,
-                "{settings:?} {grant_type:?}"
-            );
-        }
-    }
-}

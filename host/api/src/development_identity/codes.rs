@@ -1,12 +1,10 @@
 //! The codes that clients exchange for the tokens of a login in the browser.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 /// A code that was issued for a login.
@@ -34,7 +32,7 @@ pub(super) struct IssuedCodes(Mutex<HashMap<String, IssuedCode>>);
 impl IssuedCodes {
     /// Issues a code, or returns `None` if too many codes are outstanding.
     pub(super) fn issue(&self, code: IssuedCode, now_seconds: i64) -> Option<String> {
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.0.lock();
         codes.retain(|_, code| code.ends_at_seconds > now_seconds);
         if codes.len() >= CODES_MAX {
             return None;
@@ -51,7 +49,7 @@ impl IssuedCodes {
         exchange: &Exchange<'_>,
         now_seconds: i64,
     ) -> Option<IssuedCode> {
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.0.lock();
         let issued = codes.remove(code)?;
         let challenge = digest(&SHA256, exchange.verifier.as_bytes());
         let is_valid = issued.ends_at_seconds > now_seconds

@@ -8,7 +8,8 @@ use aws_lc_rs::{
 };
 use chrono::{DateTime, Utc};
 use keywright_core::{Secret, ports::Clock};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
@@ -28,56 +29,56 @@ pub(super) struct Provider {
     pub(super) path_prefix: String,
     pub(super) clients: Vec<DevelopmentClient>,
     pub(super) users: Vec<DevelopmentUser>,
+    pub(super) scopes: Vec<String>,
+    pub(super) access_token_lifetime: Duration,
+    pub(super) refresh_token_lifetime: Duration,
     pub(super) revoked: RevokedSessions,
     pub(super) codes: IssuedCodes,
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// A program that may request tokens, for itself or for a user.
-#[derive(Clone, Debug)]
+/// A client of the development identity provider.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct DevelopmentClient {
-    /// Its name.
+    /// The client's id.
     pub id: String,
-    /// Its secret. Empty for programs on users' machines, which can't keep a secret; do not combine an empty secret with
-    /// [`Grant::ClientCredentials`].
-    pub secret: Secret,
-    /// The grant types it may use.
-    pub grants: Vec<Grant>,
-    /// The addresses to which the browser may be redirected after a login. Empty unless it has
-    /// [`Grant::AuthorizationCode`].
+    /// The client's secret; empty for a program on users' own machines. It protects only a development server.
+    pub secret: String,
+    /// The addresses to which the browser may be redirected after a login, such as the console's. Without them, users can't
+    /// log in to this client in the browser.
+    #[serde(default)]
     pub redirect_uris: Vec<String>,
-    /// The scopes that its tokens may have.
-    pub scopes: Vec<String>,
-    /// The lifetime of its access tokens.
-    pub access_token_lifetime: Duration,
-    /// The lifetime of its refresh tokens.
-    pub refresh_token_lifetime: Duration,
 }
 
-/// A person who may log in.
-#[derive(Clone, Debug)]
+/// A user of the development identity provider.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct DevelopmentUser {
-    /// The permanent id of the user, which permissions contain.
+    /// The user's id in tokens.
     pub id: Uuid,
     /// The name to log in with.
     pub name: String,
-    /// The password to log in with.
-    pub password: Secret,
-    /// The scopes of the user. A token has a scope only if its client has it, too.
-    pub scopes: Vec<String>,
+    /// The password to log in with. It protects only a development server.
+    pub password: String,
 }
 
-/// A grant type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grant {
-    /// The code of a login in the browser.
+#[derive(Clone, Copy)]
+enum Grant {
     AuthorizationCode,
-    /// The client's own credentials.
     ClientCredentials,
-    /// A user's name and password.
     Password,
-    /// The refresh token of a login.
     RefreshToken,
+}
+
+impl DevelopmentClient {
+    fn may_use(&self, grant: Grant) -> bool {
+        match grant {
+            Grant::AuthorizationCode => !self.redirect_uris.is_empty(),
+            Grant::ClientCredentials => !self.secret.is_empty(),
+            Grant::Password | Grant::RefreshToken => true,
+        }
+    }
 }
 
 pub(super) struct ClientCredentials {
@@ -138,29 +139,29 @@ impl Provider {
             "refresh_token" => Grant::RefreshToken,
             _ => return Err(TokenGrantError::GrantUnknown),
         };
-        if !client.grants.contains(&grant) {
+        if !client.may_use(grant) {
             return Err(TokenGrantError::GrantNotAllowed);
         }
         let requested = form.text("scope")?.unwrap_or_default();
         match grant {
             Grant::AuthorizationCode => self.exchange(form, client),
             Grant::ClientCredentials => {
-                let scopes = allowed_scopes(requested, &client.scopes, None)?;
+                let scopes = self.allowed_scopes(requested)?;
                 self.access_token(client, None, &scopes, Session::begin())
             }
             Grant::Password => {
                 let user = self.user(form)?;
-                let scopes = allowed_scopes(requested, &client.scopes, Some(&user.scopes))?;
+                let scopes = self.allowed_scopes(requested)?;
                 let session = Session::begin();
                 Ok(Granted {
-                    refresh_token: self.refresh_token(client, user, session)?,
+                    refresh_token: Some(self.refresh_token(client, user, session)?),
                     ..self.access_token(client, Some(user), &scopes, session)?
                 })
             }
             Grant::RefreshToken => {
                 let refresh_token = form.required("refresh_token")?;
                 let (user, session) = self.session(client, refresh_token)?;
-                let scopes = allowed_scopes(requested, &client.scopes, Some(&user.scopes))?;
+                let scopes = self.allowed_scopes(requested)?;
                 Ok(Granted {
                     refresh_token: Some(refresh_token.to_owned()),
                     ..self.access_token(client, Some(user), &scopes, session)?
@@ -187,18 +188,18 @@ impl Provider {
         let mut users = self.users.iter();
         let user = users.find(|user| user.id == code.user_id);
         let user = user.ok_or(TokenGrantError::CodeWrong)?;
-        let scopes = allowed_scopes(&code.scope, &client.scopes, Some(&user.scopes))?;
+        let scopes = self.allowed_scopes(&code.scope)?;
         let session = Session::begin();
         let is_oidc = code.scope.split_whitespace().any(|scope| scope == "openid");
         let claims = IdClaims {
             sub: user.id.to_string(),
             aud: &client.id,
             iat: now.timestamp(),
-            exp: seconds_after(now, client.access_token_lifetime),
+            exp: seconds_after(now, self.access_token_lifetime),
             nonce: code.nonce.as_deref(),
         };
         Ok(Granted {
-            refresh_token: self.refresh_token(client, user, session)?,
+            refresh_token: Some(self.refresh_token(client, user, session)?),
             id_token: is_oidc.then(|| self.sign(&claims)).transpose()?,
             ..self.access_token(client, Some(user), &scopes, session)?
         })
@@ -216,13 +217,8 @@ impl Provider {
         else {
             return false;
         };
-        let longest = self
-            .clients
-            .iter()
-            .map(|client| client.refresh_token_lifetime)
-            .max();
         let now = self.clock.now();
-        let ends_at_seconds = seconds_after(now, longest.unwrap_or_default());
+        let ends_at_seconds = seconds_after(now, self.refresh_token_lifetime);
         self.revoked
             .revoke(session.0, ends_at_seconds, now.timestamp());
         true
@@ -283,7 +279,7 @@ impl Provider {
             jti: session.access_token_id(),
             sub: user_id.as_deref().unwrap_or(&client.id),
             iat: now.timestamp(),
-            exp: seconds_after(now, client.access_token_lifetime),
+            exp: seconds_after(now, self.access_token_lifetime),
             aud: [&client.id],
             grant_type: if user.is_some() {
                 "password"
@@ -298,7 +294,7 @@ impl Provider {
         Ok(Granted {
             access_token: self.sign(&claims)?,
             token_type: "bearer",
-            expires_in: client.access_token_lifetime.as_secs(),
+            expires_in: self.access_token_lifetime.as_secs(),
             scope: scopes.join(" "),
             jti: claims.jti,
             refresh_token: None,
@@ -311,20 +307,29 @@ impl Provider {
         client: &DevelopmentClient,
         user: &DevelopmentUser,
         session: Session,
-    ) -> Result<Option<String>, TokenGrantError> {
-        if !client.grants.contains(&Grant::RefreshToken) {
-            return Ok(None);
-        }
+    ) -> Result<String, TokenGrantError> {
         let now = self.clock.now();
         let claims = RefreshClaims {
             jti: session.refresh_token_id(),
             iat: now.timestamp(),
-            exp: seconds_after(now, client.refresh_token_lifetime),
+            exp: seconds_after(now, self.refresh_token_lifetime),
             client_id: client.id.clone(),
             user_id: user.id,
             token_use: REFRESH_USE.to_owned(),
         };
-        self.sign(&claims).map(Some)
+        self.sign(&claims)
+    }
+
+    /// Returns the scopes of a token: all scopes, or the requested ones of them.
+    fn allowed_scopes(&self, requested: &str) -> Result<Vec<String>, TokenGrantError> {
+        let requested: Vec<&str> = requested.split_whitespace().collect();
+        let is_requested =
+            |scope: &&String| requested.is_empty() || requested.contains(&scope.as_str());
+        let scopes: Vec<String> = self.scopes.iter().filter(is_requested).cloned().collect();
+        if scopes.is_empty() && !requested.is_empty() {
+            return Err(TokenGrantError::ScopesNotAllowed);
+        }
+        Ok(scopes)
     }
 
     fn sign<T: Serialize>(&self, claims: &T) -> Result<String, TokenGrantError> {
@@ -335,28 +340,9 @@ impl Provider {
     }
 }
 
-/// Returns the scopes of a token: the client's scopes, restricted to the user's and to the requested scopes, if any.
-fn allowed_scopes(
-    requested: &str,
-    client_scopes: &[String],
-    user_scopes: Option<&[String]>,
-) -> Result<Vec<String>, TokenGrantError> {
-    let requested: Vec<&str> = requested.split_whitespace().collect();
-    let scopes: Vec<String> = client_scopes
-        .iter()
-        .filter(|scope| user_scopes.is_none_or(|scopes| scopes.contains(scope)))
-        .filter(|scope| requested.is_empty() || requested.contains(&scope.as_str()))
-        .cloned()
-        .collect();
-    if scopes.is_empty() && !requested.is_empty() {
-        return Err(TokenGrantError::ScopesNotAllowed);
-    }
-    Ok(scopes)
-}
-
 /// Compares digests, so that the time reveals neither the position of a difference nor the lengths.
-fn is_same_secret(one: &Secret, other: &Secret) -> bool {
-    let [one, other] = [one, other].map(|secret| digest(&SHA256, secret.expose().as_bytes()));
+fn is_same_secret(one: &str, other: &Secret) -> bool {
+    let [one, other] = [one, other.expose()].map(|secret| digest(&SHA256, secret.as_bytes()));
     verify_slices_are_equal(one.as_ref(), other.as_ref()).is_ok()
 }
 

@@ -11,7 +11,7 @@ mod codes;
 mod grant;
 mod tokens;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension,
@@ -34,7 +34,7 @@ use codes::IssuedCodes;
 use grant::{ClientCredentials, FORM_LIMITS, Provider, TokenGrantError};
 use tokens::{RevokedSessions, TokenSigner};
 
-pub use grant::{DevelopmentClient, DevelopmentUser, Grant};
+pub use grant::{DevelopmentClient, DevelopmentUser};
 pub use tokens::SigningKeyError;
 
 /// The identity provider. Clones share its state.
@@ -42,7 +42,6 @@ pub use tokens::SigningKeyError;
 pub struct DevelopmentIdentity(Arc<Provider>);
 
 /// The settings of the identity provider.
-#[derive(Debug)]
 pub struct DevelopmentIdentitySettings {
     /// The RSA private key that signs the tokens, in PEM (PKCS#8 or PKCS#1), of at least 2048 bits.
     pub signing_key_pem: Secret,
@@ -54,6 +53,12 @@ pub struct DevelopmentIdentitySettings {
     pub clients: Vec<DevelopmentClient>,
     /// The users.
     pub users: Vec<DevelopmentUser>,
+    /// The scopes that tokens may have.
+    pub scopes: Vec<String>,
+    /// The lifetime of access tokens.
+    pub access_token_lifetime: Duration,
+    /// The lifetime of refresh tokens.
+    pub refresh_token_lifetime: Duration,
 }
 
 impl DevelopmentIdentity {
@@ -70,6 +75,9 @@ impl DevelopmentIdentity {
             path_prefix: settings.path_prefix,
             clients: settings.clients,
             users: settings.users,
+            scopes: settings.scopes,
+            access_token_lifetime: settings.access_token_lifetime,
+            refresh_token_lifetime: settings.refresh_token_lifetime,
             revoked: RevokedSessions::default(),
             codes: IssuedCodes::default(),
             clock,

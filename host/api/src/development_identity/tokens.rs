@@ -1,9 +1,6 @@
 //! Creates and parses tokens, and stores revoked logins.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use jsonwebtoken::{
@@ -11,6 +8,7 @@ use jsonwebtoken::{
     jwk::{AlgorithmParameters, Jwk, PublicKeyUse, ThumbprintHash},
 };
 use keywright_core::Secret;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -183,14 +181,13 @@ pub(super) struct RevokedSessions(Mutex<HashMap<Uuid, i64>>);
 impl RevokedSessions {
     /// Revokes a login that expires at `ends_at_seconds`. Both times are in seconds since 1970.
     pub(super) fn revoke(&self, session: Uuid, ends_at_seconds: i64, now_seconds: i64) {
-        let mut revoked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut revoked = self.0.lock();
         revoked.retain(|_, ends_at_seconds| *ends_at_seconds >= now_seconds);
         revoked.insert(session, ends_at_seconds);
     }
 
     pub(super) fn contains(&self, session: Uuid) -> bool {
-        let revoked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        revoked.contains_key(&session)
+        self.0.lock().contains_key(&session)
     }
 }
 

@@ -314,8 +314,13 @@ mod tests {
         let caller = Caller::new(actor, Authentication::Token { subject })
             .with_response(Arc::new(memory.begin("uaa-client:app")));
         caller.reserve(BYTES).unwrap();
+        let caller = Arc::new(caller);
+        let small = rendered_list(Arc::clone(&caller), vec![()], BYTES - 1, |_| {
+            Ok(json(StatusCode::OK, String::new()))
+        });
+        assert!(small.now_or_never().is_some());
         let (end, may_end) = channel::<()>();
-        let response = rendered_list(Arc::new(caller), vec![()], BYTES, move |_| {
+        let response = rendered_list(caller, vec![()], BYTES, move |_| {
             let _ = may_end.recv();
             Err(ApiError::unrendered(None))
         });

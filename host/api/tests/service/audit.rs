@@ -43,9 +43,9 @@ pub(crate) fn settings(on_failure: OnAuditFailure) -> AuditSettings {
     }
 }
 
-fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, MemorySink) {
+async fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, MemorySink) {
     let sink = MemorySink::default();
-    let (service, trail) = Service::audited(settings, sink.clone());
+    let (service, trail) = Service::audited(settings, sink.clone()).await;
     (service, trail, sink)
 }
 
@@ -71,17 +71,16 @@ async fn at_once<T>(future: impl Future<Output = T>) -> T {
 
 #[tokio::test]
 async fn a_request_of_a_disconnected_client_is_audited_with_its_changes() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
-    service
-        .memory
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
+    let storage = &service.storage;
+    storage
         .is_stalled_after_append
         .store(true, Ordering::SeqCst);
-    {
-        let request = pin!(service.send("PUT", "/api/v1/data", VALUE));
-        begin(request).await;
+    tokio::select! {
+        _ = service.send("PUT", "/api/v1/data", VALUE) => panic!("the request is complete"),
+        () = storage.has_stalled.notified() => {}
     }
-    service
-        .memory
+    storage
         .is_stalled_after_append
         .store(false, Ordering::SeqCst);
     assert_eq!(
@@ -99,7 +98,7 @@ async fn a_request_of_a_disconnected_client_is_audited_with_its_changes() {
 
 #[tokio::test]
 async fn a_panicking_request_is_audited() {
-    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     let body = r#"{"name":"/a","type":"password","parameters":{"fault":"panic"}}"#;
     let response = service.send("POST", "/api/v1/data", body).await;
     assert_eq!(response.status, StatusCode::INTERNAL_SERVER_ERROR);
@@ -112,7 +111,7 @@ async fn a_panicking_request_is_audited() {
 
 #[tokio::test]
 async fn lines_already_written_are_not_written_again() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue)).await;
     let set = |name: &str| json!({"name": name, "type": "value", "value": "v"});
     service.send_json("PUT", "/api/v1/data", &set("/a")).await;
     let line = sink.events()[0].to_string().len();
@@ -133,7 +132,8 @@ async fn a_sink_that_times_out_counts_as_failing() {
     let (service, trail, sink) = audited(AuditSettings {
         write_time_max: Duration::from_millis(20),
         ..settings(OnAuditFailure::Refuse)
-    });
+    })
+    .await;
     sink.hold();
     let withheld = service.send("PUT", "/api/v1/data", VALUE).await;
     assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);
@@ -148,7 +148,7 @@ async fn a_sink_that_times_out_counts_as_failing() {
 
 #[tokio::test]
 async fn events_of_simultaneous_requests_share_a_write() {
-    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     sink.hold();
     let mut requests: Vec<_> = (0..20)
         .map(|_| Box::pin(service.get("/api/v1/data?name=/a")))
@@ -167,7 +167,7 @@ async fn events_of_simultaneous_requests_share_a_write() {
 
 #[tokio::test]
 async fn events_after_closing_are_counted_as_lost() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue)).await;
     trail.close().await;
     service.send("PUT", "/api/v1/data", VALUE).await;
     assert!(sink.events().is_empty());
@@ -176,14 +176,15 @@ async fn events_after_closing_are_counted_as_lost() {
 
 #[tokio::test]
 async fn events_beyond_the_queue_limit_are_lost_and_counted() {
-    let (service, _, sink) = audited(settings(OnAuditFailure::Continue));
+    let (service, _, sink) = audited(settings(OnAuditFailure::Continue)).await;
     service.get("/api/v1/data?name=/a").await;
     let line_bytes = sink.events()[0].to_string().len() + 1;
 
     let (service, trail, sink) = audited(AuditSettings {
         unwritten_bytes_max: 2 * line_bytes,
         ..settings(OnAuditFailure::Continue)
-    });
+    })
+    .await;
     sink.break_after(0);
     for lost in [0, 0, 1, 2] {
         service.get("/api/v1/data?name=/a").await;
@@ -199,7 +200,8 @@ async fn one_request_alone_may_exceed_the_queue_limit() {
     let (service, trail, sink) = audited(AuditSettings {
         unwritten_bytes_max: 1,
         ..settings(OnAuditFailure::Refuse)
-    });
+    })
+    .await;
     for _ in 0..2 {
         let response = service.get("/api/v1/data?name=/a").await;
         assert_eq!(response.status, StatusCode::NOT_FOUND, "{}", response.text);
@@ -217,7 +219,7 @@ async fn one_request_alone_may_exceed_the_queue_limit() {
 
 #[tokio::test]
 async fn a_long_target_is_logged_in_full_only_once() {
-    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     for _ in 0..3 {
         service.send("PUT", "/api/v1/data", VALUE).await;
     }
@@ -241,7 +243,8 @@ async fn with_continue_only_one_request_waits_for_a_stalled_sink() {
     let (service, trail, sink) = audited(AuditSettings {
         write_time_max: Duration::from_millis(20),
         ..settings(OnAuditFailure::Continue)
-    });
+    })
+    .await;
     sink.hold();
     service.get("/api/v1/data?name=/a").await;
     for _ in 0..3 {
@@ -261,7 +264,7 @@ async fn a_request_over_the_limit_is_audited_without_waiting() {
         ..REQUEST_LIMITS
     };
     let on_failure = settings(OnAuditFailure::Refuse);
-    let (service, trail) = Service::audited_within(limits, on_failure, sink.clone());
+    let (service, trail) = Service::audited_within(limits, on_failure, sink.clone()).await;
     sink.hold();
     let refused = at_once(service.get("/api/v1/data?name=/a")).await;
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -280,7 +283,8 @@ fn a_stalled_sink_does_not_prevent_shutdown() {
         let (service, trail, sink) = audited(AuditSettings {
             write_time_max: Duration::from_millis(20),
             ..settings(OnAuditFailure::Refuse)
-        });
+        })
+        .await;
         sink.hold();
         let withheld = service.get("/api/v1/data?name=/a").await;
         assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);

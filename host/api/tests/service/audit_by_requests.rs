@@ -27,9 +27,9 @@ use crate::{
 
 const GET: &str = "/api/v1/data?name=/a";
 
-fn audited(settings: AuditSettings) -> (Arc<Service>, Arc<AuditTrail>, MemorySink) {
+async fn audited(settings: AuditSettings) -> (Arc<Service>, Arc<AuditTrail>, MemorySink) {
     let sink = MemorySink::prompt();
-    let (service, trail) = Service::audited(settings, sink.clone());
+    let (service, trail) = Service::audited(settings, sink.clone()).await;
     (Arc::new(service), trail, sink)
 }
 
@@ -48,7 +48,7 @@ async fn until_begun(sink: &MemorySink, appends: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_are_ready_together_share_a_write() {
-    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     let mut requests: Vec<_> = (0..20).map(|_| Box::pin(service.get(GET))).collect();
     for request in &mut requests {
         begin(request.as_mut()).await;
@@ -62,7 +62,7 @@ async fn requests_that_are_ready_together_share_a_write() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn successive_requests_write_their_events_in_order() {
-    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     let mut clients = JoinSet::new();
     for client in 0..4 {
         let service = Arc::clone(&service);
@@ -90,7 +90,7 @@ async fn successive_requests_write_their_events_in_order() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_a_disconnected_client_are_written() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     {
         let request = pin!(service.get(GET));
         begin(request).await;
@@ -106,7 +106,7 @@ async fn events_of_a_disconnected_client_are_written() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disconnecting_client_delays_no_other_waiting_request() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     sink.hold();
     let first = spawn_get(&service);
     until_begun(&sink, 1).await;
@@ -126,7 +126,8 @@ async fn a_stalled_sink_blocks_one_request_and_no_others() {
     let (service, trail, sink) = audited(AuditSettings {
         write_time_max: Duration::from_millis(200),
         ..settings(OnAuditFailure::Refuse)
-    });
+    })
+    .await;
     sink.hold();
     let blocked = spawn_get(&service);
     until_begun(&sink, 1).await;
@@ -157,7 +158,7 @@ async fn a_stalled_sink_blocks_one_request_and_no_others() {
 /// If this fails, the test hangs: the sink blocks the thread that serves the network.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_network_is_served_while_a_sink_stalls() {
-    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
@@ -194,7 +195,7 @@ async fn the_network_is_served_while_a_sink_stalls() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_write_is_retried_without_a_further_request() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue)).await;
     sink.break_after(0);
     let body = json!({"name": "/a", "type": "value", "value": "v"});
     let set = service.send_json("PUT", "/api/v1/data", &body).await;
@@ -208,7 +209,7 @@ async fn a_failed_write_is_retried_without_a_further_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_the_trail_writes_pending_events() {
-    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     {
         let request = pin!(service.get(GET));
         begin(request).await;

@@ -18,40 +18,43 @@ async fn bulk_regenerate(service: &Service) -> Response {
     service.send_json("POST", BULK_REGENERATE, &body).await
 }
 
+fn leaves(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|number| format!("/leaf/{number}"))
+}
+
 #[tokio::test]
 async fn bulk_regeneration_has_a_limit() {
-    let service = Service::new();
-    service.memory.store_signed("/root", "/root");
+    let service = Service::new().await;
+    service.storage.store_signed("/root", "/root").await;
     let count = BULK_CERTIFICATES_MAX as usize;
-    for number in 0..count {
-        service
-            .memory
-            .store_signed(&format!("/leaf/{number}"), "/root");
-    }
+    service
+        .storage
+        .store_all_signed(leaves(count), "/root")
+        .await;
     let response = bulk_regenerate(&service).await;
     assert_eq!(response.status, StatusCode::OK);
     let names = response.json()["regenerated_credentials"].take();
     assert_eq!(names.as_array().unwrap().len(), count);
-    assert_eq!(service.memory.count(), 1 + 2 * count);
-    service.memory.store_signed("/one-more", "/leaf/7");
+    assert_eq!(service.storage.count().await, 1 + 2 * count);
+    service.storage.store_signed("/one-more", "/leaf/7").await;
     for keeps_going in [false, true] {
         let body = json!({"signed_by": "/root", "keep_going": keeps_going});
         let response = service.send_json("POST", BULK_REGENERATE, &body).await;
         assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
         assert!(response.error().contains("10,000"), "{}", response.text);
     }
-    assert_eq!(service.memory.count(), 2 + 2 * count);
+    assert_eq!(service.storage.count().await, 2 + 2 * count);
 }
 
 #[tokio::test]
 async fn the_total_size_of_a_bulk_regeneration_has_a_limit() {
-    let service = Service::new();
+    let service = Service::new().await;
     for name in ["/root", "/a", "/b"] {
-        service.memory.store_signed(name, "/root");
+        service.storage.store_signed(name, "/root").await;
     }
     let add_bytes = |bytes| {
         service
-            .memory
+            .storage
             .bytes_added_to_sizes
             .store(bytes, Ordering::Relaxed);
     };
@@ -62,7 +65,7 @@ async fn the_total_size_of_a_bulk_regeneration_has_a_limit() {
         assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
         assert!(response.error().contains("256 MiB"), "{}", response.text);
     }
-    assert_eq!(service.memory.count(), 3);
+    assert_eq!(service.storage.count().await, 3);
     add_bytes(BULK_BYTES_MAX / 2 - 10_000);
     let response = bulk_regenerate(&service).await;
     assert_eq!(response.status, StatusCode::OK);
@@ -70,14 +73,13 @@ async fn the_total_size_of_a_bulk_regeneration_has_a_limit() {
 
 #[tokio::test]
 async fn regeneration_by_plugin_has_the_limit_of_bulk_regeneration() {
-    let service = Service::new();
-    service.memory.store_signed("/root", "/root");
+    let service = Service::new().await;
+    service.storage.store_signed("/root", "/root").await;
     let count = BULK_CERTIFICATES_MAX as usize;
-    for number in 0..=count {
-        service
-            .memory
-            .store_signed(&format!("/leaf/{number}"), "/root");
-    }
+    service
+        .storage
+        .store_all_signed(leaves(count + 1), "/root")
+        .await;
     let body = json!({"generated_by": "0".repeat(64), "path": "/leaf", "dry_run": true});
     let response = service.send_json("POST", BULK_REGENERATE, &body).await;
     assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
@@ -93,14 +95,14 @@ async fn regeneration_by_plugin_has_the_limit_of_bulk_regeneration() {
 
 #[tokio::test]
 async fn constantly_changing_credentials_are_a_retryable_error() {
-    let service = Service::new();
-    service.memory.store_signed("/root", "/root");
-    service.memory.store_signed("/leaf", "/root");
-    service.memory.is_contended.store(true, Ordering::SeqCst);
+    let service = Service::new().await;
+    service.storage.store_signed("/root", "/root").await;
+    service.storage.store_signed("/leaf", "/root").await;
+    service.storage.is_contended.store(true, Ordering::SeqCst);
     let response = bulk_regenerate(&service).await;
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(response.headers.contains_key("retry-after"));
-    assert_eq!(service.memory.count(), 2);
+    assert_eq!(service.storage.count().await, 2);
 }
 
 #[tokio::test]
@@ -108,26 +110,26 @@ async fn a_rotation_step_has_the_limit_of_bulk_regeneration() {
     let service = Service::with_certificate_settings(CertificateSettings {
         concatenates_authorities: true,
         ..CertificateSettings::default()
-    });
-    service.memory.store_signed("/root", "/root");
+    })
+    .await;
+    service.storage.store_signed("/root", "/root").await;
     let count = BULK_CERTIFICATES_MAX as usize;
-    for number in 0..=count {
-        service
-            .memory
-            .store_signed(&format!("/leaf/{number}"), "/root");
-    }
-    let id = service.memory.credential_id("/root");
+    service
+        .storage
+        .store_all_signed(leaves(count + 1), "/root")
+        .await;
+    let id = service.storage.newest("/root").await.credential_id;
     let path = format!("/api/v1/certificates/{id}/regenerate");
     let body = json!({"set_as_transitional": true});
     let response = service.send_json("POST", &path, &body).await;
     assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert!(response.error().contains("10,000"), "{}", response.text);
-    assert_eq!(service.memory.count(), 2 + count);
+    assert_eq!(service.storage.count().await, 2 + count);
     let delete = format!("/api/v1/data?name=/leaf/{count}");
     service.send("DELETE", &delete, "").await;
     let add_bytes = |bytes| {
         service
-            .memory
+            .storage
             .bytes_added_to_sizes
             .store(bytes, Ordering::Relaxed);
     };
@@ -138,14 +140,14 @@ async fn a_rotation_step_has_the_limit_of_bulk_regeneration() {
     add_bytes(0);
     let response = service.send_json("POST", &path, &body).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.text);
-    assert_eq!(service.memory.count(), 2 + 2 * count);
+    assert_eq!(service.storage.count().await, 2 + 2 * count);
 }
 
 #[tokio::test]
 async fn a_refused_bulk_regeneration_reads_no_signed_credentials() {
-    let service = Service::new();
-    service.memory.store_signed("/ca", "/ca");
-    service.memory.store_signed("/leaf", "/ca");
+    let service = Service::new().await;
+    service.storage.store_signed("/ca", "/ca").await;
+    service.storage.store_signed("/leaf", "/ca").await;
     for path in ["/ca", "/leaf"] {
         let grant = json!({"path": path, "actor": "uaa-client:reader", "operations": ["read"]});
         let granted = service
@@ -162,12 +164,12 @@ async fn a_refused_bulk_regeneration_reads_no_signed_credentials() {
     ];
     for (keeps_going, status) in [(false, 403), (true, 200)] {
         let body = json!({"signed_by": "/ca", "keep_going": keeps_going}).to_string();
-        let reads = service.memory.reads();
+        let reads = service.storage.reads();
         let response = service
             .send_with("POST", BULK_REGENERATE, &headers, body)
             .await;
         assert_eq!(response.status, status, "{}", response.text);
-        assert_eq!(service.memory.reads(), reads);
+        assert_eq!(service.storage.reads(), reads);
         assert_eq!(response.text.contains("/leaf"), keeps_going);
     }
 }

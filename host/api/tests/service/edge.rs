@@ -5,7 +5,7 @@ use std::{
     future::poll_fn,
     io::{self, Write},
     pin::pin,
-    sync::{Arc, Mutex, atomic::Ordering, mpsc::channel},
+    sync::{Arc, Mutex, atomic::Ordering},
 };
 
 use axum::{
@@ -14,14 +14,13 @@ use axum::{
 };
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::json;
-use tokio::{runtime::Builder, task::spawn_blocking};
 use tracing::level_filters::LevelFilter;
 
 use crate::harness::{NOW_SECONDS, Service};
 
 #[tokio::test]
 async fn interpolation_yields_between_references() {
-    let service = Service::new();
+    let service = Service::new().await;
     let set = json!({"name": "/c", "type": "json", "value": {}});
     service.send_json("PUT", "/api/v1/data", &set).await;
     let document = json!({"a": vec![json!({"credentials": {"ref": "c"}}); 800]});
@@ -38,7 +37,7 @@ async fn interpolation_yields_between_references() {
 
 #[tokio::test]
 async fn requests_get_503_if_the_clock_is_before_1970() {
-    let service = Service::new();
+    let service = Service::new().await;
     for (seconds, status) in [
         (-1, StatusCode::SERVICE_UNAVAILABLE),
         (-62_135_596_800, StatusCode::SERVICE_UNAVAILABLE),
@@ -58,17 +57,17 @@ async fn requests_get_503_if_the_clock_is_before_1970() {
 
 #[tokio::test]
 async fn only_lists_past_the_limit_are_refused() {
-    let service = Service::new();
-    for number in 0..LISTED {
+    let service = Service::new().await;
+    let names = (0..LISTED).map(|number| {
         let folder = if number == 0 { "few" } else { "many" };
-        let name = format!("/{folder}/{number:0>190}");
-        service.memory.store_signed(&name, &name);
-    }
+        format!("/{folder}/{number:0>190}")
+    });
+    service.storage.store_all_signed(names, "/root").await;
     for path in [
         "/api/v1/data?path=",
         "/api/v1/data?name-like=",
-        "/api/v1/data?path=/many&expires-within-days=1",
-        "/api/v1/data?path=/many&expires-within-days=1&effective=true",
+        "/api/v1/data?path=/many&expires-within-days=3650",
+        "/api/v1/data?path=/many&expires-within-days=3650&effective=true",
         "/api/v1/certificates",
     ] {
         let response = service.get(path).await;
@@ -79,35 +78,9 @@ async fn only_lists_past_the_limit_are_refused() {
     assert_eq!(part.status, StatusCode::OK);
 }
 
-#[test]
-fn large_lists_are_rendered_on_threads_for_blocking_work() {
-    let service = Service::new();
-    for number in 0..1_025 {
-        let folder = if number == 0 { "few" } else { "many" };
-        let name = format!("/{folder}/{number}");
-        service.memory.store_signed(&name, &name);
-    }
-    let mut runtime = Builder::new_current_thread();
-    let runtime = runtime.max_blocking_threads(1).build().unwrap();
-    runtime.block_on(async {
-        let (end, ended) = channel::<()>();
-        let _occupied = spawn_blocking(move || ended.recv());
-        let is_done_at_once = |path| service.get(path).now_or_never().is_some();
-        assert!(is_done_at_once("/api/v1/data?path=/few"));
-        for path in [
-            "/api/v1/data?path=",
-            "/api/v1/data?path=&expires-within-days=1&effective=true",
-            "/api/v1/certificates",
-        ] {
-            assert!(!is_done_at_once(path), "{path}");
-        }
-        drop(end);
-    });
-}
-
 #[tokio::test]
 async fn only_large_request_bodies_count_as_response_memory() {
-    let service = Service::new();
+    let service = Service::new().await;
     let arrived = Bytes::from(vec![b' '; 600_000]);
     let body = stream::iter([Ok::<_, Infallible>(arrived)]).chain(stream::pending());
     let request = Request::put("/api/v1/data")
@@ -136,12 +109,12 @@ async fn only_large_request_bodies_count_as_response_memory() {
 
 #[tokio::test]
 async fn concurrent_health_checks_share_a_ping_and_later_ones_do_not() {
-    let service = Service::new();
+    let service = Service::new().await;
     let check = || service.get_as("/health", None);
     tokio::join!(check(), check(), check());
-    assert_eq!(service.memory.pings.load(Ordering::SeqCst), 1);
+    assert_eq!(service.storage.pings.load(Ordering::SeqCst), 1);
     check().await;
-    assert_eq!(service.memory.pings.load(Ordering::SeqCst), 2);
+    assert_eq!(service.storage.pings.load(Ordering::SeqCst), 2);
 }
 
 /// Collects log output.
@@ -178,10 +151,10 @@ impl LogCapture {
 
 #[tokio::test]
 async fn reaching_a_limit_is_not_logged_as_an_error() {
-    let service = Service::new();
-    service.memory.store_signed("/root", "/root");
-    service.memory.store_signed("/leaf", "/root");
-    service.memory.is_contended.store(true, Ordering::SeqCst);
+    let service = Service::new().await;
+    service.storage.store_signed("/root", "/root").await;
+    service.storage.store_signed("/leaf", "/root").await;
+    service.storage.is_contended.store(true, Ordering::SeqCst);
     let (log, _guard) = LogCapture::begin();
     let body = json!({"signed_by": "/root"});
     let refused = service
@@ -194,8 +167,8 @@ async fn reaching_a_limit_is_not_logged_as_an_error() {
 
 #[tokio::test]
 async fn a_failure_of_the_server_is_logged_once_with_its_cause() {
-    let service = Service::new();
-    service.memory.is_unavailable.store(true, Ordering::SeqCst);
+    let service = Service::new().await;
+    service.storage.is_unavailable.store(true, Ordering::SeqCst);
     let (log, _guard) = LogCapture::begin();
     service.get("/api/v1/data?name=a").await;
     let log = log.text();

@@ -52,11 +52,7 @@ pub(crate) struct OpenSealer;
 #[async_trait]
 impl Sealer for OpenSealer {
     async fn seal(&self, _: SealContext<'_>, plaintext: &Secret) -> Result<Envelope, SealError> {
-        Ok(Envelope {
-            key_id: Uuid::nil(),
-            nonce: Vec::new(),
-            ciphertext: plaintext.expose().as_bytes().to_vec(),
-        })
+        Ok(envelope(plaintext.expose()))
     }
 
     fn open(&self, _: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
@@ -75,6 +71,15 @@ impl Sealer for OpenSealer {
 
     async fn recognize(&self, _: Uuid) -> Result<(), RecognitionError> {
         Ok(())
+    }
+}
+
+/// Returns an envelope whose ciphertext is the plaintext.
+pub(crate) fn envelope(plaintext: &str) -> Envelope {
+    Envelope {
+        key_id: Uuid::nil(),
+        nonce: vec![0; 12],
+        ciphertext: plaintext.as_bytes().to_vec(),
     }
 }
 

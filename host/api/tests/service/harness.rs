@@ -21,7 +21,7 @@ use keywright_api::{
     audit::{AuditSettings, AuditTrail},
     authentication::{StaticKey, TokenRules, TokenVerifier},
     development_identity::{
-        DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
+        DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser,
     },
 };
 use keywright_core::{
@@ -43,7 +43,7 @@ use crate::{
         CredulousCertificates, EchoGenerators, FixedClock, FixedResolvers, MemorySink, OpenSealer,
         RandomIdentifiers,
     },
-    memory::Memory,
+    storage::Storage,
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
@@ -131,7 +131,7 @@ pub(crate) fn good_claims() -> Value {
 pub(crate) struct Service {
     pipeline: Arc<Pipeline>,
     token: String,
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) storage: Arc<Storage>,
     pub(crate) clock: Arc<FixedClock>,
 }
 
@@ -155,16 +155,19 @@ impl Response {
 }
 
 impl Service {
-    pub(crate) fn new() -> Self {
-        Self::with_certificate_settings(CertificateSettings::default())
+    pub(crate) async fn new() -> Self {
+        Self::with_certificate_settings(CertificateSettings::default()).await
     }
 
-    pub(crate) fn audited(settings: AuditSettings, sink: MemorySink) -> (Self, Arc<AuditTrail>) {
-        Self::audited_within(REQUEST_LIMITS, settings, sink)
+    pub(crate) async fn audited(
+        settings: AuditSettings,
+        sink: MemorySink,
+    ) -> (Self, Arc<AuditTrail>) {
+        Self::audited_within(REQUEST_LIMITS, settings, sink).await
     }
 
     /// Returns a service with these limits and an audit trail, and the trail.
-    pub(crate) fn audited_within(
+    pub(crate) async fn audited_within(
         request_limits: RequestLimits,
         settings: AuditSettings,
         sink: MemorySink,
@@ -173,27 +176,27 @@ impl Service {
         let trail = AuditTrail::start(settings, Box::new(sink), Arc::clone(&clock) as _).unwrap();
         let trail = Arc::new(trail);
         let audited = Some((Arc::clone(&trail), request_limits));
-        let service = Self::build(verifier, clock, CertificateSettings::default(), audited);
+        let service = Self::build(verifier, clock, CertificateSettings::default(), audited).await;
         (service, trail)
     }
 
-    pub(crate) fn with_certificate_settings(settings: CertificateSettings) -> Self {
+    pub(crate) async fn with_certificate_settings(settings: CertificateSettings) -> Self {
         let (clock, verifier) = clock_and_verifier();
-        Self::build(verifier, clock, settings, None)
+        Self::build(verifier, clock, settings, None).await
     }
 
-    fn build(
+    async fn build(
         token_verifier: TokenVerifier,
         clock: Arc<FixedClock>,
         certificate_settings: CertificateSettings,
         audited: Option<(Arc<AuditTrail>, RequestLimits)>,
     ) -> Self {
         let (audit, request_limits) = audited.unzip();
-        let memory = Arc::new(Memory::default());
-        let permissions = Arc::clone(&memory.permissions);
+        let storage = Arc::new(Storage::create().await);
+        let permissions = Arc::new(storage.database.clone());
         let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
         let store = VersionStore {
-            repository: Arc::clone(&memory) as _,
+            repository: Arc::clone(&storage) as _,
             sealer: Arc::new(OpenSealer),
             clock: Arc::clone(&clock) as _,
             identifiers: Arc::new(RandomIdentifiers),
@@ -206,7 +209,7 @@ impl Service {
             Arc::new(CredulousCertificates),
             certificate_settings,
         );
-        let health = HealthCheck::new(Arc::clone(&memory) as _, audit.clone());
+        let health = HealthCheck::new(Arc::clone(&storage) as _, audit.clone());
         let api = Api {
             interpolation: Interpolation {
                 authorization: authorization.clone(),
@@ -214,13 +217,13 @@ impl Service {
                 resolvers: Arc::new(FixedResolvers),
             },
             encryption_keys: EncryptionKeys {
-                repository: Arc::clone(&memory) as _,
+                repository: Arc::new(storage.database.clone()),
                 sealer: Arc::new(OpenSealer),
             },
             credentials: Arc::new(credentials),
             permissions: Permissions {
-                repository: Arc::clone(&permissions) as _,
-                credentials: Arc::clone(&memory) as _,
+                repository: permissions,
+                credentials: Arc::clone(&storage) as _,
                 authorization,
             },
             token_verifier: Some(Arc::new(token_verifier)),
@@ -241,7 +244,7 @@ impl Service {
         Self {
             pipeline: Arc::new(Pipeline::new(api)),
             token: trusted_key().sign(&good_claims()),
-            memory,
+            storage,
             clock,
         }
     }
@@ -318,33 +321,26 @@ fn clock_and_verifier() -> (Arc<FixedClock>, TokenVerifier) {
 }
 
 fn development_identity(clock: Arc<dyn Clock>) -> DevelopmentIdentity {
-    let scopes: Vec<String> = ["credhub.read", "credhub.write"]
-        .map(str::to_owned)
-        .to_vec();
-    let client = |id: &str, secret: &str, grants: &[Grant]| DevelopmentClient {
+    let client = |id: &str, secret: &str| DevelopmentClient {
         id: id.to_owned(),
-        secret: Secret::new(secret.to_owned()),
-        grants: grants.to_vec(),
+        secret: secret.to_owned(),
         redirect_uris: Vec::new(),
-        scopes: scopes.clone(),
-        access_token_lifetime: Duration::from_mins(10),
-        refresh_token_lifetime: Duration::from_hours(24),
-    };
-    let user = |name: &str, scopes: &[String]| DevelopmentUser {
-        id: Uuid::from_u128(7),
-        name: name.to_owned(),
-        password: Secret::new("user-password".to_owned()),
-        scopes: scopes.to_vec(),
     };
     let settings = DevelopmentIdentitySettings {
         signing_key_pem: Secret::new(trusted_key().private_pem.clone()),
         issuer: ISSUER.to_owned(),
         path_prefix: "/identity".to_owned(),
-        clients: vec![
-            client("app", "app-secret", &[Grant::ClientCredentials]),
-            client("credhub_cli", "", &[Grant::Password, Grant::RefreshToken]),
-        ],
-        users: vec![user("someone", &scopes), user("reader", &scopes[..1])],
+        clients: vec![client("app", "app-secret"), client("credhub_cli", "")],
+        users: vec![DevelopmentUser {
+            id: Uuid::from_u128(7),
+            name: "someone".to_owned(),
+            password: "user-password".to_owned(),
+        }],
+        scopes: ["credhub.read", "credhub.write"]
+            .map(str::to_owned)
+            .to_vec(),
+        access_token_lifetime: Duration::from_mins(10),
+        refresh_token_lifetime: Duration::from_hours(24),
     };
     DevelopmentIdentity::new(settings, clock).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The whole service, from the request to the response, with ports that store everything in memory.
+//! The whole service, from the request to the response, with a database, and fakes of the other ports.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -13,8 +13,7 @@ mod credentials;
 mod edge;
 mod fakes;
 mod harness;
-mod memory;
 mod paths;
-mod permissions_in_memory;
 mod routes;
+mod storage;
 mod tokens;

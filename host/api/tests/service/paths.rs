@@ -185,9 +185,10 @@ struct Client {
 
 impl Client {
     fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
         Self {
-            service: Service::new(),
-            runtime: Runtime::new().unwrap(),
+            service: runtime.block_on(Service::new()),
+            runtime,
         }
     }
 

@@ -92,12 +92,12 @@ async fn without_a_permission_nothing_is_disclosed_or_changed() {
     let (service, probes) = service_with_probes().await;
     let before = everything(&service).await;
     for (route, probe) in with_routes(&probes) {
-        let reads = service.memory.reads();
+        let reads = service.storage.reads();
         let response = probe.send(&service, Some(stranger())).await;
         if matches!(route.access(), Access::Permission(_)) {
             // The duration of further reads would reveal which credentials exist.
             let what = "has read more than names";
-            assert_eq!(service.memory.reads(), reads, "{} {what}", describe(probe));
+            assert_eq!(service.storage.reads(), reads, "{} {what}", describe(probe));
         }
         let what = format!("{}: {} {}", describe(probe), response.status, response.text);
         assert!(!response.text.contains(CANARY), "{what}");
@@ -129,17 +129,26 @@ async fn each_request_succeeds_with_permission() {
 /// Returns a service with secrets, and requests that would disclose or change them, at least one per route.
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn service_with_probes() -> (Service, Vec<Probe>) {
-    let service = Service::new();
-    service.memory.store_signed("/guarded/ca", "/guarded/ca");
-    service.memory.store_signed("/guarded/leaf", "/guarded/ca");
+    let service = Service::new().await;
+    service
+        .storage
+        .store_signed("/guarded/ca", "/guarded/ca")
+        .await;
+    service
+        .storage
+        .store_signed("/guarded/leaf", "/guarded/ca")
+        .await;
     let set = json!({"name": GUARDED, "type": "json", "value": {"secret": CANARY}});
     let version = service.send_json("PUT", DATA, &set).await.json();
     let id = version["id"].as_str().unwrap();
     let generate = json!({"name": "/guarded/made", "type": "password"});
     service.send_json("POST", DATA, &generate).await;
-    let leaf = service.memory.credential_id("/guarded/leaf");
-    service.memory.store_signed("/guarded/two", "/guarded/two");
-    let two = service.memory.credential_id("/guarded/two");
+    let leaf = service.storage.newest("/guarded/leaf").await.credential_id;
+    service
+        .storage
+        .store_signed("/guarded/two", "/guarded/two")
+        .await;
+    let two = service.storage.newest("/guarded/two").await.credential_id;
     let certificate = format!("{CERTIFICATES}/{two}");
     let second = json!({"value": {"certificate": CANARY}});
     let second = service
@@ -312,7 +321,7 @@ async fn everything(service: &Service) -> (Vec<StoredVersion>, String) {
     let permissions = format!("{OF_CREDENTIAL}?credential_name={GUARDED}");
     let permissions = service.get(&permissions).await;
     assert_eq!(permissions.status, 200);
-    (service.memory.everything(), permissions.text)
+    (service.storage.everything().await, permissions.text)
 }
 
 /// Returns each request with its route.
@@ -376,7 +385,7 @@ const AVAILABLE: [(Method, &str); 2] = [
 
 #[tokio::test]
 async fn read_only_mode_rejects_writes_and_does_not_change_reads() {
-    let service = Service::new();
+    let service = Service::new().await;
     for route in paths() {
         for method in [
             Method::GET,
@@ -414,14 +423,22 @@ async fn read_only_mode_rejects_writes_and_does_not_change_reads() {
 
 #[tokio::test]
 async fn read_only_mode_refuses_options_at_every_route() {
-    let service = Service::new();
+    let service = Service::new().await;
     switch(&service, true).await;
     for route in paths() {
         let response = response(&service, &Method::OPTIONS, &route).await;
         assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{route}");
     }
-    let unknown = response(&service, &Method::OPTIONS, "/unknown").await;
-    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_unknown_path_is_404_in_read_only_mode() {
+    let service = Service::new().await;
+    switch(&service, true).await;
+    for method in [Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE] {
+        let unknown = response(&service, &method, "/api/v1/unknown").await;
+        assert_eq!(unknown.status, StatusCode::NOT_FOUND, "{method}");
+    }
 }
 
 /// Returns the paths, with ids for their parameters.

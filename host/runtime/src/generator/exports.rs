@@ -31,7 +31,7 @@ pub(crate) struct GeneratorExports {
     pub(super) generate: GenerateFunction,
     pub(super) normalizer: Option<Exported<Normalize>>,
     pub(super) acceptor: Option<Exported<Accept>>,
-    pub(super) recoverer: Option<Exported<Recover>>,
+    pub(crate) recoverer: Option<Exported<Recover>>,
     pub(super) expiry: Option<Exported<Expires>>,
 }
 
@@ -94,22 +94,6 @@ impl GeneratorExports {
         }
     }
 
-    pub(super) fn has_normalizer(&self) -> bool {
-        self.normalizer.is_some()
-    }
-
-    pub(crate) fn has_acceptor(&self) -> bool {
-        self.acceptor.is_some()
-    }
-
-    pub(crate) fn has_recoverer(&self) -> bool {
-        self.recoverer.is_some()
-    }
-
-    pub(super) fn has_expiry(&self) -> bool {
-        self.expiry.is_some()
-    }
-
     /// Checks the types of all functions against their interfaces.
     fn check(
         &self,
@@ -170,7 +154,7 @@ functions! {
     pub(super) Accept = "keywright:generator/acceptor", "accept",
         (&'a str, &'a str) => Result<String, Failure>;
 
-    pub(super) Recover = "keywright:generator/recoverer", "recover",
+    pub(crate) Recover = "keywright:generator/recoverer", "recover",
         (&'a recoverer::Stored, &'a str) => Result<recoverer::Recovered, Failure>;
 
     pub(super) Expires = "keywright:generator/expiry", EXPIRES,

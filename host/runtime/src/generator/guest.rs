@@ -124,18 +124,13 @@ impl GeneratorGuest {
         parameters.retain(|name| names.iter().any(|read_only| read_only == name))
     }
 
-    /// Returns the canonical form of parameters. The host computes it if the guest exports no normalizer.
+    /// Returns the canonical form of parameters.
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginCallError> {
-        let json = given.to_json();
-        if self.exports.has_normalizer() {
-            Ok(self.normalize(given, &json)?.parameters)
-        } else {
-            self.complete(&json)
-        }
+        Ok(self.normalize(given, &given.to_json())?.parameters)
     }
 
     /// Returns the canonical form of the JSON of parameters according to the schema, without calling the guest.
-    pub(super) fn complete(&self, json: &str) -> Result<Parameters, PluginCallError> {
+    fn complete(&self, json: &str) -> Result<Parameters, PluginCallError> {
         // Parameters that are too large for `generate` need no further check.
         self.check_input(NORMALIZE, json)?;
         let given = keywright_json::read(json)
@@ -144,15 +139,18 @@ impl GeneratorGuest {
         completed.map_err(PluginCallError::ParametersRefused)
     }
 
-    /// Calls the guest's normalizer with the JSON of parameters. It must not add read-only parameters to the given ones, because
-    /// only `recover` may set them.
+    /// Calls the guest's normalizer with the JSON of parameters, or completes them according to the schema if the guest exports
+    /// none. A normalizer must not add read-only parameters to the given ones, because only `recover` may set them.
     pub(super) fn normalize(
         &self,
         read_only: &Parameters,
         json: &str,
     ) -> Result<Normalized, PluginCallError> {
         let Some(normalizer) = &self.exports.normalizer else {
-            return Err(self.plugin.malformed(NORMALIZE, NOT_EXPORTED));
+            return Ok(Normalized {
+                parameters: self.complete(json)?,
+                is_repeatable: true,
+            });
         };
         let mut is_repeatable = false;
         let outcome = self
@@ -162,7 +160,7 @@ impl GeneratorGuest {
                 is_repeatable = !store.data().has_drawn;
                 returned
             });
-        let canonical = self.returned(NORMALIZE, outcome)?;
+        let canonical = self.returned_text(NORMALIZE, outcome)?;
         let parameters = self.parameters(NORMALIZE, &canonical)?;
         let schema = &self.description.parameters_schema;
         if schema.adds_no_read_only(read_only, &parameters) {
@@ -234,12 +232,12 @@ impl GeneratorGuest {
                         }
                     },
                 );
-        let value = self.returned(GENERATE, outcome)?;
+        let value = self.returned_text(GENERATE, outcome)?;
         self.checked_value(&value)
     }
 
     /// Validates a value that a caller sets against the schema, without calling the guest.
-    pub(crate) fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginCallError> {
+    fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginCallError> {
         self.check_input(ACCEPT, value.expose())?;
         let json = self.known_fields(value)?;
         match self.description.value_schema.broken_rule(json.value()) {
@@ -259,18 +257,19 @@ impl GeneratorGuest {
     }
 
     /// Completes a value that a caller sets with the guest's acceptor, and validates it against the schema. If the caller's own
-    /// part of the value violates the schema, the value is refused; if the guest's part does, the guest is at fault.
+    /// part of the value violates the schema, the value is refused; if the guest's part does, the guest is at fault. Without an
+    /// acceptor, only the schema applies.
     pub(crate) fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
-        let given = self.known_fields(value)?;
         let Some(acceptor) = &self.exports.acceptor else {
-            return Err(self.plugin.malformed(ACCEPT, NOT_EXPORTED));
+            return self.accept_by_schema(value);
         };
+        let given = self.known_fields(value)?;
         let outcome = self
             .plugin
             .call(ACCEPT, value.expose().len(), None, |store, instance| {
                 acceptor.call(store, instance, (value.expose(), &self.plugin.settings))
             });
-        let value = self.returned(ACCEPT, outcome)?;
+        let value = self.returned_text(ACCEPT, outcome)?;
         let accepted = self.returned_json(ACCEPT, &value)?;
         match self.description.value_schema.broken_rule(accepted.value()) {
             None => Ok(accepted.to_secret()),
@@ -299,10 +298,7 @@ impl GeneratorGuest {
             .call(RECOVER, input_bytes, None, |store, instance| {
                 recoverer.call(store, instance, (&stored, &self.plugin.settings))
             });
-        let found = match outcome.map_err(|fault| self.plugin.faulted(fault))? {
-            Ok(found) => found,
-            Err(failure) => return Err(self.reported(RECOVER, failure)),
-        };
+        let found = self.returned(RECOVER, outcome)?;
         self.check_output(RECOVER, &found.parameters)?;
         Ok(Recovered {
             parameters: self.parameters(RECOVER, &Secret::new(found.parameters))?,
@@ -332,11 +328,8 @@ impl GeneratorGuest {
             .call(EXPIRES, input_bytes, None, |store, instance| {
                 expiry.call(store, instance, (&value,))
             });
-        match outcome.map_err(|fault| self.plugin.faulted(fault))? {
-            Ok(returned) => checked_lifetime(returned, now_seconds)
-                .map_err(|rule| self.plugin.malformed(EXPIRES, rule)),
-            Err(failure) => Err(self.reported(EXPIRES, failure)),
-        }
+        checked_lifetime(self.returned(EXPIRES, outcome)?, now_seconds)
+            .map_err(|rule| self.plugin.malformed(EXPIRES, rule))
     }
 
     /// Returns the JSON text of a value without its secret fields.
@@ -349,25 +342,31 @@ impl GeneratorGuest {
             let reason = "was stored earlier and is not JSON";
             self.plugin.malformed(function, reason)
         })?;
-        let schema = &self.description.value_schema;
-        schema.withhold_secrets(json.value_mut());
+        let secrecy = &self.description.value_schema.secrecy;
+        secrecy.withhold_from(json.value_mut());
         Ok(json.value().to_string())
     }
 
+    /// Returns the guest's output.
+    fn returned<T>(
+        &self,
+        function: &'static str,
+        outcome: Result<Result<T, Failure>, PluginFaultError>,
+    ) -> Result<T, PluginCallError> {
+        outcome
+            .map_err(|fault| self.plugin.faulted(fault))?
+            .map_err(|failure| self.reported(function, failure))
+    }
+
     /// Returns the guest's output after checking its size.
-    fn returned(
+    fn returned_text(
         &self,
         function: &'static str,
         outcome: Result<Result<String, Failure>, PluginFaultError>,
     ) -> Result<Secret, PluginCallError> {
-        match outcome.map_err(|fault| self.plugin.faulted(fault))? {
-            Ok(text) => {
-                let text = Secret::new(text);
-                self.check_output(function, text.expose())?;
-                Ok(text)
-            }
-            Err(failure) => Err(self.reported(function, failure)),
-        }
+        let text = Secret::new(self.returned(function, outcome)?);
+        self.check_output(function, text.expose())?;
+        Ok(text)
     }
 
     /// Checks the size of the guest's input.

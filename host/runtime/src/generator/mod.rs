@@ -6,20 +6,17 @@ mod exports;
 mod guest;
 mod inputs;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    credential::{CredentialType, Lifetime, Parameters, PluginIdentity, RequestedParameters},
+    credential::{Lifetime, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
-        CertificateIssuer, Generator, GeneratorDescription, Generators, HostWork, Input,
-        PluginCallError, Recovered,
+        CertificateIssuer, Generator, GeneratorDescription, HostWork, Input, PluginCallError,
+        Recovered,
     },
 };
 
@@ -42,25 +39,6 @@ const HOST_WORK: &str = "host-work";
 
 /// The JSON of no parameters.
 const NO_PARAMETERS: &str = "{}";
-
-/// The configured generators.
-pub(crate) struct GeneratorSet(BTreeMap<CredentialType, Arc<dyn Generator>>);
-
-impl GeneratorSet {
-    pub(crate) fn new(generators: BTreeMap<CredentialType, Arc<dyn Generator>>) -> Self {
-        Self(generators)
-    }
-}
-
-impl Generators for GeneratorSet {
-    fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>> {
-        self.0.get(credential_type).map(Arc::clone)
-    }
-
-    fn credential_types(&self) -> Vec<CredentialType> {
-        self.0.keys().cloned().collect()
-    }
-}
 
 #[derive(Clone)]
 pub(crate) struct WasmGenerator {
@@ -86,34 +64,35 @@ impl WasmGenerator {
         }
     }
 
-    /// Prepares a call of the guest with these inputs.
+    /// Prepares a call of the guest with these inputs, if it exports the function.
+    fn attempt_if(
+        &self,
+        is_exported: bool,
+        function: &'static str,
+        inputs: &[&str],
+    ) -> Result<Option<Attempt>, PluginCallError> {
+        let attempt = is_exported.then(|| self.attempt(function, inputs));
+        attempt.transpose()
+    }
+
     fn attempt(&self, function: &'static str, inputs: &[&str]) -> Result<Attempt, PluginCallError> {
         let (plugin, actor) = (&self.guest.plugin, self.actor.as_ref());
         Attempt::begin(plugin, &self.breaker, actor, function, inputs)
     }
 
-    /// Calls the guest on one of the lanes.
-    async fn call<T: Send + 'static>(
-        &self,
-        lane: &Lane,
-        attempt: Attempt,
-        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginCallError> + Send + 'static,
-    ) -> Result<T, PluginCallError> {
-        self.run(lane, attempt.function(), move |guest| {
-            attempt.make(&guest.plugin, || work(guest))
-        })
-        .await
-    }
-
-    /// Runs work on one of the lanes: a call of the guest, or the host's replacement for a function that the guest lacks.
+    /// Runs work on one of the lanes: a call of the guest, or without an attempt, work of the host.
     async fn run<T: Send + 'static>(
         &self,
         lane: &Lane,
         function: &'static str,
+        attempt: Option<Attempt>,
         work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginCallError> + Send + 'static,
     ) -> Result<T, PluginCallError> {
         let guest = Arc::clone(&self.guest);
-        let work = move || work(&guest);
+        let work = move || match attempt {
+            Some(attempt) => attempt.make(&guest.plugin, || work(&guest)),
+            None => work(&guest),
+        };
         let outcome = if self.is_bulk {
             lane.run_bulk(work).await
         } else {
@@ -143,7 +122,8 @@ impl Generator for WasmGenerator {
     }
 
     fn certificate_field(&self) -> Option<&str> {
-        self.guest.description.value_schema.certificate_field()
+        let schema = &self.guest.description.value_schema;
+        schema.certificate_field.as_deref()
     }
 
     fn generations_at_once(&self) -> usize {
@@ -165,7 +145,7 @@ impl Generator for WasmGenerator {
     }
 
     async fn run_for_host(&self, work: HostWork) -> Result<(), PluginCallError> {
-        self.run(&self.lanes.short, HOST_WORK, move |_| {
+        self.run(&self.lanes.short, HOST_WORK, None, move |_| {
             work();
             Ok(())
         })
@@ -192,26 +172,19 @@ impl Generator for WasmGenerator {
             return Ok(defaults.clone());
         }
         self.guest.check_input(NORMALIZE, &json)?;
-        if self.guest.exports.has_normalizer() {
-            let attempt = self.attempt(NORMALIZE, &[&json])?;
-            let read_only = self.guest.read_only(parameters);
-            let normalized = self
-                .call(&self.lanes.short, attempt, move |guest| {
-                    guest.normalize(&read_only, &json)
-                })
-                .await?;
-            if !has_parameters && normalized.is_repeatable {
-                // A concurrent call may have set it to the same parameters.
-                let _ = self.defaults.set(normalized.parameters.clone());
-            }
-            Ok(normalized.parameters)
-        } else {
-            drop(parameters);
-            self.run(&self.lanes.short, NORMALIZE, move |guest| {
-                guest.complete(&json)
+        let is_exported = self.guest.exports.normalizer.is_some();
+        let attempt = self.attempt_if(is_exported, NORMALIZE, &[&json])?;
+        let read_only = self.guest.read_only(parameters);
+        let normalized = self
+            .run(&self.lanes.short, NORMALIZE, attempt, move |guest| {
+                guest.normalize(&read_only, &json)
             })
-            .await
+            .await?;
+        if !has_parameters && normalized.is_repeatable {
+            // A concurrent call may have set it to the same parameters.
+            let _ = self.defaults.set(normalized.parameters.clone());
         }
+        Ok(normalized.parameters)
     }
 
     fn check_generate(
@@ -233,8 +206,8 @@ impl Generator for WasmGenerator {
     ) -> Result<Secret, PluginCallError> {
         let parameters = parameters.to_json();
         let now_seconds = in_seconds(now);
-        let attempt = self.attempt(GENERATE, &[&parameters])?;
-        self.call(&self.lanes.generate, attempt, move |guest| {
+        let attempt = Some(self.attempt(GENERATE, &[&parameters])?);
+        self.run(&self.lanes.generate, GENERATE, attempt, move |guest| {
             guest.generate(parameters, now_seconds, issuer, &inputs)
         })
         .await
@@ -242,18 +215,12 @@ impl Generator for WasmGenerator {
 
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
         let given = value.clone();
-        if self.guest.exports.has_acceptor() {
-            let attempt = self.attempt(ACCEPT, &[value.expose()])?;
-            self.call(&self.lanes.short, attempt, move |guest| {
-                guest.accept(&given)
-            })
-            .await
-        } else {
-            self.run(&self.lanes.short, ACCEPT, move |guest| {
-                guest.accept_by_schema(&given)
-            })
-            .await
-        }
+        let is_exported = self.guest.exports.acceptor.is_some();
+        let attempt = self.attempt_if(is_exported, ACCEPT, &[value.expose()])?;
+        self.run(&self.lanes.short, ACCEPT, attempt, move |guest| {
+            guest.accept(&given)
+        })
+        .await
     }
 
     async fn lifetime(
@@ -262,14 +229,14 @@ impl Generator for WasmGenerator {
         value: &Secret,
         now: DateTime<Utc>,
     ) -> Result<Lifetime, PluginCallError> {
-        if !self.guest.exports.has_expiry() {
+        if self.guest.exports.expiry.is_none() {
             return Ok(Lifetime::default());
         }
         let parameters = parameters.map(Parameters::to_json);
         let inputs = [parameters.as_deref().unwrap_or_default(), value.expose()];
-        let attempt = self.attempt(EXPIRES, &inputs)?;
+        let attempt = Some(self.attempt(EXPIRES, &inputs)?);
         let (given, now_seconds) = (value.clone(), in_seconds(now));
-        self.call(&self.lanes.short, attempt, move |guest| {
+        self.run(&self.lanes.short, EXPIRES, attempt, move |guest| {
             guest.lifetime(parameters, &given, now_seconds)
         })
         .await
@@ -280,7 +247,7 @@ impl Generator for WasmGenerator {
         parameters: Option<&Parameters>,
         value: &Secret,
     ) -> Result<Option<Recovered>, PluginCallError> {
-        if !self.guest.exports.has_recoverer() {
+        if self.guest.exports.recoverer.is_none() {
             return Ok(parameters.map(|stored| Recovered {
                 parameters: stored.clone(),
                 is_complete: true,
@@ -288,9 +255,9 @@ impl Generator for WasmGenerator {
         }
         let parameters = parameters.map(Parameters::to_json);
         let inputs = [parameters.as_deref().unwrap_or_default(), value.expose()];
-        let attempt = self.attempt(RECOVER, &inputs)?;
+        let attempt = Some(self.attempt(RECOVER, &inputs)?);
         let given = value.clone();
-        self.call(&self.lanes.short, attempt, move |guest| {
+        self.run(&self.lanes.short, RECOVER, attempt, move |guest| {
             guest.recover(parameters, &given).map(Some)
         })
         .await

@@ -267,28 +267,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_beyond_the_queue_length_is_refused_with_retry_after() {
-        let lane = Arc::new(lane(1));
-        let (release, _task) = occupy(&lane).await;
-        let waiting = tokio::spawn({
-            let lane = Arc::clone(&lane);
-            async move { lane.run(Flow::Server, || 1).await }
-        });
-        while lane.queue.length() == 0 {
-            tokio::task::yield_now().await;
-        }
-        let refused = lane.run(Flow::Server, || 2).await;
-        assert_eq!(
-            refused,
-            Err(NotRun::QueueFull {
-                retry_after: Duration::from_secs(7)
-            })
-        );
-        drop(release);
-        assert_eq!(waiting.await.unwrap(), Ok(1));
-    }
-
-    #[tokio::test]
     async fn bulk_work_waits_outside_the_limits_of_the_queue() {
         let lane = Arc::new(lane(1));
         let (release, _task) = occupy(&lane).await;

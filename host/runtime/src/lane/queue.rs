@@ -1,11 +1,9 @@
 //! The queue of a lane: one queue per flow, served in rotation.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, VecDeque};
 
 use keywright_core::permission::Actor;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// The flow of a job. Flows are served in rotation, regardless of how many jobs each has waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +61,7 @@ impl<J> FairQueue<J> {
     /// # Errors
     /// If the lane or the flow is full. If both are, reports the lane.
     pub(super) fn push(&self, flow: Flow, job: J) -> Result<(), NotQueued> {
-        let state = self.state();
+        let state = self.state.lock();
         if state.length - state.waiting(&Flow::Bulk) >= self.length_max {
             return Err(NotQueued::LaneFull);
         }
@@ -76,7 +74,7 @@ impl<J> FairQueue<J> {
 
     /// Queues bulk work. It is exempt from the limits and does not count towards them, because its caller limits it.
     pub(super) fn push_bulk(&self, job: J) {
-        self.add(self.state(), Flow::Bulk, job);
+        self.add(self.state.lock(), Flow::Bulk, job);
     }
 
     fn add(&self, mut state: MutexGuard<'_, State<J>>, flow: Flow, job: J) {
@@ -92,7 +90,7 @@ impl<J> FairQueue<J> {
 
     /// Waits for the next job: the oldest job of the next flow in the rotation. `None` once the queue is closed and empty.
     pub(super) fn pop(&self) -> Option<J> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         loop {
             if let Some(job) = state.take() {
                 return Some(job);
@@ -100,28 +98,22 @@ impl<J> FairQueue<J> {
             if state.is_closed {
                 return None;
             }
-            let woken = self.has_changed.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
+            self.has_changed.wait(&mut state);
         }
     }
 
     /// Closes the queue: threads end once it is empty.
     pub(super) fn close(&self) {
-        self.state().is_closed = true;
+        self.state.lock().is_closed = true;
         self.has_changed.notify_all();
     }
 
     pub(super) fn length(&self) -> usize {
-        self.state().length
+        self.state.lock().length
     }
 
     pub(super) fn length_max(&self) -> usize {
         self.length_max
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<J>> {
-        // Each change is complete before anything in it can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
     host::{RandomSource, SystemRandom, TestIssuers},
     load_error::PluginRefusedError,
     measure::Usage,
+    schema::Secrecy,
 };
 
 /// The number of values generated to check them against their schema.
@@ -320,8 +321,10 @@ fn makes_values(
 }
 
 fn marks_secrets(guest: &GeneratorGuest) -> Result<(), String> {
-    let marks = guest.description.value_schema.has_secrets();
-    marks.then_some(()).ok_or_else(|| NO_SECRETS.to_owned())
+    match guest.description.value_schema.secrecy {
+        Secrecy::Open => Err(NO_SECRETS.to_owned()),
+        Secrecy::Fields(_) | Secrecy::Whole => Ok(()),
+    }
 }
 
 /// The reason if the value schema marks no secret.

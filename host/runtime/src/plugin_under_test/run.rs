@@ -3,7 +3,7 @@
 use std::{
     str::FromStr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -15,6 +15,7 @@ use keywright_core::{
     credential::{Lifetime, Parameters},
     ports::Reference,
 };
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::{PluginTestError, PluginUnderTest, on_calling_thread};
@@ -175,7 +176,7 @@ impl PluginUnderTest {
         let took = begun.elapsed();
         let mut redacted = results.clone();
         if let Some(value) = redacted.get_mut("value") {
-            guest.description.value_schema.redact(value);
+            guest.description.value_schema.secrecy.redact(value);
         }
         Ok(Run {
             results,
@@ -216,16 +217,12 @@ impl PluginUnderTest {
             }
             PluginCall::Accept(value) => {
                 let value = Secret::new(value.to_string());
-                let accepted = if guest.exports.has_acceptor() {
-                    guest.accept(&value)?
-                } else {
-                    guest.accept_by_schema(&value)?
-                };
+                let accepted = guest.accept(&value)?;
                 lifetime = guest.lifetime(None, &accepted, context.now_seconds)?;
                 results.insert("value".to_owned(), json_of(&accepted));
             }
             PluginCall::Recover { parameters, value } => {
-                if !guest.exports.has_recoverer() {
+                if guest.exports.recoverer.is_none() {
                     return Err(PluginTestError::NoRecoverer);
                 }
                 let parameters = parameters
@@ -286,10 +283,7 @@ impl FixedBytes {
 
 impl RandomSource for FixedBytes {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
-        let mut remaining = self
-            .remaining
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut remaining = self.remaining.lock();
         for byte in bytes {
             let Some(next) = remaining.next() else {
                 self.has_run_out.store(true, Ordering::Relaxed);

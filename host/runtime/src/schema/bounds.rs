@@ -31,44 +31,35 @@ const PATTERN_BYTES_MIN: usize = 1_024;
 
 /// The error for a schema that the host can't use. `Display` completes the sentence "its value schema …".
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum SchemaError {
-    /// It is not JSON by the rules of [`keywright_json::check`].
     #[error("is not JSON")]
     NotJson(#[source] JsonError),
-    /// It is JSON, but not a self-contained schema of draft 2020-12.
     #[error(
         "is not a JSON Schema that this server supports: {0}; it must be of draft 2020-12, without references to other \
          documents; patterns must have no look-around, and at most {PATTERN_BYTES_MAX} bytes when compiled"
     )]
     NotASchema(String),
-    /// It is a schema of parameters or settings, but not of type `object`.
     #[error("is not of type object")]
     NotOfObjects,
-    /// It is recursive.
     #[error("is recursive: a $ref must not refer to a schema that contains it")]
     Recursive,
-    /// It has a reference other than a `$ref` with a JSON Pointer.
     #[error(
         "has an unsupported reference: use only $ref with a JSON Pointer into the same document, such as #/$defs/name; \
          percent-encoding, $dynamicRef and nested $id are not supported"
     )]
     ReferenceNotAPointer,
-    /// It is nested too deeply.
     #[error("is nested more than {SCHEMA_DEPTH_MAX} levels deep, after resolving references")]
     TooDeep,
-    /// It is too long.
     #[error("is longer than {SCHEMA_BYTES_MAX} bytes")]
     TooLong,
-    /// It has too many parts.
     #[error("has more than {SCHEMA_PARTS_MAX} parts, after resolving references")]
     TooManyParts,
-    /// Its patterns are too large.
     #[error(
         "has patterns of more than {SCHEMA_PATTERN_BYTES_MAX} bytes when compiled, after resolving references; use simpler \
          patterns, or fewer repetitions"
     )]
     PatternsTooLarge,
-    /// It marks a secret part where the host can't locate it.
     #[error(
         "has a misplaced writeOnly: it is only allowed at the top and on fields in `properties`"
     )]

@@ -18,7 +18,7 @@ pub use bounds::SchemaError;
 use bounds::{PATTERN_BYTES_MAX, PATTERN_WORK_MAX, SCHEMA_BYTES_MAX, SchemaSize, pattern_options};
 pub(crate) use parameters::ParametersSchema;
 pub(crate) use settings::SettingsSchema;
-pub(crate) use value::{SensitiveJson, ValueSchema};
+pub(crate) use value::{Secrecy, SensitiveJson, ValueSchema};
 
 use crate::text::{for_log, violation};
 

@@ -14,8 +14,9 @@ use crate::text::violation;
 pub(crate) struct ValueSchema {
     checker: Checker,
     known_fields: Option<BTreeSet<String>>,
-    secrecy: Secrecy,
-    certificate_field: Option<String>,
+    pub(crate) secrecy: Secrecy,
+    /// The first property that the schema annotates as a certificate chain.
+    pub(crate) certificate_field: Option<String>,
 }
 
 impl ValueSchema {
@@ -56,31 +57,6 @@ impl ValueSchema {
             .find(|name| !known.contains(name.as_str()))
             .map(String::as_str)
     }
-
-    /// Returns the first property that the schema annotates as a certificate chain.
-    pub(crate) fn certificate_field(&self) -> Option<&str> {
-        self.certificate_field.as_deref()
-    }
-
-    /// Returns the secret parts of a value with their paths; the whole value if no part is marked as secret.
-    pub(crate) fn secret_parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
-        self.secrecy.parts(value)
-    }
-
-    /// Returns whether the schema marks any part as secret.
-    pub(crate) fn has_secrets(&self) -> bool {
-        self.secrecy != Secrecy::Open
-    }
-
-    /// Replaces each secret part with a marker.
-    pub(crate) fn redact(&self, value: &mut Value) {
-        self.secrecy.redact(value);
-    }
-
-    /// Removes the secret parts of a value.
-    pub(crate) fn withhold_secrets(&self, value: &mut Value) {
-        self.secrecy.withhold_from(value);
-    }
 }
 
 fn certificate_field(schema: &Value) -> Option<String> {
@@ -103,7 +79,7 @@ const WRITE_ONLY: &str = "writeOnly";
 
 /// The parts of a value that its schema marks as secret.
 #[derive(Debug, PartialEq, Eq)]
-enum Secrecy {
+pub(crate) enum Secrecy {
     /// No part.
     Open,
     /// These fields of an object, completely or in part.
@@ -153,7 +129,7 @@ impl Secrecy {
     ///
     /// A value that should be an object with secret fields, but is not an object, also becomes null: it may have been stored
     /// under an earlier schema.
-    fn withhold_from(&self, value: &mut Value) {
+    pub(crate) fn withhold_from(&self, value: &mut Value) {
         match self {
             Self::Open => {}
             Self::Whole => remove(value),
@@ -176,7 +152,7 @@ impl Secrecy {
 
     /// Returns the secret parts of a value with their paths, field names joined by dots. If the value is secret as a whole, or
     /// has no secret part, returns the whole value with the empty path.
-    fn parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
+    pub(crate) fn parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
         let mut parts = Vec::new();
         match self {
             Self::Open | Self::Whole => parts.push((String::new(), value)),
@@ -186,7 +162,7 @@ impl Secrecy {
     }
 
     /// Replaces each secret part with [`REDACTED`].
-    fn redact(&self, value: &mut Value) {
+    pub(crate) fn redact(&self, value: &mut Value) {
         match self {
             Self::Open => {}
             Self::Whole => {
@@ -384,7 +360,7 @@ mod tests {
             (json!(true), None),
         ] {
             let schema = ValueSchema::parse(&schema.to_string()).unwrap();
-            assert_eq!(schema.certificate_field(), field);
+            assert_eq!(schema.certificate_field.as_deref(), field);
         }
     }
 

@@ -9,7 +9,8 @@ use keywright_core::{
     certificate::CertificateFacts,
     permission::Actor,
     ports::{
-        CertificateIssuer, Generator, PluginCallError, PluginFaultError, Reference, SigningError,
+        CertificateIssuer, Generator, Generators, PluginCallError, PluginFaultError, Reference,
+        SigningError,
     },
 };
 use keywright_runtime::{RandomError, RandomSource};
@@ -74,8 +75,8 @@ async fn randomness_only_comes_from_the_configured_source() {
             .generators
             .insert("plain".to_owned(), plugin(component("plain"), &json!({})));
         let runtime = load_drawing(&config, Arc::new(Constant(byte))).unwrap();
-        let types = runtime.generators().credential_types();
-        let generator = runtime.generators().generator(&types[0]).unwrap();
+        let types = runtime.credential_types();
+        let generator = runtime.generator(&types[0]).unwrap();
         let value = generator
             .generate(&no_parameters(), DateTime::UNIX_EPOCH, None, Vec::new())
             .await;

@@ -11,7 +11,7 @@ use chrono::Utc;
 use keywright_core::{
     Secret,
     credential::CredentialType,
-    ports::{Generator, PluginCallError, PluginFaultError},
+    ports::{Generator, Generators, PluginCallError, PluginFaultError},
 };
 use keywright_runtime::{Limits, PluginConfig, RandomError, RandomSource, SystemRandom};
 use serde_json::{Value, json};
@@ -200,9 +200,9 @@ fn blocked() -> (Arc<dyn Generator>, Arc<Gate>) {
     config.generators.insert("hostile".to_owned(), plugin);
     let gate = Arc::new(Gate::default());
     let random = Arc::clone(&gate) as Arc<dyn RandomSource>;
-    let generators = load_drawing(&config, random).unwrap().generators();
+    let runtime = load_drawing(&config, random).unwrap();
     let hostile = CredentialType::parse("hostile").unwrap();
-    (generators.generator(&hostile).unwrap(), gate)
+    (runtime.generator(&hostile).unwrap(), gate)
 }
 
 type Outcome = Result<Secret, PluginCallError>;

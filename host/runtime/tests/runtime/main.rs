@@ -25,7 +25,7 @@ use std::{
 
 use keywright_core::{
     credential::{CredentialType, Parameters},
-    ports::{Generator, PluginCallError, PluginFaultError, Resolver},
+    ports::{Generator, Generators, PluginCallError, PluginFaultError, Resolver},
 };
 use keywright_runtime::{
     CacheKeys, Grant, Limits, LoadError, PluginConfig, RandomSource, Runtime, RuntimeConfig,
@@ -137,7 +137,6 @@ pub(crate) fn generator(name: &str, plugin: PluginConfig) -> Arc<dyn Generator> 
     config.generators.insert(name.to_owned(), plugin);
     let runtime = load(&config).unwrap();
     runtime
-        .generators()
         .generator(&CredentialType::parse(name).unwrap())
         .unwrap()
 }

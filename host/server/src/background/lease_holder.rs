@@ -154,12 +154,16 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::{self, RandomIdentifiers};
+    use crate::{
+        background::Background,
+        process::{self, RandomIdentifiers},
+    };
     use keywright_core::ports::RepositoryError;
     use std::sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
     };
+    use tokio::sync::mpsc;
     use uuid::Uuid;
 
     /// A single lease, in memory.
@@ -340,6 +344,35 @@ mod tests {
     #[tokio::test]
     async fn work_that_does_not_stop_is_cancelled() {
         running_time(TAKEN, Ends::Never, false, SHORT / 10).await;
+    }
+
+    #[tokio::test]
+    async fn work_starts_only_after_start_and_restarts_after_a_panic() {
+        let leases = Arc::new(OneLease::default());
+        let mut background = Background {
+            panic_pause: Duration::ZERO,
+            ..Background::new(holder(&leases))
+        };
+        let (started, mut runs) = mpsc::unbounded_channel();
+        let mut count = 0;
+        background.add(TestWork {
+            begin: move || {
+                // As if the lease had expired.
+                *leases.holder.lock().unwrap() = None;
+                count += 1;
+                started.send(count).unwrap();
+                assert!(count > 1, "panics in the first run");
+            },
+            ends: Ends::AtOnce,
+            outcome: None,
+        });
+        tokio::task::yield_now().await;
+        assert!(runs.try_recv().is_err());
+        background.start();
+        assert_eq!(runs.recv().await, Some(1));
+        assert_eq!(runs.recv().await, Some(2));
+        background.finish().await;
+        assert_eq!(runs.recv().await, None);
     }
 
     #[tokio::test]

@@ -136,18 +136,7 @@ pub(crate) const PANIC_PAUSE: Duration = FAILURE_PAUSE_MAX;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use async_trait::async_trait;
-    use chrono::{DateTime, Utc};
-    use keywright_core::{
-        UseCaseError,
-        ports::{Lease, Leases, RepositoryError},
-    };
-    use tokio::sync::mpsc;
-
     use super::*;
-    use crate::process::{self, RandomIdentifiers};
 
     #[test]
     fn pauses_grow_with_each_failure_up_to_the_longest() {
@@ -156,70 +145,5 @@ mod tests {
             .collect();
         assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30, 30]);
         assert_eq!(failure_pause(u32::MAX), FAILURE_PAUSE_MAX);
-    }
-
-    /// Panics in its first run.
-    struct Panicking {
-        runs: usize,
-        started: mpsc::UnboundedSender<usize>,
-    }
-
-    #[async_trait]
-    impl Work for Panicking {
-        fn name(&self) -> &'static str {
-            "panicking"
-        }
-
-        fn interval(&self) -> Duration {
-            Duration::MAX
-        }
-
-        async fn run(&mut self, _: CancellationToken) -> Result<(), UseCaseError> {
-            self.runs += 1;
-            self.started.send(self.runs).unwrap();
-            assert!(self.runs > 1, "panics in the first run");
-            Ok(())
-        }
-    }
-
-    /// Leases that are always granted.
-    struct Free;
-
-    #[async_trait]
-    impl Leases for Free {
-        async fn acquire(
-            &self,
-            _: &Lease,
-            _: DateTime<Utc>,
-            _: DateTime<Utc>,
-        ) -> Result<bool, RepositoryError> {
-            Ok(true)
-        }
-
-        async fn renew(&self, _: &Lease, _: DateTime<Utc>) -> Result<bool, RepositoryError> {
-            Ok(true)
-        }
-
-        async fn release(&self, _: &Lease) -> Result<(), RepositoryError> {
-            Ok(())
-        }
-    }
-
-    #[tokio::test]
-    async fn work_starts_only_after_start_and_restarts_after_a_panic() {
-        let (clock, identifiers) = (process::clock(), Arc::new(RandomIdentifiers));
-        let mut background = Background {
-            panic_pause: Duration::ZERO,
-            ..Background::new(LeaseHolder::new(Arc::new(Free), clock, identifiers))
-        };
-        let (started, mut runs) = mpsc::unbounded_channel();
-        background.add(Panicking { runs: 0, started });
-        tokio::task::yield_now().await;
-        assert!(runs.try_recv().is_err());
-        background.start();
-        assert_eq!(runs.recv().await, Some(1));
-        assert_eq!(runs.recv().await, Some(2));
-        background.finish().await;
-        assert_eq!(runs.recv().await, None);
     }
 }

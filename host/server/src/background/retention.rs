@@ -49,56 +49,38 @@ struct ClockCheck {
     was_trusted: bool,
 }
 
-/// Creates the work for the configured policies. Returns `None` if no policy has a limit.
+/// Creates the work for the configured policies. It pauses in read-only mode. Returns `None` if no policy has a limit.
+///
+/// The first check for a due run comes after the interval or after [`CHECK_INTERVAL_MAX`], whichever is shorter.
 pub(crate) fn retention(
     config: &Config,
     database: &Database,
     credentials: &Credentials,
     audit: Option<&Arc<AuditTrail>>,
+    read_only: &ReadOnlyMode,
 ) -> Result<Option<RetentionWork>, StartupError> {
     let policies = config.retention.policies()?;
     if policies.segments().is_empty() {
         return Ok(None);
     }
-    let retention = Retention {
-        policies,
-        repository: Arc::new(database.clone()),
-        trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
-        clock: Arc::clone(&credentials.store.clock),
-        identifiers: Arc::clone(&credentials.store.identifiers),
-    };
-    let leases = Arc::new(database.clone());
     let interval = config.retention.interval_seconds.seconds();
-    let clock = Arc::new(database.clone());
-    Ok(Some(RetentionWork::new(retention, leases, clock, interval)))
+    Ok(Some(RetentionWork {
+        retention: Retention {
+            policies,
+            repository: Arc::new(database.clone()),
+            trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
+            clock: Arc::clone(&credentials.store.clock),
+            identifiers: Arc::clone(&credentials.store.identifiers),
+        },
+        leases: Arc::new(database.clone()),
+        clock_check: ClockCheck::new(Arc::new(database.clone())),
+        interval,
+        read_only: read_only.clone(),
+        check_due_at: Instant::now() + interval.min(CHECK_INTERVAL_MAX),
+    }))
 }
 
 impl RetentionWork {
-    /// Creates the work. The first check for a due run comes after the interval or after [`CHECK_INTERVAL_MAX`], whichever
-    /// is shorter.
-    fn new(
-        retention: Retention,
-        leases: Arc<dyn Leases>,
-        clock: Arc<dyn RetentionClock>,
-        interval: Duration,
-    ) -> Self {
-        Self {
-            retention,
-            leases,
-            clock_check: ClockCheck::new(clock),
-            interval,
-            read_only: ReadOnlyMode::default(),
-            check_due_at: Instant::now() + interval.min(CHECK_INTERVAL_MAX),
-        }
-    }
-
-    pub(crate) fn paused_in(self, read_only: &ReadOnlyMode) -> Self {
-        Self {
-            read_only: read_only.clone(),
-            ..self
-        }
-    }
-
     /// Runs retention if a run is due. Returns whether the run completed.
     async fn run_if_due(&mut self, stop: &CancellationToken) -> Result<bool, RepositoryError> {
         let lease = Lease {

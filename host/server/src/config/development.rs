@@ -3,12 +3,11 @@
 use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use keywright_api::development_identity::{
-    self as identity, DevelopmentIdentity, DevelopmentIdentitySettings, Grant,
+    DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser,
 };
 use keywright_core::{Secret, ports::Clock};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use uuid::Uuid;
 
 use super::{authentication::AuthenticationConfig, findings::Findings, source::Section};
 use crate::{
@@ -33,45 +32,6 @@ pub(crate) struct DevelopmentConfig {
     pub(crate) clients: Vec<DevelopmentClient>,
     /// The users that may log in.
     pub(crate) users: Vec<DevelopmentUser>,
-}
-
-/// A client of the development identity provider.
-#[derive(Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DevelopmentClient {
-    /// The client's id.
-    pub(crate) id: String,
-    /// The client's secret; empty for a program on users' own machines. It protects only a development server.
-    pub(crate) secret: String,
-    /// The addresses to which the browser may be redirected after a login, such as the console's. Without them, users can't
-    /// log in to this client in the browser.
-    #[serde(default)]
-    pub(crate) redirect_uris: Vec<String>,
-}
-
-/// A user of the development identity provider.
-#[derive(Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DevelopmentUser {
-    /// The user's id in tokens.
-    pub(crate) id: Uuid,
-    /// The name to log in with.
-    pub(crate) name: String,
-    /// The password to log in with. It protects only a development server.
-    pub(crate) password: String,
-}
-
-impl DevelopmentClient {
-    fn grants(&self) -> Vec<Grant> {
-        let mut grants = vec![Grant::Password, Grant::RefreshToken];
-        if !self.secret.is_empty() {
-            grants.push(Grant::ClientCredentials);
-        }
-        if !self.redirect_uris.is_empty() {
-            grants.push(Grant::AuthorizationCode);
-        }
-        grants
-    }
 }
 
 impl Section for DevelopmentConfig {
@@ -130,37 +90,18 @@ impl DevelopmentConfig {
                  https://127.0.0.1:8844/identity",
             )
         })?;
-        let scopes = &authentication.scopes_required;
-        let users = self.users.iter().map(|user| identity::DevelopmentUser {
-            id: user.id,
-            name: user.name.clone(),
-            password: Secret::new(user.password.clone()),
-            scopes: scopes.clone(),
-        });
+        let lifetime = |seconds: u32| Duration::from_secs(seconds.into());
         let settings = DevelopmentIdentitySettings {
             signing_key_pem: Secret::new(signing_key),
             issuer,
             path_prefix: IDENTITY_PATH.to_owned(),
-            clients: self.identity_clients(scopes),
-            users: users.collect(),
+            clients: self.clients.clone(),
+            users: self.users.clone(),
+            scopes: authentication.scopes_required.clone(),
+            access_token_lifetime: lifetime(self.access_token_seconds),
+            refresh_token_lifetime: lifetime(self.refresh_token_seconds),
         };
         DevelopmentIdentity::new(settings, clock)
             .while_doing("development_identity_provider.signing_key")
-    }
-
-    fn identity_clients(&self, scopes: &[String]) -> Vec<identity::DevelopmentClient> {
-        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
-        let clients = self.clients.iter();
-        clients
-            .map(|client| identity::DevelopmentClient {
-                id: client.id.clone(),
-                secret: Secret::new(client.secret.clone()),
-                grants: client.grants(),
-                redirect_uris: client.redirect_uris.clone(),
-                scopes: scopes.to_vec(),
-                access_token_lifetime: seconds(self.access_token_seconds),
-                refresh_token_lifetime: seconds(self.refresh_token_seconds),
-            })
-            .collect()
     }
 }

@@ -7,7 +7,7 @@
 
 use std::{
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -25,6 +25,7 @@ use keywright_crypto::{
     ENCRYPTIONS_PER_KEY_WARNED, KeyDerivation, KeyRecord, KeyRing, PasswordDerivation, Recognition,
 };
 use keywright_storage::{Database, EncryptionKeyRow};
+use parking_lot::RwLock;
 use tokio::{runtime::Handle, sync::Mutex, task};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -127,8 +128,7 @@ impl SharedKeyRing {
     }
 
     fn current(&self) -> Arc<Current> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&current)
+        Arc::clone(&self.current.read())
     }
 
     /// Reads the records, and compares new records with the configured keys on a blocking thread.
@@ -165,8 +165,7 @@ impl SharedKeyRing {
                 "recognized an encryption key that another server has activated"
             );
         }
-        let mut slot = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        *slot = Arc::new(current);
+        *self.current.write() = Arc::new(current);
     }
 }
 

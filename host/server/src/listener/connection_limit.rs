@@ -3,10 +3,11 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use keywright_api::client_network;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The slots for connections. Each connection uses one slot.
@@ -60,14 +61,14 @@ impl ConnectionLimit {
 
     /// Returns whether enough slots are free again. A slot that no client uses yet is free.
     pub(super) fn has_plenty(&self) -> bool {
-        let used: usize = self.used.by_source().values().sum();
+        let used: usize = self.used.by_source.lock().values().sum();
         self.count.saturating_sub(used) >= self.count.div_ceil(PLENTY_DIVISOR)
     }
 
     /// Uses a slot for a client, unless its address has reached its limit.
     pub(super) fn assign(&self, slot: Slot, client: IpAddr) -> Option<UsedSlot> {
         let source = client_network(client);
-        let mut used = self.used.by_source();
+        let mut used = self.used.by_source.lock();
         let count = used.entry(source).or_default();
         if *count >= self.per_address_max {
             return None;
@@ -81,18 +82,11 @@ impl ConnectionLimit {
     }
 }
 
-impl UsedSlots {
-    fn by_source(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        // No code under this lock can panic halfway.
-        self.by_source
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl UsedSlots {}
 
 impl Drop for UsedSlot {
     fn drop(&mut self) {
-        let mut used = self.used.by_source();
+        let mut used = self.used.by_source.lock();
         if let Entry::Occupied(mut count) = used.entry(self.source) {
             *count.get_mut() = count.get().saturating_sub(1);
             if *count.get() == 0 {
@@ -152,6 +146,6 @@ mod tests {
         for last in 0..=255_u8 {
             drop(take(&limit, &format!("192.0.2.{last}")));
         }
-        assert!(limit.used.by_source().is_empty());
+        assert!(limit.used.by_source.lock().is_empty());
     }
 }

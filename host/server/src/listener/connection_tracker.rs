@@ -3,12 +3,13 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use keywright_api::Held;
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -34,11 +35,11 @@ impl ConnectionTracker {
 
     /// Records the end of the handshake: the client may send requests.
     pub(super) fn handshake_done(&self, is_http1: bool) {
-        *self.state() = ConnectionState::new(Instant::now(), is_http1);
+        *self.0.lock() = ConnectionState::new(Instant::now(), is_http1);
     }
 
     pub(super) fn request_begins(self: &Arc<Self>) -> TrackedRequest {
-        self.state().request_begins(Instant::now());
+        self.0.lock().request_begins(Instant::now());
         TrackedRequest {
             tracker: Arc::clone(self),
             response: None,
@@ -47,19 +48,16 @@ impl ConnectionTracker {
 
     /// Decides about the connection. `closing_since` is when it started to close.
     pub(super) fn decide(&self, timeouts: &Timeouts, closing_since: Option<Instant>) -> Decision {
-        self.state().decide(timeouts, closing_since, Instant::now())
-    }
-
-    fn state(&self) -> MutexGuard<'_, ConnectionState> {
-        // Changes are a few assignments that cannot panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .lock()
+            .decide(timeouts, closing_since, Instant::now())
     }
 }
 
 impl TrackedRequest {
     /// Records that the response is ready to be sent.
     pub(super) fn responded(mut self) -> Self {
-        let response = self.tracker.state().response_starts(Instant::now());
+        let response = self.tracker.0.lock().response_starts(Instant::now());
         self.response = Some(response);
         self
     }
@@ -69,7 +67,8 @@ impl Held for TrackedRequest {
     fn moved(&self) {
         if let Some(response) = self.response {
             self.tracker
-                .state()
+                .0
+                .lock()
                 .response_moves(response, Instant::now());
         }
     }
@@ -78,7 +77,8 @@ impl Held for TrackedRequest {
 impl Drop for TrackedRequest {
     fn drop(&mut self) {
         self.tracker
-            .state()
+            .0
+            .lock()
             .request_ends(self.response, Instant::now());
     }
 }
@@ -117,11 +117,11 @@ impl TrackedStream {
     ) -> Poll<io::Result<usize>> {
         if polled.is_ready() {
             self.stall = None;
-            self.tracker.state().bytes_written(Instant::now());
+            self.tracker.0.lock().bytes_written(Instant::now());
             return polled;
         }
         let stall = self.stall.get_or_insert_with(|| {
-            self.tracker.state().write_is_blocked();
+            self.tracker.0.lock().write_is_blocked();
             Box::pin(sleep(self.write_time_max))
         });
         ready!(stall.as_mut().poll(context));
@@ -141,7 +141,7 @@ impl AsyncRead for TrackedStream {
         let filled = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > filled {
-            self.tracker.state().bytes_read(Instant::now());
+            self.tracker.0.lock().bytes_read(Instant::now());
         }
         Poll::Ready(Ok(()))
     }

@@ -3,7 +3,7 @@
 use std::io;
 
 use chrono::{DateTime, Utc};
-use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics::{counter, gauge};
 use rustls::{CertificateError, OtherError};
 
 /// Counts a handshake that failed or timed out.
@@ -100,46 +100,29 @@ pub(super) fn gauge_value(number: impl TryInto<u32>) -> f64 {
 
 /// Registers the descriptions of these metrics, and the initial values of rotation.
 pub(super) fn describe_metrics() {
-    describe_counter!(
-        HANDSHAKE_FAILURES,
-        "Failed TLS handshakes by reason; reasons that start with client_certificate are about mutual TLS."
-    );
-    describe_counter!(
-        VERSIONS_DELETED,
-        "Credential versions that this server deleted according to retention policies."
-    );
-    describe_counter!(RETENTION_RUNS, "Retention runs on this server, by outcome.");
-    describe_gauge!(
-        RETENTION_CLOCK_TRUSTED,
-        "Whether retention trusts the clock: 0 while nothing is deleted by age because the clock has jumped."
-    );
-    describe_gauge!(
-        RETENTION_LAST_RUN,
-        Unit::Seconds,
-        "Unix time at which this server last completed a retention run. If several servers share a database, use the largest \
-         value."
-    );
-    describe_counter!(
-        ROTATION_VERSIONS,
-        "Credential versions that this server tried to re-encrypt with the active key, by outcome."
-    );
-    describe_gauge!(
-        ROTATION_VERSIONS_REMAINING,
-        "Credential versions that this server has left to re-encrypt with the active key, while rotating."
-    );
+    register_descriptions();
     for outcome in ["rotated", "failed"] {
         counter!(ROTATION_VERSIONS, "outcome" => outcome).increment(0);
     }
     gauge!(ROTATION_VERSIONS_REMAINING).set(0);
 }
 
-const HANDSHAKE_FAILURES: &str = "keywright_tls_handshake_failures_total";
-const VERSIONS_DELETED: &str = "keywright_retention_versions_deleted_total";
-const RETENTION_RUNS: &str = "keywright_retention_runs_total";
-const RETENTION_CLOCK_TRUSTED: &str = "keywright_retention_clock_trusted";
-const RETENTION_LAST_RUN: &str = "keywright_retention_last_run_timestamp_seconds";
-const ROTATION_VERSIONS: &str = "keywright_key_rotation_versions_total";
-const ROTATION_VERSIONS_REMAINING: &str = "keywright_key_rotation_versions_remaining";
+metrics! {
+    describe_counter HANDSHAKE_FAILURES = "keywright_tls_handshake_failures_total",
+        "Failed TLS handshakes by reason; reasons that start with client_certificate are about mutual TLS.";
+    describe_counter VERSIONS_DELETED = "keywright_retention_versions_deleted_total",
+        "Credential versions that this server deleted according to retention policies.";
+    describe_counter RETENTION_RUNS = "keywright_retention_runs_total",
+        "Retention runs on this server, by outcome.";
+    describe_gauge RETENTION_CLOCK_TRUSTED = "keywright_retention_clock_trusted",
+        "Whether retention trusts the clock: 0 while nothing is deleted by age because the clock has jumped.";
+    describe_gauge RETENTION_LAST_RUN = "keywright_retention_last_run_timestamp_seconds",
+        "Unix time at which this server last completed a retention run. If several servers share a database, use the largest value.";
+    describe_counter ROTATION_VERSIONS = "keywright_key_rotation_versions_total",
+        "Credential versions that this server tried to re-encrypt with the active key, by outcome.";
+    describe_gauge ROTATION_VERSIONS_REMAINING = "keywright_key_rotation_versions_remaining",
+        "Credential versions that this server has left to re-encrypt with the active key, while rotating.";
+}
 
 #[cfg(test)]
 mod tests {

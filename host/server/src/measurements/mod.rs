@@ -7,6 +7,17 @@
 //! To add a metric, name it, with its unit last, in the crate that records it. Describe it there, and add a row to the table
 //! in `host/docs/metrics.md`. No label may contain a value that a caller chooses.
 
+/// Declares metrics: their kinds, constants, names and descriptions. Defines the function that registers the descriptions.
+macro_rules! metrics {
+    ($($describe:ident $constant:ident = $name:literal, $description:literal;)+) => {
+        $(const $constant: &str = $name;)+
+
+        fn register_descriptions() {
+            $(metrics::$describe!($constant, $description);)+
+        }
+    };
+}
+
 mod events;
 
 use std::{
@@ -26,7 +37,7 @@ use keywright_core::{
 use keywright_crypto::ENCRYPTIONS_PER_KEY_MAX;
 use keywright_runtime::Plugins;
 use keywright_storage::{Database, PoolOccupancy};
-use metrics::{counter, describe_counter, describe_gauge, gauge};
+use metrics::{counter, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::{sync::Mutex, time::timeout};
 
@@ -64,7 +75,8 @@ impl Recorder {
         let handle = builder.install_recorder().map_err(refused)?;
         keywright_api::describe_metrics();
         keywright_runtime::describe_metrics();
-        describe_metrics();
+        register_descriptions();
+        events::describe_metrics();
         gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1);
         Ok(Self { handle })
     }
@@ -267,72 +279,34 @@ fn record_check(check: &'static str, is_well: bool) {
     gauge!(HEALTH_CHECK, "check" => check).set(if is_well { 1.0 } else { 0.0 });
 }
 
-fn describe_metrics() {
-    describe_counter!(
-        AUDIT_EVENTS_LOST,
-        "Audit events lost because too many unwritten events were waiting."
-    );
-    describe_gauge!(BUILD_INFO, "Always 1; the label is the running version.");
-    describe_gauge!(
-        CONNECTIONS,
-        "Open connections to the database, by pool and state."
-    );
-    describe_gauge!(
-        CONNECTIONS_MAX,
-        "Connections to the database that may be open, by pool."
-    );
-    describe_gauge!(
-        CONNECTION_WAITERS,
-        "Requests that wait for a connection to the database, by pool."
-    );
-    describe_gauge!(
-        HEALTH_CHECK,
-        "Parts that /health checks: 0 if the part is known to fail, otherwise 1."
-    );
-    describe_counter!(
-        TRANSACTIONS_RETRIED,
-        "Transactions retried because of a conflict with another transaction."
-    );
-    describe_gauge!(
-        CERTIFICATES,
-        "Certificates by type and by the remaining days of their newest version; each is counted once, under the smallest bound."
-    );
-    describe_gauge!(
-        EXPIRING_CREDENTIALS,
-        "Credentials without certificates that expire or should be rotated, by type and remaining days; each is counted once, under the smallest bound."
-    );
-    describe_gauge!(
-        ENCRYPTED_VERSIONS,
-        "Credential versions by the key that encrypts them: active, other configured (inactive) or unknown."
-    );
-    describe_gauge!(
-        ENCRYPTIONS,
-        "Values that the active encryption key may have encrypted, on all servers."
-    );
-    describe_gauge!(
-        ENCRYPTIONS_MAX,
-        "Maximum number of values per encryption key; writes fail beyond it."
-    );
-    describe_gauge!(
-        STORED_AGE,
-        "Seconds since stored credentials were last counted."
-    );
-    events::describe_metrics();
+metrics! {
+    describe_counter AUDIT_EVENTS_LOST = "keywright_audit_events_lost_total",
+        "Audit events lost because too many unwritten events were waiting.";
+    describe_gauge BUILD_INFO = "keywright_build_info",
+        "Always 1; the label is the running version.";
+    describe_gauge CONNECTIONS = "keywright_database_connections",
+        "Open connections to the database, by pool and state.";
+    describe_gauge CONNECTIONS_MAX = "keywright_database_connections_max",
+        "Connections to the database that may be open, by pool.";
+    describe_gauge CONNECTION_WAITERS = "keywright_database_connection_waiters",
+        "Requests that wait for a connection to the database, by pool.";
+    describe_gauge HEALTH_CHECK = "keywright_health_check",
+        "Parts that /health checks: 0 if the part is known to fail, otherwise 1.";
+    describe_counter TRANSACTIONS_RETRIED = "keywright_database_transactions_retried_total",
+        "Transactions retried because of a conflict with another transaction.";
+    describe_gauge CERTIFICATES = "keywright_certificates",
+        "Certificates by type and by the remaining days of their newest version; each is counted once, under the smallest bound.";
+    describe_gauge EXPIRING_CREDENTIALS = "keywright_expiring_credentials",
+        "Credentials without certificates that expire or should be rotated, by type and remaining days; each is counted once, under the smallest bound.";
+    describe_gauge ENCRYPTED_VERSIONS = "keywright_encrypted_versions",
+        "Credential versions by the key that encrypts them: active, other configured (inactive) or unknown.";
+    describe_gauge ENCRYPTIONS = "keywright_encryption_key_encryptions",
+        "Values that the active encryption key may have encrypted, on all servers.";
+    describe_gauge ENCRYPTIONS_MAX = "keywright_encryption_key_encryptions_max",
+        "Maximum number of values per encryption key; writes fail beyond it.";
+    describe_gauge STORED_AGE = "keywright_stored_counts_age_seconds",
+        "Seconds since stored credentials were last counted.";
 }
-
-const AUDIT_EVENTS_LOST: &str = "keywright_audit_events_lost_total";
-const BUILD_INFO: &str = "keywright_build_info";
-const CONNECTIONS: &str = "keywright_database_connections";
-const CONNECTIONS_MAX: &str = "keywright_database_connections_max";
-const CONNECTION_WAITERS: &str = "keywright_database_connection_waiters";
-const HEALTH_CHECK: &str = "keywright_health_check";
-const TRANSACTIONS_RETRIED: &str = "keywright_database_transactions_retried_total";
-const CERTIFICATES: &str = "keywright_certificates";
-const EXPIRING_CREDENTIALS: &str = "keywright_expiring_credentials";
-const ENCRYPTED_VERSIONS: &str = "keywright_encrypted_versions";
-const ENCRYPTIONS: &str = "keywright_encryption_key_encryptions";
-const ENCRYPTIONS_MAX: &str = "keywright_encryption_key_encryptions_max";
-const STORED_AGE: &str = "keywright_stored_counts_age_seconds";
 
 /// The upper bounds of the histogram buckets for durations, in seconds: from a fast read to the generation of a large key.
 const DURATION_BOUNDS_SECONDS: &[f64] = &[

@@ -9,11 +9,12 @@ mod json;
 use std::{
     io::{self, IsTerminal, Write},
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread::{self, Thread},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tracing::Metadata;
 use tracing_subscriber::{
     filter::LevelFilter,
@@ -131,7 +132,7 @@ impl LogWriter {
 
     /// Adds a line, with its line break.
     fn add_line(&self, line: &[u8], is_urgent: bool) {
-        let mut lines = lock(&self.shared.lines);
+        let mut lines = self.shared.lines.lock();
         let is_first = lines.is_empty();
         lines.extend_from_slice(line);
         let is_due = is_urgent || lines.len() >= FLUSH_BYTES;
@@ -146,16 +147,16 @@ impl LogWriter {
 
 impl Shared {
     fn flush(&self) {
-        let Output { stream, written } = &mut *lock(&self.output);
+        let Output { stream, written } = &mut *self.output.lock();
         written.clear();
-        mem::swap(written, &mut *lock(&self.lines));
+        mem::swap(written, &mut *self.lines.lock());
         // A failure to write the log must not end the caller, and there is nowhere to report it.
         let _ = stream.write_all(written).and_then(|()| stream.flush());
     }
 
     fn flush_buffered_lines(&self) {
         loop {
-            while lock(&self.lines).is_empty() {
+            while self.lines.lock().is_empty() {
                 thread::park();
             }
             thread::sleep(FLUSH_INTERVAL);
@@ -168,11 +169,6 @@ impl Drop for LogGuard {
     fn drop(&mut self) {
         self.0.flush();
     }
-}
-
-fn lock<T: ?Sized>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code under these locks can panic halfway.
-    locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a> MakeWriter<'a> for LogWriter {

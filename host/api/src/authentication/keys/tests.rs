@@ -196,11 +196,11 @@ fn cached_result(
 }
 
 fn cached(trusted: &TrustedKeys, token: &str) -> CheckedToken {
-    trusted.checked.read().unwrap()[&token_digest(token)].clone()
+    trusted.checked.read()[&token_digest(token)].clone()
 }
 
 fn cached_count(trusted: &TrustedKeys) -> usize {
-    trusted.checked.read().unwrap().len()
+    trusted.checked.read().len()
 }
 
 #[test]
