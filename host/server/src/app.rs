@@ -8,6 +8,7 @@ use keywright_api::{
 };
 use keywright_core::{
     authorization::Authorization,
+    certificate::CertificateSettings,
     credential::{Credentials, VersionStore},
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
@@ -16,6 +17,7 @@ use keywright_core::{
     response_memory::ResponseMemory,
 };
 use keywright_crypto::X509Certificates;
+use keywright_runtime::Plugins;
 use keywright_storage::Database;
 use uuid::Uuid;
 
@@ -93,42 +95,20 @@ pub(crate) async fn assemble(
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let plugins = plugins::load(config, file, &key_ring).await?;
-    let encryption_keys = EncryptionKeys {
-        repository: Arc::new(database.clone()),
-        sealer: key_ring.watched(),
-    };
+    let encryption_keys = encryption_keys(&database, key_ring);
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
     let settings = config.certificates.settings()?;
-    let store = VersionStore {
-        repository: Arc::new(database.clone()),
-        sealer: Arc::clone(&encryption_keys.sealer),
-        clock,
-        identifiers,
-        concatenates_authorities: settings.concatenates_authorities,
-    };
-    let credentials = Arc::new(Credentials::new(
-        authorization.clone(),
-        store,
-        Arc::clone(&plugins) as Arc<dyn Generators>,
-        Arc::new(X509Certificates),
-        settings,
-    ));
+    let store = version_store(&database, &encryption_keys, clock, identifiers, settings);
+    let generators = Arc::clone(&plugins) as Arc<dyn Generators>;
+    let credentials = credentials(&authorization, store, generators, settings);
     let server_mode = config.management.server_mode()?;
-    let (audit_trail, read_only) = (audit.as_ref(), server_mode.read_only());
-    if let Some(work) = retention(config, &database, &credentials, audit_trail, read_only)? {
+    let (trail, read_only) = (audit.as_ref(), server_mode.read_only());
+    if let Some(work) = retention(config, &database, &credentials, trail, read_only)? {
         background.add(work);
     }
-    let interpolation = Interpolation {
-        authorization: authorization.clone(),
-        store: credentials.store.clone(),
-        resolvers: Arc::clone(&plugins) as _,
-    };
-    let permissions = Permissions {
-        repository: Arc::new(database.clone()),
-        credentials: Arc::new(database.clone()),
-        authorization,
-    };
+    let interpolation = interpolation(&authorization, &credentials, &plugins);
+    let permissions = permissions(&database, authorization);
     let interface = console(
         config,
         &credentials,
@@ -185,6 +165,40 @@ async fn key_ring(
         key_id: key_ring.active_key_id(),
     };
     Ok((key_ring, activation))
+}
+
+fn encryption_keys(database: &Database, key_ring: SharedKeyRing) -> EncryptionKeys {
+    EncryptionKeys {
+        repository: Arc::new(database.clone()),
+        sealer: key_ring.watched(),
+    }
+}
+
+fn version_store(
+    database: &Database,
+    encryption_keys: &EncryptionKeys,
+    clock: Arc<dyn Clock>,
+    identifiers: Arc<dyn Identifiers>,
+    certificate_settings: CertificateSettings,
+) -> VersionStore {
+    VersionStore {
+        repository: Arc::new(database.clone()),
+        sealer: Arc::clone(&encryption_keys.sealer),
+        clock,
+        identifiers,
+        concatenates_authorities: certificate_settings.concatenates_authorities,
+    }
+}
+
+fn credentials(
+    authorization: &Authorization,
+    store: VersionStore,
+    generators: Arc<dyn Generators>,
+    settings: CertificateSettings,
+) -> Arc<Credentials> {
+    let (authorization, certificates) = (authorization.clone(), Arc::new(X509Certificates));
+    let credentials = Credentials::new(authorization, store, generators, certificates, settings);
+    Arc::new(credentials)
 }
 
 fn background(
@@ -268,6 +282,26 @@ async fn authorization(
         Arc::new(database.clone()),
         config.enforced,
     ))
+}
+
+fn interpolation(
+    authorization: &Authorization,
+    credentials: &Credentials,
+    plugins: &Arc<Plugins>,
+) -> Interpolation {
+    Interpolation {
+        authorization: authorization.clone(),
+        store: credentials.store.clone(),
+        resolvers: Arc::clone(plugins) as _,
+    }
+}
+
+fn permissions(database: &Database, authorization: Authorization) -> Permissions {
+    Permissions {
+        repository: Arc::new(database.clone()),
+        credentials: Arc::new(database.clone()),
+        authorization,
+    }
 }
 
 /// Creates the development identity provider, if it is configured, and the verifier of access tokens, if tokens are
