@@ -166,20 +166,16 @@ fn hostile_components() -> Vec<(Vec<u8>, &'static str)> {
     let doubling = (0..40).fold(String::new(), |inner, _| {
         format!("(component {inner}) (instance (instantiate 0)) (instance (instantiate 0))")
     });
-    // A component type in a component type, and so on. The text format can't express it.
-    const LEVELS: usize = 3_000;
-    let deep = [&[1][..], &[0x41, 1, 1].repeat(LEVELS), &[0x41, 0]].concat();
-    let mut with_deep_type = component("");
-    with_deep_type.extend([7, 0xab, 0x46]);
-    assert_eq!(deep.len(), 0x2b + (0x46 << 7));
-    with_deep_type.extend(deep);
+    // A section of 9,003 bytes with a component type in a component type, and so on. The text format can't express it.
+    let types = [[0x41, 1, 1].repeat(3_000), vec![0x41, 0]].concat();
+    let deep = [component(""), vec![7, 0xab, 0x46, 1], types].concat();
     vec![
         (
             component(&format!("(core module {functions})")),
             "it has more than 40000 functions",
         ),
         (component(&doubling), "it has more than 1000 instances"),
-        (with_deep_type, "nesting is too deep"),
+        (deep, "nesting is too deep"),
     ]
 }
 

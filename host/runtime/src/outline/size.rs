@@ -14,8 +14,7 @@ pub(super) const FUNCTION_BYTES_MAX: u64 = 1 << 20;
 /// The maximum size of all functions' code, in bytes.
 pub(super) const CODE_BYTES_MAX: u64 = 32 << 20;
 /// The maximum number of pairs of loops in the same function: the sum of the squares of the functions' loops, to which the time
-/// for compilation is proportional. StarlingMonkey, an interpreter of JavaScript, has about
-/// 450,000.
+/// for compilation is proportional. An interpreter of JavaScript has about 450,000.
 pub(super) const LOOP_PAIRS_MAX: u64 = 10_000_000;
 /// The maximum number of instances of modules and components. A nested component counts as often as it is instantiated, with
 /// everything in it.
@@ -271,7 +270,7 @@ impl Contents {
 /// Returns the bytes of a function plus its local variables, because a few bytes can declare any number of them.
 fn function_bytes(body: &FunctionBody<'_>) -> wasmparser::Result<u64> {
     let range = body.range();
-    let mut bytes = u64::try_from(range.end.saturating_sub(range.start)).unwrap_or(u64::MAX);
+    let mut bytes = range.end.saturating_sub(range.start);
     for local in body.get_locals_reader()? {
         let (count, _) = local?;
         bytes = bytes.saturating_add(u64::from(count));
