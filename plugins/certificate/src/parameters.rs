@@ -257,23 +257,6 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_signer_must_be_requested() {
-        assert_eq!(violation(&json!({"common_name": "x"})).field, None);
-        assert_eq!(
-            violation(&json!({"common_name": "x", "ca": ""})).field,
-            None
-        );
-        assert_eq!(
-            violation(&json!({"common_name": "x", "ca": "/a", "self_sign": true})).field,
-            None
-        );
-        let intermediate = normalized(&json!({"common_name": "x", "ca": "/a", "is_ca": true}));
-        assert_eq!(intermediate["self_sign"], false);
-        let root = normalized(&json!({"common_name": "x", "is_ca": true}));
-        assert_eq!(root["self_sign"], true);
-    }
-
-    #[test]
     fn invalid_parameters_are_reported_with_the_rule() {
         for (parameter, value, rule) in [
             ("duration", json!(0), "1 to 3650"),
@@ -303,51 +286,6 @@ mod tests {
                 "{parameter}: {}",
                 violation.rule
             );
-        }
-    }
-
-    #[test]
-    fn key_usage_must_be_suitable_for_the_key_type() {
-        let of_ecdsa = ["key_encipherment", "data_encipherment"];
-        let of_ed25519 = [
-            "key_encipherment",
-            "data_encipherment",
-            "key_agreement",
-            "encipher_only",
-            "decipher_only",
-        ];
-        for (key_type, refused) in [
-            ("rsa", &[][..]),
-            ("ecdsa-p256", &of_ecdsa),
-            ("ecdsa-p384", &of_ecdsa),
-            ("ed25519", &of_ed25519),
-        ] {
-            for usage in [
-                "digital_signature",
-                "non_repudiation",
-                "key_encipherment",
-                "data_encipherment",
-                "key_agreement",
-                "key_cert_sign",
-                "crl_sign",
-                "encipher_only",
-                "decipher_only",
-            ] {
-                let parameters = json!({
-                    "common_name": "x", "self_sign": true, "key_type": key_type,
-                    "key_usage": ["digital_signature", usage],
-                });
-                if refused.contains(&usage) {
-                    let violation = violation(&parameters);
-                    assert_eq!(violation.field.as_deref(), Some("key_usage"));
-                    assert_eq!(
-                        violation.rule,
-                        format!("must not contain {usage} for a key of type {key_type}")
-                    );
-                } else {
-                    normalized(&parameters);
-                }
-            }
         }
     }
 

@@ -269,13 +269,6 @@ mod tests {
     }
 
     #[test]
-    fn subject_without_fields_is_rejected() {
-        for parameters in [json!({}), json!({"common_name": "", "state": null})] {
-            assert_eq!(taken(&parameters).unwrap_err().field, None);
-        }
-    }
-
-    #[test]
     fn control_characters_are_rejected() {
         for text in ["a\u{0}b", "a\nb", "\u{7f}", "\u{85}"] {
             let violation = taken(&json!({"common_name": text})).unwrap_err();
