@@ -233,7 +233,10 @@ async fn parameters_must_describe_the_certificate() {
         parameters[name] = value;
         parameters
     };
-    let (exceeds, names) = ("must not exceed the certificate", "alternative names");
+    let (exceeds, names) = (
+        "must not allow more than the certificate",
+        "alternative names",
+    );
     for (value, parameters, reason) in [
         (&signed, other("is_ca", json!(true)), exceeds),
         (&signed, other("duration", json!(366)), exceeds),
@@ -250,7 +253,7 @@ async fn parameters_must_describe_the_certificate() {
             names,
         ),
         (&signed, other("alternative_names", json!([])), names),
-        (&key_only, parameters.clone(), "require a certificate"),
+        (&key_only, parameters.clone(), "they require a certificate"),
     ] {
         let response = import(&server, "/a", "certificate", value, &parameters).await;
         response.expect_error(400, reason);

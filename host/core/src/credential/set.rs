@@ -338,14 +338,13 @@ impl SetCredentials {
             UseCaseError::from(PluginCallError::ParametersRefused(violation))
         };
         let (Some(facts), Some(certificate)) = (&checked.facts, &checked.certificate) else {
-            return Err(refused("parameters require a certificate in the value"));
+            return Err(refused("they require a certificate in the value"));
         };
         let limits = Limits::of_certificate(self.certificates.as_ref(), facts, certificate);
         let limits = limits.map_err(|_| UseCaseError::StoredValueMalformed)?;
         if !limits.include(parameters) {
             return Err(refused(
-                "is_ca, duration, key_usage and extended_key_usage in the parameters must not exceed the certificate in the \
-                 value",
+                "is_ca, duration, key_usage and extended_key_usage must not allow more than the certificate in the value",
             ));
         }
         let value = Secret::new(json!({ "certificate": certificate }).to_string());
@@ -361,7 +360,7 @@ impl SetCredentials {
             return Ok(());
         }
         Err(refused(
-            "the parameters must have the subject and the alternative names of the certificate in the value",
+            "the subject and the alternative names must be those of the certificate in the value",
         ))
     }
 }

@@ -19,13 +19,13 @@ pub(super) const SCHEMA_DEPTH_MAX: usize = 64;
 pub(super) const SCHEMA_PARTS_MAX: u64 = 8_192;
 /// The maximum memory of a compiled pattern, in bytes. The worst-case time of a search is proportional to it, times the length
 /// of the text.
-pub(super) const PATTERN_BYTES_MAX: usize = 64 * 1_024;
+pub(super) const PATTERN_BYTES_MAX: usize = 256 * 1_024;
 /// The maximum memory of all compiled patterns in a schema, after resolving references, in bytes. Each counts as the next power of
 /// two, at least [`PATTERN_BYTES_MIN`].
-pub(super) const SCHEMA_PATTERN_BYTES_MAX: u64 = 128 * 1_024;
-/// The maximum work of searching the texts of a value, in bytes of compiled patterns times bytes of text. Only values that exceed
-/// the default limits of plugins reach it.
-pub(super) const PATTERN_WORK_MAX: u64 = SCHEMA_PATTERN_BYTES_MAX * 256 * 1_024;
+pub(super) const SCHEMA_PATTERN_BYTES_MAX: u64 = 1_024 * 1_024;
+/// The maximum work of searching the texts of a value, in bytes of compiled patterns times bytes of text: 128 KiB of patterns
+/// allow 128 KiB of text, the default limit of a plugin's input.
+pub(super) const PATTERN_WORK_MAX: u64 = 128 * 1_024 * 128 * 1_024;
 /// The least memory that a compiled pattern counts as, in bytes.
 const PATTERN_BYTES_MIN: usize = 1_024;
 
@@ -77,6 +77,7 @@ pub(super) fn check(schema: &Value) -> Result<SchemaSize, SchemaError> {
     let mut counter = Counter {
         root: schema,
         known: HashMap::new(),
+        pattern_bytes: 0,
     };
     let size = counter.schema(schema, 1)?;
     if size.parts > SCHEMA_PARTS_MAX {
@@ -98,8 +99,8 @@ pub(super) fn pattern_options(bytes_max: usize) -> PatternOptions<Regex> {
         .dfa_size_limit(bytes_max)
 }
 
-/// Returns the memory of a compiled pattern, rounded up to a power of two. A pattern that can't be compiled counts as the least:
-/// its schema is refused when it is compiled.
+/// Returns the memory of a compiled pattern, rounded up to a power of two. A pattern that can't be compiled counts as the largest.
+/// Its schema is refused when it is compiled.
 fn pattern_bytes(pattern: &str) -> u64 {
     let schema = json!({ "pattern": pattern });
     let limits = std::iter::successors(Some(PATTERN_BYTES_MIN), |bytes| Some(bytes * 2));
@@ -108,7 +109,7 @@ fn pattern_bytes(pattern: &str) -> u64 {
         let options = jsonschema::options().with_pattern_options(pattern_options(*bytes));
         options.build(&schema).is_ok()
     });
-    u64::try_from(bytes.unwrap_or(PATTERN_BYTES_MIN)).unwrap_or(u64::MAX)
+    u64::try_from(bytes.unwrap_or(PATTERN_BYTES_MAX)).unwrap_or(u64::MAX)
 }
 
 /// The size of a part of a schema, after resolving references.
@@ -145,6 +146,8 @@ struct Counter<'s> {
     root: &'s Value,
     /// The sizes of schemas by address; `None` while one is being counted.
     known: HashMap<*const Value, Option<Size>>,
+    /// The memory of the patterns counted so far, each once.
+    pattern_bytes: u64,
 }
 
 impl<'s> Counter<'s> {
@@ -191,7 +194,7 @@ impl<'s> Counter<'s> {
             ("$dynamicRef" | "$recursiveRef", _) => Err(SchemaError::ReferenceNotAPointer),
             ("$id", Value::String(_)) if depth > 2 => Err(SchemaError::ReferenceNotAPointer),
             ("pattern", Value::String(pattern)) => Ok(Size {
-                pattern_bytes: pattern_bytes(pattern),
+                pattern_bytes: self.pattern(pattern)?,
                 ..Size::ONE
             }),
             ("const" | "default" | "enum" | "examples", data) => data_size(data, depth),
@@ -202,7 +205,9 @@ impl<'s> Counter<'s> {
             ) => {
                 let mut size = Size::ONE;
                 if keyword == "patternProperties" {
-                    size.pattern_bytes = schemas.keys().map(|name| pattern_bytes(name)).sum();
+                    for pattern in schemas.keys() {
+                        size.pattern_bytes += self.pattern(pattern)?;
+                    }
                 }
                 check_depth(depth)?;
                 for schema in schemas.values() {
@@ -212,6 +217,16 @@ impl<'s> Counter<'s> {
             }
             (_, argument) => self.schema(argument, depth),
         }
+    }
+
+    /// Returns the memory of a pattern. Stops at the limit, because patterns are compiled to measure them.
+    fn pattern(&mut self, pattern: &str) -> Result<u64, SchemaError> {
+        let bytes = pattern_bytes(pattern);
+        self.pattern_bytes += bytes;
+        if self.pattern_bytes > SCHEMA_PATTERN_BYTES_MAX {
+            return Err(SchemaError::PatternsTooLarge);
+        }
+        Ok(bytes)
     }
 
     /// Returns the size of an array of schemas, or of a scalar.
@@ -336,7 +351,7 @@ mod tests {
             (patterns(SCHEMA_PATTERN_BYTES_MAX), ""),
             (
                 patterns(SCHEMA_PATTERN_BYTES_MAX + 1_024),
-                "has patterns of more than 131072 bytes",
+                "has patterns of more than 1048576 bytes",
             ),
             (json!({"pattern": "[a-z]{1,200}"}), ""),
             (
