@@ -1,7 +1,8 @@
 //! The imports, exports and size of a component, read in one pass before compilation.
 //!
 //! Compilation can take far more time and memory than the file's size suggests. A component that exceeds any limit in `size.rs`,
-//! or whose imports and exports do not fit its role, is therefore refused first.
+//! or whose imports and exports do not fit its role, is therefore refused first. The parser is newer than wasmtime's, which
+//! overflows the stack on deeply nested types.
 
 mod size;
 

@@ -27,7 +27,7 @@ use crate::text::{for_log, violation};
 const EXPLANATION_WORK_MAX: u64 = 250_000;
 
 /// A validator of values. The time of a check is at most proportional to the size of the value times
-/// [`SCHEMA_PARTS_MAX`], plus [`PATTERN_WORK_MAX`].
+/// [`bounds::SCHEMA_PARTS_MAX`], plus [`PATTERN_WORK_MAX`].
 struct Checker {
     validator: Validator,
     size: SchemaSize,
