@@ -31,6 +31,7 @@
 //!   without them.
 
 mod caller;
+mod effective_permissions;
 mod permit;
 
 use std::sync::Arc;
@@ -48,7 +49,7 @@ use crate::{
 };
 
 pub use caller::{AccessedResource, Account, Authentication, Caller, Granted, Trail};
-pub(crate) use permit::EffectivePermissions;
+pub(crate) use effective_permissions::EffectivePermissions;
 pub use permit::Permit;
 
 /// Decides which operations callers may perform.
