@@ -10,7 +10,7 @@ use std::{
 use keywright_harness::{
     Options, ReusedServer, Scrape, Server,
     mint::{Mint, present, seconds_since_epoch},
-    workspace,
+    until, workspace,
 };
 use prometheus_parse::Value;
 use reqwest::Method;
@@ -136,7 +136,7 @@ async fn slow_clients_are_displaced_by_others() {
         let read = stream.read(&mut [0; 1024]);
         !read.is_err_and(|cause| cause.kind() == ErrorKind::WouldBlock)
     };
-    assert!(slow.iter_mut().any(is_closed));
+    until("closed connection", async || slow.iter_mut().any(is_closed)).await;
 }
 
 #[tokio::test]

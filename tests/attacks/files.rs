@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{Options, Server, Shell, Text, is_on_postgres, run_command};
+use keywright_harness::{Options, Server, Shell, Text, is_on_postgres, run_command, until};
 use reqwest::Method;
 use serde_json::json;
 
@@ -52,13 +52,7 @@ async fn health(server: &Server) -> [u16; 2] {
 
 /// Waits until `/health` has this status on both listeners.
 async fn wait_for_health(server: &Server, status: u16) {
-    for _ in 0..POLLS_MAX {
-        if health(server).await == [status; 2] {
-            return;
-        }
-        tokio::time::sleep(POLL).await;
-    }
-    unreachable!("health did not become {status}:\n{}", server.log());
+    until("such health", async || health(server).await == [status; 2]).await;
 }
 
 /// Returns whether the metrics report a part of the server as healthy.
@@ -67,10 +61,6 @@ async fn is_healthy(server: &Server, check: &str) -> bool {
     let found = scrape.sum("keywright_health_check", &[("check", check)]);
     found.unwrap() > 0.5
 }
-
-const POLL: Duration = Duration::from_millis(20);
-/// The maximum number of polls. They take at least two minutes.
-const POLLS_MAX: usize = 6_000;
 
 /// The ways to remove a file.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@
 
 use std::{env, fs, time::Duration};
 
-use keywright_harness::{Caller, Options, Response, Server, component};
+use keywright_harness::{Caller, Options, Response, Server, component, until_some};
 use reqwest::Method;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -305,16 +305,13 @@ async fn readers_of(server: &Server, name: &str) -> Vec<Caller> {
 
 /// Retries until the server has released the memory of dropped responses.
 async fn until_read(caller: &Caller, path: &str, versions: usize) {
-    for _ in 0..12_000 {
+    let read = async || {
         let response = caller.get(path).await;
-        if response.status == 200 {
-            assert_eq!(data(&response).len(), versions);
-            return;
-        }
-        assert!([429, 503].contains(&response.status), "{response:?}");
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("the memory is not released");
+        let is_refused = [429, 503].contains(&response.status);
+        (!is_refused).then(|| response.expect(200))
+    };
+    let response = until_some("released memory", read).await;
+    assert_eq!(data(&response).len(), versions);
 }
 
 fn data(response: &Response) -> Vec<Value> {

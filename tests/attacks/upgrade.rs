@@ -7,10 +7,9 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
-use keywright_harness::{Options, Server, Text, component, digest};
+use keywright_harness::{Options, Server, Text, component, digest, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -37,10 +36,9 @@ async fn upgrade(server: &Server, to: &Options) {
 
 /// Waits until each credential has converged several more times, or a worker has failed.
 async fn converge_more(converged: &AtomicUsize, load: &JoinSet<()>) {
-    let until = converged.load(Ordering::Relaxed) + CREDENTIALS * 4;
-    while converged.load(Ordering::Relaxed) < until && load.len() == WORKERS {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let enough = converged.load(Ordering::Relaxed) + CREDENTIALS * 4;
+    let is_over = async || converged.load(Ordering::Relaxed) >= enough || load.len() < WORKERS;
+    until("more convergences", is_over).await;
 }
 
 /// Returns the parameters that the plugin received for the newest version.

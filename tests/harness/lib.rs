@@ -36,6 +36,7 @@ mod server;
 mod storage;
 mod stub;
 mod terminal;
+mod waiting;
 
 use std::{
     collections::BTreeSet,
@@ -64,6 +65,7 @@ pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{ReceivedRequest, Reply, Stub};
 pub use terminal::Terminal;
+pub use waiting::{until, until_some};
 
 /// Returns the workspace's root folder.
 pub fn workspace() -> PathBuf {

@@ -4,13 +4,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::{Response, Server};
+use crate::{Response, Server, until_some};
 
 impl Server {
     /// Returns the access log line of a request. It is written shortly after the response is sent.
@@ -63,20 +63,14 @@ impl Server {
 
     /// Scrapes the server's metrics until the condition holds.
     pub async fn scrape_until(&self, is_met: impl Fn(&Scrape) -> bool) -> Scrape {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            let scrape = self.scrape().await;
-            if is_met(&scrape) {
-                return scrape;
-            }
-            tokio::time::sleep(POLL).await;
-        }
-        panic!("the condition was not met:\n{}", self.scrape().await.text());
+        until_some("such metrics", async || {
+            Some(self.scrape().await).filter(&is_met)
+        })
+        .await
     }
 }
 
 const POLL: Duration = Duration::from_millis(2);
-const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A server's metrics.
 #[derive(Clone, Debug)]

@@ -16,7 +16,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    Caller, Options, ReservedPort, Response, key_file, mint::Mint, programs, reuse, workspace,
+    Caller, Options, ReservedPort, Response, key_file, mint::Mint, programs, reuse, until_some,
+    workspace,
 };
 
 /// A server that runs until it is dropped.
@@ -272,27 +273,19 @@ impl Server {
         };
         let before = matching(&self.log()).len();
         self.signal("HUP");
-        for _ in 0..READY_POLLS_MAX {
-            if let Some(line) = matching(&self.log()).get(before) {
-                return line.clone();
-            }
-            tokio::time::sleep(READY_POLL).await;
-        }
-        panic!("the server did not log: {words}");
+        until_some(words, async || {
+            matching(&self.log()).into_iter().nth(before)
+        })
+        .await
     }
 
     /// Sends the signal to stop, waits until the process exits, and returns the folder. Meanwhile, the client's connections
     /// are polled, so that the server can detect idle ones.
     pub async fn stop(mut self) -> TempDir {
         self.signal("TERM");
-        for _ in 0..READY_POLLS_MAX {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                assert!(status.success(), "the server exited with {status}");
-                return std::mem::replace(&mut self.directory, TempDir::new().unwrap());
-            }
-            tokio::time::sleep(READY_POLL).await;
-        }
-        panic!("the server did not exit");
+        let status = until_some("exit", async || self.child.try_wait().unwrap()).await;
+        assert!(status.success(), "the server exited with {status}");
+        std::mem::replace(&mut self.directory, TempDir::new().unwrap())
     }
 
     /// Kills the process, and returns the folder.

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_harness::{Options, Response, Server};
+use keywright_harness::{Options, Response, Server, until};
 use keywright_test_postgres::PostgresServer;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -100,16 +100,14 @@ const CLIENTS_PER_SERVER: usize = 4;
 const WAIT_SECONDS_MAX: u64 = 2;
 /// The maximum time for a response on a busy machine. It detects a server that waits forever.
 const RESPONSE_MAX: Duration = Duration::from_mins(2);
-/// The number of responses of each server that a test waits for, and the maximum wait.
+/// The number of responses of each server that a test waits for.
 const RESPONSES_AWAITED: u64 = 12;
-const AWAITED_MAX: Duration = Duration::from_mins(10);
 /// The number of reads to wait for, and the maximum number of failed reads per server: a slow machine may delay one per
 /// client.
 const READS_AWAITED: u64 = 100;
 const READS_REFUSED_MAX: u64 = CLIENTS_PER_SERVER as u64;
 /// The number of restarts of a server that finds the database too slow within its wait of two seconds.
 const STARTS_MAX: usize = 30;
-const POLL: Duration = Duration::from_millis(20);
 /// The number of writes of a client to one name before it uses the next name.
 const WRITES_PER_NAME: usize = 3;
 
@@ -218,18 +216,14 @@ impl Load {
 
     /// Waits until each server reports this health.
     pub(super) async fn wait_for_health(&self, status: &str) {
-        let begun = Instant::now();
         for server in &self.servers {
-            loop {
+            until(status, async || {
                 let response = server.get("/health").await;
                 let health = response.json()["status"].clone();
                 assert_eq!(response.status == 200, health == "UP", "{response:?}");
-                if health == status {
-                    break;
-                }
-                assert!(begun.elapsed() < AWAITED_MAX, "{response:?}");
-                tokio::time::sleep(POLL).await;
-            }
+                health == status
+            })
+            .await;
         }
     }
 
@@ -246,11 +240,8 @@ impl Load {
     ) {
         let now = |number: usize| count(&self.counts[number]).load(Ordering::Relaxed);
         let enough: Vec<u64> = (0..SERVERS).map(|number| now(number) + responses).collect();
-        let begun = Instant::now();
-        while (0..SERVERS).any(|number| now(number) < enough[number]) {
-            assert!(begun.elapsed() < AWAITED_MAX, "no {what}");
-            tokio::time::sleep(POLL).await;
-        }
+        let are_enough = |number: usize| now(number) >= enough[number];
+        until(what, async || (0..SERVERS).all(are_enough)).await;
     }
 
     /// Stops the clients, and returns the expected state.

@@ -1,8 +1,6 @@
 //! Dry runs: they list the credentials to regenerate, change nothing, and fail like the real run.
 
-use std::time::Duration;
-
-use keywright_harness::{BadPlugin, Options, Server, Text};
+use keywright_harness::{BadPlugin, Options, Server, Text, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -318,9 +316,8 @@ async fn a_second_bulk_regeneration_of_an_actor_is_429_and_a_third_is_503() {
     }
     let dry_run = json!({"signed_by": "/root", "dry_run": true});
     for caller in busy {
-        while caller.post(BULK_REGENERATE, dry_run.clone()).await.status == 200 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let is_refused = async || caller.post(BULK_REGENERATE, dry_run.clone()).await.status != 200;
+        until("refusal", is_refused).await;
         let refused = caller.post(BULK_REGENERATE, below_root()).await;
         refused.expect_error(429, "of this caller");
         assert!(refused.header("retry-after").is_some(), "{refused:?}");

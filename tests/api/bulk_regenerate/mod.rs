@@ -6,9 +6,7 @@ mod generated_by;
 mod keep_going;
 mod signed_by;
 
-use std::time::Duration;
-
-use keywright_harness::{Options, Response, Server, signal};
+use keywright_harness::{Options, Response, Server, signal, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -81,9 +79,8 @@ async fn begin(server: &Server, signed_by: &str, generated: usize) -> Bulk {
     let request = server.authorized(Method::POST, BULK_REGENERATE);
     let body = json!({"signed_by": signed_by}).to_string();
     let bulk = tokio::spawn(request.body(body).send());
-    while generated_count(server) < before + generated && !bulk.is_finished() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let has_begun = async || generated_count(server) >= before + generated || bulk.is_finished();
+    until("generated values", has_begun).await;
     bulk
 }
 

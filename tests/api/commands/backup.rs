@@ -8,12 +8,11 @@ use std::{
         Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use keywright_harness::{
     Commanded, Options, Server, Text, copied_by_backup, is_on_postgres, run_command,
-    run_command_with_files_up_to, run_sql,
+    run_command_with_files_up_to, run_sql, until,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -48,9 +47,9 @@ async fn a_backup_contains_all_previously_acknowledged_writes() {
     let back_up = async {
         let mut backups = Vec::new();
         for number in 1..=BACKUPS {
-            while acknowledged.lock().unwrap().deleted.len() < number * DELETED_BETWEEN {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            let deleted = || acknowledged.lock().unwrap().deleted.len();
+            let are_enough = async || deleted() >= number * DELETED_BETWEEN;
+            until("deletions", are_enough).await;
             let before = acknowledged.lock().unwrap().clone();
             let directory = server.directory().to_owned();
             let copying = tokio::task::spawn_blocking(move || copied_by_backup(&directory));

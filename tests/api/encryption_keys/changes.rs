@@ -6,10 +6,9 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
-use keywright_harness::{Options, Server, Text, shared_storage};
+use keywright_harness::{Options, Server, Text, shared_storage, until};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -66,9 +65,10 @@ async fn without_key_creation_a_server_waits_for_the_key_record() {
     let waiting = Options::default().encryption(&waiting("key_wait_seconds_max = 600"));
     let waiting = with_secrets(waiting).storage(&storage);
     let waiting = tokio::spawn(async move { Server::start_in(waiting_folder, &waiting).await });
-    while !fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for another server")) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let is_waiting = async || {
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for another server"))
+    };
+    until("waiting server", is_waiting).await;
     let creating = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
     given::set_value(&creating, "/a", "1").await;
     let waited = waiting.await.unwrap();
@@ -155,9 +155,7 @@ async fn a_key_activated_by_another_server_is_recognized_before_use() {
     let new = Server::start_with(&new).await;
     given::set_value(&new, "/new", "1").await;
     let recognized = format!("\"encryption.key\":\"{}\"", active_key_id(&new));
-    while !old.log().contains(&recognized) {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    old.until_logged(&recognized).await;
     assert_eq!(usage(&old).await, used(0, 1, 0));
 }
 

@@ -1,6 +1,8 @@
 //! The provider `kms`: a key management plugin on a Unix socket.
 
-use keywright_harness::{KeyManagementPlugin, Options, Server, Text, key_file, shared_storage};
+use keywright_harness::{
+    KeyManagementPlugin, Options, Server, Text, key_file, shared_storage, until,
+};
 use tempfile::TempDir;
 
 use super::{active_key_id, usage, used, with_keys, with_secrets};
@@ -118,8 +120,7 @@ async fn reads_are_503_until_an_unavailable_plugin_returns() {
     assert_eq!(given::newest(&old, "/old").await["value"], "1");
 
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");
-    while old.get("/api/v1/data?name=/new").await.status == 503 {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let is_served = async || old.get("/api/v1/data?name=/new").await.status != 503;
+    until("key", is_served).await;
     assert_eq!(given::newest(&old, "/new").await["value"], "2");
 }

@@ -1,19 +1,12 @@
 //! Limits on connections, on simultaneous requests, and on the requests of one actor per second.
 
-use std::time::Duration;
-
-use keywright_harness::Server;
+use keywright_harness::{Server, until};
 use reqwest::{Method, header};
-use tokio::{
-    io::AsyncWriteExt,
-    net::TcpStream,
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
 use tokio_rustls::client::TlsStream;
 
 use super::{
-    HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, get_health,
+    HTTP1, HTTP2, ORDINARY, OTHER, get_health,
     http2::{RST_STREAM, form_without_body, hello, read_until},
     patient, read_response, read_to_close, tcp, tls, until_responded,
 };
@@ -193,12 +186,8 @@ async fn request_rates_are_unlimited_by_default() {
 
 /// Repeats a request until a slot is free.
 async fn until_free(server: &Server) {
-    let free = async {
-        while [429, 503].contains(&server.get("/version").await.status) {
-            sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(PATIENCE, free).await.expect("a free slot");
+    let is_free = async || ![429, 503].contains(&server.get("/version").await.status);
+    until("free slot", is_free).await;
 }
 
 /// Starts a request. Returns its connection once the server has requested the body.

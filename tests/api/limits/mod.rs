@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{Options, Server, key_file};
+use keywright_harness::{Options, Server, key_file, until_some};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
@@ -203,16 +203,7 @@ async fn until_responded(server: &Server, source: Ipv4Addr) -> TlsStream<TcpStre
 
 /// Repeats a client's attempt until it completes before the server disconnects it.
 async fn until_in_time<T>(attempt: impl AsyncFn() -> io::Result<T>) -> T {
-    let attempts = async {
-        loop {
-            if let Ok(done) = attempt().await {
-                return done;
-            }
-            sleep(Duration::from_millis(2)).await;
-        }
-    };
-    let done = timeout(PATIENCE, attempts).await;
-    done.expect("the server refuses every attempt")
+    until_some("attempt in time", async || attempt().await.ok()).await
 }
 
 const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use keywright_harness::{Options, Server, Text};
+use keywright_harness::{Options, Server, Text, until};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt, split},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 use super::{
-    HEALTH, HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, drip_to_close, get_health,
+    HEALTH, HTTP1, HTTP2, ORDINARY, OTHER, drip_to_close, get_health,
     http2::{
         DATA, HEADERS, PING, PREFACE, authorized_get, frame, get, hello, hello_with_window, kinds,
         read_until, window_update,
@@ -236,12 +236,8 @@ async fn an_incompletely_read_response_keeps_its_slot() {
             server.get("/version").await.expect(429);
         }
         stream.write_all(&window_update(1_000, 1)).await.unwrap();
-        let free = async {
-            while server.get("/version").await.status == 429 {
-                sleep(Duration::from_millis(2)).await;
-            }
-        };
-        timeout(PATIENCE, free).await.unwrap();
+        let is_free = async || server.get("/version").await.status != 429;
+        until("free slot", is_free).await;
     }
 }
 

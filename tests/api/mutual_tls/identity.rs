@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use keywright_harness::{Options, Server, Text};
+use keywright_harness::{Options, Server, Text, until_some};
 use rcgen::ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
 use reqwest::Method;
 
@@ -305,13 +305,11 @@ async fn a_certificate_expiring_on_an_open_connection_is_refused() {
     let authority = Authority::root("clients");
     let server = server_trusting(&[&authority]).await;
     let (mut open, soon) = connected_for_a_while(&authority, &server);
-    let refused = loop {
+    let refused = until_some("refusal", async || {
         let response = open.get("/version", None).unwrap();
-        if response.status != 200 {
-            break response.expect(401);
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    };
+        (response.status != 200).then(|| response.expect(401))
+    })
+    .await;
     assert!(SystemTime::now() > soon);
     assert!(refused.error().contains("has expired"), "{refused:?}");
 }

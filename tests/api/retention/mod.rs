@@ -3,9 +3,7 @@
 mod policies;
 mod runs;
 
-use std::time::Duration;
-
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Server, until};
 use serde_json::Value;
 
 use crate::{audit, given};
@@ -24,7 +22,7 @@ fn options(policies: &[(&str, &str)]) -> Options {
 /// Makes the server trust the clock now instead of a day after its first check.
 async fn trust_the_clock_at_once(server: &Server) {
     let checks = "select count(*) from retention_clock";
-    poll(async || server.run_sql(checks).await == "1").await;
+    until("check", async || server.run_sql(checks).await == "1").await;
     let trust = "update retention_clock set trusted_from = 0";
     server.run_sql(trust).await;
 }
@@ -33,7 +31,7 @@ async fn trust_the_clock_at_once(server: &Server) {
 async fn after_a_run(servers: &[&Server]) {
     let runs = runs(servers).await;
     // The next run to complete may have started before this call.
-    poll(async || self::runs(servers).await >= runs + 2.0).await;
+    until("runs", async || self::runs(servers).await >= runs + 2.0).await;
 }
 
 /// Returns the number of runs that these servers have completed.
@@ -45,17 +43,6 @@ async fn runs(servers: &[&Server]) -> f64 {
         runs += scrape.sum(RUNS, &labels).unwrap_or_default();
     }
     runs
-}
-
-/// Polls until the condition holds.
-async fn poll(mut is_met: impl AsyncFnMut() -> bool) {
-    for _ in 0..POLLS_MAX {
-        if is_met().await {
-            return;
-        }
-        tokio::time::sleep(POLL).await;
-    }
-    unreachable!("the condition was not met in time");
 }
 
 /// Sets a credential this many times, to numbers from zero. Returns the ids of the versions, oldest first; some may be
@@ -89,6 +76,3 @@ fn events(server: &Server) -> Vec<Value> {
 }
 
 const RUNS: &str = "keywright_retention_runs_total";
-const POLL: Duration = Duration::from_millis(5);
-/// The maximum number of polls, for at least ten minutes.
-const POLLS_MAX: usize = 120_000;

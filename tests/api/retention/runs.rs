@@ -2,13 +2,11 @@
 
 use std::{fs, os::unix::fs::symlink, sync::Arc};
 
-use keywright_harness::{Server, Text};
+use keywright_harness::{Server, Text, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{
-    after_a_run, events, ids, options, poll, runs, set_times, trust_the_clock_at_once, values,
-};
+use super::{after_a_run, events, ids, options, runs, set_times, trust_the_clock_at_once, values};
 use crate::{certificates::Certificate, given, management::switch};
 
 // Audit events of deleted versions, and retention without a working trail.
@@ -85,7 +83,7 @@ async fn nothing_is_deleted_while_the_trail_cannot_be_written() {
     let options = options(&[("/a", "versions_max = 1")]).audit(settings);
     let server = Server::start_in(directory, &options).await;
     set_times(&server, "/a", 3).await;
-    poll(async || failed_runs(&server).await >= 2.0).await;
+    until("failed runs", async || failed_runs(&server).await >= 2.0).await;
     assert_eq!(values(&server, "/a").await, ["2", "1", "0"]);
     assert!(
         server
@@ -134,7 +132,7 @@ async fn read_only_mode_postpones_retention() {
     let pauses = || server.log().matches("paused in read-only mode").count();
     let before = pauses();
     // One check may precede the change of the ages, but not two.
-    poll(async || pauses() >= before + 2).await;
+    until("pauses", async || pauses() >= before + 2).await;
     assert_eq!(values(&server, "/a").await, ["2", "1", "0"]);
     switch(&server, false).await;
     after_a_run(&[&server]).await;
@@ -212,6 +210,6 @@ async fn two_servers_delete_each_version_once_even_if_one_is_killed() {
     drop(one.kill());
     set_times(&two, "/a/0", 2).await;
     let before = runs(&[&two]).await;
-    poll(async || runs(&[&two]).await >= before + 2.0).await;
+    until("runs", async || runs(&[&two]).await >= before + 2.0).await;
     assert_eq!(ids(&two, "/a/0").await.len(), 1);
 }

@@ -4,8 +4,7 @@ use keywright_harness::{Server, Text, run_sql, shared_storage};
 use tempfile::TempDir;
 
 use super::{
-    FAST, Keys, OFF, SLOW, assert_values, counted, result_line, seed, set, until_inactive,
-    until_logged, usage,
+    FAST, Keys, OFF, SLOW, assert_values, counted, result_line, seed, set, until_inactive, usage,
 };
 use crate::given;
 
@@ -32,7 +31,7 @@ async fn two_servers_rotate_each_version_once_even_if_one_stops() {
         .unwrap();
     let all = until_inactive(&two, |inactive| inactive == 0).await;
     assert_eq!(all, [VERSIONS as u64, 0, 0]);
-    until_logged(&two, "stopped rotating encryption keys").await;
+    two.until_logged("stopped rotating encryption keys").await;
     let rotated_by_two = result_line(&two.log())["rotation.versions_rotated"]
         .as_u64()
         .unwrap();
@@ -53,7 +52,8 @@ async fn with_different_active_keys_the_last_started_server_rotates() {
     let options = keys.options(&["b", "a"], FAST).storage(&storage);
     let new = Server::start_in(TempDir::new().unwrap(), &options).await;
     assert_eq!(until_inactive(&new, |left| left == 0).await, [40, 0, 0]);
-    until_logged(&old, "encryption keys are not rotated here").await;
+    old.until_logged("encryption keys are not rotated here")
+        .await;
     assert_eq!(usage(&old).await, [0, 40, 0]);
 
     // Writes of the old server are rotated too.
@@ -67,7 +67,8 @@ async fn with_different_active_keys_the_last_started_server_rotates() {
     let back = keys.options(&["a", "b"], FAST);
     let old = Server::start_in(old.stop().await, &back).await;
     assert_eq!(until_inactive(&old, |left| left == 0).await, [41, 0, 0]);
-    until_logged(&new, "encryption keys are not rotated here").await;
+    new.until_logged("encryption keys are not rotated here")
+        .await;
     assert_values(&old, &values).await;
 }
 
@@ -184,7 +185,9 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
     let options = keys.options(&["b", "a"], "batch_versions = 4\ninterval_seconds = 1");
     let server = Server::start_in(folder, &options).await;
     assert_eq!(until_inactive(&server, |left| left == 2).await, [31, 2, 0]);
-    until_logged(&server, "stopped rotating encryption keys").await;
+    server
+        .until_logged("stopped rotating encryption keys")
+        .await;
     assert_values(&server, &values).await;
     for id in &damaged {
         let reported = "can't be rotated to the active encryption key";

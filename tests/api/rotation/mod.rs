@@ -6,7 +6,7 @@ mod under_load;
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
-use keywright_harness::{Caller, Options, Response, Server};
+use keywright_harness::{Caller, Options, Response, Server, until_some};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -121,29 +121,8 @@ async fn usage(server: &Server) -> [u64; 3] {
 
 /// Polls until the number of versions under inactive keys meets the condition.
 async fn until_inactive(server: &Server, is_met: impl Fn(u64) -> bool) -> [u64; 3] {
-    for _ in 0..POLLS_MAX {
-        let usage = usage(server).await;
-        if is_met(usage[1]) {
-            return usage;
-        }
-        tokio::time::sleep(POLL).await;
-    }
-    panic!(
-        "the condition was not met: {:?}\n{}",
-        usage(server).await,
-        server.log()
-    );
-}
-
-/// Polls the log until it contains these words.
-async fn until_logged(server: &Server, words: &str) {
-    for _ in 0..POLLS_MAX {
-        if server.log().contains(words) {
-            return;
-        }
-        tokio::time::sleep(POLL).await;
-    }
-    panic!("{words} was not logged:\n{}", server.log());
+    let attempt = async || Some(usage(server).await).filter(|usage| is_met(usage[1]));
+    until_some("such usage", attempt).await
 }
 
 /// Returns the server's counts of rotated and failed versions.
@@ -172,4 +151,3 @@ const SEEDED_BY_ONE_TOKEN: usize = 10_000;
 const VERSIONS_PER_CREDENTIAL: usize = 20;
 
 const POLL: Duration = Duration::from_millis(20);
-const POLLS_MAX: usize = 30_000;

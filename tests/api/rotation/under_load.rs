@@ -9,13 +9,12 @@ use std::{
     },
 };
 
-use keywright_harness::{Caller, Server, is_on_postgres, run_sql, shared_storage};
+use keywright_harness::{Caller, Server, is_on_postgres, run_sql, shared_storage, until};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use super::{
-    CANARY, FAST, Keys, POLLS_MAX, SLOW, Values, assert_values, counted, seed, set, until_inactive,
-    values_of,
+    CANARY, FAST, Keys, SLOW, Values, assert_values, counted, seed, set, until_inactive, values_of,
 };
 
 /// Each request must succeed, and each read must return the written value. Afterwards, everything is unchanged under
@@ -180,13 +179,7 @@ impl Load {
                 .iter()
                 .all(|(responded, enough)| responded.load(Ordering::Acquire) >= *enough)
         };
-        for _ in 0..POLLS_MAX {
-            if is_started() {
-                return;
-            }
-            tokio::time::sleep(super::POLL).await;
-        }
-        panic!("the requests do not complete");
+        until("completed requests", async || is_started()).await;
     }
 
     /// Allows the deletion of the second half of the names, which is reserved for the fast part of the rotation.

@@ -3,7 +3,7 @@
 
 mod request;
 
-use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, time::Duration};
+use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_harness::{
@@ -327,12 +327,7 @@ async fn provoke_warning(text: &str) -> String {
     };
     let server = Server::start_with(&options).await;
     let (words, _) = text.split_once('…').unwrap_or((text, ""));
-    for _ in 0..POLLS_MAX {
-        if server.log().contains(words) {
-            break;
-        }
-        tokio::time::sleep(POLL).await;
-    }
+    server.until_logged(words).await;
     server.log()
 }
 
@@ -358,8 +353,6 @@ async fn after_removing_the_cas() -> String {
 const RSA_1024: &str = include_str!("../../../plugins/certificate/tests/keys/rsa_1024.pem");
 
 /// The number of checks of the log, for several minutes: some warnings come from background work.
-const POLLS_MAX: usize = 30_000;
-const POLL: Duration = Duration::from_millis(10);
 
 async fn provoke_client_error(text: &str) -> Commanded {
     let mut options = Options::default();

@@ -25,7 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_harness::Caller;
+use keywright_harness::{Caller, until};
 use rand::{RngExt, rngs::ChaCha12Rng};
 use serde_json::Value;
 
@@ -112,9 +112,11 @@ impl Run {
             })
             .collect();
         // Each kill comes after writes, even on the slowest machine.
-        while events.writes() < WRITES_MIN && tasks.iter().all(|worker| !worker.is_finished()) {
-            tokio::time::sleep(POLL).await;
-        }
+        let is_over = || tasks.iter().any(|worker| worker.is_finished());
+        until("writes", async || {
+            events.writes() >= WRITES_MIN || is_over()
+        })
+        .await;
         let load_ms = self.choices.random_range(LOAD_MS);
         tokio::time::sleep(Duration::from_millis(load_ms)).await;
         if is_crash {
@@ -204,8 +206,6 @@ const WORKERS: usize = 6;
 
 /// The minimum number of acknowledged writes before a kill.
 const WRITES_MIN: usize = 2;
-
-const POLL: Duration = Duration::from_millis(1);
 
 /// The time between these writes and the kill, in milliseconds.
 const LOAD_MS: std::ops::Range<u64> = 20..250;

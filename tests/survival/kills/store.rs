@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, path::Path, str::FromStr, time::Duration};
 
-use keywright_harness::{Options, Server, run_command};
+use keywright_harness::{Options, Server, run_command, until};
 use keywright_test_postgres::PostgresServer;
 use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
 use tempfile::TempDir;
@@ -100,9 +100,8 @@ impl Store {
         let Some(database) = &self.database else {
             return;
         };
-        while database.server.run_at(&database.url, OTHER_CONNECTIONS) != "0" {
-            tokio::time::sleep(POLL).await;
-        }
+        let others = || database.server.run_at(&database.url, OTHER_CONNECTIONS);
+        until("closed connections", async || others() == "0").await;
     }
 }
 
@@ -117,7 +116,6 @@ impl Database {
 }
 
 /// The interval between queries of the other connections.
-const POLL: Duration = Duration::from_millis(2);
 
 /// Counts the other connections to a database.
 const OTHER_CONNECTIONS: &str = "select count(*) from pg_stat_activity \
