@@ -163,13 +163,24 @@ async fn the_permissions_that_a_search_reads_count_as_its_memory() {
     }
     granting.join_all().await;
     caller.get("/api/v1/data?path=/").await.expect(413);
+    server.get("/api/v1/data?path=/").await.expect(200);
+    // Requests with names look up only the permissions on these names.
+    let mut bindings = Vec::new();
+    for number in 0..64 {
+        let name = format!("{below}/{number}");
+        server.set(&name, "json", json!({})).await.expect(200);
+        bindings.push(json!({"credentials": {"credhub-ref": name}}));
+    }
+    let document = json!({"service": bindings});
+    caller
+        .post("/api/v1/interpolate", document)
+        .await
+        .expect(200);
     let name = format!("{below}/1");
-    server.set(&name, "value", json!("v")).await.expect(200);
     caller
         .get(&format!("/api/v1/data?name={name}"))
         .await
         .expect(200);
-    server.get("/api/v1/data?path=/").await.expect(200);
 }
 
 #[tokio::test]

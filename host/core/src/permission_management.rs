@@ -329,6 +329,7 @@ impl Permissions {
             .permit(caller, Operation::ReadAcl, name)
             .await?;
         let stored = self.credentials.stored_name(name).await?;
+        let stored = stored.filter(|stored| permit.covers(stored));
         let name = stored.ok_or(UseCaseError::NotFound)?;
         let path = PermissionPath::of_lookup(&name.lookup());
         let one_too_many = LISTED_PERMISSIONS_MAX + 1;

@@ -34,7 +34,7 @@ mod caller;
 mod effective_permissions;
 mod permit;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use uuid::Uuid;
 
@@ -271,25 +271,26 @@ impl Authorization {
         Ok(effective)
     }
 
-    /// Returns the permissions of a caller that cover any of these names. If more than [`PATHS_AT_ONCE`] paths cover the names,
-    /// returns all permissions of the caller.
+    /// Returns the permissions of a caller that cover any of these names. If more than [`PATHS_MAX`] paths cover the names,
+    /// returns all permissions of the caller. Others may have added more than fit into memory.
     pub(crate) async fn permissions_covering_all(
         &self,
         caller: &Caller,
         names: &[LookupName],
     ) -> Result<EffectivePermissions, UseCaseError> {
-        let mut covering = Vec::new();
+        let mut covering = HashSet::new();
         for name in names {
-            for path in PermissionPath::covering(name.requested()) {
-                if !covering.contains(&path) {
-                    covering.push(path);
-                }
-            }
-            if covering.len() > PATHS_AT_ONCE {
+            covering.extend(PermissionPath::covering(name.requested()));
+            if covering.len() > PATHS_MAX {
                 return self.permissions_of(caller).await;
             }
         }
-        self.permissions_on(caller.actor(), &covering).await
+        let covering = Vec::from_iter(covering);
+        let mut effective = EffectivePermissions::none();
+        for paths in covering.chunks(PATHS_AT_ONCE) {
+            effective = effective.and(&self.permissions_on(caller.actor(), paths).await?);
+        }
+        Ok(effective)
     }
 
     async fn permissions_on(
@@ -324,7 +325,10 @@ async fn versions_of(
         .await?)
 }
 
-/// The maximum number of paths for which permissions are looked up one by one. Most callers have fewer permissions than that.
+/// The maximum number of paths for which permissions are looked up one by one.
+const PATHS_MAX: usize = 4_096;
+
+/// The maximum number of paths in one query.
 const PATHS_AT_ONCE: usize = 64;
 
 /// The name looked up for an unknown id. No permission can cover it, because paths can't contain spaces. It has as many enclosing

@@ -146,7 +146,9 @@ impl<'a> Permit<'a> {
     }
 
     /// Returns whether the permit is for this credential, and the permissions also allow the operation on this casing of its name.
-    fn covers(&self, name: &CredentialName) -> bool {
+    /// Whatever is read by the permitted name must be checked: another writer may have created the credential again in another
+    /// casing.
+    pub(crate) fn covers(&self, name: &CredentialName) -> bool {
         self.name.is(name) && self.permissions.allow(self.operation, name.as_str())
     }
 }

@@ -237,7 +237,10 @@ impl ReadCredentials {
             .authorization
             .permit_read(caller, self.store.repository.as_ref(), name, count)
             .await?;
-        let newest = versions.first().ok_or(UseCaseError::NotFound)?;
+        let newest = versions
+            .first()
+            .filter(|newest| permit.covers(&newest.name));
+        let newest = newest.ok_or(UseCaseError::NotFound)?;
         permit.record_resource(newest.credential_id);
         let (name, credential_type) = (newest.name.clone(), newest.credential_type.clone());
         let has_more = versions.len() > HISTORY_VERSIONS_MAX as usize;

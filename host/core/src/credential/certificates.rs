@@ -148,6 +148,7 @@ impl CertificateCredentials {
         let repository = &self.store.repository;
         let actor = caller.actor();
         let certificate = repository.certificate(actor, name, types).await?;
+        let certificate = certificate.filter(|certificate| permit.covers(&certificate.name));
         let certificate = certificate.ok_or(UseCaseError::NotFound)?;
         permit.record_resource(certificate.id);
         caller.reserve(certificate.rendered_bytes())?;
@@ -178,7 +179,9 @@ impl CertificateCredentials {
         let permit = permitting.await?;
         let repository = &self.store.repository;
         let certificate = repository.certificate(caller.actor(), name, SignedTypes::Certificates);
-        let certificate = certificate.await?.ok_or(UseCaseError::NotFound)?;
+        let certificate = certificate.await?;
+        let certificate = certificate.filter(|certificate| permit.covers(&certificate.name));
+        let certificate = certificate.ok_or(UseCaseError::NotFound)?;
         permit.record_resource(certificate.id);
         caller.reserve(certificate.rendered_bytes())?;
         let permissions = self.authorization.permissions_of(caller).await?;

@@ -120,10 +120,10 @@ impl ChildVersions {
         {
             pace.step().await;
             let condition = AppendCondition::NewestIs(Some(child.id));
-            let Some(active) = self.active_child(child, &name, &mut additions).await? else {
+            if !gets_version(&child, &name) {
                 continue;
-            };
-            let version = self.child_version(permit, active, &after).await?;
+            }
+            let version = self.child_version(permit, child, &after).await?;
             additions.versions.push((version, condition));
         }
         Ok(additions)
@@ -235,37 +235,15 @@ impl ChildVersions {
         Ok(children)
     }
 
-    /// Returns the active version of a child if the CA signed it.
-    async fn active_child(
-        &self,
-        newest: StoredVersion,
-        authority: &CredentialName,
-        additions: &mut Additions,
-    ) -> Result<Option<StoredVersion>, UseCaseError> {
-        let active = if newest.attributes.is_transitional {
-            let name = newest.name.lookup();
-            let current = self.store.active_versions(&name).await?;
-            additions.unchanged.push(current.as_read(&name));
-            current.active
-        } else {
-            Some(newest)
-        };
-        Ok(active.filter(|version| {
-            let signer = version.attributes.signed_by.as_ref();
-            version.attributes.certificate.is_some()
-                && signer.is_some_and(|signer| signer.lookup() == authority.lookup())
-        }))
-    }
-
     async fn child_version(
         &self,
         permit: &Permit<'_>,
-        active: StoredVersion,
+        newest: StoredVersion,
         after: &AuthorityCertificates,
     ) -> Result<NewVersion, UseCaseError> {
         // The caller needs no permission on the child: only its `ca` changes, which every step of the CA's rotation requires.
-        let permit = permit.extended_to(Operation::Write, &active.name.lookup());
-        let version = self.store.open(&permit, active).await?;
+        let permit = permit.extended_to(Operation::Write, &newest.name.lookup());
+        let version = self.store.open(&permit, newest).await?;
         permit.record_resource(version.credential_id);
         let ca = StoredCertificate::parse(&version.content.value)?.ca;
         let trusted_ca = ca.and_then(|ca| self.additional_trusted_ca(&ca, after));
@@ -297,6 +275,16 @@ impl ChildVersions {
         };
         Some(trusted.clone())
     }
+}
+
+/// Returns whether a child with this newest version gets another version in a step of its CA's rotation: if this CA signed it, and it is
+/// not transitional. A copy of the active version would become newer than a transitional one, and so the end of the child's own
+/// rotation would activate its old key again.
+fn gets_version(newest: &StoredVersion, authority: &CredentialName) -> bool {
+    let signer = newest.attributes.signed_by.as_ref();
+    !newest.attributes.is_transitional
+        && newest.attributes.certificate.is_some()
+        && signer.is_some_and(|signer| signer.lookup() == authority.lookup())
 }
 
 /// The certificates of a CA's active and transitional versions, PEM.

@@ -149,11 +149,10 @@ impl ReadCredentials {
         // A missing credential takes two reads and no transaction. So does a credential that is stored in a casing that the
         // caller may not delete: the duration does not reveal which of the two it is.
         let repository = &self.store.repository;
-        repository
-            .stored_name(name)
-            .await?
-            .ok_or(UseCaseError::NotFound)?;
-        let deleted = repository.delete(name).await?;
+        let stored = repository.stored_name(name).await?;
+        let stored = stored.filter(|stored| permit.covers(stored));
+        let deleted = repository.delete(&stored.ok_or(UseCaseError::NotFound)?);
+        let deleted = deleted.await?;
         permit.record_resource(deleted.ok_or(UseCaseError::NotFound)?);
         Ok(())
     }

@@ -127,8 +127,8 @@ pub trait CredentialRepository: CredentialSearches + CertificateLists {
         additions: Additions,
     ) -> Result<VersionChanged, RepositoryError>;
 
-    /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist.
-    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError>;
+    /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist in this casing.
+    async fn delete(&self, name: &CredentialName) -> Result<Option<Uuid>, RepositoryError>;
 
     /// Checks the health of the database without writing.
     ///

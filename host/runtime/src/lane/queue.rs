@@ -56,16 +56,18 @@ impl<J> FairQueue<J> {
         }
     }
 
-    /// Appends a job to the queue of its flow.
+    /// Appends a job to the queue of its flow. A flow without waiting jobs may add one to a full lane: otherwise two flows could keep
+    /// all others out.
     ///
     /// # Errors
     /// If the lane or the flow is full. If both are, reports the lane.
     pub(super) fn push(&self, flow: Flow, job: J) -> Result<(), NotQueued> {
         let state = self.state.lock();
-        if state.length - state.waiting(&Flow::Bulk) >= self.length_max {
+        let waiting = state.waiting(&flow);
+        if waiting > 0 && state.length - state.waiting(&Flow::Bulk) >= self.length_max {
             return Err(NotQueued::LaneFull);
         }
-        if state.waiting(&flow) >= self.length_per_flow_max {
+        if waiting >= self.length_per_flow_max {
             return Err(NotQueued::FlowFull);
         }
         self.add(state, flow, job);
@@ -158,12 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn one_full_flow_does_not_block_others_unless_the_lane_is_full() {
+    fn a_full_lane_accepts_one_job_of_each_other_flow() {
         let queue = FairQueue::new(3, 2);
         for expected in [Ok(()), Ok(()), Err(NotQueued::FlowFull)] {
             assert_eq!(queue.push(actor("a"), ()), expected);
         }
         assert_eq!(queue.push(actor("b"), ()), Ok(()));
+        assert_eq!(queue.push(actor("c"), ()), Ok(()));
         for name in ["a", "b", "c"] {
             assert_eq!(queue.push(actor(name), ()), Err(NotQueued::LaneFull));
         }

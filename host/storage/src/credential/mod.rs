@@ -264,8 +264,10 @@ impl CredentialRepository for Database {
             .await
     }
 
-    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError> {
-        let query = statement(statements::DELETE_CREDENTIAL).bind(name.folded());
+    async fn delete(&self, name: &CredentialName) -> Result<Option<Uuid>, RepositoryError> {
+        let query = statement(statements::DELETE_CREDENTIAL)
+            .bind(name.folded())
+            .bind(name.as_str());
         let rows = self.pools.writer.serializable(query).await?;
         let mut ids = rows.iter().map(|row| column!(row, "credential", "id"));
         ids.next().transpose()

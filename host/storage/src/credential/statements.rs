@@ -577,7 +577,7 @@ pub(crate) const UPDATE_CREDENTIAL_COLUMNS: &str = concat!(
 );
 
 pub(crate) const DELETE_CREDENTIAL: &str =
-    "delete from credential where name_folded = $1 returning id";
+    "delete from credential where name_folded = $1 and name = $2 returning id";
 
 // ---- Health -----------------------------------------------------------------------------------------------------------
 
