@@ -184,7 +184,7 @@ impl ChildVersions {
         }))
     }
 
-    /// Returns the certificate of a version, PEM, or `None` if the version was deleted concurrently. The step then fails.
+    /// Returns the certificate of a version (PEM), or `None` if the version was deleted concurrently. The step then fails.
     async fn certificate_by_id(
         &self,
         permit: &Permit<'_>,
@@ -299,7 +299,7 @@ impl ChildVersions {
     }
 }
 
-/// The certificates of a CA's active and transitional versions, PEM.
+/// The certificates of a CA's active and transitional versions, in PEM.
 struct AuthorityCertificates {
     active: Option<String>,
     /// The first certificate of `active`, parsed once for all certificates that the CA signed.

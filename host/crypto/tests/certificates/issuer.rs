@@ -357,7 +357,7 @@ pub(crate) fn leaf(openssl: &Openssl, issuer: &dyn CertificateIssuer) -> Body {
     )
 }
 
-/// Returns the public key of the key pair in a file, DER.
+/// Returns the public key of the key pair in a file, in DER.
 fn public_key(openssl: &Openssl, file: &str, options: &[&str]) -> Vec<u8> {
     der(&openssl.run(&[&["pkey", "-in", file, "-pubout"], options].concat()))
 }

@@ -238,7 +238,7 @@ impl HostileKey {
         Self(element(0x30, &numbers))
     }
 
-    /// Returns a CA with this key, PEM.
+    /// Returns a CA with this key, in PEM.
     fn authority(&self) -> String {
         let mut parameters = CertificateParams::default();
         parameters

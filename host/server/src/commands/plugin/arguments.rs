@@ -223,7 +223,7 @@ pub(super) struct RegistryArguments {
     /// A Docker login file with users and passwords, such as `~/.docker/config.json`
     #[arg(long, value_name = "FILE", conflicts_with = "user", help_heading = HEADING)]
     docker_config: Option<PathBuf>,
-    /// The file with the CA certificates to trust, PEM, instead of the platform's. Registries on this machine are then
+    /// The file with the CA certificates to trust (PEM) instead of the platform's. Registries on this machine are then
     /// also accessed over HTTPS.
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     trusted_authorities: Option<PathBuf>,
