@@ -60,7 +60,6 @@ pub(crate) struct Storage {
 #[derive(Clone, Copy)]
 pub(crate) enum OtherWriter {
     Idle,
-    /// Deletes the credential.
     Deletes,
     /// Deletes the credential and creates it again.
     Recreates,

@@ -166,7 +166,6 @@ fn settable_value(credential_type: &str, value: Node) -> Result<Node, Reason> {
     }
 }
 
-/// Returns the provenance.
 fn provenance(
     generated_by: Option<Node>,
     parameters: Option<Node>,
