@@ -96,7 +96,7 @@ pub(crate) enum Command {
     },
     /// Check a configuration without starting the server
     CheckConfig {
-        /// The configuration file, TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings, as for
+        /// The configuration file, in TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings, as for
         /// `serve`.
         #[arg(value_name = "FILE")]
         config: PathBuf,
@@ -135,7 +135,7 @@ pub(crate) enum Command {
     },
     /// Run the server
     Serve {
-        /// The configuration file, TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings.
+        /// The configuration file, in TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },

@@ -147,9 +147,7 @@ const CACHED_MAX: Duration = Duration::from_hours(24 * 30);
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputForm {
-    /// JSON
     Json,
-    /// A table
     Table,
 }
 
