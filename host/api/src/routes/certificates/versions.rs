@@ -144,7 +144,7 @@ struct UpdateTransitionalVersionRequest {
     version: RequestedVersion,
 }
 
-/// The requested version, or the error of the field, which is reported after an unknown field.
+/// The requested version, or the error of the field. If the body also has an unknown field, only that is reported.
 struct RequestedVersion(Result<TransitionalVersion, BodyError>);
 
 impl<'de> Deserialize<'de> for RequestedVersion {
@@ -163,7 +163,6 @@ impl<'de> Deserialize<'de> for RequestedVersion {
     }
 }
 
-/// Moves the flag and responds with the current versions.
 async fn update_transitional(
     Call { api, caller }: Call,
     certificate_id: PathIds<1>,
