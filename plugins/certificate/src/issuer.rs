@@ -14,5 +14,5 @@ pub struct Issuer<'a> {
     pub sign_certificate: Sign<'a>,
 }
 
-/// A function that signs a body.
+/// The type of [`Issuer::sign_certificate`].
 pub type Sign<'a> = Box<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + 'a>;

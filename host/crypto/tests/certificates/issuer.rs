@@ -229,7 +229,7 @@ fn issuer_needs_a_ca_certificate_and_its_key() {
 }
 
 #[test]
-fn a_ca_whose_certificate_is_malformed_is_no_issuer() {
+fn a_ca_with_a_malformed_certificate_is_refused() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
