@@ -230,9 +230,9 @@ impl Permissions {
     /// Adds a permission. The path need not match an existing credential.
     ///
     /// # Errors
-    /// [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path,
-    /// [`UseCaseError::OwnPermission`] if the caller is the actor, and [`UseCaseError::PermissionExists`] if the actor already has a
-    /// permission on the path, with any operations.
+    /// - [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path.
+    /// - [`UseCaseError::OwnPermission`] if the caller is the actor.
+    /// - [`UseCaseError::PermissionExists`] if the actor already has a permission on the path, with any operations.
     pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, UseCaseError> {
         Self::record_grant_request(caller, grant);
         let permit = self.permit_to_add(caller, &grant.path).await?;
@@ -346,9 +346,10 @@ impl Permissions {
     /// the actors are not removed.
     ///
     /// # Errors
-    /// [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path,
-    /// [`UseCaseError::OwnPermission`] if the caller is one of the actors, and [`UseCaseError::PermissionExists`] if the permissions of one
-    /// actor on this path and on enclosing paths already allow every operation of its grant.
+    /// - [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path.
+    /// - [`UseCaseError::OwnPermission`] if the caller is one of the actors.
+    /// - [`UseCaseError::PermissionExists`] if the permissions of one actor on this path and on enclosing paths already allow every
+    ///   operation of its grant.
     pub async fn grant_on_credential(
         &self,
         caller: &Caller,

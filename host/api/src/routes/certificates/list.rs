@@ -2,8 +2,8 @@
 //!
 //! Credentials of other types are only returned for `all_types=true`. Clients of CredHub treat every entry as a certificate: they
 //! regenerate it by its id, or read `value.certificate` of its versions. So their requests must return exactly the credentials of
-//! type certificate. Entries of other types are in the same list and format, because a caller that asks for them wants one list
-//! in one order, and because permissions, limits and audit events then are the same.
+//! type certificate. Entries of other types are in the same list and format, so that there is one order, and permissions, limits
+//! and audit events are the same.
 
 use axum::response::Response;
 use keywright_core::{
