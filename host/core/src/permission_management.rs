@@ -1,7 +1,8 @@
 //! Managing permissions: reading, explaining, adding, changing and deleting them.
 //!
 //! A caller that may not read or change the permissions on a path gets the same error as for permissions that do not exist.
-//! Adding has an error of its own, which reveals nothing: the path need not exist. [`crate::permission`] defines the types, and [`crate::authorization`] evaluates permissions.
+//! Adding has an error of its own, which reveals nothing: the path need not exist. [`crate::permission`] defines the types, and
+//! [`crate::authorization`] evaluates permissions.
 
 use std::sync::Arc;
 
