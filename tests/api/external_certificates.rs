@@ -11,9 +11,8 @@ use rcgen::{
 pub(crate) struct ExternalCertificate {
     parameters: CertificateParams,
     key: KeyPair,
-    /// The certificate, PEM.
     pub(crate) certificate: String,
-    /// The private key, PEM (PKCS#8).
+    /// The private key, in PEM (PKCS#8).
     pub(crate) private_key: String,
 }
 
@@ -69,7 +68,7 @@ pub(crate) fn self_signed_leaf_with(
     self_signed(parameters(common_name), key)
 }
 
-/// Returns a self-signed certificate that expired at the beginning of 2002, PEM.
+/// Returns a self-signed certificate that expired at the beginning of 2002, in PEM.
 pub(crate) fn expired_certificate() -> String {
     let mut parameters = CertificateParams::default();
     parameters.not_before = rcgen::date_time_ymd(2001, 1, 1);
@@ -77,7 +76,7 @@ pub(crate) fn expired_certificate() -> String {
     self_signed(parameters, rsa_key()).certificate
 }
 
-/// Returns a private key that belongs to no certificate, PEM (PKCS#8).
+/// Returns a private key that belongs to no certificate, in PEM (PKCS#8).
 pub(crate) fn another_private_key() -> String {
     rsa_key().serialize_pem()
 }

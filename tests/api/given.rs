@@ -165,7 +165,6 @@ pub(crate) fn fields(json: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the id of a version.
 pub(crate) fn id(version: &Value) -> String {
     version["id"].as_str().unwrap().to_owned()
 }

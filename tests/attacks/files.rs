@@ -65,7 +65,6 @@ async fn is_healthy(server: &Server, check: &str) -> bool {
 /// The ways to remove a file.
 #[derive(Clone, Copy, Debug)]
 enum Removal {
-    /// Renamed.
     Rename,
     /// Renamed, and replaced with a copy.
     Replace,

@@ -1,4 +1,4 @@
-//! Files to write whose path is a symbolic link or a named pipe of another user.
+//! Output paths that are a symbolic link or a named pipe of another user.
 
 use std::{
     fs::{self, File, Permissions},

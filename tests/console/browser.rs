@@ -13,9 +13,7 @@ pub(crate) const DEVELOPER: (&str, &str) = ("developer", "developer-password");
 /// The user without permissions.
 pub(crate) const GUEST: (&str, &str) = ("guest", "guest-password");
 
-/// The actor of [`DEVELOPER`].
 pub(crate) const DEVELOPER_ACTOR: &str = "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
-/// The actor of [`GUEST`].
 pub(crate) const GUEST_ACTOR: &str = "uaa-user:7c1d0e52-9d0a-4a51-8a55-0b9be2f3c1de";
 
 /// The name of the session's cookie.

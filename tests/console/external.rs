@@ -8,7 +8,7 @@ use serde_json::json;
 pub(crate) struct Ca {
     parameters: CertificateParams,
     key: KeyPair,
-    /// The certificate, PEM.
+    /// The certificate, in PEM.
     pub(crate) certificate: String,
 }
 
@@ -54,7 +54,7 @@ impl Ca {
         server.stored(name, "certificate", value).await;
     }
 
-    /// Returns the private key, PEM.
+    /// Returns the private key, in PEM.
     pub(crate) fn private_key(&self) -> String {
         self.key.serialize_pem()
     }

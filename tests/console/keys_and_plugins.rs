@@ -1,4 +1,4 @@
-//! The encryption keys, the types and the plugins, and the sections of the overview about them.
+//! The page of encryption keys and plugins, and the overview.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ async fn types_are_listed_with_their_plugins_calls_and_faults() {
 }
 
 #[tokio::test]
-async fn a_summary_of_a_plugin_is_never_markup() {
+async fn summaries_of_plugins_are_escaped() {
     const SCRIPT: &str = "<script>alert(1)</script>";
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("hostile.wasm");
@@ -77,7 +77,7 @@ async fn a_summary_of_a_plugin_is_never_markup() {
 }
 
 #[tokio::test]
-async fn an_open_circuit_is_shown_to_the_callers_for_whom_it_is_open() {
+async fn an_open_circuit_is_only_shown_to_callers_it_refuses() {
     let options = Options::default()
         .hostile("", "generate = \"trap\"")
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "3")
@@ -169,7 +169,8 @@ async fn keys_are_listed_and_a_rotation_has_a_progress_bar() {
     let page = browser.page(PAGE).await;
     page.assert_lacks("<progress");
     page.assert_contains("not configured</span></td><td>3</td>");
-    let unreadable = "Versions that can't be read, because their keys are not configured: 3.";
+    let unreadable =
+        "Number of versions that can't be read because their keys are not configured: 3.";
     page.assert_contains(unreadable);
 }
 
@@ -262,7 +263,6 @@ async fn the_overview_lists_cas_with_a_transitional_version() {
     assert_eq!(listed_cas(&page), ["/ca/20"]);
 }
 
-/// Returns the names in the section of rotations.
 fn listed_cas(page: &Response) -> Vec<&str> {
     let section = between(&page.body, "<h2 id=\"rotations\">", "</section>").unwrap();
     let links = section.split("<li><a href=").skip(1);
@@ -270,7 +270,6 @@ fn listed_cas(page: &Response) -> Vec<&str> {
     names.collect()
 }
 
-/// Returns the row of a type.
 fn row<'a>(page: &'a Response, name: &str) -> &'a str {
     let start = format!("<th scope=\"row\"><strong>{name}</strong>");
     between(&page.body, &start, "</tr>").unwrap()

@@ -49,7 +49,7 @@ async fn permissions_on_a_path_are_listed_with_inherited_ones() {
 }
 
 #[tokio::test]
-async fn permissions_past_the_maximum_of_a_page_are_on_the_next() {
+async fn permissions_beyond_one_page_are_on_the_next() {
     let (server, mut browser) = session().await;
     // Two more permissions are on all names.
     let actor = |number: usize| format!("uaa-user:{number:03}");
@@ -74,7 +74,7 @@ async fn permissions_past_the_maximum_of_a_page_are_on_the_next() {
     second.assert_contains("First page");
     second.assert_lacks("Next page");
 
-    // No permission needs to exist at a position. A position on a path that does not cover the path is ignored.
+    // A page may start after a permission that does not exist. A start on a path that does not cover `/a` is ignored.
     let query = "path=/a&after-path=/a&after-actor=uaa-user:097x";
     let page = browser.get(&format!("{PERMISSIONS}?{query}")).await;
     assert_eq!(rows(&page)[0][0], actor(98));

@@ -76,7 +76,7 @@ async fn a_rotation_in_four_steps_interrupts_no_connection() {
 }
 
 #[tokio::test]
-async fn a_rotation_is_continued_with_the_command_line_and_back() {
+async fn a_rotation_alternates_between_console_and_command_line() {
     let (server, mut browser) = with_leaf().await;
     let shell = Shell::of(&server);
     let rotate = |option: &str| {

@@ -270,7 +270,7 @@ impl Application {
         ))
     }
 
-    /// Returns the path of the certificate, PEM.
+    /// Returns the path of the certificate, in PEM.
     pub fn certificate_file(&self) -> PathBuf {
         self.folder.path().join(CERTIFICATE)
     }

@@ -129,7 +129,7 @@ impl Options {
         self
     }
 
-    /// Trusts the identity provider at this address, another test server's, instead of its own.
+    /// Trusts another test server's identity provider, at this URL, instead of its own.
     pub fn identity_provider(mut self, url: &str) -> Self {
         self.identity_provider = Some(url.to_owned());
         self
@@ -173,7 +173,7 @@ impl Options {
         self
     }
 
-    /// Replaces the section `audit`, or removes it if this is empty.
+    /// Replaces the section `audit`, or removes it if `section` is empty.
     pub fn audit(mut self, section: &str) -> Self {
         self.audit = Some(section.to_owned());
         self
@@ -365,7 +365,6 @@ password = "guest-password"
     }
 }
 
-/// Returns the section of a generator.
 fn section(component: &Path, grants: &[&str], more: &str) -> String {
     format!(
         "component = \"{}\"\ngrants = {grants:?}\n{more}",
@@ -373,7 +372,7 @@ fn section(component: &Path, grants: &[&str], more: &str) -> String {
     )
 }
 
-/// The generators of the types of the specification.
+/// The generators of the specified types.
 const SPECIFIED: [&str; 5] = ["certificate", "password", "rsa", "ssh", "user"];
 
 /// The actors with access to `/management` by default.
@@ -389,7 +388,7 @@ sink = "file"
 file = "audit.log"
 "#;
 
-/// Returns the settings of the section `authentication` below a heading of the guide, without the provider's address.
+/// Returns the `[authentication]` settings of a recipe in the guide to identity providers, without `url`.
 pub fn identity_provider_recipe(heading: &str) -> String {
     let guide = workspace().join("host/docs/operating/identity-providers.md");
     let guide = fs::read_to_string(guide).unwrap();

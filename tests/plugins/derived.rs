@@ -119,7 +119,6 @@ async fn connection_strings_follow_their_credentials() {
     }
 }
 
-/// A vector may give inputs; otherwise the plugin gets its examples.
 #[test]
 fn plugins_with_inputs_are_tested_with_examples_or_given_inputs() {
     let folder = tempfile::tempdir().unwrap();

@@ -83,7 +83,7 @@ async fn only_the_requested_certificate_is_signed() {
 }
 
 #[tokio::test]
-async fn normalized_parameters_that_exceed_the_request_are_a_plugin_fault() {
+async fn normalized_parameters_beyond_the_request_are_a_fault() {
     let server = Server::start_with(&Options::default().hostile("", "normalize = \"echo\"")).await;
     signed(&server, "ecdsa-p256").await;
     let request = json!({"ca": "/root", "duration": DURATION_DAYS});

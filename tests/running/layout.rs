@@ -108,11 +108,9 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
 
 /// Reserved ports of two development servers.
 pub(crate) struct Ports {
-    /// The port of a server.
     pub(crate) first: ReservedPort,
     /// The management port of this server.
     pub(crate) management: ReservedPort,
-    /// The port of a second server.
     pub(crate) second: ReservedPort,
     /// The management port of the second server.
     _second_management: ReservedPort,

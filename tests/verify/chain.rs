@@ -8,7 +8,7 @@ use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage, anchor_from_
 use crate::{Files, certificate, chain_of};
 
 #[tokio::test]
-async fn openssl_and_webpki_verify_the_chain_for_its_names_and_its_usage() {
+async fn openssl_and_webpki_verify_the_chain_for_names_and_usage() {
     if !is_available("openssl") {
         return;
     }

@@ -24,7 +24,7 @@ struct Arguments {
     /// File with the key, 32 bytes; created if it does not exist
     #[arg(long)]
     key: PathBuf,
-    /// Certificate chain for TLS, PEM; without it, TLS is disabled
+    /// Certificate chain for TLS, in PEM; without it, TLS is disabled
     #[arg(long, requires = "private_key")]
     certificate: Option<PathBuf>,
     /// Private key of the certificate, PEM

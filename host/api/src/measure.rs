@@ -42,8 +42,7 @@ pub fn describe_metrics() {
     );
 }
 
-/// Counts a request that failed authentication. The reason is defined by the mechanism, and never contains data from the
-/// caller.
+/// Counts a request that failed authentication.
 pub(crate) fn authentication_failed(mechanism: &'static str, reason: &'static str) {
     counter!(AUTHENTICATION_FAILURES, "mechanism" => mechanism, "reason" => reason).increment(1);
 }
@@ -73,7 +72,7 @@ struct MethodMeasurements {
 }
 
 impl RouteMeasurements {
-    /// Creates the metrics of a path of the service, or of all other paths.
+    /// Creates the metrics of a mounted path, or of all unknown paths if `route` is `None`.
     pub(crate) fn new(route: Option<&str>) -> Self {
         Self {
             route: route.unwrap_or(UNMATCHED).to_owned(),
@@ -117,7 +116,7 @@ impl MethodMeasurements {
 
 pub(crate) struct RequestsInProgress(Gauge);
 
-/// A request in progress, until dropped.
+/// Counts as a request in progress until dropped.
 pub(crate) struct RequestInProgress<'a>(&'a Gauge);
 
 impl RequestsInProgress {
@@ -148,7 +147,6 @@ pub(crate) fn known_method(method: &Method) -> &'static str {
         .unwrap_or(OTHER)
 }
 
-/// The known methods, and the label for all others.
 const METHODS: [&str; 8] = [
     "GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", OTHER,
 ];

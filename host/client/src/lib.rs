@@ -44,7 +44,7 @@
 //! - `command_error`: the errors of commands, and the exit statuses.
 //! - `input`, `new_file`: reading texts, prompts, and writing files atomically.
 //!
-//! The library depends on no crate of the host, so it can be used without the server.
+//! Of the host's crates, the library only depends on `keywright-json`, so it can be used without the server.
 
 mod api;
 mod client;

@@ -137,7 +137,7 @@ pub(crate) fn is_soon(due_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     due_at.signed_duration_since(now).num_days() < SOON_DAYS
 }
 
-/// Returns the last characters of a text that does not fit.
+/// Replaces the beginning of a text of more than `count_max` characters with an ellipsis.
 pub(crate) fn last_characters(text: &str, count_max: usize) -> String {
     let count = text.chars().count();
     if count <= count_max {
@@ -147,7 +147,7 @@ pub(crate) fn last_characters(text: &str, count_max: usize) -> String {
     std::iter::once('…').chain(end).collect()
 }
 
-/// Renders a content that can be wider than the page, such that it scrolls, also with the keyboard.
+/// Renders content that can be wider than the page in a box that scrolls, also with the keyboard.
 pub(crate) fn scrolled(label: &str, content: &Markup) -> Markup {
     html! { div.scrolled tabindex="0" role="region" aria-label=(label) { (content) } }
 }

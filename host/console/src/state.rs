@@ -1,5 +1,3 @@
-//! The state that all handlers share.
-
 use keywright_core::{UseCaseError, credential::KnownType};
 
 use crate::{login::Login, page::PageError, ports::ConsolePorts, session::Sessions};

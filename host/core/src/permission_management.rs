@@ -1,7 +1,8 @@
 //! Managing permissions: reading, explaining, adding, changing and deleting them.
 //!
 //! A caller that may not read or change the permissions on a path gets the same error as for permissions that do not exist.
-//! Adding has an error of its own, which reveals nothing: the path need not exist. [`crate::permission`] defines the types, and [`crate::authorization`] evaluates permissions.
+//! Adding has an error of its own, which reveals nothing: the path need not exist. [`crate::permission`] defines the types, and
+//! [`crate::authorization`] evaluates permissions.
 
 use std::sync::Arc;
 
@@ -230,9 +231,9 @@ impl Permissions {
     /// Adds a permission. The path need not match an existing credential.
     ///
     /// # Errors
-    /// [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path,
-    /// [`UseCaseError::OwnPermission`] if the caller is the actor, and [`UseCaseError::PermissionExists`] if the actor already has a
-    /// permission on the path, with any operations.
+    /// - [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path.
+    /// - [`UseCaseError::OwnPermission`] if the caller is the actor.
+    /// - [`UseCaseError::PermissionExists`] if the actor already has a permission on the path, with any operations.
     pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, UseCaseError> {
         Self::record_grant_request(caller, grant);
         let permit = self.permit_to_add(caller, &grant.path).await?;
@@ -347,9 +348,10 @@ impl Permissions {
     /// the actors are not removed.
     ///
     /// # Errors
-    /// [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path,
-    /// [`UseCaseError::OwnPermission`] if the caller is one of the actors, and [`UseCaseError::PermissionExists`] if the permissions of one
-    /// actor on this path and on enclosing paths already allow every operation of its grant.
+    /// - [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path.
+    /// - [`UseCaseError::OwnPermission`] if the caller is one of the actors.
+    /// - [`UseCaseError::PermissionExists`] if the permissions of one actor on this path and on enclosing paths already allow every
+    ///   operation of its grant.
     pub async fn grant_on_credential(
         &self,
         caller: &Caller,

@@ -10,8 +10,8 @@
 //!
 //! Two ways of reading are safe:
 //!
-//! - [`read`] and [`read_bytes`] check the whole text and then parse it into any type. [`check`] returns the proof of the
-//!   check, [`Checked`], to parse parts of a text without checking them again.
+//! - [`read`] and [`read_bytes`] check the whole text and then parse it into any type. [`check`] returns [`Checked`], which
+//!   parses parts of the checked text without another check.
 //! - [`raw`], [`fields`], [`items`] and [`text`] split a text by one level without parsing the parts. They need no
 //!   check, because they never recurse and never build a `Value`.
 

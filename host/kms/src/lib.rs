@@ -40,7 +40,7 @@ pub struct PluginSettings {
     pub socket: PathBuf,
     /// The host in requests (`:authority`) and in the plugin's certificate.
     pub host: String,
-    /// The trusted CAs for the plugin's certificate, PEM. Without them, the connection does not use TLS.
+    /// The trusted CAs for the plugin's certificate, in PEM. Without them, the connection does not use TLS.
     pub trusted_authorities_pem: Option<Vec<u8>>,
     /// The deadline of one call.
     pub deadline: Duration,

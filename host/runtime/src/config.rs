@@ -48,7 +48,7 @@ pub struct SandboxConfig {
     #[serde(default)]
     #[schemars(range(max = QUEUE_LENGTH_MAX))]
     pub queue_length_per_actor_max: Option<NonZeroUsize>,
-    /// The value of `Retry-After`, in seconds, in responses to calls that are refused because of a full queue.
+    /// The value of `Retry-After` in responses to calls that are refused because of a full queue.
     #[schemars(range(min = 1, max = RETRY_AFTER_SECONDS_MAX))]
     #[serde(default = "default_retry_after_seconds")]
     pub retry_after_seconds: u64,
@@ -270,16 +270,16 @@ impl fmt::Display for Grant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Maximum total size of the linear memories of a call, in bytes.
+    /// Maximum total size of the linear memories of a call.
     #[schemars(range(min = MEMORY_BYTES_BOUNDS.0, max = MEMORY_BYTES_BOUNDS.1))]
     pub memory_bytes_max: u64,
-    /// Maximum duration of a call, in milliseconds. Calls of functions other than `generate` have at most 3000 milliseconds.
+    /// Maximum duration of a call. Calls of functions other than `generate` have at most 3000 milliseconds.
     #[schemars(range(min = DEADLINE_MS_BOUNDS.0, max = DEADLINE_MS_BOUNDS.1))]
     pub deadline_ms: u64,
-    /// Maximum size of a call's input, including settings, in bytes.
+    /// Maximum size of a call's input, including settings.
     #[schemars(range(min = MESSAGE_BYTES_BOUNDS.0, max = MESSAGE_BYTES_BOUNDS.1))]
     pub input_bytes_max: usize,
-    /// Maximum size of a call's output, in bytes.
+    /// Maximum size of a call's output.
     #[schemars(range(min = MESSAGE_BYTES_BOUNDS.0, max = MESSAGE_BYTES_BOUNDS.1))]
     pub output_bytes_max: usize,
 }

@@ -27,7 +27,6 @@ const NOTES_MAX: u32 = 32;
 
 /// The host's state for one call.
 pub(crate) struct CallState {
-    /// The source of random bytes.
     pub(crate) random: Arc<dyn RandomSource>,
     /// Whether the guest has requested random bytes.
     pub(crate) has_drawn: bool,

@@ -125,7 +125,6 @@ impl ResolverGuest {
         schema.map_or(Ok(()), |schema| schema.check(&self.plugin.settings))
     }
 
-    /// Finds the references in a document.
     pub(crate) fn find_references(
         &self,
         document: &str,

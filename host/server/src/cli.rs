@@ -73,13 +73,13 @@ pub(crate) enum Command {
     ///
     /// Servers may be running. The encryption keys are not included: back them up separately.
     Backup {
-        /// The server's configuration file
+        /// Configuration file of the server
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
         /// Overwrite the target if it exists
         #[arg(long)]
         force: bool,
-        /// The file to create
+        /// File to create
         target: PathBuf,
     },
     /// Verify all stored data
@@ -87,7 +87,7 @@ pub(crate) enum Command {
     /// Checks that stored values can be decrypted and parsed, and that the data is complete. Nothing is changed, and
     /// servers may be running. Exits with status 3 if there are findings.
     Check {
-        /// The server's configuration file
+        /// Configuration file of the server
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
         /// Print each finding, and the summary, as one line of JSON
@@ -96,7 +96,7 @@ pub(crate) enum Command {
     },
     /// Check a configuration without starting the server
     CheckConfig {
-        /// The configuration file, TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings, as for
+        /// Configuration file, in TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings, as for
         /// `serve`.
         #[arg(value_name = "FILE")]
         config: PathBuf,
@@ -109,7 +109,7 @@ pub(crate) enum Command {
     },
     /// Print a shell completion script
     Completions {
-        /// The shell.
+        /// Shell.
         #[arg(value_enum)]
         shell: Shell,
     },
@@ -124,7 +124,7 @@ pub(crate) enum Command {
     },
     /// Write the manual pages of all commands
     ManPages {
-        /// The folder for the pages; created if missing
+        /// Folder for the pages; created if missing
         #[arg(value_name = "FOLDER")]
         directory: PathBuf,
     },
@@ -135,7 +135,7 @@ pub(crate) enum Command {
     },
     /// Run the server
     Serve {
-        /// The configuration file, TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings.
+        /// Configuration file, in TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
@@ -143,13 +143,13 @@ pub(crate) enum Command {
     ///
     /// Generates a configuration, keys and certificates, and serves its own identity provider.
     Develop {
-        /// The folder for the configuration and data; created if missing, otherwise reused
+        /// Folder for the configuration and data; created if missing, otherwise reused
         #[arg(long, value_name = "FOLDER")]
         directory: PathBuf,
-        /// The folder with the components of the shipped plugins
+        /// Folder with the components of the shipped plugins
         #[arg(long, value_name = "FOLDER")]
         plugins: PathBuf,
-        /// The address and port to listen on, such as `127.0.0.1:8844` or `localhost:8844`. Used only to create the
+        /// Address and port to listen on, such as `127.0.0.1:8844` or `localhost:8844`. Used only to create the
         /// configuration; ignored if it exists.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8844")]
         listen: ListenAddress,

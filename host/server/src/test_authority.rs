@@ -23,7 +23,7 @@ pub(crate) fn test_issuers() -> TestIssuers {
     })
 }
 
-/// Returns its certificate and its private key, PEM. An error is a bug, because the input is constant.
+/// Returns its certificate and its private key, in PEM. An error is a bug, because the input is constant.
 fn authority() -> Result<(String, Secret), rcgen::Error> {
     let seed = digest::digest(&digest::SHA256, SEED_LABEL);
     let key = KeyPair::try_from([PKCS8_ED25519, seed.as_ref()].concat())?;
@@ -44,7 +44,7 @@ const NAME: &str = "Keywright test CA, do not trust";
 /// The label from which the private key is derived.
 const SEED_LABEL: &[u8] = b"keywright test CA, version 1";
 
-/// The beginning of an Ed25519 private key (RFC 8410, section 7), DER. Its 32 bytes follow.
+/// The beginning of an Ed25519 private key (RFC 8410, section 7), in DER. Its 32 bytes follow.
 const PKCS8_ED25519: &[u8] = &[
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];

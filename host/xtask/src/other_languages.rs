@@ -19,7 +19,6 @@ use crate::{
 
 /// The reason why a build has no output.
 enum NotBuilt {
-    /// The build failed.
     Failed(StepError),
     /// A tool or a download is missing.
     WithoutTools(StepError),

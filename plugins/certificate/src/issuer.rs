@@ -2,17 +2,17 @@
 
 /// A signing CA. The fields mirror the WIT resource `keywright:signing/issuer.issuer`.
 pub struct Issuer<'a> {
-    /// The CA certificate, DER.
+    /// The CA certificate, in DER.
     pub certificate: Vec<u8>,
-    /// The subject of the CA certificate, DER, byte for byte.
+    /// The subject of the CA certificate, in DER, byte for byte.
     pub subject: Vec<u8>,
     /// The octets of the subject key identifier, if the CA certificate has one.
     pub subject_key_identifier: Option<Vec<u8>>,
-    /// The signature algorithm, DER.
+    /// The signature algorithm, in DER.
     pub signature_algorithm: Vec<u8>,
-    /// Signs a body and returns the certificate, DER, or the reason why the CA did not sign, for the log.
+    /// Signs a body and returns the certificate (DER), or the reason why the CA did not sign, for the log.
     pub sign_certificate: Sign<'a>,
 }
 
-/// A function that signs a body.
+/// The type of [`Issuer::sign_certificate`].
 pub type Sign<'a> = Box<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + 'a>;

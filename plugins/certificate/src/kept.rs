@@ -1,9 +1,9 @@
 //! The parts of a set certificate that parameters can't express. They are kept unchanged.
 //!
-//! Parameters can express six fields of a subject, in one order and with one string type each; four types of alternative names;
-//! five purposes; and no constraints of a CA. A certificate from another program may have more parts, or other encodings. A
-//! regenerated certificate repeats the parts that the parameters alone would encode differently: the subject, and the criticality
-//! and value of an extension. Parts that are not canonical DER are re-encoded, because CAs sign only canonical DER.
+//! Parameters can't express every part of a certificate from another program, such as the constraints of a CA, or the order and
+//! string types of a subject's fields. A regenerated certificate repeats the parts that the parameters alone would encode
+//! differently: the subject, and the criticality and value of an extension. Parts that are not canonical DER are re-encoded,
+//! because CAs sign only canonical DER.
 
 use base64ct::{Base64, Encoding};
 use der::{Decode, Encode, asn1::OctetString, oid::ObjectIdentifier};
@@ -47,7 +47,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Determines the parts of a certificate that `parameters` can't express. `body` is the encoded body of the same certificate.
+    /// Determines the parts of a certificate that `parameters` can't express. `body` is the encoded form of `found`.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Kept {
         Ok(subject_is_expressed && names_are_expressed && usages_are_expressed)
     }
 
-    /// Returns the subject, DER, if it is kept.
+    /// Returns the kept subject, in DER.
     #[must_use]
     pub fn subject(&self) -> Option<&[u8]> {
         self.subject.as_ref().map(|Encoded(name)| name.as_slice())

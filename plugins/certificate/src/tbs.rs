@@ -249,7 +249,6 @@ const SIGNATURE_FIELD: usize = 2;
 const ISSUER_FIELD: usize = 3;
 const SUBJECT_FIELD: usize = 5;
 
-/// The tag of the version.
 const VERSION_TAG: u8 = 0xa0;
 
 /// 9999-12-31T23:59:59Z, in seconds since 1970: the end of validity without expiration (RFC 5280, section 4.1.2.5).

@@ -57,7 +57,6 @@ pub fn generate(parameters: &str, settings: &str, inputs: &[Input]) -> Result<St
     to_json(&text)
 }
 
-/// Returns the key of an input.
 fn key_of(input: &Input) -> Option<&str> {
     input.pointer.strip_prefix(POINTER_PREFIX)
 }

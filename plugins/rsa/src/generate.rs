@@ -16,7 +16,7 @@ pub struct Parameters {
     key_length: KeyLength,
 }
 
-/// A key pair, PEM.
+/// A key pair, in PEM.
 #[derive(Serialize)]
 pub struct KeyPair {
     public_key: Option<String>,

@@ -158,7 +158,7 @@ async fn writing_a_certificate_by_id_needs_no_permission_on_its_ca() {
 
 /// Otherwise, a caller could get certificates of a CA that was never its own, once it has the name of the deleted CA.
 #[tokio::test]
-async fn a_new_ca_with_the_name_of_the_signer_requires_permission_to_read_it() {
+async fn a_new_ca_with_the_signers_name_requires_read_permission() {
     let server = Server::reused().await;
     let app = server.as_client("app").await;
     server.grant("/leaf", app.actor(), &["write"]).await;
@@ -190,7 +190,7 @@ async fn a_new_ca_with_the_name_of_the_signer_requires_permission_to_read_it() {
 
 /// Many names are queried differently from a few.
 #[tokio::test]
-async fn permission_on_the_stored_casing_suffices_for_any_number_of_references() {
+async fn references_are_resolved_with_permission_in_both_casings() {
     let server = Server::reused().await;
     let app = server.as_client("app").await;
     for path in ["/T/*", "/t/*"] {

@@ -62,7 +62,7 @@ async fn a_failing_certificate_is_named_and_nothing_is_written() {
 // Concurrent writes during a bulk regeneration, through another server of the same database, while the first
 // server is stopped.
 
-/// Enough leaves that the server is rarely stopped too late, which would require another attempt.
+/// The number of leaves. With fewer, the server would often be stopped too late, and the test would have to retry.
 const LEAVES: usize = 8;
 
 #[tokio::test]

@@ -297,7 +297,7 @@ async fn an_open_circuit_is_503() {
 }
 
 #[tokio::test]
-async fn a_second_bulk_regeneration_of_an_actor_is_429_and_a_third_is_503() {
+async fn bulk_regenerations_beyond_the_limits_are_429_and_503() {
     let endless = Options::default().hostile("deadline_ms = 600000", "generate = \"loop\"");
     let server = server_with(endless).await;
     let mut busy = Vec::new();

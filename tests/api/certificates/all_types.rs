@@ -35,7 +35,6 @@ fn names(summaries: &[Value]) -> Vec<&str> {
     names.collect()
 }
 
-/// Returns the value of an SVID with this certificate.
 fn svid_value(certificate: &str) -> Value {
     json!({"x509_svid": certificate, "x509_svid_key": "key"})
 }

@@ -200,7 +200,7 @@ async fn a_copied_ciphertext_is_refused_without_disclosing_its_value() {
 }
 
 #[tokio::test]
-async fn a_version_is_refused_if_its_credentials_type_or_casing_was_changed() {
+async fn versions_with_a_changed_type_or_casing_are_refused() {
     let options = Options::default().hostile("", "recover = \"echo\"");
     let server = Server::start_with(&options).await;
     let authority = json!({"common_name": "root", "is_ca": true});

@@ -224,7 +224,7 @@ async fn a_new_version_of_the_ca_adds_one_version() {
 }
 
 #[tokio::test]
-async fn a_credential_of_another_type_with_the_name_of_the_ca_changes_nothing() {
+async fn another_type_with_the_name_of_the_ca_changes_nothing() {
     let server = Server::reused().await;
     with_root("/root", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});

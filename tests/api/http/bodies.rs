@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{given, rulings::requests::typed_requests};
 
 #[tokio::test]
-async fn another_content_type_is_400_and_named() {
+async fn a_content_type_other_than_json_is_400_and_named() {
     let server = Server::reused().await;
     for (method, path) in requests_of_every_kind() {
         for content_type in [

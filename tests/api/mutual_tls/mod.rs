@@ -126,7 +126,7 @@ impl Caller {
         Self::trusting(&authority, holder, version)
     }
 
-    /// Returns a client that trusts servers of these CAs, PEM.
+    /// Returns a client that trusts servers of these CAs, in PEM.
     fn trusting(
         authorities: &str,
         holder: Option<&Holder>,

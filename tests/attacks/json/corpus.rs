@@ -21,7 +21,6 @@ pub(crate) struct Input {
 pub(crate) enum Fault {
     /// Nested this many levels deep.
     Depth(usize),
-    /// An object with a duplicate key.
     DuplicateKey,
     /// Not JSON, or a number is out of range.
     Malformed,

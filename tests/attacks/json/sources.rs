@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{assert_alive, assert_no_fault};
 
-/// Starts a server whose plugin `hostile` returns the text under `note` from this function.
+/// Starts a server whose plugin `hostile` returns the parameter `note` from this function.
 async fn server(function: &str) -> Server {
     Server::start_with(
         &Options::default().hostile("deadline_ms = 600000", &format!("{function} = \"echo\"")),

@@ -1,4 +1,4 @@
-//! HTTP/1.1 requests and HTTP/2 frames, byte by byte.
+//! Mutated HTTP/1.1 requests and HTTP/2 frames.
 
 use std::{thread, time::Duration};
 
@@ -93,7 +93,7 @@ async fn mutated_http_2_frames_cause_no_server_error() {
     .await;
 }
 
-/// Sends the bytes of each round on a new connection, several at a time.
+/// Sends the bytes of each round on its own connection, several rounds at a time.
 async fn attack(
     server: &Server,
     mut rounds: Rounds,

@@ -59,7 +59,6 @@ pub(crate) fn size_mib(process_id: u32, name: &str) -> Outcome<f64> {
     Ok(number(first(field(&status, name)?)?) / 1_024.0)
 }
 
-/// Waits until a process is idle.
 pub(crate) fn wait_until_idle(process_id: u32) -> Outcome<()> {
     loop {
         let (before, start) = (ThreadUsages::of(process_id)?, Instant::now());

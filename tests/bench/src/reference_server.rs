@@ -55,7 +55,7 @@ pub(crate) struct ReferenceServer {
     address: ServerAddress,
 }
 
-/// Starts all reference servers, with the credential and the token of a server. The bare one is the last.
+/// Starts all reference servers, the bare one last. They return the credential of `server`; [`Floor`] verifies its token.
 pub(crate) async fn start_all(server: &Server) -> Outcome<Vec<ReferenceServer>> {
     let body = server::connect(server).await?.get(READ).await?;
     fs::write(server.directory().join(BODY), &body)?;

@@ -42,7 +42,6 @@ pub(crate) fn address(server: &Server) -> Outcome<ServerAddress> {
     Ok(ServerAddress::new(socket(server)?, server.token()))
 }
 
-/// Returns the socket of a server.
 pub(crate) fn socket(server: &Server) -> Outcome<SocketAddr> {
     Ok(server.base_url().trim_start_matches("https://").parse()?)
 }

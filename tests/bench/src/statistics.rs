@@ -5,14 +5,14 @@ use std::{error::Error, time::Duration};
 /// The result of a measurement, or the reason for its failure.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Figures of one kind, in ascending order.
+/// Measured values in ascending order.
 pub(crate) struct Sample(Vec<f64>);
 
 impl Sample {
-    /// Takes figures in any order.
-    pub(crate) fn new(mut figures: Vec<f64>) -> Self {
-        figures.sort_by(f64::total_cmp);
-        Self(figures)
+    /// Takes values in any order.
+    pub(crate) fn new(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        Self(values)
     }
 
     pub(crate) fn median(&self) -> f64 {
@@ -25,12 +25,11 @@ impl Sample {
         self.0.get(rank - 1).copied().unwrap_or(f64::NAN)
     }
 
-    /// Returns the probability that a figure of this sample exceeds a figure of the other sample. Ties count half, so the
-    /// probability is 0.5 for equal samples. This is the effect size U / (m n) of the Mann-Whitney U test. NaN without
-    /// values.
+    /// Returns the effect size U / (m n) of the Mann-Whitney U test: the probability that a value of this sample exceeds a
+    /// value of the other sample. Ties count half. NaN without values.
     pub(crate) fn exceeds(&self, other: &Self) -> f64 {
-        let below = |figure: f64| other.0.partition_point(|&of_other| of_other < figure);
-        let up_to = |figure: f64| other.0.partition_point(|&of_other| of_other <= figure);
+        let below = |value: f64| other.0.partition_point(|&of_other| of_other < value);
+        let up_to = |value: f64| other.0.partition_point(|&of_other| of_other <= value);
         let twice: usize = self.0.iter().map(|&own| below(own) + up_to(own)).sum();
         number(twice) / 2.0 / number(self.0.len()) / number(other.0.len())
     }
@@ -51,7 +50,6 @@ pub(crate) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Converts a count to a figure.
 pub(crate) fn number(count: usize) -> f64 {
     // No count here approaches 2^32.
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
@@ -76,7 +74,7 @@ mod tests {
 
     #[test]
     fn exceeds_counts_larger_pairs_and_half_of_ties() {
-        let sample = |figures: &[f64]| Sample::new(figures.to_vec());
+        let sample = |values: &[f64]| Sample::new(values.to_vec());
         for (one, other, expected) in [
             (&[1.0, 2.0, 3.0][..], &[1.0, 2.0, 3.0][..], 0.5),
             (&[4.0, 5.0], &[1.0, 2.0, 3.0], 1.0),

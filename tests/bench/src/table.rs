@@ -96,9 +96,7 @@ impl fmt::Display for Table {
 /// The threshold that a figure must meet.
 #[derive(Clone, Copy)]
 pub(crate) enum Threshold {
-    /// At least this.
     AtLeast(f64),
-    /// At most this.
     AtMost(f64),
     /// Less than this.
     Below(f64),

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::requests::{CERTIFICATE_ID, Location, Owned, Request, Step};
 
-/// Returns the next step.
 pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     for authority in [ROOT, MIDDLE] {
         if owned.versions(&owned.name(authority)).is_empty() {

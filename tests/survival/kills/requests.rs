@@ -141,8 +141,10 @@ const SUMMARY_CHARACTERS: usize = 300;
 pub(super) enum Location {
     /// The versions of a credential, by its name.
     Credential(String),
-    /// The permission of an actor on a path.
-    Permission { path: String, actor: String },
+    Permission {
+        path: String,
+        actor: String,
+    },
 }
 
 /// The records at each location, newest first. For records that the server created without returning them, only some
@@ -199,7 +201,6 @@ pub(super) fn at<'a>(records: &'a Records, location: &Location) -> &'a [Value] {
     records.get(location).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the next request.
 pub(super) fn next_for_credentials(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Request {
     let (last, credential_type) = *CREDENTIALS.choose(choices).unwrap();
     let name = owned.name(last);
@@ -290,7 +291,6 @@ const GENERATED: &str = "generated";
 /// The number of versions above which a credential is deleted.
 const VERSIONS_MAX: usize = 8;
 
-/// Returns the next step.
 pub(super) fn next_for_permissions(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     let path = owned.name(PATHS.choose(choices).unwrap());
     let of = |actor: &&str| Location::Permission {

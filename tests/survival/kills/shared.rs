@@ -25,7 +25,6 @@ pub(super) struct Shared {
     versions: BTreeMap<&'static str, Vec<Value>>,
 }
 
-/// Returns the next write.
 pub(super) fn next(worker: usize, choices: &mut ChaCha12Rng) -> SharedWrite {
     let (method, body) = if choices.random_ratio(1, 3) {
         (Method::POST, generate_once())

@@ -1,5 +1,3 @@
-//! One of several concurrent writers that track the expected state.
-
 use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -15,7 +13,7 @@ use super::{
     shared::{self, SharedWrite},
 };
 
-/// One of several concurrent writers. It owns everything below `/{number}/`.
+/// One of several concurrent writers that track the expected state. It owns everything below `/{number}/`.
 pub(super) struct Worker {
     number: usize,
     choices: ChaCha12Rng,
@@ -29,7 +27,6 @@ pub(super) struct Worker {
     pub(super) shared: Vec<SharedWrite>,
     /// The ids of acknowledged write requests.
     pub(super) acknowledged: Vec<String>,
-    /// The outcomes of its requests that were in progress at a kill.
     pub(super) interrupted: Interrupted,
 }
 
@@ -46,7 +43,6 @@ pub(super) struct Interrupted {
 pub(super) struct RoundEvents {
     is_killed: AtomicBool,
     is_without_database: AtomicBool,
-    /// The number of acknowledged writes.
     writes: AtomicUsize,
 }
 

@@ -221,7 +221,6 @@ impl Recorder {
         .await;
     }
 
-    /// Generates a password of this length.
     pub(super) async fn generate_password(&mut self, name: &str, mode: Mode, length: u32) {
         let parameters = json!({"length": length});
         self.generate(name, mode, "password", parameters, length)

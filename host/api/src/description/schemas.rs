@@ -79,10 +79,10 @@ fn set_certificate() -> Schema {
         "type": "object",
         "description": "At least one of `ca`, `ca_name`, `certificate` and `private_key` is required; `ca` and `ca_name` are mutually exclusive. Empty strings count as absent.",
         "properties": {
-            "ca": text("The certificate of the signing CA, PEM."),
+            "ca": text("The certificate of the signing CA, in PEM."),
             "ca_name": text("The name of the stored CA that signed the certificate."),
-            "certificate": text("The certificate, PEM."),
-            "private_key": text("The private key, PEM: PKCS#1, SEC1 or PKCS#8, not encrypted."),
+            "certificate": text("The certificate, in PEM."),
+            "private_key": text("The private key, in PEM: PKCS#1, SEC1 or PKCS#8, not encrypted."),
             "transitional": ignored,
             "certificate_authority": ignored,
             "self_signed": ignored,

@@ -70,7 +70,7 @@ async fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_request_of_a_disconnected_client_is_audited_with_its_changes() {
+async fn disconnected_requests_are_audited_with_their_changes() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     let storage = &service.storage;
     storage

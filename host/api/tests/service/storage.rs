@@ -43,16 +43,16 @@ pub(crate) struct Storage {
     _folder: TempDir,
     pub(crate) database: Database,
     pub(crate) is_unavailable: AtomicBool,
-    /// Whether adding a version succeeds without a response.
+    /// Whether adding a version stalls after its commit.
     pub(crate) is_stalled_after_append: AtomicBool,
     pub(crate) has_stalled: Notify,
     /// Whether adding many versions always conflicts with other writers.
     pub(crate) is_contended: AtomicBool,
     other_writer: Mutex<OtherWriter>,
-    /// A number of bytes that is added to the size of each version.
+    /// Bytes added to the size of each version.
     pub(crate) bytes_added_to_sizes: AtomicUsize,
     pub(crate) pings: AtomicUsize,
-    /// The number of reads of more than names.
+    /// The number of reads that return more than names.
     reads: AtomicUsize,
 }
 
@@ -60,7 +60,6 @@ pub(crate) struct Storage {
 #[derive(Clone, Copy)]
 pub(crate) enum OtherWriter {
     Idle,
-    /// Deletes the credential.
     Deletes,
     /// Deletes the credential and creates it again.
     Recreates,
@@ -68,7 +67,7 @@ pub(crate) enum OtherWriter {
     ReplacesRoot(usize),
 }
 
-/// Implements a part of the repository: the reads of names and other reads call the database, unless it is unavailable.
+/// Implements a trait of the repository. The reads call the database unless it is unavailable.
 macro_rules! repository {
     (
         $part:ident
@@ -356,13 +355,11 @@ impl Storage {
         everything
     }
 
-    /// Returns the number of versions.
     pub(crate) async fn count(&self) -> usize {
         let by_key = self.database.versions_by_key().await.unwrap();
         usize::try_from(by_key[0].1).unwrap()
     }
 
-    /// Returns the number of reads of more than names.
     pub(crate) fn reads(&self) -> usize {
         self.reads.load(Ordering::SeqCst)
     }

@@ -36,7 +36,7 @@ pub struct BulkRegenerate {
     /// Path below which to regenerate credentials. Default: all.
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
-    /// Only check and list the credentials, without regenerating them.
+    /// Check and list the credentials without regenerating them.
     #[arg(long)]
     dry_run: bool,
     /// Regenerate the other credentials if some can't be regenerated.

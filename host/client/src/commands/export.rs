@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Export {
-    /// Path to export; default: everything.
+    /// Path to export. Default: everything.
     #[arg(
         long,
         value_name = "PATH",
@@ -42,10 +42,10 @@ pub struct Export {
     /// File to write, with mode 0600; it appears once complete. Default: standard output.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// Overwrite the file if it exists, follow symbolic links of yours and of root, and write to pipes of other users.
+    /// Overwrite an existing file, follow your and root's symbolic links, and write to other users' pipes.
     #[arg(long, requires = "file")]
     force: bool,
-    /// Format of the file. Default: by `--output` or the file's extension, otherwise YAML.
+    /// Format of the file. Default: from `--output` or the file's extension, otherwise YAML.
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
     /// Report and skip credentials that can't be read, with exit status 3. Default: stop and export nothing.

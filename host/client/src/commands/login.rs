@@ -32,7 +32,7 @@ use crate::{
 pub struct Login {
     #[command(flatten)]
     user: UserOptions,
-    /// Id of the client. For a user login, the public client through which the user logs in; default `credhub_cli`.
+    /// Id of the client. For a user login, the public client through which the user logs in. Default: `credhub_cli`.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
     /// Scopes to request, separated by spaces. Default: the provider decides.

@@ -106,11 +106,8 @@ pub(super) struct SettingsFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OutputFormat {
-    /// JSON.
     Json,
-    /// YAML.
     Yaml,
-    /// Table.
     Table,
 }
 

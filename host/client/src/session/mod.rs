@@ -21,8 +21,8 @@
 //! |---|---|---|---|
 //! | `KEYWRIGHT_CLIENT_SERVER` | `--server` | `server` | the server's address |
 //! | `KEYWRIGHT_CLIENT_CA_CERT` | `--ca-cert` | `ca_cert` | the PEM file with the CAs to trust instead of the system's |
-//! | `KEYWRIGHT_CLIENT_CERT` | `--cert` | `cert` | the file with the client certificate, PEM |
-//! | `KEYWRIGHT_CLIENT_KEY` | `--key` | `key` | the file with its private key, PEM |
+//! | `KEYWRIGHT_CLIENT_CERT` | `--cert` | `cert` | the file with the client certificate, in PEM |
+//! | `KEYWRIGHT_CLIENT_KEY` | `--key` | `key` | the file with its private key, in PEM |
 //! | `KEYWRIGHT_CLIENT_OUTPUT` | `--output` | `output` | `json`, `yaml` or `table` |
 //! | `KEYWRIGHT_CLIENT_RETRIES` | none | `retries` | the maximum number of retries while the server is unavailable, 0 to 20 |
 //! | `KEYWRIGHT_CLIENT_ID`, `KEYWRIGHT_CLIENT_SECRET` | none | none | a client's id and secret, with which each run logs in |

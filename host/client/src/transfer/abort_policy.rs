@@ -7,7 +7,6 @@ use crate::Error;
 /// The connection losses of a run of many requests.
 #[derive(Default)]
 pub(crate) struct Losses {
-    /// The total number of losses.
     total: Cell<u64>,
     /// The number of losses since the last response.
     in_a_row: Cell<u32>,

@@ -166,7 +166,6 @@ fn settable_value(credential_type: &str, value: Node) -> Result<Node, Reason> {
     }
 }
 
-/// Returns the provenance.
 fn provenance(
     generated_by: Option<Node>,
     parameters: Option<Node>,
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn values_above_64_kib_and_metadata_above_7000_characters_are_refused() {
+    fn too_large_values_and_metadata_are_refused() {
         let text = |text: &str| Node::quoted(text.to_owned());
         let object = |text| Node::Mapping(vec![("a".to_owned(), Node::quoted(text))]);
         let frame = r#"{"a":""}"#.len();

@@ -14,7 +14,6 @@ use super::{
 use crate::{Client, CredentialVersion, Error, Find, SecretJson, api::first_certificate};
 
 pub(crate) struct StoredCredential {
-    /// The entry of the export.
     pub(crate) entry: Node,
     /// The stored CA of a certificate that is written with `ca` instead of `ca_name`.
     pub(crate) unnamed_signer: Option<Signer>,

@@ -232,7 +232,7 @@ impl Search {
         }
     }
 
-    /// Renders a choice between texts with labels, and the text in the query.
+    /// Renders a selection of labelled texts. If the query has another text, adds that.
     fn choice(&self, name: &str, label: &str, none: &str, choices: &[(&str, String)]) -> Markup {
         let given = self.text(name);
         let is_other = !given.is_empty() && choices.iter().all(|(text, _)| *text != given);

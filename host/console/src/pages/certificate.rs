@@ -251,7 +251,7 @@ fn row(name: &str, listed: Option<&ListedCredential>, now: DateTime<Utc>) -> Mar
     }
 }
 
-/// Returns whether the version in use is a CA.
+/// Returns whether the active version is a CA.
 fn is_authority(summary: &CertificateSummary) -> bool {
     let active = summary.certificate.active();
     let facts = active.and_then(|active| active.facts.as_ref());

@@ -105,7 +105,7 @@ fn keys(used: &[UsedKey]) -> Markup {
                 }
             }))
             @if let Some(rotation) = rotation(&usage) { (rotation) }
-            @if usage.unknown_keys > 0 { p { "Versions that can't be read, because their keys are not configured: " (usage.unknown_keys) ". Ask an administrator to configure the keys." } }
+            @if usage.unknown_keys > 0 { p { "Number of versions that can't be read because their keys are not configured: " (usage.unknown_keys) ". Ask an administrator to configure the keys." } }
         }
     }
 }

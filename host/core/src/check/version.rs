@@ -35,7 +35,7 @@ pub(super) struct VersionChecker<'a> {
 /// A CA version.
 pub(super) struct Issuer {
     name: CredentialName,
-    /// Its certificate, PEM.
+    /// Its certificate, in PEM.
     certificate: String,
     /// The end of the certificate's validity.
     expires_at: DateTime<Utc>,

@@ -184,7 +184,7 @@ impl ChildVersions {
         }))
     }
 
-    /// Returns the certificate of a version, PEM, or `None` if the version was deleted concurrently. The step then fails.
+    /// Returns the certificate of a version (PEM), or `None` if the version was deleted concurrently. The step then fails.
     async fn certificate_by_id(
         &self,
         permit: &Permit<'_>,
@@ -287,7 +287,7 @@ fn gets_version(newest: &StoredVersion, authority: &CredentialName) -> bool {
         && signer.is_some_and(|signer| signer.lookup() == authority.lookup())
 }
 
-/// The certificates of a CA's active and transitional versions, PEM.
+/// The certificates of a CA's active and transitional versions, in PEM.
 struct AuthorityCertificates {
     active: Option<String>,
     /// The first certificate of `active`, parsed once for all certificates that the CA signed.

@@ -151,8 +151,8 @@ impl ReadCredentials {
         let repository = &self.store.repository;
         let stored = repository.stored_name(name).await?;
         let stored = stored.filter(|stored| permit.covers(stored));
-        let deleted = repository.delete(&stored.ok_or(UseCaseError::NotFound)?);
-        let deleted = deleted.await?;
+        let stored = stored.ok_or(UseCaseError::NotFound)?;
+        let deleted = repository.delete(&stored).await?;
         permit.record_resource(deleted.ok_or(UseCaseError::NotFound)?);
         Ok(())
     }

@@ -276,7 +276,7 @@ struct Walk<'a> {
     seen: HashSet<String>,
     /// The CAs whose signed credentials have not been checked, each with its active version.
     authorities: Vec<(CredentialName, Uuid)>,
-    /// The certificates of CA versions, DER; `None` if a version does not exist, or its certificate is malformed.
+    /// The certificates of CA versions, in DER; `None` if a version does not exist, or its certificate is malformed.
     certificates: HashMap<Uuid, Option<Vec<u8>>>,
     outstanding: Vec<CredentialName>,
 }
@@ -355,7 +355,7 @@ impl Walk<'_> {
         Ok(found.is_some() && found == expected)
     }
 
-    /// Returns the certificate of a CA version, DER.
+    /// Returns the certificate of a CA version, in DER.
     async fn certificate(
         &mut self,
         authority: &CredentialName,

@@ -1,5 +1,3 @@
-//! The use cases, each with the ports that it needs.
-
 use std::sync::Arc;
 
 use crate::{

@@ -314,9 +314,9 @@ pub(super) struct Authority {
     /// The CA's name, with the case of its first version.
     pub(super) name: CredentialName,
     pub(super) issuer: Option<IssuerVersion>,
-    /// The certificate of the signing version, PEM.
+    /// The certificate of the signing version, in PEM.
     pub(super) certificate: String,
-    /// Its private key, PEM.
+    /// Its private key, in PEM.
     pub(super) private_key: Secret,
     /// The other trusted certificate during a rotation, PEM: the certificate of the transitional version, or of the active
     /// version if the transitional version signs. `None` if the CA has no other version in rotation.

@@ -42,11 +42,11 @@ impl Interpolation {
     /// rest of the document stays as written.
     ///
     /// # Errors
-    /// [`UseCaseError::NoResolver`] if no resolver is configured, [`UseCaseError::NotFound`] for the first reference to a credential
-    /// that does not exist or that the caller may not read, [`UseCaseError::ReferenceNotJson`] for the first reference to a
-    /// credential of another type, unless the reference allows any type, [`UseCaseError::ReferencesTooLarge`] beyond
-    /// [`REFERENCED_BYTES_MAX`]; then [`UseCaseError::ReferencedFieldMissing`] and [`UseCaseError::ReferenceNotScalar`]; or if the
-    /// resolver refuses or fails.
+    /// - [`UseCaseError::NoResolver`], or the error of the resolver.
+    /// - [`UseCaseError::NotFound`] for the first reference to a credential that does not exist or that the caller may not read.
+    /// - [`UseCaseError::ReferenceNotJson`] for the first reference that does not allow the type of its credential.
+    /// - [`UseCaseError::ReferencesTooLarge`] beyond [`REFERENCED_BYTES_MAX`].
+    /// - [`UseCaseError::ReferencedFieldMissing`] and [`UseCaseError::ReferenceNotScalar`], only after all other checks.
     pub async fn interpolate(
         &self,
         caller: &Caller,

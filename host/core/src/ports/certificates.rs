@@ -63,7 +63,7 @@ pub trait Certificates: Send + Sync {
     /// Returns each certificate of a PEM text as a separate PEM text, without any other text or key.
     fn certificates_in(&self, pem: &str) -> Vec<String>;
 
-    /// Returns the first certificate of a PEM text, DER; `None` if it contains no certificate.
+    /// Returns the first certificate of a PEM text, in DER; `None` if it contains no certificate.
     fn first_certificate(&self, pem: &str) -> Option<Vec<u8>>;
 
     /// Returns whether two PEM texts contain the same first certificate; `false` if either contains no certificate.
@@ -76,11 +76,11 @@ pub trait Certificates: Send + Sync {
 /// The fields of a certificate's value.
 #[derive(Clone, Copy, Default)]
 pub struct CertificateFields<'a> {
-    /// The issuing CA certificate, PEM.
+    /// The issuing CA certificate, in PEM.
     pub ca: Option<&'a str>,
-    /// The certificate, PEM.
+    /// The certificate, in PEM.
     pub certificate: Option<&'a str>,
-    /// Its private key, PEM.
+    /// Its private key, in PEM.
     pub private_key: Option<&'a Secret>,
     /// Whether `ca` is from the stored credential that the caller named as `ca_name`. If so, `ca` is stored unchanged,
     /// the certificate does not count as self-signed, and errors name the field `ca_name`.
@@ -90,13 +90,13 @@ pub struct CertificateFields<'a> {
 /// The checked fields to store. PEM text is rewritten if other programs might not read it; otherwise fields are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedFields {
-    /// The issuing CA certificate, PEM.
+    /// The issuing CA certificate, in PEM.
     pub ca: Option<String>,
     /// The end of the CA certificate's validity.
     pub ca_expires_at: Option<DateTime<Utc>>,
-    /// The certificate, PEM.
+    /// The certificate, in PEM.
     pub certificate: Option<String>,
-    /// Its private key, PEM.
+    /// Its private key, in PEM.
     pub private_key: Option<Secret>,
     /// The facts of the certificate.
     pub facts: Option<CertificateFacts>,
@@ -120,10 +120,10 @@ pub const NOT_AN_AUTHORITY: &str =
 
 /// A CA that signs for one call. Does not expose its private key.
 pub trait CertificateIssuer: Send + Sync {
-    /// Returns its certificate, DER.
+    /// Returns its certificate, in DER.
     fn certificate(&self) -> &[u8];
 
-    /// Returns its subject, DER, byte for byte as in its certificate.
+    /// Returns its subject in DER, byte for byte as in its certificate.
     fn subject(&self) -> &[u8];
 
     /// Returns the octets of its subject key identifier extension, or `None`.
@@ -132,7 +132,7 @@ pub trait CertificateIssuer: Send + Sync {
     /// Returns its signature algorithm, a DER `AlgorithmIdentifier`.
     fn signature_algorithm(&self) -> &[u8];
 
-    /// Checks a DER `TBSCertificate` (RFC 5280) against the rules of this call, signs it and returns the certificate, DER.
+    /// Checks a DER `TBSCertificate` (RFC 5280) against the rules of this call, signs it and returns the certificate, in DER.
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError>;
 
     /// Returns the facts of the signed certificate, or `None` before it is signed. An issuer signs at most one certificate.

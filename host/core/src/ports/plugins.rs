@@ -75,7 +75,7 @@ pub trait Generator: Send + Sync {
     /// Returns the names of the parameters that name the inputs of a value, if the plugin derives values from other credentials.
     fn input_parameters(&self) -> &[String];
 
-    /// Returns the name of the field of a value that contains the value's certificate, PEM, if the plugin's value schema declares
+    /// Returns the name of the field of a value that contains the value's certificate (PEM), if the plugin's value schema declares
     /// one.
     fn certificate_field(&self) -> Option<&str>;
 

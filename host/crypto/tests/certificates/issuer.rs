@@ -229,7 +229,7 @@ fn issuer_needs_a_ca_certificate_and_its_key() {
 }
 
 #[test]
-fn a_ca_whose_certificate_is_malformed_is_no_issuer() {
+fn a_ca_with_a_malformed_certificate_is_refused() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -357,7 +357,7 @@ pub(crate) fn leaf(openssl: &Openssl, issuer: &dyn CertificateIssuer) -> Body {
     )
 }
 
-/// Returns the public key of the key pair in a file, DER.
+/// Returns the public key of the key pair in a file, in DER.
 fn public_key(openssl: &Openssl, file: &str, options: &[&str]) -> Vec<u8> {
     der(&openssl.run(&[&["pkey", "-in", file, "-pubout"], options].concat()))
 }

@@ -57,7 +57,6 @@ impl Lanes {
 /// The limits of a lane's queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueLimits {
-    /// The maximum number of waiting calls.
     pub(crate) length_max: usize,
     /// The maximum number of waiting calls of one actor.
     pub(crate) length_per_actor_max: usize,

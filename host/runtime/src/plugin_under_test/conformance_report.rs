@@ -50,7 +50,7 @@ pub struct Check {
     pub claim: String,
     /// The deviation, if the check failed.
     pub fault: Option<String>,
-    /// The unexpected result, if a test vector is not met.
+    /// The unexpected result of a test vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mismatch: Option<Mismatch>,
 }
@@ -58,7 +58,7 @@ pub struct Check {
 /// The usage of a limit.
 #[derive(Debug, Serialize)]
 pub struct LimitUsed {
-    /// The setting of the limit.
+    /// The name of the limit's setting.
     pub limit: &'static str,
     /// The peak usage of a call.
     pub used: u64,
@@ -67,8 +67,8 @@ pub struct LimitUsed {
 }
 
 impl PluginUnderTest {
-    /// Tests a generator with the first of the examples in its parameters schema, or a resolver with an empty document. Also runs
-    /// these vectors.
+    /// Tests a generator with the first example in its parameters schema, or a resolver with an empty document. Also runs
+    /// `vectors`.
     ///
     /// # Errors
     /// If a server would refuse it for a reason other than its randomness.

@@ -156,7 +156,7 @@ fn input_parameters(
 /// A part of a schema, its change, and the effect.
 type SchemaChange = (String, &'static str, Effect);
 
-/// Returns the changes of parameters. Requests show the effects of most of them.
+/// Returns the changes of parameters. Test requests determine the effects of most changes.
 fn parameters(old: &Value, new: &Value) -> Vec<SchemaChange> {
     let is_closed = is_closed(new);
     let changes = properties(old, new).into_iter();
@@ -210,7 +210,7 @@ fn settings(old: &Value, new: &Value) -> Vec<SchemaChange> {
     let closed = (is_closed && !was_closed).then(|| {
         (
             "settings".to_owned(),
-            "unknown ones are now refused",
+            "unknown keys are now refused",
             Effect::Changes,
         )
     });
@@ -222,7 +222,6 @@ fn is_closed(schema: &Value) -> bool {
     schema.get("additionalProperties") == Some(&Value::Bool(false))
 }
 
-/// Returns the names of required properties.
 fn required(schema: &Value) -> BTreeSet<&str> {
     let names = schema.get("required").and_then(Value::as_array);
     names
@@ -467,7 +466,7 @@ mod tests {
             ("setting issuer: is new", Effect::Compatible),
             ("setting size: is new", Effect::Compatible),
             ("setting issuer: is now required", Effect::Changes),
-            ("settings: unknown ones are now refused", Effect::Changes),
+            ("settings: unknown keys are now refused", Effect::Changes),
         ];
         assert_eq!(
             changes(&any, &declared),

@@ -116,7 +116,6 @@ pub(crate) fn config() -> RuntimeConfig {
     }
 }
 
-/// Loads plugins.
 pub(crate) fn load(config: &RuntimeConfig) -> Result<Runtime, LoadError> {
     load_drawing(config, Arc::new(SystemRandom))
 }

@@ -40,7 +40,7 @@ pub(crate) enum KeysCommand {
     /// Servers do the same in the background. The command exits when the rotation is complete, or if another process is
     /// rotating keys. Exits with status 3 if versions remain that cannot be rotated.
     Rotate {
-        /// The servers' configuration file
+        /// Configuration file of the servers
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
         /// Wait until the rotation is complete, even if another process does it
@@ -54,7 +54,7 @@ pub(crate) enum KeysCommand {
     ///
     /// Lists each key that was ever active. Nothing is changed.
     Status {
-        /// The servers' configuration file
+        /// Configuration file of the servers
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
         /// Print JSON instead of a table

@@ -101,7 +101,6 @@ fn report(findings: &Findings, file: &Path) -> String {
     text
 }
 
-/// Prints the configuration reference.
 pub(crate) fn config_reference() -> Result<ExitCode, StartupError> {
     output::print(&reference(&Config::schema()))?;
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,3 @@
-//! The audit trail.
-
 use std::{net::IpAddr, path::PathBuf};
 
 use keywright_api::audit::{AuditFormat, OnAuditFailure};

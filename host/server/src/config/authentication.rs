@@ -1,5 +1,3 @@
-//! Verification of access tokens.
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -34,7 +32,7 @@ pub(crate) struct AuthenticationConfig {
     /// The identity provider's https URL for this server, if it differs. A trailing slash is removed.
     #[serde(deserialize_with = "without_trailing_slashes")]
     pub(crate) internal_url: Option<String>,
-    /// The file with the CA certificates to trust, PEM, instead of the platform's, when fetching the provider's keys.
+    /// The file with the CA certificates to trust (PEM) instead of the platform's, when fetching the provider's keys.
     pub(crate) trusted_authorities: Option<PathBuf>,
     /// Maximum age of the provider's keys before they are fetched again.
     pub(crate) keys_age_seconds_max: Number<1, 86_400, 300>,
@@ -55,7 +53,7 @@ pub(crate) struct AuthenticationConfig {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StaticKeyConfig {
-    /// The file with the public key, RSA of 2048 to 8192 bits or P-256, PEM.
+    /// The file with the public key, RSA of 2048 to 8192 bits or P-256, in PEM.
     pub(crate) public_key: PathBuf,
     /// The issuer that tokens must name.
     pub(crate) issuer: String,

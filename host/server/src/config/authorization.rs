@@ -1,5 +1,3 @@
-//! Permissions granted by the configuration.
-
 use keywright_core::permission::{
     Actor, ActorError, Grant, Operation, Operations, UnknownOperationError,
 };

@@ -22,7 +22,7 @@ pub(crate) const IDENTITY_PATH: &str = "/identity";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevelopmentConfig {
-    /// The file with the RSA key that signs tokens, PEM (PKCS#8).
+    /// The file with the RSA key that signs tokens, in PEM (PKCS#8).
     pub(crate) signing_key: PathBuf,
     /// Lifetime of an access token.
     pub(crate) access_token_seconds: u32,

@@ -79,7 +79,7 @@ pub(crate) struct KeyConfig {
     socket: Option<PathBuf>,
     /// The host name for requests to the plugin, which its certificate must name. Defaults to `localhost`.
     host: Option<String>,
-    /// The CA certificates, PEM, that are trusted to sign the plugin's certificate. Without them, the socket is used
+    /// The CA certificates (PEM) that are trusted to sign the plugin's certificate. Without them, the socket is used
     /// without TLS.
     trusted_authorities: Option<PathBuf>,
     /// Whether new values are encrypted with this key.
@@ -99,7 +99,6 @@ enum KeyProvider {
     Kms,
 }
 
-/// The origin of a key.
 #[derive(Clone, Copy, Debug)]
 enum KeyOrigin<'a> {
     /// Derived from a password.
@@ -165,7 +164,6 @@ impl EncryptionConfig {
 }
 
 impl KeyConfig {
-    /// Returns the origin of the key.
     fn origin(&self) -> Result<KeyOrigin<'_>, StartupError> {
         let of_secret = match self.provider {
             KeyProvider::Kms => return self.plugin().map(KeyOrigin::Plugin),
@@ -276,7 +274,7 @@ impl KeyOrigin<'_> {
 }
 
 impl PluginAddress<'_> {
-    /// Reads the CAs trusted to sign a plugin's certificate, PEM, if configured.
+    /// Reads the CAs trusted to sign a plugin's certificate (PEM), if configured.
     fn read_authorities(&self) -> Result<Option<Vec<u8>>, StartupError> {
         let read = |path| {
             fs::read(path).on_file(

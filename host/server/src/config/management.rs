@@ -1,5 +1,3 @@
-//! Server management.
-
 use std::net::{IpAddr, SocketAddr};
 
 use keywright_api::ServerMode;

@@ -157,7 +157,7 @@ pub(crate) struct RegistryHostConfig {
     user: Option<String>,
     /// The file that contains the user's password or access token. A trailing line break is ignored.
     password_file: Option<PathBuf>,
-    /// The file with the CA certificates to trust, PEM, instead of the platform's, for the registry and for hosts it
+    /// The file with the CA certificates to trust (PEM) instead of the platform's, for the registry and for hosts it
     /// redirects to.
     trusted_authorities: Option<PathBuf>,
     /// Whether to use plain HTTP, which protects nothing in transit. By default, only for registries on this machine:

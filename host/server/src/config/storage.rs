@@ -37,7 +37,7 @@ pub(crate) struct StorageConfig {
     password_file: Option<PathBuf>,
     /// The environment variable that contains the password for `url`.
     password_environment: Option<String>,
-    /// The CA certificates, PEM, that are trusted to sign the database server's certificate. Defaults to public CAs.
+    /// The CA certificates (PEM) that are trusted to sign the database server's certificate. Defaults to public CAs.
     root_certificate: Option<PathBuf>,
     /// Maximum number of concurrent reads, each on its own connection.
     #[serde(default)]

@@ -82,7 +82,7 @@ pub(crate) fn retention_clock_checked(is_trusted: bool) {
     gauge!(RETENTION_CLOCK_TRUSTED).set(if is_trusted { 1.0 } else { 0.0 });
 }
 
-/// Counts the versions of a batch that were rotated, or newly found to fail.
+/// Counts the versions of a batch that were rotated, or failed for the first time.
 pub(crate) fn rotation_batch_done(rotated: u64, failed: u64) {
     counter!(ROTATION_VERSIONS, "outcome" => "rotated").increment(rotated);
     counter!(ROTATION_VERSIONS, "outcome" => "failed").increment(failed);
@@ -93,7 +93,7 @@ pub(crate) fn rotation_versions_remain(count: u64) {
     gauge!(ROTATION_VERSIONS_REMAINING).set(gauge_value(count));
 }
 
-/// Converts a number to a gauge value. A number that is too large becomes the largest possible value.
+/// Converts a number to a gauge value, at most `u32::MAX`.
 pub(super) fn gauge_value(number: impl TryInto<u32>) -> f64 {
     f64::from(number.try_into().unwrap_or(u32::MAX))
 }

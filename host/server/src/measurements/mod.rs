@@ -152,7 +152,6 @@ pub(crate) struct StoredCounts {
 struct Counting {
     /// The last attempt.
     tried: Option<Instant>,
-    /// The last success.
     succeeded: Option<Instant>,
     /// The credentials that expire, at the last success. Keeps types whose credentials were deleted, so that their gauges become 0.
     expiring: BTreeMap<CountedType, CredentialsByDaysLeft>,

@@ -74,15 +74,15 @@ pub(super) fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
 
 /// The connections that long reads may use at a time. The others remain available to point reads.
 ///
-/// The long reads of one actor wait for each other before they wait for the long reads of other actors. Otherwise one actor's
-/// searches, which read many names even if the actor may read none of them, could delay the searches of all other actors.
+/// Each actor may have only as many long reads running or queued as there are slots. Otherwise one actor's searches, which read many
+/// names even if the actor may read none of them, could delay the searches of all other actors.
 #[derive(Clone)]
 pub(super) struct LongReads {
     slots: Arc<Semaphore>,
     slots_max: usize,
     waiting: Arc<WaitCounter>,
     of_actors: Arc<Mutex<HashMap<Actor, Weak<Semaphore>>>>,
-    /// The slots that the actor of these reads may use or wait for; `None` for reads of no actor.
+    /// The permits of the actor to use or wait for a slot; `None` for reads without an actor.
     of_actor: Option<Arc<Semaphore>>,
 }
 
@@ -124,7 +124,7 @@ impl LongReads {
         }
     }
 
-    /// Waits until a long read may check out a connection. The read holds the result until its end.
+    /// Waits until a long read may check out a connection. The read keeps the result until it completes.
     pub(super) async fn acquire(&self) -> sqlx::Result<LongRead> {
         let _waiting = self.waiting.enter();
         let closed = |_| sqlx::Error::PoolClosed;
@@ -150,8 +150,8 @@ impl LongReads {
     }
 }
 
-/// Queued work, shared by the consumer of the queue and the caller. The consumer takes it to run it; the caller takes it to give it
-/// up. Only the first of them succeeds. If either of them drops its handle first, the work never begins.
+/// Queued work, shared by the consumer of the queue and the caller. The consumer takes it to run it; the caller takes it to cancel
+/// it. Only the first of them succeeds. If either of them drops its handle first, the work never begins.
 pub(crate) struct Queued<W>(Shared<W>);
 
 /// The caller's handle to queued work.

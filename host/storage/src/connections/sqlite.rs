@@ -1,8 +1,8 @@
 //! A SQLite file: connections to it, and the check that its path still names it.
 //!
-//! A process keeps an open file even if its name changes. After a rename, an unlink or a replacement, SQLite would go on
-//! writing to a file that no later start finds. So connections are opened, groups of writes begin and commits are acknowledged
-//! only while the paths of the database, its write-ahead log and that log's index name the files that were opened at start.
+//! A process keeps an open file even if its name changes. After a rename, an unlink or a replacement, SQLite would continue to
+//! write to a file that no later start finds. So the paths of the database, its write-ahead log and that log's index must name the
+//! files that were opened at start. Otherwise no connection is opened, no group of writes begins, and no commit is acknowledged.
 //! Reads use the outcome of the last check, which a task repeats every [`CHECK_INTERVAL`].
 
 use std::{

@@ -239,7 +239,7 @@ async fn signed_names_match_the_newest_versions_and_mark_cas() {
 }
 
 #[tokio::test]
-async fn reads_of_one_actor_wait_for_each_other_before_those_of_others() {
+async fn one_actors_long_reads_do_not_fill_the_queue() {
     let fixture = Fixture::new().await;
     let (repository, busy) = (&fixture.database, &Actor::client("busy").unwrap());
     let (name, types) = (&LookupName::new("/a"), SignedTypes::All);

@@ -67,7 +67,7 @@ pub(crate) fn generated(
     Ok(serde_json::from_str(&value).unwrap())
 }
 
-/// Returns one of the certificates in `tests/keys`, which other programs generated, PEM.
+/// Returns one of the certificates in `tests/keys`, which other programs generated, in PEM.
 pub(crate) fn foreign(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/keys");
     fs::read_to_string(folder.join(name).with_extension("pem")).unwrap()

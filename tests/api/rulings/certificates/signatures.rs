@@ -70,7 +70,7 @@ async fn row_07_rsa_of_1024_to_8192_bits_is_verified_with_every_hash() {
 }
 
 #[tokio::test]
-async fn row_07_ecdsa_on_every_curve_with_every_hash_and_ed25519_are_verified() {
+async fn row_07_ecdsa_with_every_hash_and_ed25519_are_verified() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -238,7 +238,7 @@ impl HostileKey {
         Self(element(0x30, &numbers))
     }
 
-    /// Returns a CA with this key, PEM.
+    /// Returns a CA with this key, in PEM.
     fn authority(&self) -> String {
         let mut parameters = CertificateParams::default();
         parameters

@@ -2,8 +2,8 @@
 //!
 //! Credentials of other types are only returned for `all_types=true`. Clients of CredHub treat every entry as a certificate: they
 //! regenerate it by its id, or read `value.certificate` of its versions. So their requests must return exactly the credentials of
-//! type certificate. Entries of other types are in the same list and format, because a caller that asks for them wants one list
-//! in one order, and because permissions, limits and audit events then are the same.
+//! type certificate. Entries of other types are in the same list and format, so that there is one order, and permissions, limits
+//! and audit events are the same.
 
 use axum::response::Response;
 use keywright_core::{
@@ -32,7 +32,7 @@ pub(crate) fn route() -> Route {
         404 => "The certificate does not exist, or the caller may not read it.",
         413 => "The response would be too large; use `name` to read one certificate.")
         .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).example("/demo/root"))
-        .parameter(Parameter::optional(ALL_TYPES, "Whether to include credentials of other types with a certificate in their newest version: a CA signed for them, or the plugin's value schema names the certificate. `expiry_date` is empty if only the signer is known.", json!({"type": "boolean", "default": false})))
+        .parameter(Parameter::optional(ALL_TYPES, "Whether to include credentials of other types whose newest version has a certificate. `expiry_date` is empty if only the signer is known.", json!({"type": "boolean", "default": false})))
         .response::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
         .response_example(
             "one",

@@ -120,7 +120,7 @@ async fn delete(Call { api, caller }: Call, path: PathIds<2>) -> Result<Response
 pub(crate) fn update_transitional_route() -> Route {
     route!(PUT "/api/v1/certificates/{certificate_id}/update_transitional_version", Permission(Write), "UPDATE_TRANSITIONAL_VERSION", update_transitional,
         "updateTransitionalVersion", Certificates, "Moves the transitional flag to another version, or removes it",
-        400 => "The field `version` is malformed or not the id of a version of this certificate, or it is `latest` and no version has a certificate.",
+        400 => "`version` is malformed or unknown, or it is `latest` and no version has a certificate.",
         403 => "The caller may not write the certificate.",
         404 => "The certificate does not exist.",
         422 => "The body has an unknown field.")
@@ -144,7 +144,7 @@ struct UpdateTransitionalVersionRequest {
     version: RequestedVersion,
 }
 
-/// The requested version, or the error of the field, which is reported after an unknown field.
+/// The requested version, or the error of the field. If the body also has an unknown field, only that is reported.
 struct RequestedVersion(Result<TransitionalVersion, BodyError>);
 
 impl<'de> Deserialize<'de> for RequestedVersion {
@@ -163,7 +163,6 @@ impl<'de> Deserialize<'de> for RequestedVersion {
     }
 }
 
-/// Moves the flag and responds with the current versions.
 async fn update_transitional(
     Call { api, caller }: Call,
     certificate_id: PathIds<1>,

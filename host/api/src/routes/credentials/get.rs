@@ -26,7 +26,7 @@ pub(crate) fn get_route() -> Route {
         404 => "The credential does not exist, or the caller may not read it.",
         413 => "The response would be too large; request fewer versions or a longer path.")
         .text("With `name`, returns versions. With `path`, `name-like`, `generated_by` or `derived_from`, returns the names that the caller may read, \
-            newest first, and ignores `name`.\n\nA search by `expires-within-days` returns certificates, credentials of other types with a certificate that a CA signed or that the plugin's value schema names, and values for which their plugin returned an expiry or a time to rotate them.")
+            newest first, and ignores `name`.\n\nA search by `expires-within-days` finds certificates, credentials of other types with a certificate, and values for which the plugin returned an expiry or a rotation time.")
         .parameter(Parameter::optional("name", "The credential's name.", json!({"type": "string"})).example("/demo/database"))
         .parameter(Parameter::optional("current", "Whether to return only the active version and, for a certificate, the transitional one. Cannot be combined with `versions`.", json!({"type": "boolean", "default": false})))
         .parameter(Parameter::optional("versions", "Maximum number of versions, newest first; all by default. With 0, the response is 404.", json!({"type": "integer", "minimum": 0})))

@@ -3,9 +3,8 @@
 //! An import reads a file from its beginning once per pass; see [`super::order`]. Input that can't be read twice, such as a pipe, is
 //! first copied to memory or, if large, to an unnamed temporary file.
 //!
-//! At its start and when it completes, each pass checks that the file's length and modification time have not changed since it was opened.
-//! This detects writes between and during passes, at the latest at the end of a pass; credentials set by then stay set. It does not
-//! detect:
+//! At its start and after its last entry, each pass checks that the file's length and modification time have not changed since
+//! it was opened. This detects writes between and during passes; credentials set by then stay set. It does not detect:
 //!
 //! - a write that keeps the length and happens within one tick of the file system's clock (some milliseconds);
 //! - a write that keeps the length and restores the modification time;

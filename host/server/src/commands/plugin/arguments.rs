@@ -30,16 +30,16 @@ use crate::{
 /// The component, its settings and its limits.
 #[derive(Debug, Args)]
 pub(super) struct ComponentArguments {
-    /// The component: a file, or `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` in a registry
+    /// Component: a file, or `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` in a registry
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
-    /// The plugin's settings: a JSON object. Other users of the machine can see it.
+    /// Settings of the plugin: a JSON object. Other users of the machine can see it.
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
     settings: Map<String, Value>,
     /// Limits of each call that differ from the defaults: a JSON object, such as `{"deadline_ms": 1000}`
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = limits)]
     limits: Limits,
-    /// The output format
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
     pub(super) output: OutputForm,
     #[command(flatten)]
@@ -147,9 +147,7 @@ const CACHED_MAX: Duration = Duration::from_hours(24 * 30);
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputForm {
-    /// JSON
     Json,
-    /// A table
     Table,
 }
 
@@ -214,16 +212,16 @@ pub(super) fn to_json(result: &impl serde::Serialize) -> Result<Value, StartupEr
 /// Access to a registry.
 #[derive(Debug, Args)]
 pub(super) struct RegistryArguments {
-    /// The user to log in as
+    /// User to log in as
     #[arg(long, value_name = "NAME", requires = "password_file", help_heading = HEADING)]
     user: Option<String>,
-    /// The file that contains the user's password or access token
+    /// File that contains the user's password or access token
     #[arg(long, value_name = "FILE", requires = "user", help_heading = HEADING)]
     password_file: Option<PathBuf>,
-    /// A Docker login file with users and passwords, such as `~/.docker/config.json`
+    /// Docker login file with users and passwords, such as `~/.docker/config.json`
     #[arg(long, value_name = "FILE", conflicts_with = "user", help_heading = HEADING)]
     docker_config: Option<PathBuf>,
-    /// The file with the CA certificates to trust, PEM, instead of the platform's. Registries on this machine are then
+    /// File with the CA certificates to trust (PEM) instead of the platform's. Registries on this machine are then
     /// also accessed over HTTPS.
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     trusted_authorities: Option<PathBuf>,

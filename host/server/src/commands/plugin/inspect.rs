@@ -142,10 +142,10 @@ Examples:
   # Log in with a password or access token from a file
   keywright plugin push wireguard.wasm oci://registry.example.com/plugins/wireguard:1.0.0 --user ada --password-file token")]
 pub(crate) struct Push {
-    /// The component. If `FILE.minisig` exists, it is pushed, too.
+    /// Component to push. If `FILE.minisig` exists, it is pushed, too.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The target: `oci://HOST[:PORT]/REPOSITORY:TAG`
+    /// Target: `oci://HOST[:PORT]/REPOSITORY:TAG`
     #[arg(value_name = "REFERENCE", value_parser = str::parse::<PushTarget>)]
     target: PushTarget,
     #[command(flatten)]

@@ -23,13 +23,13 @@ Examples:
   # Create one whose values a CA of the server signs, in Go
   keywright plugin new host-key --lang go --kind issued")]
 pub(crate) struct New {
-    /// The credential type, and the name of the folder: 1 to 63 characters of a-z, 0-9 and -, starting with a letter
+    /// Credential type, and the name of the folder: 1 to 63 characters of a-z, 0-9 and -, starting with a letter
     #[arg(value_name = "NAME")]
     name: ProjectName,
-    /// The language: rust, c, js, python or go
+    /// Language: rust, c, js, python or go
     #[arg(long, value_name = "LANGUAGE")]
     lang: Language,
-    /// The kind of plugin: generator; issued, a generator whose values a CA signs; or resolver
+    /// Kind of plugin: generator; issued, a generator whose values a CA signs; or resolver
     #[arg(long, value_name = "KIND", default_value_t)]
     kind: Kind,
 }
@@ -74,11 +74,11 @@ Examples:
   # Write the component to another file
   keywright plugin build api-key --output key.wasm")]
 pub(crate) struct Build {
-    /// The project's folder. A file in it determines the language: Cargo.toml (Rust), plugin.c (C), package.json
+    /// Folder of the project. A file in it determines the language: Cargo.toml (Rust), plugin.c (C), package.json
     /// (JavaScript), plugin.py (Python) or go.mod (Go).
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// The file for the component. Defaults to the folder's name with the extension `.wasm`, in the folder.
+    /// File for the component. Default: the folder's name with the extension `.wasm`, in the folder.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -55,20 +55,20 @@ pub(crate) struct Run {
     /// `{"/db/user": {"type": "user", "value": {"username": "ada"}}}`
     #[arg(long, value_name = "JSON", value_parser = inputs, conflicts_with_all = ["set", "recover", "document"])]
     inputs: Option<TestInputs>,
-    /// A value to set instead of generating one: JSON
+    /// Value to set instead of generating one: JSON
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "parameters")]
     set: Option<Value>,
-    /// A stored value from which to recover the parameters: JSON
+    /// Stored value from which to recover the parameters: JSON
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "set")]
     recover: Option<Value>,
-    /// A document in which a resolver finds the references: JSON
+    /// Document in which a resolver finds the references: JSON
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with_all = ["parameters", "set", "recover"])]
     document: Option<Value>,
-    /// The random bytes for the plugin: hexadecimal digits, or `seed:TEXT` for any number of bytes. Defaults to new random
+    /// Random bytes for the plugin: hexadecimal digits, or `seed:TEXT` for any number of bytes. Default: new random
     /// bytes.
     #[arg(long, value_name = "BYTES")]
     random: Option<TestRandom>,
-    /// The time of the call: RFC 3339, or seconds since 1970. Defaults to the current time.
+    /// Time of the call: RFC 3339, or seconds since 1970. Default: the current time.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     now: Option<u64>,
     /// Also show the secret parts
@@ -144,11 +144,11 @@ Examples:
 pub(crate) struct Bench {
     #[command(flatten)]
     component: ComponentArguments,
-    /// Parameters of the request: a JSON object. Defaults to the first example in the plugin's schema, or `{}` if there
+    /// Parameters of the request: a JSON object. Default: the first example in the plugin's schema, or `{}` if there
     /// is none.
     #[arg(long, value_name = "JSON", value_parser = object)]
     parameters: Option<Map<String, Value>>,
-    /// A document in which a resolver finds the references: JSON. Defaults to `{}`.
+    /// Document in which a resolver finds the references: JSON. Default: `{}`.
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "parameters")]
     document: Option<Value>,
     /// Number of calls to measure
@@ -226,11 +226,11 @@ Examples:
 pub(crate) struct Test {
     #[command(flatten)]
     component: ComponentArguments,
-    /// Test vectors: a JSON array of calls with their expected results. Defaults to the file next to the component with
+    /// Test vectors: a JSON array of calls with their expected results. Default: the file next to the component with
     /// the extension `.vectors.json`, if it exists.
     #[arg(long, value_name = "FILE")]
     vectors: Option<PathBuf>,
-    /// An older release to compare with: a file or a reference to a registry. Predicts what a server does with credentials
+    /// Older release to compare with: a file or a reference to a registry. Predicts what a server does with credentials
     /// of the older release after an upgrade. If something breaks, the exit status is 3.
     #[arg(long, value_name = "OLD_FILE")]
     against: Option<PathBuf>,
