@@ -256,6 +256,33 @@ async fn full_lane_is_visible_in_metrics() {
 }
 
 #[tokio::test]
+async fn a_permission_revoked_while_a_call_waits_no_longer_counts() {
+    let server = server_with_metrics("generate", "loop", "deadline_ms = 4000").await;
+    let tenant = server.as_client("tenant").await;
+    let granted = server.grant("/t/*", tenant.actor(), &["read", "write"]);
+    let permission = granted.await;
+    let body = json!({"name": "/loop", "type": "hostile", "parameters": {}});
+    let request = server.authorized(Method::POST, "/api/v1/data");
+    let occupying = tokio::spawn(request.body(body.to_string()).send());
+    let is_met = |scrape: &Scrape, what: &str| {
+        let name = format!("keywright_plugin_lane_{what}");
+        scrape.sum(&name, &[("lane", "generate")]) == Some(1.0)
+    };
+    server
+        .scrape_until(|scrape| is_met(scrape, "threads_busy"))
+        .await;
+    let body = json!({"name": "/t/p", "type": "password"});
+    let generating = tokio::spawn(async move { tenant.post("/api/v1/data", body).await });
+    server
+        .scrape_until(|scrape| is_met(scrape, "queue_length"))
+        .await;
+    server.revoke(&permission).await.expect(200);
+    generating.await.unwrap().expect(403);
+    server.get("/api/v1/data?name=/t/p").await.expect(404);
+    drop(occupying.await);
+}
+
+#[tokio::test]
 async fn after_too_many_traps_generating_is_503_and_reads_succeed() {
     let server = Server::start_with(&options_with_pause("trap", 3600)).await;
     server.stored("/a", "hostile", json!({"secret": "s"})).await;

@@ -11,7 +11,7 @@ use std::{collections::HashSet, fs, path::Path, sync::Arc, time::Duration};
 
 use keywright_core::{
     Secret,
-    credential::{Find, FindNames, LookupName, VersionAttributes},
+    credential::{CredentialName, Find, FindNames, LookupName, VersionAttributes},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
         NewVersion, PermissionRepository, ReadVersions, RepositoryError, VersionSelection,
@@ -138,7 +138,8 @@ async fn a_name_with_a_null_character_finds_nothing() {
         .await
         .unwrap();
     assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
-    let deleted = CredentialRepository::delete(&fixture.database, &LookupName::new("/a\0")).await;
+    let name = CredentialName::from_stored("/a\0".to_owned());
+    let deleted = CredentialRepository::delete(&fixture.database, &name).await;
     assert_eq!(deleted.unwrap(), None);
 }
 
@@ -264,8 +265,8 @@ async fn a_version_with_a_sequence_before_earlier_ones_is_retried() {
 async fn a_refused_write_replaces_all_older_connections() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);
-    let delete =
-        || async { CredentialRepository::delete(&fixture.database, &LookupName::new("/a")).await };
+    let credential = CredentialName::from_stored("/a".to_owned());
+    let delete = || async { CredentialRepository::delete(&fixture.database, &credential).await };
     let name = server().run_at(&url, "select current_database()");
     let elsewhere = server().new_database();
     let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));

@@ -170,7 +170,7 @@ repository! {
         let other_writer = *self.other_writer.lock().unwrap();
         match other_writer {
             OtherWriter::Idle | OtherWriter::ReplacesRoot(0) => {}
-            OtherWriter::Deletes => drop(self.credentials().delete(&version.name.lookup()).await?),
+            OtherWriter::Deletes => drop(self.credentials().delete(&version.name).await?),
             OtherWriter::Recreates => self.recreate(&version.name).await,
             OtherWriter::ReplacesRoot(times) => {
                 self.set_other_writer(OtherWriter::ReplacesRoot(times - 1));
@@ -194,7 +194,7 @@ repository! {
         self.credentials().append_all(additions).await
     }
 
-    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError> {
+    async fn delete(&self, name: &CredentialName) -> Result<Option<Uuid>, RepositoryError> {
         let deleted = self.credentials().delete(name).await?;
         assert!(deleted.is_some(), "an absent credential needs no transaction");
         Ok(deleted)
@@ -267,7 +267,7 @@ impl Storage {
 
     async fn recreate(&self, name: &CredentialName) {
         let newest = self.newest(name.as_str()).await;
-        self.credentials().delete(&name.lookup()).await.unwrap();
+        self.credentials().delete(name).await.unwrap();
         let version = NewVersion {
             id: Uuid::new_v4(),
             name: newest.name,

@@ -80,6 +80,17 @@ impl EffectivePermissions {
         self.granted.is_none() || self.allowing(operation, name).is_some()
     }
 
+    /// Returns whether everything that `others` allow is allowed.
+    pub(crate) fn include(&self, others: &Self) -> bool {
+        let Some(others) = &others.granted else {
+            return self.granted.is_none();
+        };
+        others.all().all(|permission| {
+            let mut operations = permission.operations.iter();
+            operations.all(|operation| self.allow(operation, permission.path.as_str()))
+        })
+    }
+
     /// Returns whether an operation is allowed on at least one name.
     pub(crate) fn allow_somewhere(&self, operation: Operation) -> bool {
         self.granted.as_ref().is_none_or(|granted| {

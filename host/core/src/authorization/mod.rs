@@ -293,6 +293,24 @@ impl Authorization {
         Ok(effective)
     }
 
+    /// Checks that the caller still has the permissions of these permits, on the names as requested. Generating a value may have
+    /// taken long.
+    ///
+    /// # Errors
+    /// As for the first permit that would not be granted.
+    pub(crate) async fn confirm<'p>(
+        &self,
+        caller: &Caller,
+        permits: impl IntoIterator<Item = &'p Permit<'p>>,
+    ) -> Result<(), UseCaseError> {
+        let permits = Vec::from_iter(permits);
+        let names: Vec<_> = permits.iter().map(|permit| permit.name().clone()).collect();
+        let permissions = self.permissions_covering_all(caller, &names).await?;
+        permits
+            .iter()
+            .try_for_each(|permit| permit.check(&permissions, permit.name().requested()))
+    }
+
     async fn permissions_on(
         &self,
         actor: &Actor,

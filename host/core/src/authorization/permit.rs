@@ -46,8 +46,18 @@ impl<'a> Permit<'a> {
         permissions: &EffectivePermissions,
         name: &str,
     ) -> Result<Self, UseCaseError> {
+        self.check(permissions, name)?;
+        Ok(self.by(permissions))
+    }
+
+    /// Checks that these permissions allow the operation on a name.
+    pub(super) fn check(
+        &self,
+        permissions: &EffectivePermissions,
+        name: &str,
+    ) -> Result<(), UseCaseError> {
         if permissions.allow(self.operation, name) {
-            return Ok(self.by(permissions));
+            return Ok(());
         }
         Err(match self.operation {
             Operation::Write => UseCaseError::WriteNotPermitted,

@@ -3,7 +3,8 @@
 //!
 //! Clients must then trust both certificates of the CA. With `concatenates_authorities`, each step of the rotation therefore
 //! adds a version to every certificate that the CA signed. It has the same certificate and key, and in `ca`, the CA's other
-//! certificate follows the issuing certificate. The step and these versions are written in one transaction.
+//! certificate follows the issuing certificate. The step and these versions are written in one transaction. A certificate whose newest
+//! version is transitional gets none, because the version would activate its old key again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -277,9 +278,7 @@ impl ChildVersions {
     }
 }
 
-/// Returns whether a child with this newest version gets another version in a step of its CA's rotation: if this CA signed it, and it is
-/// not transitional. A copy of the active version would become newer than a transitional one, and so the end of the child's own
-/// rotation would activate its old key again.
+/// Returns whether a child with this newest version gets another version in a step of its CA's rotation.
 fn gets_version(newest: &StoredVersion, authority: &CredentialName) -> bool {
     let signer = newest.attributes.signed_by.as_ref();
     !newest.attributes.is_transitional

@@ -1,6 +1,6 @@
 //! Generating a credential: the three modes, and concurrent writers of one name.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use crate::{
         inputs::{ActiveInput, PermittedInput, is_derived_from, named_inputs},
         version_store::{ActiveVersions, Draft, TransitionalParent},
     },
-    permission::{Actor, Operation},
+    permission::Operation,
     ports::{
         AppendCondition, Appended, CredentialKey, Generator, PluginCallError, VersionSelection,
     },
@@ -113,7 +113,7 @@ impl GenerateCredentials {
         let inputs = named_inputs(&name, &effective.parameters, generator.as_ref())?;
         let inputs = PermittedInput::request(authorization, caller, inputs).await?;
         let permitted = Permitted {
-            actor: caller.actor(),
+            caller,
             generate,
             effective,
             generator,
@@ -171,7 +171,17 @@ impl GenerateCredentials {
         }
         let mut draft = match unused_draft.take() {
             Some(draft) => draft,
-            None => self.new_draft(permitted, issuer, inputs).await?,
+            None => {
+                let draft = self.new_draft(permitted, issuer, inputs).await?;
+                let inputs = permitted.inputs.iter().map(PermittedInput::permit);
+                let permits = iter::once(permit)
+                    .chain(&permitted.issuer_permit)
+                    .chain(inputs);
+                self.authorization
+                    .confirm(permitted.caller, permits)
+                    .await?;
+                draft
+            }
         };
         match self.store.append_once(permit, &draft, condition).await? {
             Appended::Written(stored) => {
@@ -207,7 +217,9 @@ impl GenerateCredentials {
             }
             None => None,
         };
-        let opening = self.store.open_inputs(inputs, Some(permitted.actor));
+        let opening = self
+            .store
+            .open_inputs(inputs, Some(permitted.caller.actor()));
         let inputs = opening.await?;
         let mut draft = self
             .generation
@@ -304,7 +316,7 @@ const GENERATE_ATTEMPTS_MAX: usize = 16;
 
 /// A checked and authorized request.
 struct Permitted<'a> {
-    actor: &'a Actor,
+    caller: &'a Caller,
     generate: Generate,
     effective: EffectiveParameters,
     generator: Arc<dyn Generator>,

@@ -176,6 +176,10 @@ pub(super) struct PermittedInput<'a> {
 }
 
 impl<'a> PermittedInput<'a> {
+    pub(super) fn permit(&self) -> &Permit<'a> {
+        &self.permit
+    }
+
     /// Permits a caller to read all these credentials.
     ///
     /// # Errors

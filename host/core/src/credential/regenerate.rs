@@ -1,6 +1,8 @@
 //! Regenerating a credential from the parameters of a stored version, or a certificate by its id: with the transitional flag,
 //! signed by a transitional CA version, or with another key length or duration.
 
+use std::iter;
+
 use uuid::Uuid;
 
 use crate::{
@@ -114,10 +116,14 @@ impl RegenerateCredentials {
             }
             None => None,
         };
+        let (issuer_permit, current) = issuer.unzip();
+        let issuer = issuer_permit.as_ref().zip(current);
         let parent = TransitionalParent::MayNotSign;
         let mut draft = self
             .draft(caller, &base, &effective, generator, issuer, parent)
             .await?;
+        let permits = iter::once(permit).chain(&issuer_permit);
+        self.authorization.confirm(caller, permits).await?;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let condition = AppendCondition::CredentialIs(base.credential_id);
         let appended = self.store.append(permit, draft, condition).await?;
@@ -135,12 +141,12 @@ impl RegenerateCredentials {
         base: &CredentialVersion,
         effective: &EffectiveParameters,
         generator: &dyn Generator,
-        issuer: Option<(Permit<'_>, ActiveVersions)>,
+        issuer: Option<(&Permit<'_>, ActiveVersions)>,
         transitional_parent: TransitionalParent,
     ) -> Result<Draft, UseCaseError> {
         let authority = match issuer {
             Some((permit, current)) => {
-                let completing = self.store.authority(&permit, current, transitional_parent);
+                let completing = self.store.authority(permit, current, transitional_parent);
                 Some(completing.await?)
             }
             None => None,
@@ -152,7 +158,8 @@ impl RegenerateCredentials {
         let active = self.store.active_inputs(&permitted).await?;
         let opening = self.store.open_inputs(active, Some(caller.actor()));
         let inputs = opening.await?;
-        self.generation
+        let draft = self
+            .generation
             .draft(
                 name,
                 credential_type,
@@ -161,7 +168,10 @@ impl RegenerateCredentials {
                 authority,
                 inputs,
             )
-            .await
+            .await?;
+        let permits = permitted.iter().map(PermittedInput::permit);
+        self.authorization.confirm(caller, permits).await?;
+        Ok(draft)
     }
 
     /// Returns the parameters to regenerate a stored version, with the current settings applied.
@@ -265,9 +275,12 @@ impl RegenerateCredentials {
             None => None,
         };
         let parent = regenerate.transitional_parent;
+        let (issuer_permit, current) = issuer.unzip();
+        let issuer = issuer_permit.as_ref().zip(current);
         let mut draft = self
             .draft(caller, &base, &effective, generator, issuer, parent)
             .await?;
+        self.authorization.confirm(caller, [&permit]).await?;
         draft.attributes.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let appended = self

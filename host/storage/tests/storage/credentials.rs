@@ -118,9 +118,12 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
         fixture.database.append(new, condition, &[])
     };
     assert!(matches!(append(2).await, Ok(Appended::Written(_))));
-    let name = LookupName::new("/c");
-    let deleted = fixture.database.delete(&name).await.unwrap();
-    assert_eq!(deleted, Some(credential_id));
+    let delete = async |name: &str| {
+        let name = CredentialName::from_stored(name.to_owned());
+        fixture.database.delete(&name).await.unwrap()
+    };
+    assert_eq!(delete("/C").await, None, "another casing");
+    assert_eq!(delete("/c").await, Some(credential_id));
     assert!(matches!(append(3).await, Ok(Appended::Changed)));
     assert!(fixture.all("/c").await.is_empty());
     fixture.append("/c", "certificate", 4).await;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use keywright_core::{
-    credential::LookupName,
+    credential::CredentialName,
     ports::{
         CredentialRepository, Envelope, KeyRotationRepository, ResealedVersion, SealedVersion,
     },
@@ -191,7 +191,7 @@ async fn only_unchanged_envelopes_are_replaced() {
     }
     let read = repository.versions_under(KEY_ID, 0, 9).await.unwrap();
     let versions: Vec<ResealedVersion> = read.iter().map(resealed).collect();
-    let gone = LookupName::new("/gone");
+    let gone = CredentialName::from_stored("/gone".to_owned());
     fixture.database.delete(&gone).await.unwrap();
     let by_another = &versions[1..2];
     assert_eq!(repository.replace_envelopes(by_another).await.unwrap(), 1);

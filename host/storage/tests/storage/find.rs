@@ -230,8 +230,8 @@ async fn a_deleted_version_leaves_no_rows() {
         append_derived(&fixture, "/derived", &[("/in", input), ("/other", input)]).await;
     }
     assert_eq!(fixture.count(COUNT).await, 4);
-    let delete = async |name| {
-        let name = LookupName::new(name);
+    let delete = async |name: &str| {
+        let name = CredentialName::from_stored(name.to_owned());
         fixture.database.delete(&name).await.unwrap().unwrap()
     };
     // The input does not belong to the versions that were derived from it.

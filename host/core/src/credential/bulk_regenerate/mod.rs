@@ -112,6 +112,13 @@ impl BulkRegenerateCredentials {
             for of_type in checked {
                 regenerated.extend(work.regenerate(of_type, &mut earlier).await?);
             }
+            if !authorization
+                .permissions_of(caller)
+                .await?
+                .include(&permissions)
+            {
+                return Err(UseCaseError::WriteNotPermitted);
+            }
             let names = regenerated.iter().map(Regenerated::name).collect();
             let (details, versions): (Vec<_>, Vec<_>) = regenerated
                 .into_iter()
