@@ -288,6 +288,23 @@ mod tests {
     }
 
     #[test]
+    fn permissions_include_those_that_they_cover() {
+        use Operation::{Read, Write};
+        let some = effective(&[("/a/*", Read), ("/b", Write)]);
+        for (others, is_included) in [
+            (&[][..], true),
+            (&[("/a/*", Read), ("/a/b/*", Read), ("/b", Write)], true),
+            (&[("/a/*", Write)], false),
+            (&[("/b/*", Write)], false),
+        ] {
+            assert_eq!(some.include(&effective(others)), is_included, "{others:?}");
+        }
+        let everything = EffectivePermissions::everything();
+        assert!(everything.include(&some) && everything.include(&everything));
+        assert!(!some.include(&everything));
+    }
+
+    #[test]
     fn a_permission_covers_only_its_name_or_names_below_its_path() {
         for (path, name, is_allowed) in [
             ("/a/b", "/a/b", true),

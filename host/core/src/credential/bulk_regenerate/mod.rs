@@ -112,13 +112,7 @@ impl BulkRegenerateCredentials {
             for of_type in checked {
                 regenerated.extend(work.regenerate(of_type, &mut earlier).await?);
             }
-            if !authorization
-                .permissions_of(caller)
-                .await?
-                .include(&permissions)
-            {
-                return Err(UseCaseError::WriteNotPermitted);
-            }
+            authorization.confirm_all(caller, &permissions).await?;
             let names = regenerated.iter().map(Regenerated::name).collect();
             let (details, versions): (Vec<_>, Vec<_>) = regenerated
                 .into_iter()
