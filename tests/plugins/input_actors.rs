@@ -1,7 +1,10 @@
 //! The actor that chose the inputs of a derived value, and bulk regenerations after it lost the permission to read them.
 
-use keywright_harness::{Caller, Options, Server};
+use std::fs;
+
+use keywright_harness::{Caller, Options, Server, release};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::inputs::{BULK_REGENERATE, TYPE, generated, server, set};
 
@@ -39,6 +42,18 @@ async fn derive(caller: &Caller, name: &str) {
         "mode": "overwrite",
     });
     caller.post("/api/v1/data", body).await.expect(200);
+}
+
+/// Imports a credential that this plugin derived from `/db/root`.
+async fn import(caller: &Caller, name: &str, digest: &str) {
+    let body = json!({
+        "name": name,
+        "type": TYPE,
+        "value": {"inputs": [], "salt": "s"},
+        "generated_by": digest,
+        "parameters": {"from": "/db/root"},
+    });
+    caller.put("/api/v1/data", body).await.expect(200);
 }
 
 #[tokio::test]
@@ -94,17 +109,42 @@ async fn imported_inputs_are_those_of_the_importing_actor() {
     let (spy, [permission, _]) = spy(&server).await;
     set(&server, "/db/Root", "first").await;
     let digest = "0".repeat(64);
-    let body = json!({
-        "name": "/mine/spy",
-        "type": TYPE,
-        "value": {"inputs": [], "salt": "s"},
-        "generated_by": digest,
-        "parameters": {"from": "/db/root"},
-    });
-    spy.put("/api/v1/data", body).await.expect(200);
+    import(&spy, "/mine/spy", &digest).await;
     server.revoke(&permission).await;
     let [_, failures] = keep_going(&server, json!({"generated_by": digest})).await;
     assert_eq!(failures, failed("/mine/spy"));
+}
+
+#[tokio::test]
+async fn names_that_a_later_release_reads_are_those_of_their_actor() {
+    let folder = TempDir::new().unwrap();
+    let older = folder.path().join("older.wasm");
+    fs::write(&older, release(TYPE, ("release: 2", "release: 1"))).unwrap();
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\", \"inputs\"]",
+        older.display()
+    );
+    let server = Server::start_with(&Options::default().generator(TYPE, &section)).await;
+    set(&server, "/db/Root", "canary-of-an-input").await;
+    let spy = server.as_client("spy").await;
+    server
+        .grant("/mine/*", spy.actor(), &["read", "write"])
+        .await;
+    derive(&spy, "/mine/generated").await;
+    let imported_by = "0".repeat(64);
+    import(&spy, "/mine/imported", &imported_by).await;
+    let path = "/api/v1/data?current=true&provenance=true&name=/mine/generated";
+    let generated_by = server.get_json(path).await["data"][0]["generated_by"].take();
+
+    let newer = Options::default().generator_with_inputs(TYPE);
+    let server = Server::start_in(server.stop().await, &newer).await;
+    for (digest, name) in [
+        (generated_by, "/mine/generated"),
+        (json!(imported_by), "/mine/imported"),
+    ] {
+        let [_, failures] = keep_going(&server, json!({"generated_by": digest})).await;
+        assert_eq!(failures, failed(name));
+    }
 }
 
 #[tokio::test]

@@ -130,5 +130,6 @@ fn signs_itself(
 }
 
 const CERTIFICATE: &str = "certificate";
-const UNREADABLE: &str = "must be a PEM-encoded X.509 certificate with well-formed extensions";
+const UNREADABLE: &str =
+    "must be a PEM-encoded X.509 certificate with well-formed extensions, valid from 1970 or later";
 const SECONDS_A_DAY: u64 = 24 * 60 * 60;

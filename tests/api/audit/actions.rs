@@ -70,6 +70,36 @@ async fn each_credential_request_is_audited_with_its_action() {
     assert_audited(&server, &table.replace("{id}", &given::id(&version))).await;
 }
 
+#[tokio::test]
+async fn the_events_of_a_bulk_regeneration_contain_its_options() {
+    let server = Server::reused().await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
+    let digest = "0".repeat(64);
+    for (body, is_dry_run, keeps_going) in [
+        (json!({"signed_by": "/root"}), false, false),
+        (
+            json!({"signed_by": "/root", "dry_run": "true"}),
+            true,
+            false,
+        ),
+        (
+            json!({"generated_by": digest, "path": "/a", "keep_going": true}),
+            false,
+            true,
+        ),
+        (json!({"derived_from": "/a"}), false, false),
+    ] {
+        let response = server.post("/api/v1/bulk-regenerate", body.clone()).await;
+        let mut details = body.clone();
+        details["dry_run"] = json!(is_dry_run);
+        details["keep_going"] = json!(keeps_going);
+        for event in events_of(&server, &response) {
+            assert_eq!(event["request_details"], details, "{body}");
+        }
+    }
+}
+
 const CERTIFICATES: &str = r#"
     200 GET /api/v1/certificates | GET_ALL_CERTIFICATES
     200 GET /api/v1/certificates/ | GET_ALL_CERTIFICATES

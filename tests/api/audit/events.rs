@@ -82,6 +82,26 @@ async fn the_event_of_a_search_contains_its_terms() {
 }
 
 #[tokio::test]
+async fn leading_zeros_do_not_remove_the_terms_of_a_search() {
+    let server = Server::reused().await;
+    let search = async |zeros: usize| {
+        let days = format!("{}30", "0".repeat(zeros));
+        let query = format!("expires-within-days={days}&name-like=a");
+        let response = server.get(&format!("/api/v1/data?{query}")).await;
+        let mut event = events_of(&server, &response).remove(0);
+        (
+            response.status,
+            event["request_details"]["name-like"].take(),
+        )
+    };
+    assert_eq!(search(18).await, (200, json!("a")));
+    // Details of more than 4,096 bytes are omitted.
+    for zeros in [19, 5_000] {
+        assert_eq!(search(zeros).await.0, 400, "{zeros}");
+    }
+}
+
+#[tokio::test]
 async fn unknown_parameters_are_omitted_and_long_texts_truncated() {
     let server = Server::reused().await;
     for (target, request) in [

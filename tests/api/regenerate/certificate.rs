@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     certificates::{Certificate, assert_signed_by},
-    external_certificates::{authority, authority_for_hours},
+    external_certificates::{authority, authority_changed, authority_for_hours},
     given::{self, generate_certificate},
     keys::{certificate_days, certificate_key_bits, with_certificate},
 };
@@ -136,6 +136,18 @@ async fn a_certificate_whose_ca_has_no_known_name_is_400() {
         server.regenerate("/leaf").await.expect(400).error();
     }
     assert_eq!(server.versions("/leaf").await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_valid_before_1970_is_400() {
+    let server = Server::reused().await;
+    let old = authority_changed("old", |parameters| {
+        parameters.not_before = rcgen::date_time_ymd(1969, 12, 31);
+    });
+    let value = json!({"certificate": old.certificate, "private_key": old.private_key});
+    set(&server, "/old", value).await;
+    let refused = server.regenerate("/old").await;
+    refused.expect_error(400, "valid from 1970 or later");
 }
 
 #[tokio::test]

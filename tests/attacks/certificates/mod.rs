@@ -5,6 +5,7 @@
 
 mod bodies;
 mod issued;
+mod keys;
 mod tree;
 
 use std::fs;

@@ -88,20 +88,27 @@ impl QueryParameters {
     }
 
     /// Returns an integer parameter. An empty value counts as absent.
+    ///
+    /// Its length is limited, because long details are omitted from the audit trail: leading zeros could hide other parameters.
     pub(crate) fn integer(&self, parameter: &'static str) -> Result<Option<i64>, QueryError> {
-        self.non_empty_text(parameter)?
-            .map(str::parse)
-            .transpose()
-            .map_err(|_| QueryError::Malformed {
-                parameter,
-                expected: "a whole number of at most 64 bits",
-            })
+        let Some(text) = self.non_empty_text(parameter)? else {
+            return Ok(None);
+        };
+        let is_short = text.len() <= INTEGER_CHARACTERS_MAX;
+        let number = text.parse().ok().filter(|_| is_short);
+        number.map(Some).ok_or(QueryError::Malformed {
+            parameter,
+            expected: "a whole number of at most 64 bits and 20 characters",
+        })
     }
 
     fn non_empty_text(&self, parameter: &'static str) -> Result<Option<&str>, QueryError> {
         Ok(self.text(parameter)?.filter(|text| !text.is_empty()))
     }
 }
+
+/// Maximum length of an integer: the length of the smallest one.
+const INTEGER_CHARACTERS_MAX: usize = 20;
 
 #[cfg(test)]
 mod tests {
@@ -117,7 +124,7 @@ mod tests {
             let refused = query(&format!("versions={text}")).integer("versions");
             assert_eq!(
                 refused.unwrap_err().to_string(),
-                "the parameter versions must be a whole number of at most 64 bits",
+                "the parameter versions must be a whole number of at most 64 bits and 20 characters",
                 "{text}"
             );
         }

@@ -96,6 +96,9 @@ impl Search {
     }
 
     /// Returns the number of days in a field, as a duration.
+    ///
+    /// The length of the text is limited, because long details are omitted from the audit trail: leading zeros could hide other
+    /// fields.
     fn days(&self, name: &str) -> Result<Option<TimeDelta>, PageError> {
         let text = self.text(name);
         if text.is_empty() {
@@ -104,7 +107,7 @@ impl Search {
         let days = text
             .parse()
             .ok()
-            .filter(|days| (0..=DAYS_MAX).contains(days));
+            .filter(|days| (0..=DAYS_MAX).contains(days) && text.len() <= DAYS_CHARACTERS_MAX);
         days.map(|days| Some(TimeDelta::days(days))).ok_or_else(|| {
             let message = format!("{name} must be a whole number between 0 and {DAYS_MAX}");
             PageError::new(StatusCode::BAD_REQUEST, &message)
@@ -357,3 +360,6 @@ const FROM: &str = "from";
 const DAYS: [&str; 4] = ["7", "30", "90", "365"];
 
 const DAYS_MAX: i64 = 36_500;
+
+/// Maximum length of a number of days: the length of the largest one.
+const DAYS_CHARACTERS_MAX: usize = 5;

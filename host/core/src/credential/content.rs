@@ -1,5 +1,5 @@
 //! The encrypted content of a version as one JSON text: its value, its parameters, its metadata, the other trusted CA
-//! certificate, the versions from which it was derived, and the actor that chose these inputs. It also contains the name and the
+//! certificate, the versions from which it was derived, and the actor that chose the parameters. It also contains the name and the
 //! type of the credential, so that a change of either in the database is detected.
 
 use std::{borrow::Cow, collections::BTreeMap};
@@ -35,7 +35,8 @@ pub struct Content {
     pub trusted_ca: Option<String>,
     /// The versions from which the value was derived.
     pub inputs: Vec<InputVersion>,
-    /// The actor that chose the parameters, if they name inputs; `None` for versions of older releases.
+    /// The actor that chose the parameters; `None` for values that were set without provenance, and for versions of older releases.
+    /// Stored even if no parameter names an input, because a later release of the plugin may read a parameter as an input.
     pub chosen_by: Option<Actor>,
 }
 

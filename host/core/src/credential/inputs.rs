@@ -235,7 +235,7 @@ pub(super) struct Inputs {
     pub(super) passed: Vec<Input>,
     /// The versions that must be unchanged when the value is written.
     pub(super) read: Vec<ReadVersions>,
-    /// The actor that chose the inputs; `None` if there are none, or an older release stored the parameters.
+    /// The actor that chose the parameters; `None` if an older release stored them.
     pub(super) chosen_by: Option<Actor>,
 }
 
@@ -274,7 +274,7 @@ impl VersionStore {
         Ok(all)
     }
 
-    /// Decrypts inputs that this actor chose, and records in the trail that they were read.
+    /// Decrypts inputs in parameters that this actor chose, and records in the trail that they were read.
     ///
     /// # Errors
     /// [`UseCaseError::InputsTooLarge`]; [`UseCaseError::InputNotFound`] for an input whose stored casing the caller may not read.
@@ -284,7 +284,7 @@ impl VersionStore {
         chosen_by: Option<&Actor>,
     ) -> Result<Inputs, UseCaseError> {
         let mut inputs = Inputs {
-            chosen_by: chosen_by.filter(|_| !active.is_empty()).cloned(),
+            chosen_by: chosen_by.cloned(),
             ..Inputs::default()
         };
         let mut bytes = 0;

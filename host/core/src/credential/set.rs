@@ -303,7 +303,6 @@ impl SetCredentials {
         let requested = Some(&imported.parameters);
         let parameters = canonical_parameters(credential_type, requested, generator).await?;
         let inputs = named_inputs(&name.lookup(), &parameters, generator)?;
-        let chosen_by = (!inputs.is_empty()).then(|| caller.actor().clone());
         PermittedInput::request(&self.authorization, caller, inputs).await?;
         let issuer = match named_issuer(&parameters, generator) {
             Some(name) => {
@@ -316,7 +315,7 @@ impl SetCredentials {
         Ok(Some(CheckedProvenance {
             plugin: PluginIdentity::of_digest(imported.generated_by),
             parameters,
-            chosen_by,
+            chosen_by: caller.actor().clone(),
             issuer,
             issuer_parameter: generator.issuer_parameter().map(str::to_owned),
         }))
@@ -457,8 +456,8 @@ pub struct ImportedProvenance {
 struct CheckedProvenance {
     plugin: PluginIdentity,
     parameters: Parameters,
-    /// The caller, if the parameters name inputs.
-    chosen_by: Option<Actor>,
+    /// The caller.
+    chosen_by: Actor,
     /// The CA that the parameters name.
     issuer: Option<CredentialName>,
     issuer_parameter: Option<String>,
@@ -488,7 +487,7 @@ impl CheckedProvenance {
             draft.attributes.signed_by.clone_from(&self.issuer);
         }
         draft.content.parameters = Some(self.parameters.clone());
-        draft.content.chosen_by.clone_from(&self.chosen_by);
+        draft.content.chosen_by = Some(self.chosen_by.clone());
         draft.attributes.provenance = Some(self.plugin.clone());
         Ok(())
     }

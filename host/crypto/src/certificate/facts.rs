@@ -40,12 +40,13 @@ pub(super) fn all_certificates(pem: &str) -> impl Iterator<Item = Option<Vec<u8>
 }
 
 /// Returns the text to store for certificates: the original text if every program finds the same certificates in it, otherwise
-/// only the certificates. All its certificates must be decodable.
+/// only the certificates before the first malformed block. All these certificates must be decodable.
 pub(super) fn stored_text(pem: &str) -> String {
     let mut before =
         PemBlock::all(pem).take_while(|block| !CERTIFICATE_LABELS.contains(&block.label));
     if before.all(|block| LABELS_BEFORE.contains(&block.label))
-        && PemBlock::all(pem).all(|block| block.is_strict())
+        && PemBlock::are_all_found(pem)
+        && PemBlock::all(pem).all(|block| block.is_strict() && block.label != TRUSTED_CERTIFICATE)
     {
         return pem.to_owned();
     }
@@ -275,8 +276,10 @@ const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 /// The labels of certificates (RFC 7468, section 5).
 const CERTIFICATE_LABELS: [&str; 2] = ["CERTIFICATE", "X509 CERTIFICATE"];
 
-/// The labels of blocks that may precede the first certificate. OpenSSL also reads a `TRUSTED CERTIFICATE` as a certificate, and
-/// fails at unknown labels.
+/// The label of certificates that only OpenSSL reads.
+const TRUSTED_CERTIFICATE: &str = "TRUSTED CERTIFICATE";
+
+/// The labels of blocks that may precede the first certificate. OpenSSL fails at unknown labels.
 const LABELS_BEFORE: [&str; 6] = [
     "EC PARAMETERS",
     "EC PRIVATE KEY",

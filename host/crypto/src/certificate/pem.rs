@@ -23,6 +23,11 @@ impl<'a> PemBlock<'a> {
         })
     }
 
+    /// Returns whether [`PemBlock::all`] finds all blocks of a text. It ends at the first malformed one, which other programs skip.
+    pub(super) fn are_all_found(text: &str) -> bool {
+        PemBlock::all(text).count() == text.matches(BEGIN).count()
+    }
+
     /// Returns whether headers before the data declare it as encrypted (RFC 1421).
     pub(super) fn is_encrypted(&self) -> bool {
         self.body.contains("ENCRYPTED")

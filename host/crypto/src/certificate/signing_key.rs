@@ -144,20 +144,21 @@ impl SigningKey {
 
     fn parse_pkcs1(der: &[u8]) -> Option<Self> {
         let rsa = RsaKeyPair::from_der(der).ok().map(Self::Rsa);
-        rsa.or_else(|| Self::short_rsa(RsaPrivateKey::from_pkcs1_der(der).ok()?))
+        rsa.or_else(|| Self::parse_short_rsa(PKCS1, der))
     }
 
-    fn short_rsa(key: RsaPrivateKey) -> Option<Self> {
+    /// Parses an RSA key of 1024 to 2047 bits. Checks the length first, because the library computes with a modulus of any length.
+    fn parse_short_rsa(label: &str, der: &[u8]) -> Option<Self> {
+        rsa_bits(label, der).filter(|bits| (RSA_BITS_MIN..RSA_BITS_RECOMMENDED).contains(bits))?;
+        let key = match label {
+            PKCS1 => RsaPrivateKey::from_pkcs1_der(der).ok()?,
+            _ => RsaPrivateKey::from_pkcs8_der(der).ok()?,
+        };
         let public_key = key.to_public_key().to_pkcs1_der().ok()?.into_vec();
-        let bits = facts::bits(facts::modulus(&public_key)?);
-        (RSA_BITS_MIN..RSA_BITS_RECOMMENDED)
-            .contains(&bits)
-            .then(|| {
-                Self::ShortRsa(Box::new(ShortRsaKey {
-                    key: pkcs1v15::SigningKey::new(key),
-                    public_key,
-                }))
-            })
+        Some(Self::ShortRsa(Box::new(ShortRsaKey {
+            key: pkcs1v15::SigningKey::new(key),
+            public_key,
+        })))
     }
 
     fn parse_sec1(der: &[u8]) -> Option<Self> {
@@ -168,7 +169,7 @@ impl SigningKey {
         let rsa = RsaKeyPair::from_pkcs8(der).map(Self::Rsa).ok();
         let ecdsa = || parse_ecdsa(|algorithm| EcdsaKeyPair::from_pkcs8(algorithm, der));
         let ed25519 = || Ed25519KeyPair::from_pkcs8(der).map(Self::Ed25519).ok();
-        let short_rsa = || Self::short_rsa(RsaPrivateKey::from_pkcs8_der(der).ok()?);
+        let short_rsa = || Self::parse_short_rsa(PKCS8, der);
         rsa.or_else(ecdsa).or_else(ed25519).or_else(short_rsa)
     }
 }
@@ -198,15 +199,19 @@ fn key_block(pem: &str) -> Option<PemBlock<'_>> {
 /// Returns the length in bits of the public or private RSA key in a PEM text, or `None` for other texts.
 pub(super) fn rsa_bits_of_text(pem: &str) -> Option<u32> {
     let block = key_block(pem)?;
-    let der = block.decode()?;
-    let is_rsa = |index| field(&der, index).is_some_and(|field| RSA_IDENTIFIERS.contains(&field));
-    let modulus = match block.label {
-        PKCS1_PUBLIC => field(&der, 0),
-        PKCS1 => field(&der, 1),
-        SPKI if is_rsa(0) => content(field(&der, 1)?)?
+    rsa_bits(block.label, &block.decode()?)
+}
+
+/// Returns the length in bits of an RSA key in a block with this label, or `None` for other keys.
+fn rsa_bits(label: &str, der: &[u8]) -> Option<u32> {
+    let is_rsa = |index| field(der, index).is_some_and(|field| RSA_IDENTIFIERS.contains(&field));
+    let modulus = match label {
+        PKCS1_PUBLIC => field(der, 0),
+        PKCS1 => field(der, 1),
+        SPKI if is_rsa(0) => content(field(der, 1)?)?
             .split_first()
             .and_then(|(_, key)| field(key, 0)),
-        PKCS8 if is_rsa(1) => field(content(field(&der, 2)?)?, 1),
+        PKCS8 if is_rsa(1) => field(content(field(der, 2)?)?, 1),
         _ => None,
     };
     Some(facts::bits(content(modulus?)?))

@@ -119,6 +119,8 @@ async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
     let trusted = openssl.run(&["x509", "-in", "second.pem", "-trustout"]);
     trusted.assert_contains("BEGIN TRUSTED CERTIFICATE");
     let unknown = "-----BEGIN X-----\nAQI=\n-----END X-----\n";
+    let mismatched = "-----BEGIN X-----\nAQI=\n-----END Y-----\n";
+    let unfinished = "-----BEGIN CERTIFICATE-----\nAQI=\n";
     for (text, expected) in [
         (format!("{first}{second}"), None),
         (format!("{private_key}{first}"), None),
@@ -127,13 +129,19 @@ async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
             Some(format!("{first}{second}")),
         ),
         (format!("{trusted}{first}"), Some(first.clone())),
+        (format!("{first}{trusted}"), Some(first.clone())),
         (format!("{unknown}{first}"), Some(first.clone())),
+        // The server can't check the certificates after a malformed block.
+        (format!("{first}{mismatched}{second}"), Some(first.clone())),
+        (format!("{first}{unfinished}"), Some(first.clone())),
     ] {
-        let value = json!({"certificate": text, "private_key": private_key});
+        let value = json!({"ca": text, "certificate": text, "private_key": private_key});
         let response = given::set(&server, "/a", "certificate", value).await;
-        let stored = response["value"]["certificate"].as_str().unwrap();
-        assert_eq!(stored, expected.as_ref().unwrap_or(&text));
-        assert_eq!(openssl.subject(stored), "subject=CN = root\n", "{text:?}");
+        for field in ["ca", "certificate"] {
+            let stored = response["value"][field].as_str().unwrap();
+            assert_eq!(stored, expected.as_ref().unwrap_or(&text));
+            assert_eq!(openssl.subject(stored), "subject=CN = root\n", "{text:?}");
+        }
     }
 }
 

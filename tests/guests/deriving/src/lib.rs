@@ -1,6 +1,10 @@
 //! A generator that derives values from inputs. Its values contain its inputs, and its parameter `act` selects its misbehavior.
+//!
+//! The component contains the text of its release exactly once. Tests replace it with `release: 1`, where `from` is not an input.
 
 #![cfg(target_arch = "wasm32")]
+
+use std::hint::black_box;
 
 use bindings::{
     exports::keywright::generator::{derived_generator, descriptor, normalizer, recoverer},
@@ -32,6 +36,9 @@ mod bindings {
 
 struct Component;
 
+/// The release, which tests replace with another one of the same length.
+static RELEASE: &str = "release: 2";
+
 impl descriptor::Guest for Component {
     fn describe() -> descriptor::Description {
         descriptor::Description {
@@ -62,12 +69,18 @@ impl descriptor::Guest for Component {
 
 impl derived_generator::Guest for Component {
     fn input_parameters() -> Vec<derived_generator::InputParameter> {
-        let parameters = ["from", "also"].map(|name| derived_generator::InputParameter {
-            name: name.to_owned(),
+        // Otherwise, the compiler would evaluate the text, and the component would not contain it.
+        let names: &[&str] = if black_box(RELEASE).ends_with('1') {
+            &["also"]
+        } else {
+            &["from", "also"]
+        };
+        let parameters = names.iter().map(|name| derived_generator::InputParameter {
+            name: (*name).to_owned(),
             example_type: "password".to_owned(),
             example_value: r#""example""#.to_owned(),
         });
-        parameters.into()
+        parameters.collect()
     }
 
     fn generate(generation: derived_generator::Generation) -> Result<String, Failure> {

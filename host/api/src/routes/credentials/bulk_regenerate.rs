@@ -58,20 +58,24 @@ pub(crate) fn route() -> Route {
 }
 
 /// The fields of the body. Exactly one of `signed_by`, `generated_by` and `derived_from` is required.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("anyOf" = [{"required": [SIGNED_BY]}, {"required": [GENERATED_BY]}, {"required": [DERIVED_FROM]}]))]
 struct BulkRegenerateRequest {
     /// The name of the CA. All certificates that it signed are regenerated.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LookedUpName>")]
     signed_by: Option<String>,
     /// The SHA-256 of a plugin's component. The credentials that the plugin generated are regenerated.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^(sha256:)?[0-9A-Fa-f]{64}$"))]
     generated_by: Option<String>,
     /// The name of a credential. Credentials that were derived from a version of it that is not active are regenerated.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LookedUpName>")]
     derived_from: Option<String>,
     /// A path. Only credentials strictly below it are regenerated.
+    #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     /// Whether to only check the credentials and list the names of the credentials that would be regenerated.
     #[serde(default)]
@@ -169,6 +173,7 @@ async fn handler(
         is_dry_run: request.dry_run,
         keeps_going: request.keep_going,
     };
+    caller.trail().set_details(json!(request));
     let selection = request.check()?;
     let BulkRegenerated {
         regenerated,
