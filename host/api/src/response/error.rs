@@ -351,7 +351,7 @@ fn plugin_status(failure: &PluginCallError, endpoint: Endpoint) -> StatusCode {
         | PluginCallError::ValueRefused(_) => StatusCode::BAD_REQUEST,
         PluginCallError::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
         PluginCallError::Faulted {
-            fault: PluginFaultError::InputTooLarge,
+            fault: PluginFaultError::InputTooLarge(_),
             ..
         } => StatusCode::PAYLOAD_TOO_LARGE,
         PluginCallError::Faulted {
@@ -515,7 +515,7 @@ mod tests {
             (UseCaseError::TooManySigned, 413),
             (PluginCallError::ParametersRefused(violation).into(), 400),
             (faulted(PluginFaultError::Trapped).into(), 500),
-            (faulted(PluginFaultError::InputTooLarge).into(), 413),
+            (faulted(PluginFaultError::InputTooLarge(1)).into(), 413),
             (faulted(PluginFaultError::NotInstantiated).into(), 503),
             (RepositoryError::Unavailable(driver()).into(), 503),
             (RepositoryError::Query(driver()).into(), 500),
