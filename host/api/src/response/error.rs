@@ -312,6 +312,7 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         | UseCaseError::PermissionNotAddable
         | UseCaseError::PermissionNotFound
         | UseCaseError::PermissionsNotReadable
+        | UseCaseError::ReferenceNotFound(_)
         | UseCaseError::VersionNotFound => StatusCode::NOT_FOUND,
         UseCaseError::NoResolver => StatusCode::NOT_IMPLEMENTED,
         UseCaseError::WriteNotPermitted => StatusCode::FORBIDDEN,
