@@ -113,12 +113,11 @@ impl ApiError {
     /// Creates the failure for an invalid body, with the status for the endpoint.
     pub(crate) fn body(refused: &BodyError, endpoint: Endpoint) -> Self {
         let status = match refused {
-            BodyError::DuplicateKey
+            BodyError::Json(_)
             | BodyError::Malformed
             | BodyError::Mismatched(_)
             | BodyError::FieldMalformed { .. }
             | BodyError::FieldMissing(_)
-            | BodyError::ReservedKey
             | BodyError::TooDeep => StatusCode::BAD_REQUEST,
             BodyError::UnknownField(_) => endpoint.unknown_field_status(),
         };

@@ -460,7 +460,11 @@ fn generate_bytes(parameters: &str, inputs: &[Input]) -> usize {
 const NOT_EXPORTED: &str = "is missing, because the function is not exported";
 
 fn not_json(cause: JsonError) -> String {
-    format!("is not valid: {cause}")
+    match cause {
+        // The log contains no output of guests.
+        JsonError::DuplicateKey(_) => "has an object with a duplicate key".to_owned(),
+        cause => format!("is not valid: {cause}"),
+    }
 }
 
 fn reported_violation(reported: &types::Violation) -> Violation {
