@@ -379,7 +379,7 @@ async fn references_of_a_resolver_are_checked_one_by_one() {
         (
             json!(["/text", null, "/absent", [], true]),
             404,
-            "the credential does not exist",
+            "the referenced credential /absent does not exist",
         ),
         (
             json!(["/text", null, "/user", ["no\n"], true]),
