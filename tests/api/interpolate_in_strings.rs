@@ -215,13 +215,13 @@ async fn absent_and_unreadable_references_are_404_with_the_same_text() {
     let resolved = reader.post("/api/v1/interpolate", json!({"a": "x((db.username))"}));
     assert_eq!(resolved.await.expect(200).json(), json!({"a": "xada"}));
     for name in ["/text", "/absent", "/DB"] {
+        let expected = format!(
+            "the referenced credential {name} does not exist or the caller may not access it"
+        );
         for text in [format!("(({name}))"), format!("x(({name}.y))")] {
             let document = json!({"a": "((/db.password))", "b": text});
             let response = reader.post("/api/v1/interpolate", document).await;
-            assert_eq!(
-                response.expect(404).error(),
-                "the credential does not exist or the caller may not access it"
-            );
+            assert_eq!(response.expect(404).error(), expected);
         }
     }
 }

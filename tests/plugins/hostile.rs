@@ -45,13 +45,17 @@ const MALFORMED: &str = "returned output that does not have the declared form";
 const OUTPUT_TOO_LARGE: &str = "returned more output than its limit (output_bytes_max)";
 const REPORTED: &str = "reported an internal error; the log has its message";
 const MISCONFIGURED: &str = "reported that its settings are invalid; the log has its message";
-const MEMORY_EXCEEDED: &str = "exceeded its memory limit (memory_bytes_max)";
+const MEMORY_EXCEEDED: &str = "exceeded its memory limit of 16777216 bytes (memory_bytes_max)";
 
 #[tokio::test]
 async fn every_misbehavior_has_its_own_error_and_is_counted() {
     let server = Server::start_with(&options(LONG_MS, "").watched()).await;
     for (behaviour, fault, outcome) in [
-        ("loop", "exceeded its deadline (deadline_ms)", "timed_out"),
+        (
+            "loop",
+            "exceeded its deadline of 1000 ms (deadline_ms)",
+            "timed_out",
+        ),
         ("allocate", MEMORY_EXCEEDED, "memory_exceeded"),
         ("recurse", "overflowed its stack", "stack_exhausted"),
         ("trap", TRAPPED, "trapped"),
@@ -243,8 +247,11 @@ async fn every_misbehavior_of_a_resolver_has_its_own_error() {
     let malformed = "returned output that does not have the declared form";
     let server = server_with_resolver("other").await;
     for (behaviour, fault) in [
-        ("loop", "exceeded its deadline (deadline_ms)"),
-        ("allocate", MEMORY_EXCEEDED),
+        ("loop", "exceeded its deadline of 1000 ms (deadline_ms)"),
+        (
+            "allocate",
+            "exceeded its memory limit of 67108864 bytes (memory_bytes_max)",
+        ),
         ("panic", "trapped"),
         ("twice", malformed),
         ("within", malformed),
@@ -372,7 +379,7 @@ async fn references_of_a_resolver_are_checked_one_by_one() {
         (
             json!(["/text", null, "/absent", [], true]),
             404,
-            "the credential does not exist",
+            "the referenced credential /absent does not exist",
         ),
         (
             json!(["/text", null, "/user", ["no\n"], true]),

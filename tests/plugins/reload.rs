@@ -56,7 +56,7 @@ async fn call_outlasts_a_reload(deadline_ms: u32) -> bool {
     let error = started.await.unwrap().expect(500).error();
     assert_eq!(
         error,
-        "the plugin hostile exceeded its deadline (deadline_ms)"
+        format!("the plugin hostile exceeded its deadline of {deadline_ms} ms (deadline_ms)")
     );
     was_in_flight
 }

@@ -87,6 +87,9 @@ impl CommandError {
             Self::Client(Error::NotLoggedIn | Error::LoginExpired) => Some(
                 "Run `keywright login`, set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET, or set KEYWRIGHT_TOKEN or `--token-file`.",
             ),
+            Self::Client(Error::GrantUnsupported(_)) => Some(
+                "Log in with another option: `--username`, `--device`, `--browser`, or `--client-id` alone.",
+            ),
             Self::Client(Error::Unreachable { cause, .. }) if cause == UNTRUSTED => Some(
                 "Check the address, and pass the CA of the server's certificate with `--ca-cert`.",
             ),

@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::{self, BufRead, IsTerminal, Read, Write},
     path::Path,
+    str::FromStr,
     thread,
 };
 
@@ -32,16 +33,24 @@ pub(crate) fn name(argument: &str) -> Result<String, String> {
     Ok(argument.to_owned())
 }
 
+/// Parses a whole number that is not negative.
+pub(crate) fn number<T: FromStr>(argument: &str) -> Result<T, String> {
+    let bits = 8 * size_of::<T>();
+    let number = argument.parse();
+    number.map_err(|_| format!("must be a whole number of at most {bits} bits"))
+}
+
 /// Parses metadata, a JSON object, from an argument. Preserves the text verbatim.
 pub(crate) fn metadata(argument: &str) -> Result<SecretJson, String> {
     object(argument)?;
-    keywright_json::read(argument).map_err(|_| NOT_AN_OBJECT.to_owned())
+    keywright_json::read(argument).map_err(|cause| cause.to_string())
 }
 
 pub(crate) fn object(argument: &str) -> Result<Map<String, Value>, String> {
     match keywright_json::read(argument) {
         Ok(Value::Object(fields)) => Ok(fields),
-        _ => Err(NOT_AN_OBJECT.to_owned()),
+        Ok(_) => Err("must be a JSON object".to_owned()),
+        Err(cause) => Err(cause.to_string()),
     }
 }
 
@@ -218,8 +227,6 @@ const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// The maximum length of a line, including its newline. Every token that fits into a request header is shorter.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
-
-const NOT_AN_OBJECT: &str = "must be a JSON object without duplicate keys";
 
 #[cfg(test)]
 mod tests {

@@ -100,6 +100,8 @@ pub enum UseCaseError {
     ReferenceNotScalar(String),
     #[error("the credential {0} is not of type json and can't be interpolated")]
     ReferenceNotJson(CredentialName),
+    #[error("the referenced credential {0} does not exist or the caller may not access it")]
+    ReferenceNotFound(String),
     #[error("the referenced values are larger than 16 MiB in total")]
     ReferencesTooLarge,
     #[error(

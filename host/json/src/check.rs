@@ -5,7 +5,7 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, RESPONSE_DEPTH_MAX, utf8};
+use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, RESPONSE_DEPTH_MAX, shown_key, utf8};
 
 /// A JSON text that was checked: valid, at most as deep as allowed, and without duplicate or reserved keys at any depth.
 /// Each part of it has these properties too.
@@ -164,8 +164,9 @@ struct Checker<'f> {
 
 impl Checker<'_> {
     fn refused<E: Error>(self, fault: JsonError) -> E {
+        let error = E::custom(&fault);
         self.fault.set(Some(fault));
-        E::custom(fault)
+        error
     }
 
     fn one_level_down<E: Error>(self) -> Result<Self, E> {
@@ -231,8 +232,9 @@ impl<'de> Visitor<'de> for Checker<'_> {
             if key.starts_with(RESERVED_KEY_PREFIX) {
                 return Err(self.refused(JsonError::ReservedKey));
             }
-            if !keys.insert(key) {
-                return Err(self.refused(JsonError::DuplicateKey));
+            if let Some(key) = keys.replace(key) {
+                let key = shown_key(&key).to_owned();
+                return Err(self.refused(JsonError::DuplicateKey(key)));
             }
             fields.next_value_seed(inner)?;
         }
@@ -301,15 +303,20 @@ mod tests {
 
     #[test]
     fn each_fault_has_its_own_error() {
+        let duplicate = |key: &str| Some(JsonError::DuplicateKey(key.to_owned()));
+        let long = "a".repeat(65);
+        let long = format!(r#"{{"{long}":1,"{long}":1}}"#);
         for (text, expected) in [
             (r#"{"a":1,"b":{"a":[null,true,-1,1.5,"a"]}}"#, None),
             (
                 r#"{"$serde_json":{"private":"$serde_json::private::"}}"#,
                 None,
             ),
-            (r#"{"a":1,"a":1}"#, Some(JsonError::DuplicateKey)),
-            (r#"{"a":1,"\u0061":1}"#, Some(JsonError::DuplicateKey)),
-            (r#"[{"b":{"a":1,"a":2}}]"#, Some(JsonError::DuplicateKey)),
+            (r#"{"a":1,"a":1}"#, duplicate("a")),
+            (r#"{"a":1,"\u0061":1}"#, duplicate("a")),
+            (r#"[{"b":{"a":1,"a":2}}]"#, duplicate("a")),
+            (r#"{"a b":1,"a b":1}"#, duplicate("(not shown)")),
+            (long.as_str(), duplicate("(not shown)")),
             (
                 r#"[{"$serde_json::private::RawValue":"1"}]"#,
                 Some(JsonError::ReservedKey),

@@ -44,12 +44,12 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, JsonError> {
     str::from_utf8(bytes).map_err(|_| JsonError::NotUtf8)
 }
 
-/// The reason why a text was rejected. Neither `Display` nor `Debug` shows any of the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// The reason why a text was rejected. Neither `Display` nor `Debug` shows any of the text, except a key that [`shown_key`] shows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// An object has a duplicate key, possibly with different escapes.
-    #[error("an object has a duplicate key")]
-    DuplicateKey,
+    /// An object has this duplicate key, possibly with different escapes.
+    #[error("an object has the duplicate key {0}")]
+    DuplicateKey(String),
     /// The text is valid JSON, but a field is missing or of another type.
     #[error("a field is missing or has the wrong type (line {line}, column {column})")]
     Mismatched {
@@ -101,6 +101,17 @@ impl From<JsonError> for serde_json::Error {
         <Self as serde::de::Error>::custom(error)
     }
 }
+
+/// Returns a key for a message if it has the form of an identifier. Other keys may be misplaced secrets.
+#[must_use]
+pub fn shown_key(key: &str) -> &str {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    let is_identifier = (1..=SHOWN_BYTES_MAX).contains(&key.len()) && key.bytes().all(is_part);
+    if is_identifier { key } else { "(not shown)" }
+}
+
+/// The longest key that messages show, in bytes.
+const SHOWN_BYTES_MAX: usize = 64;
 
 /// Returns the text as raw JSON, without surrounding whitespace. Checks its syntax, but not its depth and keys.
 pub fn raw(text: &str) -> Result<&RawValue, JsonError> {

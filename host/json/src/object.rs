@@ -6,7 +6,7 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 
-use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX};
+use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, shown_key};
 
 /// Reads an object with arbitrary fields from another format, such as TOML, and applies the rules of [`crate::check`]. Use it
 /// with `#[serde(deserialize_with = "…")]`.
@@ -104,10 +104,11 @@ impl<'de> Visitor<'de> for Builder {
             if key.starts_with(RESERVED_KEY_PREFIX) {
                 return Err(A::Error::custom(JsonError::ReservedKey));
             }
-            let value = fields.next_value_seed(inner)?;
-            if values.insert(key, value).is_some() {
-                return Err(A::Error::custom(JsonError::DuplicateKey));
+            if values.contains_key(&key) {
+                let key = shown_key(&key).to_owned();
+                return Err(A::Error::custom(JsonError::DuplicateKey(key)));
             }
+            values.insert(key, fields.next_value_seed(inner)?);
         }
         Ok(values.into())
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_core::Secret;
+use keywright_json::JsonError;
 use reqwest::{
     Url,
     header::{HeaderMap, WWW_AUTHENTICATE},
@@ -28,8 +29,8 @@ pub enum CredentialsError {
     #[error("the entry for {0} must be a base64-encoded USER:PASSWORD")]
     AuthMalformed(RegistryHost),
     /// The Docker configuration file is malformed.
-    #[error("must be a JSON object with the field `auths`, as written by `docker login`")]
-    FileMalformed,
+    #[error("must be a JSON object with the field `auths`, as written by `docker login`: {0}")]
+    FileMalformed(JsonError),
     /// The credentials can't be sent in an HTTP header.
     #[error(
         "the user must not be empty or contain a colon; user and password must not contain control characters"
@@ -83,7 +84,7 @@ impl DockerConfig {
     /// Parses the contents of a Docker configuration file.
     pub fn read(text: &Secret) -> Result<Self, CredentialsError> {
         let file: DockerConfigFile =
-            keywright_json::read(text.expose()).map_err(|_| CredentialsError::FileMalformed)?;
+            keywright_json::read(text.expose()).map_err(CredentialsError::FileMalformed)?;
         let auths = file.auths.into_iter();
         let auths = auths.map(|(host, entry)| (host, entry.auth.map(Secret::new)));
         Ok(Self {
@@ -284,7 +285,8 @@ mod tests {
         assert_eq!(read(&without_colon).unwrap_err(), malformed);
         for text in ["", "[]", r#"{"auths": 1}"#, r#"{"credsStore": "x"}"#] {
             let refused = DockerConfig::read(&Secret::new(text.to_owned())).err();
-            assert_eq!(refused, Some(CredentialsError::FileMalformed), "{text}");
+            let is_malformed = matches!(refused, Some(CredentialsError::FileMalformed(_)));
+            assert!(is_malformed, "{text}");
         }
     }
 

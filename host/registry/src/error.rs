@@ -91,7 +91,13 @@ impl From<reqwest::Error> for RegistryError {
         while let Some(inner) = cause.source() {
             cause = inner;
         }
-        Self::Unreachable(cause.to_string())
+        let cause = cause.to_string();
+        // The error of the TLS library for a response of another protocol.
+        if cause.ends_with("InvalidContentType") {
+            let advice = "it does not speak TLS; if it may be used over plain HTTP, set plain_http (--plain-http)";
+            return Self::Unreachable(advice.to_owned());
+        }
+        Self::Unreachable(cause)
     }
 }
 

@@ -308,7 +308,7 @@ impl Attempt {
         let outcome = plugin.measurements.measured(name, self.call.function, work);
         match &outcome {
             Err(PluginCallError::Faulted {
-                fault: PluginFaultError::InputTooLarge | PluginFaultError::NotInstantiated,
+                fault: PluginFaultError::InputTooLarge(_) | PluginFaultError::NotInstantiated,
                 ..
             }) => {}
             Err(PluginCallError::Faulted { fault, .. }) => {
@@ -361,11 +361,11 @@ impl Attempt {
 /// Returns whether the host ended the call. Otherwise, the guest returned a result or an error, or was not called.
 fn is_ended_by_host(fault: PluginFaultError) -> bool {
     match fault {
-        PluginFaultError::MemoryExceeded
+        PluginFaultError::MemoryExceeded(_)
         | PluginFaultError::StackExhausted
-        | PluginFaultError::TimedOut
+        | PluginFaultError::TimedOut(_)
         | PluginFaultError::Trapped => true,
-        PluginFaultError::InputTooLarge
+        PluginFaultError::InputTooLarge(_)
         | PluginFaultError::Misconfigured
         | PluginFaultError::NotInstantiated
         | PluginFaultError::OutputMalformed
@@ -508,7 +508,7 @@ mod tests {
         let scene = Scene::new();
         let call = scene.call("a", "generate", "");
         for fault in [
-            PluginFaultError::InputTooLarge,
+            PluginFaultError::InputTooLarge(1),
             PluginFaultError::Misconfigured,
             PluginFaultError::NotInstantiated,
             PluginFaultError::OutputMalformed,

@@ -94,7 +94,9 @@ impl Plugin {
             "plugin called"
         );
         outcome.map_err(|cause| {
-            let fault = fault_of(&cause, store.data().limiter.is_exceeded);
+            let is_exceeded = store.data().limiter.is_exceeded;
+            let exceeded_bytes = is_exceeded.then_some(self.limits.memory_bytes_max);
+            let fault = fault_of(&cause, self.deadline_ms(function), exceeded_bytes);
             self.fault(function, fault, &cause.root_cause().to_string())
         })
     }
@@ -107,13 +109,17 @@ impl Plugin {
         self.call("instantiate", 0, None, |_, _| Ok(()))
     }
 
-    /// Logs a fault of the guest and returns it. `cause` must not contain data.
+    /// Logs a fault of the guest, or reports its cause to the reader of notes, and returns it. `cause` must not contain data.
     pub(crate) fn fault(
         &self,
         function: &'static str,
         fault: PluginFaultError,
         cause: &str,
     ) -> PluginFaultError {
+        if let Some(reader) = &self.notes {
+            reader(function, &for_log(cause));
+            return fault;
+        }
         tracing::error!(
             plugin.name = self.identity.name,
             plugin.digest = self.identity.digest,
@@ -134,7 +140,7 @@ impl Plugin {
         if input_bytes > self.limits.input_bytes_max {
             return Err(self.fault(
                 function,
-                PluginFaultError::InputTooLarge,
+                PluginFaultError::InputTooLarge(self.limits.input_bytes_max),
                 "its input is too large",
             ));
         }
@@ -218,32 +224,40 @@ impl Plugin {
         };
         let mut store = Store::new(self.component.engine(), state);
         store.limiter(|state| &mut state.limiter);
-        let deadline_ms = match function {
-            GENERATE => self.limits.deadline_ms,
-            _ => self.limits.deadline_ms.min(SHORT_CALL_MS_MAX),
-        };
-        store.set_epoch_deadline(deadline_ticks(deadline_ms));
+        store.set_epoch_deadline(deadline_ticks(self.deadline_ms(function)));
         store.set_max_component_handles(HANDLES_MAX);
         let copied_bytes_max = self.limits.output_bytes_max.max(TBS_CERTIFICATE_BYTES_MAX);
         store.set_hostcall_fuel(copied_bytes_max + COPIED_BYTES_SLACK);
         store
     }
+
+    fn deadline_ms(&self, function: &'static str) -> u64 {
+        match function {
+            GENERATE => self.limits.deadline_ms,
+            _ => self.limits.deadline_ms.min(SHORT_CALL_MS_MAX),
+        }
+    }
 }
 
 /// Maps an error of the engine to a fault of the guest, or of the operating system if it denied resources for an instance.
+/// `exceeded_bytes` is the limit if the guest was denied memory.
 ///
 /// A guest that was denied memory rarely reports it: its allocator aborts. So any later error is attributed to that, except
 /// for an exceeded deadline or stack.
-fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFaultError {
-    match cause.downcast_ref::<Trap>() {
-        Some(Trap::Interrupt) => PluginFaultError::TimedOut,
-        Some(Trap::StackOverflow) => PluginFaultError::StackExhausted,
-        _ if was_denied_memory => PluginFaultError::MemoryExceeded,
-        Some(_) => PluginFaultError::Trapped,
-        None if cause.is::<HostError>() => PluginFaultError::Trapped,
-        None if copied_too_much(cause) => PluginFaultError::OutputTooLarge,
-        None if is_of_the_system(cause) => PluginFaultError::NotInstantiated,
-        None => PluginFaultError::OutputMalformed,
+fn fault_of(
+    cause: &wasmtime::Error,
+    deadline_ms: u64,
+    exceeded_bytes: Option<u64>,
+) -> PluginFaultError {
+    match (cause.downcast_ref::<Trap>(), exceeded_bytes) {
+        (Some(Trap::Interrupt), _) => PluginFaultError::TimedOut(deadline_ms),
+        (Some(Trap::StackOverflow), _) => PluginFaultError::StackExhausted,
+        (_, Some(bytes)) => PluginFaultError::MemoryExceeded(bytes),
+        (Some(_), None) => PluginFaultError::Trapped,
+        (None, None) if cause.is::<HostError>() => PluginFaultError::Trapped,
+        (None, None) if copied_too_much(cause) => PluginFaultError::OutputTooLarge,
+        (None, None) if is_of_the_system(cause) => PluginFaultError::NotInstantiated,
+        (None, None) => PluginFaultError::OutputMalformed,
     }
 }
 
@@ -273,8 +287,10 @@ mod tests {
     fn resources_denied_by_the_system_are_no_fault_of_the_guest() {
         let enomem = io::Error::from_raw_os_error(12);
         let mapping = wasmtime::Error::new(enomem).context("mapping a memory");
-        assert_eq!(fault_of(&mapping, false), PluginFaultError::NotInstantiated);
+        let fault = fault_of(&mapping, 1, None);
+        assert_eq!(fault, PluginFaultError::NotInstantiated);
         let lifting = wasmtime::Error::msg("list pointer/length out of bounds of memory");
-        assert_eq!(fault_of(&lifting, false), PluginFaultError::OutputMalformed);
+        let fault = fault_of(&lifting, 1, None);
+        assert_eq!(fault, PluginFaultError::OutputMalformed);
     }
 }

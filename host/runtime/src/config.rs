@@ -297,7 +297,8 @@ impl Default for Limits {
 
 impl Limits {
     /// Returns the name, the minimum and the maximum of the first limit that is out of range.
-    pub(crate) fn out_of_bounds(&self) -> Option<(&'static str, u64, u64)> {
+    #[must_use]
+    pub fn out_of_bounds(&self) -> Option<(&'static str, u64, u64)> {
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         [
             (

@@ -204,15 +204,15 @@ fn outcome_of(failure: &PluginCallError) -> &'static str {
         PluginCallError::QueueFull { .. } => QUEUE_FULL,
         PluginCallError::CircuitOpen { .. } => CIRCUIT_OPEN,
         PluginCallError::Faulted { fault, .. } => match fault {
-            PluginFaultError::InputTooLarge => "input_too_large",
-            PluginFaultError::MemoryExceeded => "memory_exceeded",
+            PluginFaultError::InputTooLarge(_) => "input_too_large",
+            PluginFaultError::MemoryExceeded(_) => "memory_exceeded",
             PluginFaultError::Misconfigured => "misconfigured",
             PluginFaultError::NotInstantiated => "not_instantiated",
             PluginFaultError::OutputMalformed => "output_malformed",
             PluginFaultError::OutputTooLarge => "output_too_large",
             PluginFaultError::Reported => "reported",
             PluginFaultError::StackExhausted => "stack_exhausted",
-            PluginFaultError::TimedOut => "timed_out",
+            PluginFaultError::TimedOut(_) => "timed_out",
             PluginFaultError::Trapped => "trapped",
         },
     }

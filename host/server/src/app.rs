@@ -246,14 +246,14 @@ pub(crate) async fn open_database(
 ) -> Result<Database, StartupError> {
     Database::open(&config.storage.options()?, identifiers)
         .await
-        .while_doing("opening the database")
+        .map_err(StartupError::from)
 }
 
 /// Opens the configured database for reading, without creating or migrating it.
 pub(crate) async fn open_database_to_read(config: &Config) -> Result<Database, StartupError> {
     Database::open_to_read(&config.storage.options()?, Arc::new(RandomIdentifiers))
         .await
-        .while_doing("opening the database")
+        .map_err(StartupError::from)
 }
 
 /// Stores the configured permissions in addition to existing permissions, and returns the authorization.

@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt::Write, path::Path};
 
+use keywright_storage::DatabaseOpenError;
+
 /// The operation that failed, and its cause, for an operator.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}")]
@@ -42,6 +44,13 @@ impl StartupError {
     /// Returns the error with its causes, outermost first, on one line.
     pub(crate) fn with_causes(&self) -> String {
         causes_of(self)
+    }
+}
+
+/// The message of the cause names the database or its setting.
+impl From<DatabaseOpenError> for StartupError {
+    fn from(cause: DatabaseOpenError) -> Self {
+        Self::new(causes_of(&cause))
     }
 }
 

@@ -63,15 +63,15 @@ pub enum DatabaseOpenError {
     },
     /// The URL disables the verification of the server's certificate, though trusted CAs are configured.
     #[error(
-        "the database's URL sets sslmode={0}, which does not verify the server's certificate, though trusted CAs are \
-         configured; use verify-full or verify-ca"
+        "storage.url: sslmode={0} does not verify the server's certificate, though trusted CAs are configured; use verify-full \
+         or verify-ca"
     )]
     CertificateNotVerified(&'static str),
     /// The URL contains a password, which would appear in process lists, configuration files and logs, or an `@` after the
     /// server's name, which suggests a password with unencoded characters.
     #[error(
-        "the database's URL must not contain a password; set storage.password_file or storage.password_environment, \
-         and encode an @ after the host as %40"
+        "storage.url: must not contain a password; set storage.password_file or storage.password_environment, and encode an @ \
+         after the host as %40"
     )]
     PasswordInUrl,
     /// No server has used the database, and this operation does not create its schema.
@@ -113,8 +113,8 @@ pub enum DatabaseOpenError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The URL is not a valid PostgreSQL URL.
-    #[error("the database's URL is malformed")]
-    UrlMalformed(#[source] Box<dyn Error + Send + Sync>),
+    #[error("storage.url: {0}")]
+    UrlMalformed(Box<dyn Error + Send + Sync>),
 }
 
 /// A unique index, as identified in each engine's errors.

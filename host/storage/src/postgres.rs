@@ -108,7 +108,7 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     }
     let malformed = DatabaseOpenError::UrlMalformed;
     if !has_scheme(&options.url) {
-        return Err(malformed("it must start with postgres://".into()));
+        return Err(malformed("must start with postgres://".into()));
     }
     let is_unknown = |mode: &str| mode.parse::<PgSslMode>().is_err();
     if has_value(&options.url, &SSL_MODE, is_unknown) {
@@ -261,6 +261,14 @@ fn not_reached(database: &str, source: sqlx::Error) -> DatabaseOpenError {
         database: database.to_owned(),
         source: match source {
             sqlx::Error::Io(cause) => Box::new(cause),
+            sqlx::Error::Tls(cause) => cause,
+            sqlx::Error::Database(cause) => cause.message().into(),
+            sqlx::Error::Protocol(cause) => {
+                format!("it does not respond as a PostgreSQL server: {cause}").into()
+            }
+            sqlx::Error::PoolTimedOut => {
+                "it did not respond in time (storage.wait_seconds_max)".into()
+            }
             source => Box::new(source),
         },
     }
@@ -399,8 +407,8 @@ mod tests {
     #[test]
     fn a_url_of_another_kind_is_refused() {
         for (url, cause) in [
-            ("not a url", "it must start with postgres://"),
-            ("mysql://db/keywright", "it must start with postgres://"),
+            ("not a url", "must start with postgres://"),
+            ("mysql://db/keywright", "must start with postgres://"),
             ("postgres://db:port/keywright", "invalid port number"),
             (
                 "postgres://db?sslmode=no",

@@ -284,7 +284,10 @@ impl Matrix {
         } else {
             let refusal = &self.refusals[&case.refusal];
             assert_eq!(response.status, refusal.status, "{what}: {response:?}");
-            assert_eq!(response.body, refusal.body, "{what}");
+            // An interpolation also names the reference.
+            let named = format!("the referenced credential {}", world.name(RESOURCE));
+            let body = response.body.replace(&named, "the credential");
+            assert_eq!(body, refusal.body, "{what}");
         }
     }
 }
@@ -418,10 +421,15 @@ fn discloses_unknown_ids(case: &Case) -> bool {
     case.refusal == Refusal::Forbidden && case.name.starts_with("certificate-")
 }
 
-/// Returns the response without the parts that differ in every response.
+/// Returns the response without the parts that differ in every response, and as if the name of an absent resource were the same.
 fn bytes(response: &Response) -> (u16, Vec<(String, String)>, String) {
     let mut headers = response.headers.clone();
-    headers.retain(|(name, _)| !["date", "x-request-id"].contains(&name.as_str()));
+    let differs = |name: &str| ["content-length", "date", "x-request-id"].contains(&name);
+    headers.retain(|(name, _)| !differs(name));
     headers.sort();
-    (response.status, headers, response.body.clone())
+    (
+        response.status,
+        headers,
+        response.body.replace("-absent", ""),
+    )
 }

@@ -108,12 +108,6 @@ async fn every_absent_resource_gets_the_same_404() {
         server.delete("/api/v1/data?name=/absent").await,
         server.regenerate("/absent").await,
         server.get("/api/v1/certificates?name=/absent").await,
-        server
-            .post(
-                "/api/v1/interpolate",
-                json!({"s": [{"credentials": {"credhub-ref": "/absent"}}]}),
-            )
-            .await,
     ] {
         assert_eq!(response.status, 404, "{response:?}");
         assert_eq!(response.body, absent.body);

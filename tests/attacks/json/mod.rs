@@ -154,7 +154,7 @@ async fn a_reserved_key_does_not_change_the_type_of_its_object() {
         ),
     ] {
         let response = send(&server, method, DATA, body.clone().into_bytes()).await;
-        response.expect_error(400, "reserved key");
+        response.expect_error(400, "reserved");
     }
     assert!(server.versions("/s").await.is_empty());
 }
@@ -165,7 +165,7 @@ async fn no_error_repeats_a_value() {
     for text in [
         r#""hunter2","value":"hunter2""#,
         r#"{"$serde_json::private::RawValue":"hunter2"}"#,
-        r#"{"hunter2":1,"hunter2":1}"#,
+        r#"{"hunter2 ":1,"hunter2 ":1}"#,
         "\"hunter2",
     ] {
         let body = filled(r#"{"name":"/a","type":"value","value":@}"#, text.as_bytes());

@@ -338,7 +338,7 @@ fn check_config_connects_to_the_database_only_on_request() {
     let checked = layout.check(&["--no-plugins", "--connect"], &[]).expect(1);
     checked
         .output
-        .assert_contains("storage.file: connecting to the database");
+        .assert_contains("can't be opened: it is not a SQLite database");
 
     // Accepts connections, but never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -349,7 +349,7 @@ fn check_config_connects_to_the_database_only_on_request() {
     let checked = layout.check(&["--no-plugins", "--connect"], &[]).expect(1);
     checked
         .output
-        .assert_contains("storage.url: connecting to the database");
+        .assert_contains("can't be reached: it did not respond in time");
 }
 
 #[test]

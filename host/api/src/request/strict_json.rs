@@ -11,7 +11,7 @@ use keywright_core::{
     Secret, UseCaseError,
     credential::{self, METADATA_CHARACTERS_MAX, MetadataError},
 };
-use keywright_json::{Checked, CheckedText, DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, compact};
+use keywright_json::{Checked, CheckedText, DEPTH_MAX, JsonError, compact};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer,
@@ -54,9 +54,9 @@ impl<T: DeserializeOwned> OptionalFromRequest<Arc<Api>> for StrictJson<T> {
 /// A body is invalid. Messages are for the caller, and contain names of fields, but never values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyError {
-    /// An object has a duplicate key.
-    #[error("the request body has a duplicate key; remove all but one of the equal keys")]
-    DuplicateKey,
+    /// The body is not JSON, or has a duplicate or reserved key.
+    #[error("the request body is malformed: {0}")]
+    Json(JsonError),
     /// The body is not a JSON object.
     #[error("the request body is malformed; it must be a JSON object in UTF-8")]
     Malformed,
@@ -72,11 +72,6 @@ pub(crate) enum BodyError {
     /// A value has the wrong type. The object that contains it adds the name of the field.
     #[error("a field must be {0}")]
     Mismatched(Cow<'static, str>),
-    /// A key is reserved by the parser.
-    #[error(
-        "the request body has a reserved key; rename the key that starts with {RESERVED_KEY_PREFIX}"
-    )]
-    ReservedKey,
     /// Arrays and objects are nested too deep.
     #[error("the request body is nested too deep; at most {DEPTH_MAX} levels are allowed")]
     TooDeep,
@@ -116,13 +111,12 @@ impl Error for BodyError {
 impl From<JsonError> for BodyError {
     fn from(error: JsonError) -> Self {
         match error {
-            JsonError::DuplicateKey => Self::DuplicateKey,
-            JsonError::ReservedKey => Self::ReservedKey,
             JsonError::TooDeep => Self::TooDeep,
-            JsonError::Malformed { .. }
-            | JsonError::Mismatched { .. }
-            | JsonError::NotUtf8
-            | JsonError::Truncated { .. } => Self::Malformed,
+            // Valid JSON of another type, or an empty body.
+            JsonError::Mismatched { .. } | JsonError::Truncated { line: 1, column: 0 } => {
+                Self::Malformed
+            }
+            error => Self::Json(error),
         }
     }
 }

@@ -113,12 +113,11 @@ impl ApiError {
     /// Creates the failure for an invalid body, with the status for the endpoint.
     pub(crate) fn body(refused: &BodyError, endpoint: Endpoint) -> Self {
         let status = match refused {
-            BodyError::DuplicateKey
+            BodyError::Json(_)
             | BodyError::Malformed
             | BodyError::Mismatched(_)
             | BodyError::FieldMalformed { .. }
             | BodyError::FieldMissing(_)
-            | BodyError::ReservedKey
             | BodyError::TooDeep => StatusCode::BAD_REQUEST,
             BodyError::UnknownField(_) => endpoint.unknown_field_status(),
         };
@@ -312,6 +311,7 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         | UseCaseError::PermissionNotAddable
         | UseCaseError::PermissionNotFound
         | UseCaseError::PermissionsNotReadable
+        | UseCaseError::ReferenceNotFound(_)
         | UseCaseError::VersionNotFound => StatusCode::NOT_FOUND,
         UseCaseError::NoResolver => StatusCode::NOT_IMPLEMENTED,
         UseCaseError::WriteNotPermitted => StatusCode::FORBIDDEN,
@@ -351,7 +351,7 @@ fn plugin_status(failure: &PluginCallError, endpoint: Endpoint) -> StatusCode {
         | PluginCallError::ValueRefused(_) => StatusCode::BAD_REQUEST,
         PluginCallError::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
         PluginCallError::Faulted {
-            fault: PluginFaultError::InputTooLarge,
+            fault: PluginFaultError::InputTooLarge(_),
             ..
         } => StatusCode::PAYLOAD_TOO_LARGE,
         PluginCallError::Faulted {
@@ -515,7 +515,7 @@ mod tests {
             (UseCaseError::TooManySigned, 413),
             (PluginCallError::ParametersRefused(violation).into(), 400),
             (faulted(PluginFaultError::Trapped).into(), 500),
-            (faulted(PluginFaultError::InputTooLarge).into(), 413),
+            (faulted(PluginFaultError::InputTooLarge(1)).into(), 413),
             (faulted(PluginFaultError::NotInstantiated).into(), 503),
             (RepositoryError::Unavailable(driver()).into(), 503),
             (RepositoryError::Query(driver()).into(), 500),

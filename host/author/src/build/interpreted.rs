@@ -51,10 +51,9 @@ fn jco(project: &Project<'_>) -> Option<Program> {
 /// Reads the path of the module from the manifest: `main`.
 fn entry(folder: &Path) -> Result<String, ProjectError> {
     let file = folder.join("package.json");
-    let manifest: Option<Value> = keywright_json::read_bytes(&read(&file)?).ok();
-    let main = manifest
-        .as_ref()
-        .and_then(|manifest| manifest.get("main")?.as_str());
+    let manifest: Value = keywright_json::read_bytes(&read(&file)?)
+        .map_err(|cause| ProjectError::new(format!("{}: {cause}", file.display())))?;
+    let main = manifest.get("main").and_then(Value::as_str);
     main.map(str::to_owned).ok_or_else(|| {
         ProjectError::new(format!(
             "{} must be a JSON object whose field `main` is the name of a file",

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
-    FoundCredential,
+    FoundCredential, input,
     output::{Output, Table, printable},
 };
 
@@ -23,7 +23,7 @@ pub struct Find {
     #[arg(long, value_name = "TEXT")]
     name_like: Option<String>,
     /// Find credentials of any type that have expired, expire within this number of days, or should be rotated by then.
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = input::number::<u32>)]
     expires_within_days: Option<u32>,
     /// Find only certificates, and check the whole chain: a certificate is unusable once any CA above it has expired.
     #[arg(long, requires = "expires_within_days")]

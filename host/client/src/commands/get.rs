@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
 };
 
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueHint};
 use zeroize::Zeroizing;
 
 use super::run::{CommandError, Completion, Context, Run, help};
@@ -20,9 +20,10 @@ use crate::{
 /// Read a credential.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
+#[command(group = ArgGroup::new("selection").required(true).args(["name", "id"]))]
 pub struct Get {
     /// Name of the credential.
-    #[arg(required_unless_present = "id", conflicts_with = "id", value_parser = input::name)]
+    #[arg(value_parser = input::name)]
     name: Option<String>,
     /// Id of the version to read.
     #[arg(long)]

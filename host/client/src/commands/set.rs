@@ -198,9 +198,11 @@ fn parse_value(credential_type: &str, text: &str) -> Result<SecretJson, CommandE
     }
     match keywright_json::read::<SecretJson>(text) {
         Ok(value) if value.fields().is_some() => Ok(value),
-        _ if TYPES_OF_OBJECTS.contains(&credential_type.as_str()) => {
+        other if TYPES_OF_OBJECTS.contains(&credential_type.as_str()) => {
+            let cause = other.err().map(|cause| format!(": {cause}"));
             Err(CommandError::Usage(format!(
-                "the value of a credential of type {credential_type} must be a JSON object without duplicate keys"
+                "the value of a credential of type {credential_type} must be a JSON object{}",
+                cause.unwrap_or_default()
             )))
         }
         _ => Ok(SecretJson::of(text)?),

@@ -119,8 +119,14 @@ impl SettingsFile {
         let path = directory.file(SETTINGS_FILE);
         let malformed =
             |cause: String| SettingsError::Invalid(format!("{}: {cause}", path.display()));
-        let mut file: Self =
-            toml::from_str(&text).map_err(|cause| malformed(cause.message().to_owned()))?;
+        let mut file: Self = toml::from_str(&text).map_err(|cause| {
+            let before = cause.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            malformed(format!(
+                "line {line}: {}",
+                cause.message().replace('\n', ", ")
+            ))
+        })?;
         if file.retries.is_some_and(|retries| retries > RETRIES_MAX) {
             return Err(malformed(format!("retries must be at most {RETRIES_MAX}")));
         }

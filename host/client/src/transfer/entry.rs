@@ -2,9 +2,11 @@
 
 use std::{collections::HashMap, fmt};
 
+use clap::ValueEnum;
+use keywright_json::shown_key;
+
 use super::node::{Node, Reason};
 use crate::{SecretJson, SetCredential};
-use clap::ValueEnum;
 
 /// The format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -53,20 +55,26 @@ impl Entry {
         entry.map_err(|reason| EntryError {
             position,
             name,
-            reason: reason.to_owned(),
+            reason,
         })
     }
 
     /// Parses an entry, and stores its name as soon as it is known.
-    fn read(position: Position, node: Node, name: &mut Option<String>) -> Result<Self, Reason> {
+    fn read(position: Position, node: Node, name: &mut Option<String>) -> Result<Self, String> {
         let Node::Mapping(fields) = node else {
-            return Err(NOT_A_MAPPING);
+            return Err(NOT_A_MAPPING.to_owned());
         };
         let mut fields: HashMap<_, _> = fields.into_iter().collect();
         let text = |field| fields.get(field).and_then(Node::text);
         *name = text("name").map(with_leading_slash);
-        if fields.keys().any(|field| !FIELDS.contains(&field.as_str())) {
-            return Err(UNKNOWN_FIELD);
+        let unknown = fields
+            .keys()
+            .filter(|field| !FIELDS.contains(&field.as_str()));
+        if let Some(field) = unknown.min() {
+            return Err(format!(
+                "unknown field {}; allowed fields are name, type, value, metadata, generated_by and parameters",
+                shown_key(field)
+            ));
         }
         let full_name = name.clone().ok_or(NO_NAME)?;
         check_name(&full_name)?;
@@ -81,12 +89,12 @@ impl Entry {
             _ => value.expose().len(),
         };
         if bytes > VALUE_BYTES_MAX {
-            return Err(VALUE_TOO_LARGE);
+            return Err(VALUE_TOO_LARGE.to_owned());
         }
         let metadata = given("metadata").map(|node| node.to_json()).transpose()?;
         let characters = metadata.as_ref().map(|json| json.expose().chars().count());
         if characters > Some(METADATA_CHARACTERS_MAX) {
-            return Err(METADATA_TOO_LONG);
+            return Err(METADATA_TOO_LONG.to_owned());
         }
         let parameters = given("parameters");
         let ca_name = ca_name(&credential_type, &settable, parameters.as_ref());
@@ -269,8 +277,6 @@ const FIELDS: [&str; 8] = [
 const IGNORED_VALUE_FIELDS: [&str; 2] = ["password_hash", "public_key_fingerprint"];
 
 const NOT_A_MAPPING: Reason = "entry must be a mapping with name, type and value";
-const UNKNOWN_FIELD: Reason =
-    "unknown field; allowed fields are name, type, value, metadata, generated_by and parameters";
 const GENERATED_BY_NOT_A_TEXT: Reason = "generated_by must be a string";
 const PARAMETERS_NOT_A_MAPPING: Reason = "parameters must be a mapping";
 const NO_PARAMETERS: Reason = "missing parameters, which generated_by requires";
@@ -372,7 +378,7 @@ mod tests {
                 ];
                 let fields = fields.map(|(field, node)| (field.to_owned(), node));
                 let read = Entry::read(position, Node::Mapping(fields.into()), &mut None);
-                assert_eq!(read.err(), (excess == 1).then_some(refusal));
+                assert_eq!(read.err().as_deref(), (excess == 1).then_some(refusal));
             }
         }
     }

@@ -6,10 +6,11 @@ use std::{
 };
 
 use futures_util::{Stream, StreamExt, stream};
+use keywright_json::JsonError;
 
 use super::{
     abort_policy::{Losses, RequestStart},
-    node::{Node, Reason},
+    node::Node,
 };
 use crate::{Client, CredentialVersion, Error, Find, SecretJson, api::first_certificate};
 
@@ -35,7 +36,7 @@ pub(crate) enum ReadError {
     #[error(transparent)]
     Refused(#[from] Error),
     #[error("malformed response: {0}")]
-    Malformed(Reason),
+    Malformed(JsonError),
 }
 
 /// A cache of the CAs' certificates, so that each CA is read only once.

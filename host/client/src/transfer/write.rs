@@ -17,8 +17,8 @@ use super::{
 };
 
 /// Converts JSON to YAML with a trailing newline. Numbers keep all digits, and keys their order.
-pub(crate) fn yaml(json: &str) -> Result<Zeroizing<String>, Reason> {
-    let node = Node::from_json(json)?;
+pub(crate) fn yaml(json: &str) -> Result<Zeroizing<String>, String> {
+    let node = Node::from_json(json).map_err(|error| error.to_string())?;
     // The lines of a block scalar must be indented, even at the top level.
     let indent = usize::from(matches!(node, Node::Scalar(_)));
     let mut written = Zeroizing::new(Vec::new());

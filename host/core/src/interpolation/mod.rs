@@ -43,7 +43,8 @@ impl Interpolation {
     ///
     /// # Errors
     /// - [`UseCaseError::NoResolver`], or the error of the resolver.
-    /// - [`UseCaseError::NotFound`] for the first reference to a credential that does not exist or that the caller may not read.
+    /// - [`UseCaseError::ReferenceNotFound`] for the first reference to a credential that does not exist or that the caller may not
+    ///   read.
     /// - [`UseCaseError::ReferenceNotJson`] for the first reference that does not allow the type of its credential.
     /// - [`UseCaseError::ReferencesTooLarge`] beyond [`REFERENCED_BYTES_MAX`].
     /// - [`UseCaseError::ReferencedFieldMissing`] and [`UseCaseError::ReferenceNotScalar`], only after all other checks.
@@ -111,8 +112,10 @@ impl Interpolation {
         for (reference, name) in references.iter().zip(&in_order) {
             pace.step().await;
             // For each requested casing of a name: permissions can differ by casing.
-            let permit = permissions.permit(caller, Operation::Read, name)?;
-            let version = by_name.get(name.folded()).ok_or(UseCaseError::NotFound)?;
+            let permit = permissions.permit(caller, Operation::Read, name);
+            let permit = permit.map_err(|failure| not_found(failure, name))?;
+            let version = by_name.get(name.folded());
+            let version = version.ok_or_else(|| not_found(UseCaseError::NotFound, name))?;
             let is_json = version.credential_type.as_str() == CredentialType::JSON;
             if !is_json && !reference.is_any_type {
                 return Err(UseCaseError::ReferenceNotJson(version.name.clone()));
@@ -231,6 +234,14 @@ impl Interpolation {
             }
         }
         Ok(by_name)
+    }
+}
+
+/// Names the reference that failed. A missing credential and one that the caller may not read are the same.
+fn not_found(failure: UseCaseError, name: &LookupName) -> UseCaseError {
+    match failure {
+        UseCaseError::NotFound => UseCaseError::ReferenceNotFound(shown(name.requested())),
+        failure => failure,
     }
 }
 

@@ -288,14 +288,14 @@ pub enum PluginCallError {
     ValueRefused(Violation),
 }
 
-/// The way in which a guest failed. `Display` is a predicate with the plugin as its subject: "exceeded its deadline".
+/// The way in which a guest failed. `Display` is a predicate with the plugin as its subject: "overflowed its stack".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum PluginFaultError {
-    #[error("received more input than its limit (input_bytes_max)")]
-    InputTooLarge,
-    #[error("exceeded its memory limit (memory_bytes_max)")]
-    MemoryExceeded,
+    #[error("received more input than its limit of {0} bytes (input_bytes_max)")]
+    InputTooLarge(usize),
+    #[error("exceeded its memory limit of {0} bytes (memory_bytes_max)")]
+    MemoryExceeded(u64),
     #[error("reported that its settings are invalid")]
     Misconfigured,
     /// The operating system denied a resource that an instance needs. This is not a fault of the plugin.
@@ -309,8 +309,8 @@ pub enum PluginFaultError {
     Reported,
     #[error("overflowed its stack")]
     StackExhausted,
-    #[error("exceeded its deadline (deadline_ms)")]
-    TimedOut,
+    #[error("exceeded its deadline of {0} ms (deadline_ms)")]
+    TimedOut(u64),
     #[error("trapped")]
     Trapped,
 }

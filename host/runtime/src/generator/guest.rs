@@ -102,7 +102,8 @@ impl GeneratorGuest {
         schema.map_or(Ok(()), |schema| schema.check(&self.plugin.settings))
     }
 
-    /// Reads the parameters of a request, and converts scalars to the types that the schema declares.
+    /// Reads the parameters of a request, and converts scalars to the types that the schema declares. Does not convert the names of
+    /// inputs: a number is more likely a mistake than a name.
     pub(crate) fn requested(
         &self,
         parameters: &RequestedParameters,
@@ -114,7 +115,9 @@ impl GeneratorGuest {
             .iter()
             .map(|(name, json)| bytes(name) + bytes(json));
         self.check_input_bytes(NORMALIZE, sizes.sum())?;
-        let requested = self.description.parameters_schema.requested(parameters);
+        let inputs = &self.input_parameters.names;
+        let schema = &self.description.parameters_schema;
+        let requested = schema.requested(parameters, inputs);
         requested.map_err(PluginCallError::ParametersRefused)
     }
 
@@ -457,7 +460,11 @@ fn generate_bytes(parameters: &str, inputs: &[Input]) -> usize {
 const NOT_EXPORTED: &str = "is missing, because the function is not exported";
 
 fn not_json(cause: JsonError) -> String {
-    format!("is not valid: {cause}")
+    match cause {
+        // The log contains no output of guests.
+        JsonError::DuplicateKey(_) => "has an object with a duplicate key".to_owned(),
+        cause => format!("is not valid: {cause}"),
+    }
 }
 
 fn reported_violation(reported: &types::Violation) -> Violation {

@@ -67,20 +67,28 @@ impl ParametersSchema {
         })
     }
 
-    /// Reads the parameters of a request, with scalars in the types that the schema declares.
+    /// Reads the parameters of a request, with scalars in the types that the schema declares, except in the parameters named by
+    /// `unconverted`.
     ///
     /// # Errors
     /// If a parameter is unknown and the schema allows no additional parameters, or if a parameter is not JSON.
     pub(crate) fn requested(
         &self,
         parameters: &RequestedParameters,
+        unconverted: &[String],
     ) -> Result<Parameters, Violation> {
         let read = parameters.iter().map(|(name, json)| {
             if let Some(known) = self.known.as_ref().filter(|known| !known.contains(name)) {
                 return Err(violation(Some(name), &self.unknown_rule(known)));
             }
             let value = keywright_json::check(json)
-                .and_then(|json| self.declared.read_property(name, json))
+                .and_then(|json| {
+                    if unconverted.iter().any(|other| other == name) {
+                        json.read()
+                    } else {
+                        self.declared.read_property(name, json)
+                    }
+                })
                 .map_err(|_| violation(Some(name), "must be JSON"))?;
             Ok((name.to_owned(), value))
         });
@@ -369,8 +377,17 @@ mod tests {
             (nothing, "lenght is unknown; this type has no parameters"),
         ] {
             let requested = RequestedParameters::from_iter([("lenght".to_owned(), "8".to_owned())]);
-            let violation = schema.requested(&requested).unwrap_err();
+            let violation = schema.requested(&requested, &[]).unwrap_err();
             assert_eq!(violation.to_string(), refused);
+        }
+    }
+
+    #[test]
+    fn scalars_are_not_converted_where_they_name_inputs() {
+        let requested = RequestedParameters::from_iter([("seed".to_owned(), "5".to_owned())]);
+        for (inputs, expected) in [(vec![], json!("5")), (vec!["seed".to_owned()], json!(5))] {
+            let read = schema().requested(&requested, &inputs).unwrap();
+            assert_eq!(read.field("seed"), Some(&expected));
         }
     }
 

@@ -32,13 +32,16 @@ async fn short_calls_have_a_deadline_of_their_own() {
     };
     let generator = hostile_within(&doing("normalize", "loop"), limits);
     let looped = generator.normalize(no_parameters()).await;
-    assert_eq!(looped, Err(faulted("hostile", PluginFaultError::TimedOut)));
+    assert_eq!(
+        looped,
+        Err(faulted("hostile", PluginFaultError::TimedOut(3_000)))
+    );
 }
 
 #[tokio::test]
 async fn memory_is_granted_up_to_the_limit() {
     for (mib, fault) in [
-        (2, PluginFaultError::MemoryExceeded),
+        (2, PluginFaultError::MemoryExceeded(2 * MIB)),
         (32, PluginFaultError::OutputTooLarge),
     ] {
         let limits = Limits {
@@ -68,7 +71,7 @@ async fn input_one_byte_past_the_limit_including_settings_fails() {
         let expected = if fits {
             Ok(())
         } else {
-            Err(faulted("hostile", PluginFaultError::InputTooLarge))
+            Err(faulted("hostile", PluginFaultError::InputTooLarge(1024)))
         };
         assert_eq!(outcome, expected, "{length}");
         let outcome = generator

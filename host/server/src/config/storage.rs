@@ -11,10 +11,7 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::{
-    started::{StartupContext, StartupError, causes_of},
-    tls::certificates,
-};
+use crate::{started::StartupError, tls::certificates};
 
 /// The database: an SQLite file or a PostgreSQL server.
 // It has no `Debug`, because the URL may contain a password although it must not.
@@ -126,17 +123,14 @@ impl StorageConfig {
         if let Some(file) = &self.password_file {
             findings.warn_if_world_accessible("storage.password_file", file);
         }
-        let parsed = options
-            .check()
-            .map_err(|cause| StartupError::new(causes_of(&cause)));
+        let parsed = options.check().map_err(StartupError::from);
         if findings.ok_or_report("storage.url", parsed).is_some() && connects {
             let setting = match &options {
                 DatabaseOptions::Postgres(_) => "storage.url",
                 DatabaseOptions::Sqlite(_) => "storage.file",
             };
             let reached = Database::reach(&options).await;
-            let reached = reached.while_doing("connecting to the database");
-            findings.ok_or_report(setting, reached);
+            findings.ok_or_report(setting, reached.map_err(StartupError::from));
         }
     }
 

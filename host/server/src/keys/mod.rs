@@ -2,7 +2,7 @@
 
 mod shared;
 
-use std::{collections::HashSet, error::Error, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_core::ports::{Identifiers, KeyRotationRepository, KeyStatus, RepositoryError};
@@ -116,13 +116,14 @@ impl RecognizedKeys {
         self.recognition
             .compare(&self.configured, &records)
             .await
-            .map_err(keys_refused)
+            .while_doing("loading the encryption keys")
     }
 
     /// Checks that stored values can be decrypted.
     async fn check(&self) -> Result<(), StartupError> {
         let in_use = self.database.keys_in_use().await.map_err(read_failed)?;
-        self.recognition.check(&in_use).map_err(keys_refused)
+        let checked = self.recognition.check(&in_use);
+        checked.map_err(|cause| StartupError::new(cause.to_string()))
     }
 
     /// Stores a record of the active key, unless another server has stored one meanwhile. Returns whether it was
@@ -166,10 +167,6 @@ impl RecognizedKeys {
 
 fn read_failed(cause: RepositoryError) -> StartupError {
     StartupError::while_doing("reading the encryption key records", cause)
-}
-
-fn keys_refused(cause: impl Into<Box<dyn Error + Send + Sync>>) -> StartupError {
-    StartupError::while_doing("loading the encryption keys", cause)
 }
 
 /// Waits a second for another server to create the active key's record.

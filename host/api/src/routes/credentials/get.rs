@@ -1,6 +1,6 @@
 //! `GET /api/v1/data` returns versions by name, or searches for credentials. `GET /api/v1/data/{id}` returns one version.
 
-use axum::response::Response;
+use axum::{http::StatusCode, response::Response};
 use keywright_core::{
     UseCaseError,
     credential::{CredentialVersion, LookupName},
@@ -80,10 +80,7 @@ fn check_parameters(query: &QueryParameters) -> Result<(), QueryError> {
 /// Parses `versions`, the maximum number of versions.
 fn versions(query: &QueryParameters) -> Result<Option<u32>, QueryError> {
     match query.integer("versions")? {
-        Some(count) if count < 0 => Err(QueryError::Malformed {
-            parameter: "versions",
-            expected: "zero or more",
-        }),
+        Some(count) if count < 0 => Err(VERSIONS_TOO_FEW),
         count => Ok(count.map(|count| u32::try_from(count).unwrap_or(u32::MAX))),
     }
 }
@@ -133,7 +130,10 @@ async fn get(Call { api, caller }: Call, query: QueryParameters) -> Result<Respo
     let name = LookupName::new(query.required("name")?);
     let selection = match (query.boolean("current")?, versions(&query)?) {
         (Some(true), Some(_)) => return Err(QueryError::Exclusive("current", "versions").into()),
-        (_, Some(0)) => return Err(UseCaseError::NotFound.into()),
+        (_, Some(0)) => {
+            let error = VERSIONS_TOO_FEW.to_string();
+            return Err(ApiError::new(StatusCode::NOT_FOUND, error));
+        }
         (Some(true), None) => VersionSelection::Current,
         (_, None) => VersionSelection::All,
         (_, Some(count)) => VersionSelection::Newest(count),
@@ -161,3 +161,8 @@ async fn get_by_id(
 }
 
 const PROVENANCE: &str = "provenance";
+
+const VERSIONS_TOO_FEW: QueryError = QueryError::Malformed {
+    parameter: "versions",
+    expected: "1 or more",
+};

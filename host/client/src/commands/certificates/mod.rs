@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     CertificateSummary, CredentialVersion, Error, RegenerateCertificate, SecretJson,
-    TransitionalVersion, output::Table, secret::Exposed,
+    TransitionalVersion, input, output::Table, secret::Exposed,
 };
 
 /// Manage certificate versions and rotate CAs.
@@ -80,10 +80,10 @@ struct Regenerate {
     #[arg(long)]
     allow_transitional_parent_to_sign: bool,
     /// New key length: 2048, 3072 or 4096.
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, value_name = "BITS", value_parser = input::number::<u32>)]
     key_length: Option<u32>,
     /// New validity period in days.
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = input::number::<u32>)]
     duration: Option<u32>,
 }
 

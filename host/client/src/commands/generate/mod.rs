@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     GenerateCredential, GenerateMode, KnownType, SecretJson,
-    input::{metadata, object, text_of},
+    input::{metadata, number, object, text_of},
 };
 
 /// Generate a credential
@@ -99,7 +99,7 @@ struct Parameters {
     #[serde(skip)]
     file: Option<PathBuf>,
     /// Number of characters.
-    #[arg(long, value_name = "COUNT", help_heading = PASSWORDS)]
+    #[arg(long, value_name = "COUNT", value_parser = number::<u64>, help_heading = PASSWORDS)]
     length: Option<u64>,
     /// Exclude the letters A-Z.
     #[arg(long, help_heading = PASSWORDS)]
@@ -117,7 +117,7 @@ struct Parameters {
     #[arg(long, value_name = "NAME", help_heading = PASSWORDS)]
     username: Option<String>,
     /// Length of an RSA key in bits.
-    #[arg(long, value_name = "BITS", help_heading = KEYS)]
+    #[arg(long, value_name = "BITS", value_parser = number::<u64>, help_heading = KEYS)]
     key_length: Option<u64>,
     /// Comment of an SSH key.
     #[arg(long, value_name = "TEXT", help_heading = KEYS)]
@@ -150,7 +150,7 @@ struct Parameters {
     #[arg(long, value_name = "USAGE", help_heading = CERTIFICATES)]
     extended_key_usage: Vec<String>,
     /// Validity period in days.
-    #[arg(long, value_name = "DAYS", help_heading = CERTIFICATES)]
+    #[arg(long, value_name = "DAYS", value_parser = number::<u64>, help_heading = CERTIFICATES)]
     duration: Option<u64>,
     /// Name of the stored CA that signs the certificate.
     #[arg(long, value_name = "NAME", help_heading = CERTIFICATES)]

@@ -129,10 +129,10 @@ impl<'de> Visitor<'de> for Credentials<'_, '_> {
 }
 
 fn entry_of(position: Position, json: &RawValue) -> Result<Entry, EntryError> {
-    let node = Node::from_json(json.get()).map_err(|reason| EntryError {
+    let node = Node::from_json(json.get()).map_err(|error| EntryError {
         position,
         name: None,
-        reason: reason.to_owned(),
+        reason: error.to_string(),
     })?;
     Entry::of(position, node)
 }

@@ -12,6 +12,7 @@ use std::{
 use granit_parser::{
     ErrorKind, Event, FallibleBufferedInput, InputIoError, Parser, ScalarStyle, Span, Tag,
 };
+use keywright_json::shown_key;
 use zeroize::Zeroizing;
 
 use super::input::{
@@ -98,7 +99,7 @@ fn read_list<R: Read>(
             (node, Some(reason)) => Err(EntryError {
                 position,
                 name: name_of(&node),
-                reason: reason.to_owned(),
+                reason,
             }),
         };
         if receive(entry).is_break() {
@@ -124,7 +125,7 @@ struct Builder {
     /// The size of all expanded aliases in the current node.
     aliased_bytes: usize,
     /// The first error in the current node. The rest of the node is still read.
-    reason: Option<Reason>,
+    reason: Option<String>,
 }
 
 /// A node with an anchor.
@@ -141,7 +142,7 @@ impl Builder {
         &mut self,
         events: &mut Events<R>,
         event: Event<'static>,
-    ) -> Result<(Node, Option<Reason>), FileError> {
+    ) -> Result<(Node, Option<String>), FileError> {
         self.aliased_bytes = 0;
         self.reason = None;
         let node = self.node(events, event, 0)?;
@@ -274,7 +275,8 @@ impl Builder {
                 continue;
             }
             if !keys.insert(key.text.to_string()) {
-                self.refuse(KEY_DUPLICATE);
+                let key = shown_key(&key.text);
+                self.refuse(format!("a mapping has the duplicate key {key}"));
             }
             entries.push((key.text.to_string(), value));
         }
@@ -308,8 +310,8 @@ impl Builder {
         }
     }
 
-    fn refuse(&mut self, reason: Reason) {
-        self.reason.get_or_insert(reason);
+    fn refuse(&mut self, reason: impl Into<String>) {
+        self.reason.get_or_insert_with(|| reason.into());
     }
 }
 
@@ -446,5 +448,4 @@ const ALIAS_UNKNOWN: Reason =
 const ALIASES_TOO_LARGE: Reason = "aliases expand to more than 1 MiB";
 const TAG_UNKNOWN: Reason = "a YAML tag is not supported; remove the tag";
 const KEY_NOT_A_TEXT: Reason = "a key is not a string";
-const KEY_DUPLICATE: Reason = "a mapping has a duplicate key; remove all but one of the equal keys";
 const MERGE_NOT_A_MAPPING: Reason = "a merge key has a value that is not a mapping";

@@ -190,7 +190,12 @@ fn limits(text: &str) -> Result<Limits, String> {
     if let Some((name, _)) = limits.iter().find(|(_, limit)| !limit.is_u64()) {
         return Err(format!("{name} must be a whole number"));
     }
-    serde_json::from_value(Value::Object(limits)).map_err(|cause| cause.to_string())
+    let limits: Limits =
+        serde_json::from_value(Value::Object(limits)).map_err(|cause| cause.to_string())?;
+    match limits.out_of_bounds() {
+        Some((name, min, max)) => Err(format!("{name} must be from {min} to {max}")),
+        None => Ok(limits),
+    }
 }
 
 /// Returns the time of a call, in seconds since 1970.
@@ -236,7 +241,7 @@ impl RegistryArguments {
         let has_password = self.user.is_some() || self.docker_config.is_some();
         if self.plain_http && has_password && !host.is_loopback() {
             return Err(StartupError::new(
-                "passwords are sent over plain HTTP only to this machine; omit --plain-http",
+                "passwords are sent over plain HTTP only to this machine; omit --plain-http, or --user and --docker-config",
             ));
         }
         let known = RegistryHostConfig::of_arguments(

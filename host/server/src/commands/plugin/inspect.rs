@@ -41,7 +41,7 @@ pub(crate) struct Inspect {
 
 impl Inspect {
     pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
-        let plugin = self.component.open(progress)?;
+        let plugin = self.component.open_with_notes(progress)?;
         let inspection = plugin.inspect().while_doing("inspecting the component")?;
         progress.finish_and_clear();
         output::print(&match self.component.output {

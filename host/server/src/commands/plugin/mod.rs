@@ -14,7 +14,6 @@ use std::{
 };
 
 use clap::Subcommand;
-use tracing::Level;
 
 use super::output::{self, AboveProgress};
 use crate::started::StartupError;
@@ -62,7 +61,8 @@ pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartupError> {
     let progress = output::spinner();
     let above = progress.clone();
     tracing_subscriber::fmt()
-        .with_max_level(Level::WARN)
+        // The commands report faults of plugins.
+        .with_env_filter("warn,keywright_runtime::call=off")
         .with_writer(move || AboveProgress(above.clone()))
         .with_ansi(io::stderr().is_terminal())
         .without_time()
