@@ -1,14 +1,8 @@
 //! Generating, setting, regenerating and deleting credentials.
 
-use keywright_harness::{Options, Server, component};
 use serde_json::json;
 
-use crate::{
-    browser::{Browser, DEVELOPER},
-    events,
-    given::{listed_types, required_fields},
-    session,
-};
+use crate::{events, session};
 
 const GENERATE: &str = "/console/generate";
 const SET: &str = "/console/set";
@@ -50,46 +44,6 @@ async fn a_form_generates_a_credential_with_its_parameters() {
         "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
     );
     assert_eq!(events[0]["resource_name"], "/a/password");
-}
-
-#[tokio::test]
-async fn every_type_has_a_form_that_generates_it() {
-    let options = Options::default().beyond_the_specification().console("");
-    let server = Server::start_with(&options).await;
-    let input = json!({"name": "/input", "type": "password", "value": "x"});
-    server.put("/api/v1/data", input).await.expect(200);
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let list = browser.page(GENERATE).await;
-    let types = listed_types(&list.body);
-    assert!(types.len() >= 8, "{types:?}");
-    for credential_type in types {
-        let form = format!("{GENERATE}?type={credential_type}");
-        let name = format!("/all/{credential_type}");
-        let mut filled = vec![("name", name.as_str())];
-        filled.extend(required_fields(&credential_type));
-        let page = browser.fill_in_and_follow(&form, GENERATE, &filled).await;
-        page.assert_contains("The credential was generated.");
-    }
-}
-
-#[tokio::test]
-async fn a_custom_type_of_a_plugin_has_a_form() {
-    let options = Options::default()
-        .random_generator("wireguard", &component("wireguard"))
-        .console("");
-    let server = Server::start_with(&options).await;
-    let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    let list = browser.page(GENERATE).await;
-    list.assert_contains("/console/generate?type=wireguard");
-    let page = browser
-        .fill_in_and_follow(
-            "/console/generate?type=wireguard",
-            GENERATE,
-            &[("name", "/wireguard")],
-        )
-        .await;
-    page.assert_contains("The credential was generated.");
-    assert_eq!(server.versions("/wireguard").await[0]["type"], "wireguard");
 }
 
 #[tokio::test]

@@ -102,7 +102,16 @@ async fn every_type_is_regenerated_with_its_parameters() {
 #[tokio::test]
 async fn set_key_pair_is_regenerated_and_passphrase_is_not() {
     let server = server().await;
-    for (credential_type, parameters, _) in types() {
+    let ssh = json!({"format": "ssh", "ssh_comment": "ada @ host"});
+    let keys = ["p256", "p384", "p521"].map(|curve| ("ecdsa", json!({"curve": curve})));
+    let keys = keys.into_iter().chain([
+        ("ecdsa", json!({"curve": "p521", "format": "pkcs8"})),
+        ("ecdsa", ssh.clone()),
+        ("ed25519", ssh),
+        ("ed25519", json!({})),
+    ]);
+    let types = types().map(|(credential_type, parameters, _)| (credential_type, parameters));
+    for (credential_type, parameters) in keys.chain(types) {
         let generated = generated(&server, "/generated", credential_type, &parameters).await;
         let set = server.set("/set", credential_type, generated["value"].clone());
         set.await.expect(200);
@@ -120,6 +129,15 @@ async fn set_key_pair_is_regenerated_and_passphrase_is_not() {
             let path = format!("/api/v1/data?name={name}");
             server.delete(&path).await.expect(204);
         }
+    }
+    // An unreadable key is regenerated with the defaults.
+    for credential_type in ["ecdsa", "ed25519"] {
+        let value = json!({"public_key": format!("ssh-{credential_type} !!!!")});
+        server.stored("/set", credential_type, value).await;
+        let regenerated = server.regenerated("/set").await;
+        let converged = server.generated("/set", credential_type, json!({})).await;
+        assert_eq!(converged, regenerated);
+        server.delete("/api/v1/data?name=/set").await.expect(204);
     }
 }
 
@@ -143,6 +161,8 @@ async fn invalid_parameters_are_400_and_named() {
     let server = server().await;
     for (credential_type, parameters, named) in [
         ("ecdsa", json!({"curve": "p224"}), "curve"),
+        ("ecdsa", json!({"curve": "P-256"}), "curve"),
+        ("ecdsa", json!({"curve": 256}), "curve"),
         ("ecdsa", json!({"key_length": 256}), "key_length"),
         ("ed25519", json!({"format": "pem"}), "format"),
         (
@@ -153,6 +173,8 @@ async fn invalid_parameters_are_400_and_named() {
         ("passphrase", json!({"words": 3}), "words"),
         ("passphrase", json!({"words": 41}), "words"),
         ("passphrase", json!({"separator": "\n"}), "separator"),
+        ("passphrase", json!({"separator": "ä"}), "separator"),
+        ("passphrase", json!({"separator": "123456789"}), "separator"),
     ] {
         let response = server.generate("/a", credential_type, parameters).await;
         response.expect_error(400, named);

@@ -375,31 +375,4 @@ mod tests {
             assert_eq!(found, expected, "{path}");
         }
     }
-
-    #[test]
-    fn the_handler_of_get_responds_only_to_get_and_head() {
-        let table = table(&["/a"]);
-        let (path, _) = table.find("/a").unwrap();
-        for (method, has_handler) in [
-            (Method::GET, true),
-            (Method::HEAD, true),
-            (Method::POST, false),
-            (Method::OPTIONS, false),
-        ] {
-            assert_eq!(path.handler(&method).is_some(), has_handler, "{method}");
-        }
-        assert_eq!(path.allowed, "GET,HEAD");
-    }
-
-    #[test]
-    fn path_ids_are_the_expected_number_of_uuids() {
-        let id = Uuid::from_u128(7);
-        let segments =
-            |texts: &[&str]| PathSegments(texts.iter().map(|text| (*text).to_owned()).collect());
-        let (text, simple) = (id.to_string(), id.simple().to_string());
-        assert_eq!(segments(&[&text]).ids(), Some([id]));
-        assert_eq!(segments(&[&text, &simple]).ids(), Some([id, id]));
-        assert_eq!(segments(&[&text]).ids::<2>(), None);
-        assert_eq!(segments(&[&text, "x"]).ids::<2>(), None);
-    }
 }

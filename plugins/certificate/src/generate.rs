@@ -101,26 +101,3 @@ pub(crate) fn serial_number(random: &mut impl CryptoRng) -> [u8; SERIAL_NUMBER_B
 
 /// The largest body that an issuer signs.
 const TBS_BYTES_MAX: usize = 64 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use rand::{SeedableRng, rngs::ChaCha12Rng};
-
-    use super::*;
-
-    #[test]
-    fn serial_numbers_are_positive_and_do_not_repeat() {
-        let random = &mut ChaCha12Rng::seed_from_u64(1);
-        let numbers: HashSet<_> = (0..100_000).map(|_| serial_number(random)).collect();
-        assert_eq!(numbers.len(), 100_000);
-        assert!(numbers.iter().all(|[first, rest @ ..]| {
-            *first < 0x80 && (*first > 0 || rest.iter().any(|octet| *octet > 0))
-        }));
-        assert!(
-            numbers.iter().any(|[first, ..]| *first >= 0x40),
-            "159 bits are used"
-        );
-    }
-}

@@ -141,34 +141,3 @@ const OCSP_SIGNING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5
 
 /// The name of the parameter.
 pub(crate) const KEY_USAGE: &str = "key_usage";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_the_same_in_api_and_canonical_parameters() {
-        for (usage, name, _) in KeyUsage::ALL {
-            assert_eq!(KeyUsage::parse(name), Ok(usage));
-            assert_eq!(serde_json::to_value(usage).unwrap(), name);
-        }
-        for (usage, name, _) in ExtendedKeyUsage::ALL {
-            assert_eq!(ExtendedKeyUsage::parse(name), Ok(usage));
-            assert_eq!(serde_json::to_value(usage).unwrap(), name);
-        }
-    }
-
-    #[test]
-    fn unknown_names_are_reported() {
-        for name in ["Digital_Signature", "server_auth", "", "crl_sign "] {
-            let violation = KeyUsage::parse(name).unwrap_err();
-            assert_eq!(violation.field.as_deref(), Some("key_usage"));
-            assert!(
-                violation
-                    .rule
-                    .contains(&format!("`{name}`; it may contain digital_signature, "))
-            );
-        }
-        assert!(ExtendedKeyUsage::parse("SERVER_AUTH").is_err());
-    }
-}

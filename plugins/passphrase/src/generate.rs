@@ -113,10 +113,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{ENTROPY_BITS_MIN, PARAMETERS_SCHEMA, VALUE_SCHEMA};
-
-    const DEFAULTS: &str =
-        r#"{"words":6,"separator":"-","capitalize":false,"include_number":false}"#;
+    use crate::{ENTROPY_BITS_MIN, VALUE_SCHEMA};
 
     fn matches(schema: &str, instance: &str) -> bool {
         let schema: Value = serde_json::from_str(schema).unwrap();
@@ -136,13 +133,6 @@ mod tests {
         ChaCha12Rng::seed_from_u64(7)
     }
 
-    fn refused(parameters: &Value) -> Option<String> {
-        match Passphrase::normalize(&parameters.to_string(), "{}") {
-            Err(Failure::InvalidParameters(violation)) => violation.field,
-            other => panic!("{parameters}: {other:?}"),
-        }
-    }
-
     #[test]
     fn list_is_complete_and_no_word_is_a_prefix_of_another() {
         let mut words: Vec<&str> = WORDS.lines().collect();
@@ -159,47 +149,6 @@ mod tests {
     fn declared_entropy_matches_six_words() {
         let bits = f64::from(7_776).log2() * 6.0;
         assert!(f64::from(ENTROPY_BITS_MIN) <= bits && bits < f64::from(ENTROPY_BITS_MIN + 1));
-    }
-
-    #[test]
-    fn normalize_fills_in_defaults_and_is_idempotent() {
-        for (given, expected) in [
-            ("{}", DEFAULTS.to_owned()),
-            (r#"{"words":9}"#, DEFAULTS.replace('6', "9")),
-            (r#"{"separator":null}"#, DEFAULTS.to_owned()),
-            (r#"{"separator":""}"#, DEFAULTS.replace("\"-\"", "\"\"")),
-            (
-                r#"{"capitalize":true}"#,
-                DEFAULTS.replace("capitalize\":false", "capitalize\":true"),
-            ),
-        ] {
-            let normalized = Passphrase::normalize(given, "{}").unwrap();
-            assert_eq!(normalized, expected);
-            assert_eq!(
-                Passphrase::normalize(&normalized, "{}").unwrap(),
-                normalized
-            );
-            assert!(matches(PARAMETERS_SCHEMA, &normalized));
-        }
-    }
-
-    #[test]
-    fn parameters_out_of_range_are_reported() {
-        for words in [3, 41, -1] {
-            assert_eq!(refused(&json!({"words": words})).unwrap(), "words");
-        }
-        for separator in ["123456789", "\n", "ä", "\u{7f}"] {
-            let field = refused(&json!({"separator": separator}));
-            assert_eq!(field.unwrap(), "separator");
-        }
-        assert_eq!(refused(&json!({"length": 30})).unwrap(), "length");
-        for fitting in [
-            json!({"words": 4}),
-            json!({"words": 40}),
-            json!({"separator": "12345678"}),
-        ] {
-            Passphrase::normalize(&fitting.to_string(), "{}").unwrap();
-        }
     }
 
     #[test]

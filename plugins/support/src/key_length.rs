@@ -71,19 +71,6 @@ const RULE: &str = "must be 2048, 3072 or 4096";
 mod tests {
     use super::*;
 
-    fn taken(text: &str) -> Result<KeyLength, Violation> {
-        KeyLength::take(&mut Fields::parse(text)?)
-    }
-
-    #[test]
-    fn three_lengths_are_accepted_and_2048_is_the_default() {
-        assert_eq!(taken("{}"), Ok(KeyLength::Bits2048));
-        for bits in [2048, 3072, 4096] {
-            let length = taken(&format!(r#"{{"key_length":{bits}}}"#)).unwrap();
-            assert_eq!(length.bits(), bits);
-        }
-    }
-
     #[test]
     fn covering_returns_the_same_or_the_next_greater_length() {
         for (bits, covering) in [
@@ -96,22 +83,6 @@ mod tests {
             (4097, None),
         ] {
             assert_eq!(KeyLength::covering(bits), covering, "{bits}");
-        }
-    }
-
-    #[test]
-    fn other_lengths_are_rejected() {
-        for bits in [
-            "0",
-            "-2048",
-            "1024",
-            "2047",
-            "2049",
-            "8192",
-            "18446744073709551615",
-        ] {
-            let violation = taken(&format!(r#"{{"key_length":{bits}}}"#)).unwrap_err();
-            assert_eq!(violation.field.as_deref(), Some("key_length"), "{bits}");
         }
     }
 }

@@ -156,7 +156,9 @@ async fn request_details_are_json_in_a_cef_event() {
     let details: serde_json::Value =
         serde_json::from_str(event.labelled("requestDetails").unwrap()).unwrap();
     assert_eq!(details, json!({"path": "/a=b\\"}));
-    assert_eq!(event.labelled("resourceName"), None);
+    for label in ["operation", "resourceName", "resourceUuid", "versionUuid"] {
+        assert_eq!(event.labelled(label), None, "{label}");
+    }
 }
 
 // Input from callers adds no line and no field.

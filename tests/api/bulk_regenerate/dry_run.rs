@@ -45,23 +45,6 @@ async fn a_dry_run_lists_signed_certificates_and_changes_nothing() {
     assert_eq!(response.json(), expected);
 }
 
-#[tokio::test]
-async fn a_dry_run_lists_credentials_of_a_replaced_plugin() {
-    let bad = BadPlugin::of("password");
-    let server = bad.server().await;
-    for name in ["/B", "/a"] {
-        given::generate(&server, name, "password", json!({})).await;
-    }
-    let server = BadPlugin::replaced(server).await;
-    let before = given::all_versions(&server).await;
-    let body = json!({"generated_by": bad.digest(), "dry_run": true});
-    assert_eq!(
-        names(&server.post(BULK_REGENERATE, body).await),
-        ["/a", "/B"]
-    );
-    assert_eq!(given::all_versions(&server).await, before);
-}
-
 /// The stored version of `/inner` has no private key, but its new version will have one.
 #[tokio::test]
 async fn a_dry_run_accepts_a_ca_whose_stored_version_cannot_sign() {

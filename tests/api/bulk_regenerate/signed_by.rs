@@ -207,16 +207,6 @@ async fn a_regenerated_ca_signs_with_its_new_version() {
     }
 }
 
-#[tokio::test]
-async fn the_active_version_of_the_ca_signs() {
-    let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
-    let renewed = server.regenerated("/root").await;
-    server.bulk_regenerate("/root").await.expect(200);
-    assert_signed_by(&given::newest(&server, "/leaf").await, &renewed);
-}
-
 /// The leaf is found first because the root signed an old version of it; its newest version was signed two levels
 /// below.
 #[tokio::test]

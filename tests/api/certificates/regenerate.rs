@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Certificate, assert_signed_by, ids, transitional};
 use crate::{
-    external_certificates::{authority, authority_for_days},
+    external_certificates::authority,
     given,
     keys::{certificate_days, certificate_key_bits},
 };
@@ -274,21 +274,6 @@ async fn values_refused_on_generate_are_refused_on_regenerate() {
         }
     }
     assert_eq!(certificate.versions().await.len(), 1);
-}
-
-#[tokio::test]
-async fn a_set_certificate_keeps_a_duration_above_the_limit() {
-    let server = Server::reused().await;
-    let days = 4_000;
-    let root = authority_for_days("root", days);
-    let certificate =
-        Certificate::set(&server, "/a", json!({"certificate": root.certificate})).await;
-    let body = json!({"key_length": 3072});
-    let version = certificate.regenerate(body).await.expect(200).json();
-    assert_eq!(version["duration_used"], days);
-    assert_eq!(key_bits(&version), 3072);
-    let body = json!({"duration": days});
-    certificate.regenerate(body).await.expect(400).error();
 }
 
 // The CA version that signs.

@@ -375,6 +375,8 @@ async fn an_invalid_digest_or_conflicting_parameter_is_400_and_named() {
         ("generated_by=".to_owned(), "generated_by"),
         ("generated_by=sha256:12".to_owned(), "64 hexadecimal digits"),
         (format!("generated_by={digits}0"), "generated_by"),
+        (format!("generated_by={}g", &digits[1..]), "generated_by"),
+        (format!("generated_by=SHA256:{digits}"), "generated_by"),
         (format!("generated_by=sha512:{digits}"), "generated_by"),
         (
             format!("generated_by={digits}&generated_by={digits}"),

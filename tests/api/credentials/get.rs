@@ -22,18 +22,6 @@ async fn all_versions_are_returned_newest_first() {
 }
 
 #[tokio::test]
-async fn generated_regenerated_and_set_versions_share_one_history() {
-    let server = Server::reused().await;
-    let generated = given::generate(&server, "/p", "password", json!({})).await;
-    let body = json!({"name": "/p"});
-    let response = server.post("/api/v1/regenerate", body).await;
-    let regenerated = response.expect(200).json();
-    let set = given::set(&server, "/p", "password", json!("p")).await;
-    let actual = given::versions(&server, "/p").await;
-    assert_eq!(actual, [set, regenerated, generated]);
-}
-
-#[tokio::test]
 async fn the_versions_parameter_limits_the_number_of_versions() {
     let server = Server::reused().await;
     for number in 0..5 {

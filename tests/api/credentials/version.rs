@@ -93,44 +93,6 @@ async fn the_value_of_each_type_has_its_own_fields() {
 }
 
 #[tokio::test]
-async fn fields_that_were_not_set_are_null() {
-    let server = Server::reused().await;
-    let authority = external_certificates::authority("root").certificate;
-    for (credential_type, value, null) in [
-        ("user", json!({"password": "p"}), &["username"][..]),
-        ("rsa", json!({"private_key": "k"}), &["public_key"]),
-        ("rsa", json!({"public_key": "k"}), &["private_key"]),
-        (
-            "ssh",
-            json!({"private_key": "k"}),
-            &["public_key", "public_key_fingerprint"],
-        ),
-        (
-            "ssh",
-            json!({"public_key": "k"}),
-            &["private_key", "public_key_fingerprint"],
-        ),
-        (
-            "certificate",
-            json!({"certificate": authority}),
-            &["ca", "private_key"],
-        ),
-    ] {
-        let name = format!("/{credential_type}");
-        let set = given::set(&server, &name, credential_type, value).await;
-        let read = given::versions(&server, &name).await.remove(0);
-        assert_eq!(read["value"], set["value"]);
-        for field in null {
-            assert_eq!(
-                read["value"].get(field),
-                Some(&Value::Null),
-                "{credential_type} {field}"
-            );
-        }
-    }
-}
-
-#[tokio::test]
 async fn metadata_is_always_present_and_null_by_default() {
     let server = Server::reused().await;
     given::set_value(&server, "/none", "v").await;
@@ -252,20 +214,6 @@ async fn certificate_fields_are_next_to_the_value() {
         let expected = (!issuance_fields.contains(&field.as_str())).then_some(value);
         assert_eq!(read.get(field), expected, "{field}");
     }
-    let leaf = external_certificates::self_signed_leaf("leaf").certificate;
-    let set = given::set(&server, "/s", "certificate", json!({"certificate": leaf})).await;
-    for (field, expected) in [
-        ("transitional", json!(false)),
-        ("certificate_authority", json!(false)),
-        ("self_signed", json!(false)),
-        ("generated", json!(false)),
-    ] {
-        assert_eq!(set.get(field), Some(&expected), "{field}");
-    }
-    assert!(
-        issuance_fields.iter().all(|field| set.get(field).is_none()),
-        "{set}"
-    );
 }
 
 #[tokio::test]

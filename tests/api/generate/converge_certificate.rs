@@ -76,6 +76,14 @@ async fn equivalent_parameters_keep_the_certificate() {
             with(&root, &json!({"alternative_names": [], "key_usage": []})),
         ),
         (root.clone(), with(&root, &json!({"self_sign": true}))),
+        (
+            with(&root, &json!({"alternative_names": ["2001:DB8::0001"]})),
+            with(&root, &json!({"alternative_names": ["2001:db8::1"]})),
+        ),
+        (
+            with(&root, &json!({"key_usage": ["crl_sign", "crl_sign"]})),
+            with(&root, &json!({"key_usage": ["crl_sign"]})),
+        ),
     ] {
         let became = converge(&server, "certificate", &first, &then).await;
         assert_eq!(became, Kept, "{first}, then {then}");

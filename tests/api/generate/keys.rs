@@ -97,7 +97,7 @@ async fn the_public_key_is_a_line_that_ends_in_the_comment() {
 #[tokio::test]
 async fn a_comment_cannot_add_a_second_line() {
     let server = Server::reused().await;
-    for comment in ["a\nssh-rsa AAAA forged", "a\r", "a\0b"] {
+    for comment in ["a\nssh-rsa AAAA forged", "a\r", "a\0b", "\u{85}"] {
         let parameters = json!({"ssh_comment": comment});
         let response = server.generate("/a", "ssh", parameters).await;
         response.expect(400).error();

@@ -188,25 +188,3 @@ async fn a_type_next_to_regenerate_is_ignored() {
         assert_eq!(response["type"], "password");
     }
 }
-
-#[tokio::test]
-async fn an_unknown_name_is_404_and_a_malformed_one_400() {
-    let server = Server::reused().await;
-    let body = json!({"name": "/nowhere", "regenerate": true});
-    server.post("/api/v1/data", body).await.expect(404).error();
-    for name in [
-        json!(""),
-        json!("/"),
-        json!("a//b"),
-        json!("a b"),
-        Value::Null,
-    ] {
-        let body = json!({"name": name, "regenerate": true});
-        server.post("/api/v1/data", body).await.expect(400).error();
-    }
-    server
-        .post("/api/v1/data", json!({"regenerate": true}))
-        .await
-        .expect(400)
-        .error();
-}

@@ -47,7 +47,7 @@ const OPEN: [&str; 7] = [
 ];
 
 /// Unknown or malformed paths. Their status is 404 with a token and 401 without one.
-const NOWHERE: [&str; 54] = [
+const NOWHERE: [&str; 59] = [
     "/",
     "*",
     "/api",
@@ -102,6 +102,11 @@ const NOWHERE: [&str; 54] = [
     "/info@elsewhere/../version",
     "/version+",
     "/versio%6E%6E",
+    "/info%%36",
+    "/info%+1",
+    "/info*",
+    "/info|x",
+    "/{info}",
 ];
 
 #[tokio::test]

@@ -76,6 +76,7 @@ const REFUSED: &str = r#"
     404 GET /api/v1/data/absent
     404 DELETE /api/v1/data?name=/absent
     404 POST /api/v1/regenerate {"name": "/absent"}
+    404 POST /api/v1/data {"name": "/absent", "regenerate": true}
     413 PUT /api/v1/data {"name": "/s", "type": "value", "value": "LONG"}
     422 PUT /api/v1/data {"name": "/s", "type": "unheard-of", "value": "v"}
 "#;

@@ -4,18 +4,16 @@ use std::{fs, path::Path};
 
 use keywright_harness::{Options, Server, Text, key_file};
 use rcgen::{CertificateParams, IsCa, date_time_ymd};
-use rustls::AlertDescription;
 use tempfile::TempDir;
 
 use super::{
-    ACTOR, AUTHORITIES_FILE, Caller, Expected, UNIT, VERSIONS, assert_result,
+    ACCEPTED, ACTOR, AUTHORITIES_FILE, Caller, UNIT, UNKNOWN_AUTHORITY, VERSIONS, assert_result,
+    authority_and_server,
     issued::{Authority, Contents, Holder},
     logged_actor, server_trusting, trust,
 };
 
 // The validity of trusted CA certificates.
-
-const UNKNOWN_AUTHORITY: Expected = Expected::Alert(AlertDescription::UnknownCA);
 
 #[tokio::test]
 async fn clients_of_an_expired_or_future_ca_are_refused() {
@@ -46,7 +44,7 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
         assert_result(&server, what, &below, UNKNOWN_AUTHORITY);
         assert_eq!(warned("is not valid now"), 4, "{what}: {}", server.log());
         let good = valid.issue(&contents);
-        assert_result(&server, "valid", &good, Expected::Actor(ACTOR));
+        assert_result(&server, "valid", &good, ACCEPTED);
     }
 }
 
@@ -57,7 +55,7 @@ async fn a_ca_with_an_expired_and_a_renewed_certificate_is_trusted() {
     let holder = old.issue(&Contents::of_client(&[&[UNIT]]));
     for authorities in [[&old, &new], [&new, &old]] {
         let server = server_trusting(&authorities).await;
-        assert_result(&server, "renewed", &holder, Expected::Actor(ACTOR));
+        assert_result(&server, "renewed", &holder, ACCEPTED);
     }
 }
 
@@ -85,7 +83,7 @@ async fn a_non_ca_certificate_is_refused_at_start_and_on_reload() {
         line.assert_contains("\"ERROR\"");
         line.assert_contains("certificate 1 is not");
         let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
-        assert_result(&server, "as before", &holder, Expected::Actor(ACTOR));
+        assert_result(&server, "as before", &holder, ACCEPTED);
     }
 }
 
@@ -136,7 +134,7 @@ async fn reloaded_cas_apply_to_new_connections_only() {
     let server = server_trusting(&[&old]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     let (of_old, of_new) = (old.issue(&contents), new.issue(&contents));
-    assert_result(&server, "old, before", &of_old, Expected::Actor(ACTOR));
+    assert_result(&server, "old, before", &of_old, ACCEPTED);
     assert_result(&server, "new, before", &of_new, UNKNOWN_AUTHORITY);
     for version in VERSIONS {
         trust(server.directory(), &[&old]);
@@ -152,7 +150,7 @@ async fn reloaded_cas_apply_to_new_connections_only() {
         let response = open.get("/version", None).unwrap().expect(200);
         assert_eq!(logged_actor(&server, &response), ACTOR);
         assert_result(&server, "old, after", &of_old, UNKNOWN_AUTHORITY);
-        assert_result(&server, "new, after", &of_new, Expected::Actor(ACTOR));
+        assert_result(&server, "new, after", &of_new, ACCEPTED);
     }
 }
 
@@ -185,8 +183,7 @@ async fn a_reloaded_certificate_applies_to_new_connections_only() {
 
 #[tokio::test]
 async fn unusable_files_leave_the_previous_cas_in_effect() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     let file = server.directory().join(AUTHORITIES_FILE);
     for (content, words) in [
@@ -205,12 +202,12 @@ async fn unusable_files_leave_the_previous_cas_in_effect() {
         line.assert_contains("\"ERROR\"");
         line.assert_contains(words);
         line.assert_contains(AUTHORITIES_FILE);
-        assert_result(&server, words, &holder, Expected::Actor(ACTOR));
+        assert_result(&server, words, &holder, ACCEPTED);
     }
     trust(server.directory(), &[&authority]);
     let line = server.reload_tls_files().await;
     line.assert_contains("\"INFO\"");
-    assert_result(&server, "repaired", &holder, Expected::Actor(ACTOR));
+    assert_result(&server, "repaired", &holder, ACCEPTED);
 }
 
 #[tokio::test]

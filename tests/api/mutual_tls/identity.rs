@@ -7,9 +7,10 @@ use rcgen::ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
 use reqwest::Method;
 
 use super::{
-    ACTOR, Caller, Connection, Expected, OTHER_UNIT, UNIT, VERSIONS, another_client, assert_result,
+    ACCEPTED, ACTOR, Caller, Connection, Expected, OTHER_UNIT, UNIT, VERSIONS, another_client,
+    assert_result, authority_and_server,
     issued::{Authority, Contents},
-    logged_actor, server_trusting, server_trusting_with,
+    logged_actor, server_trusting_with,
 };
 use crate::audit::events_of;
 
@@ -18,8 +19,7 @@ const NOT_FOR_CLIENTS: Expected = Expected::Unauthenticated("not meant for clien
 
 #[tokio::test]
 async fn the_actor_is_the_organization_unit_of_the_form_app_uuid() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     for (what, units) in [
         ("alone", &[&[UNIT][..]][..]),
         (
@@ -38,14 +38,13 @@ async fn the_actor_is_the_organization_unit_of_the_form_app_uuid() {
         ("next to a similar unit", &[&["app:x"], &[UNIT]]),
     ] {
         let holder = authority.issue(&Contents::of_client(units));
-        assert_result(&server, what, &holder, Expected::Actor(ACTOR));
+        assert_result(&server, what, &holder, ACCEPTED);
     }
 }
 
 #[tokio::test]
 async fn a_malformed_organization_unit_is_not_an_identity() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     let holder = |units: &[&[&str]]| authority.issue(&Contents::of_client(units));
     for unit in [
         "",
@@ -86,15 +85,14 @@ async fn a_malformed_organization_unit_is_not_an_identity() {
 
 #[tokio::test]
 async fn an_organization_unit_may_be_any_type_of_string() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     for (what, tag, expected) in [
-        ("UTF8String", 0x0c, Expected::Actor(ACTOR)),
-        ("PrintableString", 0x13, Expected::Actor(ACTOR)),
-        ("IA5String", 0x16, Expected::Actor(ACTOR)),
-        ("TeletexString", 0x14, Expected::Actor(ACTOR)),
-        ("UniversalString", 0x1c, Expected::Actor(ACTOR)),
-        ("BMPString", 0x1e, Expected::Actor(ACTOR)),
+        ("UTF8String", 0x0c, ACCEPTED),
+        ("PrintableString", 0x13, ACCEPTED),
+        ("IA5String", 0x16, ACCEPTED),
+        ("TeletexString", 0x14, ACCEPTED),
+        ("UniversalString", 0x1c, ACCEPTED),
+        ("BMPString", 0x1e, ACCEPTED),
         ("OCTET STRING", 0x04, NO_IDENTITY),
     ] {
         let contents = Contents::of_client(&[&[UNIT]]).unit_tag(tag);
@@ -104,8 +102,7 @@ async fn an_organization_unit_may_be_any_type_of_string() {
 
 #[tokio::test]
 async fn the_common_name_is_not_an_identity() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     let named = Contents::of_client(&[]).with(|parameters| {
         parameters
             .distinguished_name
@@ -121,11 +118,10 @@ async fn the_common_name_is_not_an_identity() {
 
 #[tokio::test]
 async fn the_extended_key_usage_must_name_client_authentication() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     for (what, purposes, expected) in [
-        ("client", &[ClientAuth][..], Expected::Actor(ACTOR)),
-        ("both", &[ServerAuth, ClientAuth], Expected::Actor(ACTOR)),
+        ("client", &[ClientAuth][..], ACCEPTED),
+        ("both", &[ServerAuth, ClientAuth], ACCEPTED),
         ("absent", &[], NOT_FOR_CLIENTS),
         ("server", &[ServerAuth], NOT_FOR_CLIENTS),
         ("others", &[CodeSigning, ServerAuth], NOT_FOR_CLIENTS),
@@ -145,8 +141,7 @@ async fn the_extended_key_usage_must_name_client_authentication() {
 
 #[tokio::test]
 async fn a_refusal_has_an_error_and_an_authenticate_challenge() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     for contents in [
         Contents::of_client(&[]),
         Contents::of_client(&[&[UNIT, OTHER_UNIT]]),
@@ -167,8 +162,7 @@ async fn a_refusal_has_an_error_and_an_authenticate_challenge() {
 
 #[tokio::test]
 async fn without_a_certificate_and_without_a_token_access_is_denied() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (_, server) = authority_and_server().await;
     for version in VERSIONS {
         let caller = Caller::new(None, version);
         let response = caller.get(&server, "/version", None).unwrap().expect(401);
@@ -183,8 +177,7 @@ async fn without_a_certificate_and_without_a_token_access_is_denied() {
 
 #[tokio::test]
 async fn a_valid_token_takes_precedence_over_a_valid_certificate() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
         let mut connection = Caller::new(Some(&holder), version).connect(&server);
@@ -201,8 +194,7 @@ async fn a_valid_token_takes_precedence_over_a_valid_certificate() {
 
 #[tokio::test]
 async fn a_bad_token_is_refused_despite_a_valid_certificate() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     let caller = Caller::new(Some(&holder), VERSIONS[1]);
     for token in ["x", "", "a.b.c"] {
@@ -213,8 +205,7 @@ async fn a_bad_token_is_refused_despite_a_valid_certificate() {
 
 #[tokio::test]
 async fn a_bad_certificate_is_refused_despite_a_valid_token() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     for (contents, words) in [
         (Contents::of_client(&[]), "no valid identity"),
         (Contents::of_client(&[&["app:x"]]), "no valid identity"),
@@ -240,8 +231,7 @@ async fn a_bad_certificate_is_refused_despite_a_valid_token() {
 
 #[tokio::test]
 async fn open_paths_stay_open_with_any_certificate() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     for contents in [
         Contents::of_client(&[&[UNIT]]),
         Contents::of_client(&[]),
@@ -257,8 +247,7 @@ async fn open_paths_stay_open_with_any_certificate() {
 
 #[tokio::test]
 async fn a_certificate_is_checked_before_path_and_method() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     for (contents, status) in [
         (Contents::of_client(&[]), 401),
         (Contents::of_client(&[&[UNIT]]), 404),
@@ -274,8 +263,7 @@ async fn a_certificate_is_checked_before_path_and_method() {
 
 #[tokio::test]
 async fn a_client_writes_and_reads_with_its_certificate_over_http_2() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     let holder = authority.issue(&Contents::of_client(&[&["organization:o", UNIT]]));
     server.grant("/a", ACTOR, &["read", "write"]).await;
     let client = another_client(&holder);
@@ -302,8 +290,7 @@ const TOKEN_ACTOR: &str = "uaa-client:developer";
 
 #[tokio::test]
 async fn a_certificate_expiring_on_an_open_connection_is_refused() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     let (mut open, soon) = connected_for_a_while(&authority, &server);
     let refused = until_some("refusal", async || {
         let response = open.get("/version", None).unwrap();
@@ -336,8 +323,7 @@ fn connected_for_a_while(authority: &Authority, server: &Server) -> (Connection,
 
 #[tokio::test]
 async fn a_certificate_holder_is_audited_by_organization_unit() {
-    let authority = Authority::root("clients");
-    let server = server_trusting(&[&authority]).await;
+    let (authority, server) = authority_and_server().await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
         let caller = Caller::new(Some(&holder), version);
@@ -360,7 +346,7 @@ async fn without_a_provider_or_key_only_certificates_are_accepted() {
     let authority = Authority::root("clients");
     let server = server_trusting_with(&[&authority], Options::default().without_tokens()).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
-    assert_result(&server, "a certificate", &holder, Expected::Actor(ACTOR));
+    assert_result(&server, "a certificate", &holder, ACCEPTED);
 
     let other = Server::reused().await;
     for token in [other.token(), "x"] {
@@ -380,7 +366,7 @@ async fn certificates_are_accepted_while_the_provider_is_unreachable() {
     let unreachable = Options::default().identity_provider("https://127.0.0.1:1/identity");
     let server = server_trusting_with(&[&authority], unreachable).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
-    assert_result(&server, "a certificate", &holder, Expected::Actor(ACTOR));
+    assert_result(&server, "a certificate", &holder, ACCEPTED);
     let another = Server::reused().await;
     let request = server.request(Method::GET, "/version");
     let response = server.send(request.bearer_auth(another.token())).await;

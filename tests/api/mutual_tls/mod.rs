@@ -55,6 +55,16 @@ enum Expected {
     Unauthenticated(&'static str),
 }
 
+const ACCEPTED: Expected = Expected::Actor(ACTOR);
+const UNKNOWN_AUTHORITY: Expected = Expected::Alert(AlertDescription::UnknownCA);
+
+/// Starts a server that trusts one client CA.
+async fn authority_and_server() -> (Authority, Server) {
+    let authority = Authority::root("clients");
+    let server = server_trusting(&[&authority]).await;
+    (authority, server)
+}
+
 /// Starts a server that trusts these client CAs.
 async fn server_trusting(authorities: &[&Authority]) -> Server {
     server_trusting_with(authorities, Options::default()).await

@@ -38,21 +38,6 @@ async fn operations_are_added_to_existing_ones() {
 }
 
 #[tokio::test]
-async fn a_name_may_end_in_an_asterisk_or_have_no_credential() {
-    let server = Server::reused().await;
-    for (name, path, actor) in [
-        ("*", "/*", "one"),
-        ("/a/*", "/a/*", "two"),
-        ("b/*", "/b/*", "three"),
-        ("/C", "/C", "four"),
-    ] {
-        let body = on_credential(name, actor, &["read"]);
-        server.post(BY_CREDENTIAL, body).await.expect(201);
-        assert!(stored(&server, path, actor).await.is_some(), "{path}");
-    }
-}
-
-#[tokio::test]
 async fn an_already_granted_operation_is_refused() {
     let server = Server::reused().await;
     set_value(&server, "/a/b", "x").await;

@@ -119,6 +119,7 @@ async fn an_invalid_body_is_refused_and_adds_nothing() {
         (with("actor", json!(["someone"])), 400),
         (with("actor", json!(7)), 400),
         (with("actor", json!("")), 400),
+        (with("actor", json!("a\0b")), 400),
         (with("path", json!(["/a"])), 400),
         (with("uuid", json!("7")), 422),
         (with("operation", json!("read")), 422),
@@ -130,7 +131,8 @@ async fn an_invalid_body_is_refused_and_adds_nothing() {
     }
     for path in [
         "", "/", "//", "/a/", "a//b", "//a", "/a*", "/*/a", "/a/*/b", "/a/**", "/*/*", "**",
-        "/a*/b", "*/", "/a/*/", "/a b", "/a\\b", "/a,b", "/a+b", "/ä", "/a%2Fb", "/a?b", "/a\u{0}",
+        "/a*/b", "*/", "/a/*/", "//*", "/a//*", "/a b", "/a\\b", "/a,b", "/a+b", "/ä", "/a%2Fb",
+        "/a?b", "/a\u{0}",
     ] {
         cases.push((with("path", json!(path)), 400));
     }

@@ -79,18 +79,6 @@ async fn everything_but_key_serial_and_dates_is_kept() {
 }
 
 #[tokio::test]
-async fn the_response_has_the_duration_and_key_length_used() {
-    let server = Server::reused().await;
-    let parameters =
-        json!({"common_name": "own", "self_sign": true, "duration": 17, "key_length": 3072});
-    given::generate(&server, "/own", "certificate", parameters).await;
-    let response = server.regenerated("/own").await;
-    assert_eq!(response["duration_used"], 17);
-    assert_eq!(response["duration_overridden"], false);
-    assert_eq!(response["key_length"], 3072);
-}
-
-#[tokio::test]
 async fn the_newest_version_of_the_ca_signs() {
     let server = Server::reused().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;

@@ -1,9 +1,13 @@
 //! Requests, and the regeneration of passwords, users and keys.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use crate::{given, keys::public_key_bits};
+use crate::{
+    given,
+    keys::{der, public_key_bits},
+};
 
 // Properties of requests that are independent of the type.
 
@@ -28,28 +32,6 @@ async fn a_version_is_added_with_a_new_value() {
         assert_eq!(versions.len(), 2);
         assert_eq!(versions[0]["value"], regenerated["value"]);
         assert_eq!(versions[1]["value"], made["value"]);
-    }
-}
-
-#[tokio::test]
-async fn an_unknown_name_is_404() {
-    let server = Server::reused().await;
-    for name in ["/nowhere", "nowhere", "/not a name"] {
-        server.regenerate(name).await.expect(404).error();
-    }
-}
-
-#[tokio::test]
-async fn a_missing_name_is_400() {
-    let server = Server::reused().await;
-    for body in [
-        json!({}),
-        json!({"name": null}),
-        json!({"name": ""}),
-        json!({"name": 7}),
-    ] {
-        let response = server.post("/api/v1/regenerate", body).await;
-        response.expect_error(400, "name");
     }
 }
 
@@ -177,20 +159,27 @@ async fn generated_and_set_keys_keep_their_length() {
         let name = format!("/{key_length}");
         let parameters = json!({"key_length": key_length});
         let made = given::generate(&server, &name, "rsa", parameters).await;
-        let key = regenerated(&server, &name).await;
-        assert_eq!(
-            public_key_bits(key["public_key"].as_str().unwrap()),
-            key_length
-        );
-
-        let name = format!("/set/{key_length}");
-        given::set(&server, &name, "rsa", made["value"].clone()).await;
-        let key = regenerated(&server, &name).await;
-        assert_eq!(
-            public_key_bits(key["public_key"].as_str().unwrap()),
-            key_length
-        );
+        let public_key = made["value"]["public_key"].as_str().unwrap();
+        let pkcs1 = json!({"public_key": as_pkcs1(public_key)});
+        for (set, value) in [("/set", made["value"].clone()), ("/pkcs1", pkcs1)] {
+            given::set(&server, set, "rsa", value).await;
+        }
+        for name in [&name, "/set", "/pkcs1"] {
+            let key = regenerated(&server, name).await;
+            let bits = public_key_bits(key["public_key"].as_str().unwrap());
+            assert_eq!(bits, key_length, "{name}");
+        }
     }
+}
+
+/// Converts a public RSA key from SPKI to PKCS #1, with line breaks of Windows.
+fn as_pkcs1(public_key: &str) -> String {
+    /// The DER before the PKCS #1 structure.
+    const SPKI_HEADER_BYTES: usize = 24;
+    let pkcs1 = BASE64_STANDARD.encode(&der(public_key)[SPKI_HEADER_BYTES..]);
+    let lines: Vec<_> = pkcs1.as_bytes().chunks(64).map(<[u8]>::to_vec).collect();
+    let body = String::from_utf8(lines.join(&b"\r\n"[..])).unwrap();
+    format!("-----BEGIN RSA PUBLIC KEY-----\r\n{body}\r\n-----END RSA PUBLIC KEY-----\r\n")
 }
 
 #[tokio::test]
@@ -217,14 +206,24 @@ async fn an_ssh_key_keeps_its_length_and_its_comment() {
     }
 }
 
+const RSA_1024: &str = "-----BEGIN PUBLIC KEY-----
+MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDBo4FV3n2RcDsszxLG7dz14SCJ
+DNLKE1J84t52WxN3RJACmVHQdAjRXlio4MKHSOjKkEGm9ZicsTI7GHcyTj0AOC5s
++NH4dk17aTWa3MXobSbBCw45tdUeH9MvrcJ/rcp7tbN0YDhPlA01tdBC27TOC69t
+FOkx3JpI0T9hpnBCWwIDAQAB
+-----END PUBLIC KEY-----
+";
+
 #[tokio::test]
 async fn an_unreadable_key_is_regenerated_with_defaults() {
     let server = Server::reused().await;
     for (credential_type, value) in [
         ("rsa", json!({"private_key": "private"})),
         ("rsa", json!({"public_key": "no key"})),
+        ("rsa", json!({"public_key": RSA_1024})),
         ("ssh", json!({"private_key": "private"})),
         ("ssh", json!({"public_key": "no key"})),
+        ("ssh", json!({"public_key": "ssh-rsa !!!!"})),
     ] {
         let name = format!("/{credential_type}");
         server.stored(&name, credential_type, value).await;

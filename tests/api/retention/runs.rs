@@ -72,6 +72,9 @@ async fn cef_events_of_retention_have_the_action_as_the_request() {
     ] {
         line.assert_contains(part);
     }
+    for part in [" request=", "requestMethod", " src=", "flexString2"] {
+        line.assert_lacks(part);
+    }
 }
 
 #[tokio::test]

@@ -163,17 +163,3 @@ async fn metadata_over_7000_characters_is_400() {
     let response = set_with(&server, json!({"a": format!("{longest}x")})).await;
     response.expect_error(400, "metadata");
 }
-
-#[tokio::test]
-async fn a_certificate_has_metadata_too() {
-    let server = Server::reused().await;
-    let certificate = crate::external_certificates::authority("root").certificate;
-    let metadata = json!({"owner": "ops"});
-    let body = json!({
-        "name": "/a", "type": "certificate", "value": {"certificate": certificate},
-        "metadata": metadata,
-    });
-    let response = server.put("/api/v1/data", body).await.expect(200).json();
-    assert_eq!(response["metadata"], metadata);
-    assert_eq!(server.versions("/a").await[0]["metadata"], metadata);
-}

@@ -528,20 +528,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_failed_bulk_regeneration_names_the_credential() {
-        let failure = ApiError::of(not_all_regenerated(UseCaseError::NotFound), Endpoint::Other);
-        assert!(failure.error.contains("/leaf"), "{}", failure.error);
-        assert!(failure.error.ends_with(&UseCaseError::NotFound.to_string()));
-        for failure in [
-            not_all_regenerated(UseCaseError::Contended),
-            UseCaseError::TooManyBulkChanges,
-        ] {
-            let failure = ApiError::of(failure, Endpoint::Other);
-            assert!(failure.retry_after.is_some());
-        }
-    }
-
     fn not_all_regenerated(reason: UseCaseError) -> UseCaseError {
         UseCaseError::NotAllRegenerated {
             name: CredentialName::from_stored("/leaf".to_owned()),

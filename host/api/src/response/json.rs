@@ -349,15 +349,6 @@ mod tests {
     }
 
     #[test]
-    fn expiry_is_null_and_generated_absent_if_unknown() {
-        let version = version("certificate", r#"{"ca":null}"#);
-        let body = serde_json::to_string(&VersionBody::of(&version).unwrap()).unwrap();
-        assert!(body.ends_with(
-            r#""transitional":false,"certificate_authority":false,"self_signed":false,"expiry_date":null}"#
-        ));
-    }
-
-    #[test]
     fn invalid_json_is_not_rendered() {
         for value in ["", "{", r#"1,"name":2"#] {
             assert!(

@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    future::poll_fn,
+    future::{Future, poll_fn},
     io::{self, Write},
     pin::pin,
     sync::{Arc, Mutex, atomic::Ordering},
@@ -13,10 +13,26 @@ use axum::{
     http::{Request, StatusCode},
 };
 use futures_util::{FutureExt, StreamExt, stream};
+use keywright_core::encryption_key::RotateKeys;
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
 
-use crate::harness::{NOW_SECONDS, Service};
+use crate::{
+    fakes::{OpenSealer, envelope},
+    harness::{NOW_SECONDS, Service},
+};
+
+/// Returns the result of a future, and how often it yielded or waited.
+async fn counting_yields<T>(future: impl Future<Output = T>) -> (T, usize) {
+    let mut future = pin!(future);
+    let mut yields = 0;
+    let output = poll_fn(|context| {
+        let polled = future.as_mut().poll(context);
+        yields += usize::from(polled.is_pending());
+        polled
+    });
+    (output.await, yields)
+}
 
 #[tokio::test]
 async fn interpolation_yields_between_references() {
@@ -24,15 +40,25 @@ async fn interpolation_yields_between_references() {
     let set = json!({"name": "/c", "type": "json", "value": {}});
     service.send_json("PUT", "/api/v1/data", &set).await;
     let document = json!({"a": vec![json!({"credentials": {"ref": "c"}}); 800]});
-    let mut sending = pin!(service.send("POST", "/api/v1/interpolate", document.to_string()));
-    let mut yields = 0;
-    let response = poll_fn(|context| {
-        let polled = sending.as_mut().poll(context);
-        yields += usize::from(polled.is_pending());
-        polled
-    });
-    assert_eq!(response.await.status, StatusCode::OK);
+    let sending = service.send("POST", "/api/v1/interpolate", document.to_string());
+    let (response, yields) = counting_yields(sending).await;
+    assert_eq!(response.status, StatusCode::OK);
     assert!(yields >= 2 * 800 / 8, "{yields}");
+}
+
+#[tokio::test]
+async fn a_rotation_yields_between_versions() {
+    let service = Service::new().await;
+    let names = (0..800).map(|number| format!("/{number}"));
+    service.storage.store_all_signed(names, "/root").await;
+    let rotate = RotateKeys {
+        repository: Arc::new(service.storage.database.clone()),
+        sealer: Arc::new(OpenSealer),
+    };
+    let rotating = rotate.rotate_batch(envelope("").key_id, 0, 800);
+    let (batch, yields) = counting_yields(rotating).await;
+    assert_eq!(batch.unwrap().rotated, 800);
+    assert!(yields >= 800 / 8, "{yields}");
 }
 
 #[tokio::test]

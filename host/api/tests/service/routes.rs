@@ -13,50 +13,44 @@ use crate::harness::{Response, Service, good_claims, trusted_key};
 /// A request to a route.
 struct Probe {
     method: &'static str,
-    /// The route's path in the list.
-    route: &'static str,
     /// The path with ids for its variable segments, and the query.
     target: String,
-    body: Value,
+    body: String,
 }
 
 impl Probe {
-    fn is_for(&self, route: &Route) -> bool {
-        self.method == route.method().as_str() && self.route == route.path()
+    /// Returns the route. A literal segment takes precedence over a variable one.
+    fn route(&self) -> Route {
+        let path = self.target.split('?').next().unwrap();
+        let matching = routes().into_iter().filter(|route| {
+            let segments = route.path().split('/');
+            self.method == route.method().as_str()
+                && segments.clone().count() == path.split('/').count()
+                && segments
+                    .zip(path.split('/'))
+                    .all(|(one, other)| one.starts_with('{') || one == other)
+        });
+        matching
+            .min_by_key(|route| route.path().matches('{').count())
+            .unwrap_or_else(|| panic!("{} is not a route", describe(self)))
     }
 
     async fn send(&self, service: &Service, authorization: Option<String>) -> Response {
         let mut headers = vec![("content-type", "application/json".to_owned())];
         headers.extend(authorization.map(|value| ("authorization", value)));
-        let body = match &self.body {
-            Value::Null => String::new(),
-            body => body.to_string(),
-        };
         service
-            .send_with(self.method, &self.target, &headers, body)
+            .send_with(self.method, &self.target, &headers, self.body.clone())
             .await
     }
 }
 
 #[tokio::test]
 async fn every_route_has_a_request_in_this_test() {
+    let name = |route: &Route| format!("{} {}", route.method(), route.path());
     let (_, probes) = service_with_probes().await;
-    for route in routes() {
-        assert!(
-            probes.iter().any(|probe| probe.is_for(&route)),
-            "{} {} has no request in this test",
-            route.method(),
-            route.path()
-        );
-    }
-    for probe in probes {
-        assert!(
-            routes().iter().any(|route| probe.is_for(route)),
-            "{} {} is not a route",
-            probe.method,
-            probe.route
-        );
-    }
+    let requested: BTreeSet<_> = probes.iter().map(|probe| name(&probe.route())).collect();
+    let listed: BTreeSet<_> = routes().iter().map(name).collect();
+    assert_eq!(requested, listed);
 }
 
 #[tokio::test]
@@ -126,194 +120,89 @@ async fn each_request_succeeds_with_permission() {
     }
 }
 
-/// Returns a service with secrets, and requests that would disclose or change them, at least one per route.
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
+/// Requests that would disclose or change secrets, at least one per route. Ids replace the words in capitals.
+const REQUESTS: &str = r#"
+    GET /docs
+    GET /openapi.json
+    GET /health
+    GET /info
+    GET /api/v1/key-usage
+    GET /management
+    POST /management {"read_only_mode": false}
+    GET /api/v1/types
+    GET /version
+    GET /api/v1/data?name=/guarded/it
+    GET /api/v1/data?name=/guarded/it&current=true
+    GET /api/v1/data?path=/guarded
+    GET /api/v1/data?name-like=guarded
+    GET /api/v1/data?path=&expires-within-days=3650
+    GET /api/v1/data/VERSION
+    PUT /api/v1/data {"name": "/guarded/it", "type": "json", "value": {"other": 1}}
+    POST /api/v1/data {"name": "/new", "type": "password"}
+    POST /api/v1/data {"name": "/guarded/made", "regenerate": true}
+    DELETE /api/v1/data?name=/guarded/it
+    POST /api/v1/regenerate {"name": "/guarded/made"}
+    POST /api/v1/bulk-regenerate {"signed_by": "/guarded/ca"}
+    POST /api/v1/interpolate {"a": [{"credentials": {"ref": "/guarded/it"}}]}
+    GET /api/v1/certificates
+    GET /api/v1/certificates?name=/guarded/leaf
+    POST /api/v1/certificates/LEAF/regenerate
+    PUT /api/v1/certificates/TWO/update_transitional_version {"version": "SECOND"}
+    GET /api/v1/certificates/TWO/versions
+    POST /api/v1/certificates/TWO/versions {"value": {"certificate": "c"}}
+    DELETE /api/v1/certificates/TWO/versions/SECOND
+    GET /api/v2/permissions?path=/guarded/it&actor=someone
+    GET /api/v2/permissions/explain?path=/guarded/it&actor=someone&operation=read
+    POST /api/v2/permissions {"path": "/guarded/it", "actor": "new", "operations": ["write"]}
+    GET /api/v2/permissions/PERMISSION
+    PUT /api/v2/permissions/PERMISSION {"path": "/guarded/it", "actor": "someone", "operations": ["write"]}
+    PATCH /api/v2/permissions/PERMISSION {"operations": ["write"]}
+    DELETE /api/v2/permissions/PERMISSION
+    GET /api/v1/permissions?credential_name=/guarded/it
+    POST /api/v1/permissions {"credential_name": "/guarded/it", "permissions": [{"actor": "new", "operations": ["write"]}]}
+    DELETE /api/v1/permissions?credential_name=/guarded/it&actor=someone
+"#;
+
+/// Returns a service with secrets, and the requests.
 async fn service_with_probes() -> (Service, Vec<Probe>) {
     let service = Service::new().await;
-    service
-        .storage
-        .store_signed("/guarded/ca", "/guarded/ca")
-        .await;
-    service
-        .storage
-        .store_signed("/guarded/leaf", "/guarded/ca")
-        .await;
-    let set = json!({"name": GUARDED, "type": "json", "value": {"secret": CANARY}});
-    let version = service.send_json("PUT", DATA, &set).await.json();
-    let id = version["id"].as_str().unwrap();
-    let generate = json!({"name": "/guarded/made", "type": "password"});
-    service.send_json("POST", DATA, &generate).await;
-    let leaf = service.storage.newest("/guarded/leaf").await.credential_id;
-    service
-        .storage
-        .store_signed("/guarded/two", "/guarded/two")
-        .await;
-    let two = service.storage.newest("/guarded/two").await.credential_id;
-    let certificate = format!("{CERTIFICATES}/{two}");
-    let second = json!({"value": {"certificate": CANARY}});
-    let second = service
-        .send_json("POST", &format!("{certificate}/versions"), &second)
-        .await
-        .json();
-    let second = second["id"].as_str().unwrap();
-    let row = json!({"path": GUARDED, "actor": "someone", "operations": ["read"]});
-    let row = service.send_json("POST", PERMISSIONS, &row).await.json();
-    let row = row["uuid"].as_str().unwrap().to_owned();
-    let probe = |method, route, target: String, body| Probe {
-        method,
-        route,
-        target,
-        body,
-    };
-    let by_name = |query: &str| format!("{DATA}?{query}");
-    let versions = format!("{certificate}/versions");
-    let mut probes = vec![
-        probe("GET", "/docs", "/docs".into(), Value::Null),
-        probe("GET", "/openapi.json", "/openapi.json".into(), Value::Null),
-        probe("GET", "/health", "/health".into(), Value::Null),
-        probe("GET", "/info", "/info".into(), Value::Null),
-        probe("GET", KEY_USAGE, KEY_USAGE.into(), Value::Null),
-        probe("GET", "/management", "/management".into(), Value::Null),
-        probe(
-            "POST",
-            "/management",
-            "/management".into(),
-            json!({"read_only_mode": false}),
-        ),
-        probe("GET", TYPES, TYPES.into(), Value::Null),
-        probe("GET", "/version", "/version".into(), Value::Null),
-        probe("GET", DATA, by_name("name=/guarded/it"), Value::Null),
-        probe(
-            "GET",
-            DATA,
-            by_name("name=/guarded/it&current=true"),
-            Value::Null,
-        ),
-        probe("GET", DATA, by_name("path=/guarded"), Value::Null),
-        probe("GET", DATA, by_name("name-like=guarded"), Value::Null),
-        probe(
-            "GET",
-            DATA,
-            by_name("path=&expires-within-days=3650"),
-            Value::Null,
-        ),
-        probe(
-            "GET",
-            "/api/v1/data/{id}",
-            format!("{DATA}/{id}"),
-            Value::Null,
-        ),
-        probe(
-            "PUT",
-            DATA,
-            DATA.into(),
-            json!({"name": GUARDED, "type": "json", "value": {"other": 1}}),
-        ),
-        probe(
-            "POST",
-            DATA,
-            DATA.into(),
-            json!({"name": "/new", "type": "password"}),
-        ),
-        probe(
-            "POST",
-            DATA,
-            DATA.into(),
-            json!({"name": "/guarded/made", "regenerate": true}),
-        ),
-        probe("DELETE", DATA, by_name("name=/guarded/it"), Value::Null),
-        probe(
-            "POST",
-            "/api/v1/regenerate",
-            "/api/v1/regenerate".into(),
-            json!({"name": "/guarded/made"}),
-        ),
-        probe(
-            "POST",
-            "/api/v1/bulk-regenerate",
-            "/api/v1/bulk-regenerate".into(),
-            json!({"signed_by": "/guarded/ca"}),
-        ),
-        probe(
-            "POST",
-            "/api/v1/interpolate",
-            "/api/v1/interpolate".into(),
-            json!({"a": [{"credentials": {"ref": GUARDED}}]}),
-        ),
-        probe("GET", CERTIFICATES, CERTIFICATES.into(), Value::Null),
-        probe(
-            "GET",
-            CERTIFICATES,
-            format!("{CERTIFICATES}?name=/guarded/leaf"),
-            Value::Null,
-        ),
-        probe(
-            "POST",
-            "/api/v1/certificates/{certificate_id}/regenerate",
-            format!("{CERTIFICATES}/{leaf}/regenerate"),
-            Value::Null,
-        ),
-        probe(
-            "PUT",
-            "/api/v1/certificates/{certificate_id}/update_transitional_version",
-            format!("{certificate}/update_transitional_version"),
-            json!({"version": second}),
-        ),
-        probe("GET", VERSIONS, versions.clone(), Value::Null),
-        probe(
-            "POST",
-            VERSIONS,
-            versions.clone(),
-            json!({"value": {"certificate": "c"}}),
-        ),
-        probe(
-            "DELETE",
-            "/api/v1/certificates/{certificate_id}/versions/{version_id}",
-            format!("{versions}/{second}"),
-            Value::Null,
-        ),
-    ];
-    for (method, route, target, body) in permission_requests(&row) {
-        probes.push(probe(method, route, target, body));
+    for (name, signer) in [("ca", "ca"), ("leaf", "ca"), ("two", "two")] {
+        let [name, signer] = [name, signer].map(|name| format!("/guarded/{name}"));
+        service.storage.store_signed(&name, &signer).await;
     }
+    let leaf = service.storage.newest("/guarded/leaf").await.credential_id;
+    let two = service.storage.newest("/guarded/two").await.credential_id;
+    let created = async |method, path: &str, body: Value| {
+        let created = service.send_json(method, path, &body).await.json();
+        let id = created.get("id").or(created.get("uuid")).unwrap();
+        id.as_str().unwrap().to_owned()
+    };
+    let set = json!({"name": GUARDED, "type": "json", "value": {"secret": CANARY}});
+    let version = created("PUT", DATA, set).await;
+    let generate = json!({"name": "/guarded/made", "type": "password"});
+    created("POST", DATA, generate).await;
+    let second = json!({"value": {"certificate": CANARY}});
+    let versions = format!("/api/v1/certificates/{two}/versions");
+    let second = created("POST", &versions, second).await;
+    let permission = json!({"path": GUARDED, "actor": "someone", "operations": ["read"]});
+    let permission = created("POST", "/api/v2/permissions", permission).await;
+    let probes = REQUESTS.trim().lines().map(|line| {
+        let mut parts = line.trim().splitn(3, ' ');
+        let mut part = || parts.next().unwrap_or_default();
+        let (method, target, body) = (part(), part(), part());
+        Probe {
+            method,
+            target: target
+                .replace("VERSION", &version)
+                .replace("LEAF", &leaf.to_string())
+                .replace("TWO", &two.to_string())
+                .replace("SECOND", &second)
+                .replace("PERMISSION", &permission),
+            body: body.replace("SECOND", &second),
+        }
+    });
+    let probes = probes.collect();
     (service, probes)
-}
-
-/// Returns requests about the permission with this id, which belongs to another actor.
-fn permission_requests(id: &str) -> Vec<(&'static str, &'static str, String, Value)> {
-    let by_path = format!("{PERMISSIONS}?path={GUARDED}&actor=someone");
-    let explain = format!("{EXPLAIN}?path={GUARDED}&actor=someone&operation=read");
-    let by_name = format!("{OF_CREDENTIAL}?credential_name={GUARDED}");
-    let one = || format!("{PERMISSIONS}/{id}");
-    let whole = |actor| json!({"path": GUARDED, "actor": actor, "operations": ["write"]});
-    let entry = json!({"path": GUARDED, "actor": "new", "operations": ["write"]});
-    vec![
-        ("GET", PERMISSIONS, by_path, Value::Null),
-        ("GET", EXPLAIN, explain, Value::Null),
-        ("POST", PERMISSIONS, PERMISSIONS.into(), whole("new")),
-        ("GET", ONE_PERMISSION, one(), Value::Null),
-        ("PUT", ONE_PERMISSION, one(), whole("someone")),
-        (
-            "PATCH",
-            ONE_PERMISSION,
-            one(),
-            json!({"operations": ["write"]}),
-        ),
-        ("DELETE", ONE_PERMISSION, one(), Value::Null),
-        ("GET", OF_CREDENTIAL, by_name.clone(), Value::Null),
-        (
-            "POST",
-            OF_CREDENTIAL,
-            OF_CREDENTIAL.into(),
-            json!({"credential_name": GUARDED, "permissions": [entry]}),
-        ),
-        (
-            "DELETE",
-            OF_CREDENTIAL,
-            format!("{by_name}&actor=someone"),
-            Value::Null,
-        ),
-    ]
 }
 
 /// Returns all stored records.
@@ -326,14 +215,7 @@ async fn everything(service: &Service) -> (Vec<StoredVersion>, String) {
 
 /// Returns each request with its route.
 fn with_routes(probes: &[Probe]) -> impl Iterator<Item = (Route, &Probe)> {
-    probes.iter().map(|probe| {
-        let mut routes = routes().into_iter();
-        let route = routes.find(|route| probe.is_for(route));
-        (
-            route.unwrap_or_else(|| panic!("{}", describe(probe))),
-            probe,
-        )
-    })
+    probes.iter().map(|probe| (probe.route(), probe))
 }
 
 /// Returns the header of a valid token of an actor without permissions.
@@ -361,21 +243,7 @@ const GUARDED: &str = "/guarded/it";
 
 const DATA: &str = "/api/v1/data";
 
-const CERTIFICATES: &str = "/api/v1/certificates";
-
-const PERMISSIONS: &str = "/api/v2/permissions";
-
-const ONE_PERMISSION: &str = "/api/v2/permissions/{permission_id}";
-
-const EXPLAIN: &str = "/api/v2/permissions/explain";
-
 const OF_CREDENTIAL: &str = "/api/v1/permissions";
-
-const KEY_USAGE: &str = "/api/v1/key-usage";
-
-const TYPES: &str = "/api/v1/types";
-
-const VERSIONS: &str = "/api/v1/certificates/{certificate_id}/versions";
 
 /// The methods and paths other than GET that work in read-only mode.
 const AVAILABLE: [(Method, &str); 2] = [

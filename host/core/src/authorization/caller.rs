@@ -313,53 +313,6 @@ impl Trail {
 mod tests {
     use super::*;
 
-    fn permission(id: u128, actor: &str, operation: Operation) -> Permission {
-        Permission {
-            id: Uuid::from_u128(id),
-            path: PermissionPath::parse("/a").unwrap(),
-            actor: Actor::parse(actor).unwrap(),
-            operations: Operations::of([operation]).unwrap(),
-        }
-    }
-
-    #[test]
-    fn each_permission_to_change_is_recorded_with_its_actor() {
-        let trail = Trail::default();
-        let read = Operations::of([Operation::Read]);
-        for (actor, operations) in [("one", read), ("two", None), ("three", read)] {
-            let permission = permission(1, actor, Operation::Read);
-            let actor = permission.actor;
-            trail.record_change_request(&permission.path, Granted { actor, operations });
-        }
-        let position = trail.push(AccessedResource::new(Operation::WriteAcl, "/a"));
-        trail.identify_permission(position, &permission(1, "one", Operation::Write));
-        trail.identify_permission(position, &permission(2, "two", Operation::Write));
-        let seen: Vec<_> = trail
-            .accessed()
-            .into_iter()
-            .map(|accessed| (accessed.resource_id, accessed.granted.unwrap().operations))
-            .collect();
-        let id = |id| Some(Uuid::from_u128(id));
-        let write = Operations::of([Operation::Write]);
-        assert_eq!(seen, [(id(1), read), (id(2), write), (None, read)]);
-    }
-
-    #[test]
-    fn a_permission_requested_by_id_is_recorded_at_its_position() {
-        let trail = Trail::default();
-        let position = trail.push(AccessedResource::new(Operation::WriteAcl, "/a"));
-        let permission = permission(1, "one", Operation::Read);
-        trail.identify(position, permission.id, None);
-        trail.identify_permission(position, &permission);
-        let granted = Granted {
-            operations: Some(permission.operations),
-            actor: permission.actor,
-        };
-        let seen = trail.accessed();
-        assert_eq!(seen.len(), 1);
-        assert_eq!(seen[0].granted, Some(granted));
-    }
-
     #[test]
     fn a_resource_is_recorded_once_per_operation_and_version() {
         let trail = Trail::default();
@@ -413,19 +366,6 @@ mod tests {
                 (Operation::Read, Some(id(3)), false),
                 (Operation::Write, Some(id(3)), true),
             ]
-        );
-    }
-
-    #[test]
-    fn audit_data_of_a_request_is_empty_until_recorded() {
-        let trail = Trail::default();
-        assert_eq!(trail.account(), Account::default());
-        trail.set_action("FIND");
-        trail.set_details(Value::from("a"));
-        let account = trail.account();
-        assert_eq!(
-            (account.action, account.details),
-            (Some("FIND"), Some(Value::from("a")))
         );
     }
 }

@@ -381,32 +381,6 @@ mod tests {
     }
 
     #[test]
-    fn inputs_other_than_names_are_refused_with_the_parameter() {
-        for names_of_inputs in [
-            json!(1),
-            json!(""),
-            json!([""]),
-            json!(["/x", null]),
-            json!({"a": ["/x"]}),
-        ] {
-            let given = parameters(json!({"one": names_of_inputs}));
-            let violation = given.named_inputs(&names()).unwrap_err();
-            assert_eq!(violation.field.as_deref(), Some("one"));
-        }
-    }
-
-    #[test]
-    fn the_number_of_inputs_is_limited_over_all_parameters() {
-        let given = |count: usize| {
-            let many: Vec<_> = (1..count).map(|number| format!("/{number}")).collect();
-            parameters(json!({"one": "/x", "a/~": many}))
-        };
-        assert!(given(INPUTS_MAX).named_inputs(&names()).is_ok());
-        let violation = given(INPUTS_MAX + 1).named_inputs(&names()).unwrap_err();
-        assert_eq!(violation.field.as_deref(), Some("a/~"));
-    }
-
-    #[test]
     fn canonical_names_start_with_a_slash_and_empty_ones_are_absent() {
         let given = json!({"one": "", "a/~": {"b": "x", "c": "/y", "d": ""}, "other": "z"});
         let canonical = parameters(given).with_canonical_inputs(&names());

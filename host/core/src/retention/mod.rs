@@ -385,23 +385,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_announces_and_deletes_versions_of_all_segments() {
-        let world = world(&[("/a/1", 1..3), ("/b", 3..4), ("/c", 4..6), ("/c/1", 6..8)]);
-        let world = Arc::new(world);
-        let deleted = run(&retention(&world, &["/a/*", "/c/*", "/c", "/d/*"])).await;
-        assert_eq!(deleted.unwrap(), 6);
-        assert_eq!(
-            world.recorded(),
-            [
-                "announced /a/1 [1, 2]",
-                "announced /c [4, 5]",
-                "announced /c/1 [6, 7]"
-            ]
-        );
-        assert_eq!(world.left(Uuid::from_u128(1)), [3]);
-    }
-
-    #[tokio::test]
     async fn a_step_deletes_one_batch_and_the_next_step_continues() {
         let batch = i64::from(BATCH_VERSIONS_MAX);
         for (versions, announcements) in
@@ -435,16 +418,6 @@ mod tests {
         let world = Arc::new(world);
         let deleted = run(&retention(&world, &["/*"])).await.unwrap();
         assert_eq!(deleted, count as u64);
-    }
-
-    #[tokio::test]
-    async fn nothing_is_deleted_if_the_announcement_fails() {
-        let mut world = world(&[("/a", 1..3)]);
-        world.is_trail_broken = true;
-        let world = Arc::new(world);
-        let outcome = run(&retention(&world, &["/*"])).await;
-        assert!(matches!(outcome, Err(RetentionError::Trail(_))));
-        assert_eq!(world.left(Uuid::nil()), [1, 2]);
     }
 
     #[tokio::test]

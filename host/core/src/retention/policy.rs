@@ -286,22 +286,6 @@ mod tests {
     }
 
     #[test]
-    fn without_a_policy_or_a_limit_there_is_no_segment() {
-        assert!(policies(&[]).unwrap().segments().is_empty());
-        let kept = policies(&[("/*", Kept::All), ("/a", Kept::All)]);
-        assert!(kept.unwrap().segments().is_empty());
-    }
-
-    #[test]
-    fn duplicate_paths_are_rejected_in_any_casing() {
-        for (one, other) in [("/a/*", "/A/*"), ("/a", "/A"), ("/*", "*"), ("a", "/a")] {
-            let refused = policies(&[(one, within(1)), ("/b", within(1)), (other, Kept::All)]);
-            assert!(refused.is_err(), "{one} {other}");
-        }
-        assert!(policies(&[("/a", within(1)), ("/a/*", within(1))]).is_ok());
-    }
-
-    #[test]
     fn the_age_threshold_is_the_given_number_of_days_before_now() {
         let days = |days| RetentionLimits::new(None, NonZeroU32::new(days)).unwrap();
         let now = DateTime::from_timestamp(10 * 86_400, 0).unwrap();

@@ -7,18 +7,16 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     certificate::CertificateFacts,
-    permission::Actor,
     ports::{
-        CertificateIssuer, Generator, Generators, PluginCallError, PluginFaultError, Reference,
-        SigningError,
+        CertificateIssuer, Generator, Generators, PluginCallError, PluginFaultError, SigningError,
     },
 };
 use keywright_runtime::{RandomError, RandomSource};
 use serde_json::{Value, json};
 
 use crate::{
-    component, config, doing, faulted, generator, hostile, hostile_resolver, load_drawing,
-    no_parameters, parameters, plugin,
+    component, config, doing, faulted, generator, hostile, load_drawing, no_parameters, parameters,
+    plugin,
 };
 
 fn plain() -> Arc<dyn Generator> {
@@ -31,33 +29,6 @@ fn secret(value: &Value) -> Secret {
 
 fn json_of(secret: &Secret) -> Value {
     serde_json::from_str(secret.expose()).unwrap()
-}
-
-#[tokio::test]
-async fn a_guest_gets_its_parameters_settings_and_the_time() {
-    let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
-    let given = parameters(&json!({"label": "é"}));
-    let value = json_of(
-        &plain()
-            .generate(&given, now, None, Vec::new())
-            .await
-            .unwrap(),
-    );
-    assert_eq!(value["given"], json!({"label": "é"}));
-    assert_eq!(value["settings"], json!({"size": 3}));
-    assert_eq!(value["now"], 1_700_000_000);
-}
-
-#[tokio::test]
-async fn the_identity_has_name_version_and_digest() {
-    let plain = plain();
-    let identity = plain.identity();
-    assert_eq!(identity.name, "plain");
-    assert_eq!(identity.version, env!("CARGO_PKG_VERSION"));
-    assert_eq!(identity.digest.len(), 64);
-    assert_eq!(identity.interface_version, "0.2.0");
-    assert_eq!(plain.issuer_parameter(), None);
-    assert_eq!(hostile(&json!({})).issuer_parameter(), Some("ca"));
 }
 
 #[tokio::test]
@@ -81,27 +52,6 @@ async fn randomness_only_comes_from_the_configured_source() {
             .generate(&no_parameters(), DateTime::UNIX_EPOCH, None, Vec::new())
             .await;
         assert_eq!(json_of(&value.unwrap())["secret"], expected);
-    }
-}
-
-#[tokio::test]
-async fn without_a_normalizer_the_host_applies_the_schema() {
-    let plain = plain();
-    let canonical = plain
-        .normalize(parameters(&json!({"label": "x"})))
-        .await
-        .unwrap();
-    assert_eq!(canonical, parameters(&json!({"label": "x", "length": 4})));
-    for (given, violation) in [
-        (json!({"hunter": 1}), "hunter is unknown"),
-        (json!({"length": 10}), "length must be at most 9"),
-        (json!({"label": 7}), "label must be a string"),
-    ] {
-        let refused = plain.normalize(parameters(&given)).await;
-        let Err(PluginCallError::ParametersRefused(refused)) = refused else {
-            panic!("accepted")
-        };
-        assert_eq!(refused.to_string(), violation);
     }
 }
 
@@ -173,24 +123,6 @@ async fn a_recoverer_never_sees_a_secret_field() {
     assert!(!found.is_complete);
     let seen = json!({"parameters": r#"{"a":1}"#, "value": r#"{"note":"n"}"#});
     assert_eq!(found.parameters, parameters(&seen));
-}
-
-#[tokio::test]
-async fn the_resolver_gets_the_document_and_returns_references() {
-    let found = hostile_resolver(&json!({}))
-        .find_references(&actor(), r#"{"a":1}"#)
-        .await
-        .unwrap();
-    let expected = Reference {
-        pointer: "/a".to_owned(),
-        name: r#"{"a":1}"#.to_owned(),
-        ..Reference::default()
-    };
-    assert_eq!(found, [expected]);
-}
-
-fn actor() -> Actor {
-    Actor::of_lookup("uaa-client:app")
 }
 
 const CERTIFICATE: &[u8] = b"the-certificate-of-the-issuer";

@@ -25,7 +25,7 @@ use std::{
 
 use keywright_core::{
     credential::{CredentialType, Parameters},
-    ports::{Generator, Generators, PluginCallError, PluginFaultError, Resolver},
+    ports::{Generator, Generators, PluginCallError, PluginFaultError},
 };
 use keywright_runtime::{
     CacheKeys, Grant, Limits, LoadError, PluginConfig, RandomSource, Runtime, RuntimeConfig,
@@ -157,13 +157,6 @@ pub(crate) fn hostile_within(settings: &Value, limits: Limits) -> Arc<dyn Genera
         ..plugin(component("hostile"), settings)
     };
     generator("hostile", plugin)
-}
-
-/// Returns a resolver that misbehaves according to these settings.
-pub(crate) fn hostile_resolver(settings: &Value) -> Arc<dyn Resolver> {
-    let mut config = config();
-    config.resolver = Some(plugin(component("hostile"), settings));
-    load(&config).unwrap().resolver().unwrap()
 }
 
 pub(crate) fn parameters(json: &Value) -> Parameters {

@@ -309,34 +309,3 @@ fn read_authorities(path: &Path) -> Result<String, StartupError> {
 const DOCKER_CONFIG: &str = "registry.docker_config";
 
 const READING_DOCKER_CONFIG: &str = "reading the Docker login file";
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn read(config: &Value) -> Result<PluginConfig, String> {
-        serde_json::from_value(config.clone()).map_err(|cause| cause.to_string())
-    }
-
-    #[test]
-    fn a_signature_has_exactly_one_key() {
-        for (signature, expected) in [
-            (json!({}), "exactly one of"),
-            (
-                json!({"minisign_public_key": "k", "cosign_public_key": "f"}),
-                "exactly one of",
-            ),
-            (
-                json!({"minisign_public_key": "k"}),
-                "must be a minisign public key",
-            ),
-            (json!({"cosign_public_key": "nowhere"}), "nowhere"),
-        ] {
-            let plugin = read(&json!({"component": "p.wasm", "signature": signature})).unwrap();
-            let refused = plugin.signature.unwrap().key().err().unwrap().with_causes();
-            assert!(refused.contains(expected), "{refused}");
-        }
-    }
-}

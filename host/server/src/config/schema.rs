@@ -328,7 +328,6 @@ const DISTANCE_MAX: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use figment::providers::{Format, Toml};
 
     use super::*;
     use crate::config::Config;
@@ -368,105 +367,6 @@ mod tests {
                     .into_iter()
                     .for_each(|each| assert_described(each, &name));
             }
-        }
-    }
-
-    fn found(text: &str) -> Vec<String> {
-        let figment = Figment::from(Toml::string(text));
-        let mut findings = Findings::default();
-        check(&figment, &Config::schema(), &mut findings);
-        findings.mistakes.iter().map(ToString::to_string).collect()
-    }
-
-    const WHOLE: &str = r#"
-[server]
-listen = "127.0.0.1:8844"
-tls = { certificate = "c", private_key = "k" }
-[storage]
-file = "f"
-[encryption]
-keys = [{ provider = "raw", file = "k", active = true }]
-[plugins]
-cache_directory = "cache"
-"#;
-
-    #[test]
-    fn each_error_names_its_setting() {
-        for (from, to, expected) in [
-            (
-                "certificate =",
-                "certificat =",
-                "server.tls.certificat: unknown setting; did you mean server.tls.certificate?",
-            ),
-            (
-                "certificate =",
-                "certificat =",
-                "server.tls.certificate: is missing",
-            ),
-            // Comments out the only setting of the section.
-            ("[encryption]\nkeys", "#", "encryption: is missing"),
-            (
-                "listen =",
-                "filter = \"info\"\nlisten =",
-                "server.filter: unknown setting; did you mean log.filter?",
-            ),
-            (
-                "listen =",
-                "tomato = 1\nlisten =",
-                "server.tomato: unknown setting",
-            ),
-            (
-                "listen =",
-                "requests_max = 0\nlisten =",
-                "server.requests_max: must be from 1 to 1000000, not 0",
-            ),
-            (
-                "listen =",
-                "header_seconds_max = 3601\nlisten =",
-                "server.header_seconds_max: must be from 1 to 3600, not 3601",
-            ),
-            (
-                "listen =",
-                "requests_max = \"many\"\nlisten =",
-                "server.requests_max: must be a whole number, not a string",
-            ),
-            (
-                "\"raw\"",
-                "\"row\"",
-                "encryption.keys[0].provider: must be one of password, raw, kms",
-            ),
-            (
-                "file = \"k\"",
-                "fil = \"k\"",
-                "encryption.keys[0].fil: unknown setting; did you mean encryption.keys[0].file?",
-            ),
-            (
-                "[storage]",
-                "[generators.x]\ncomponet = \"c\"\n[storage]",
-                "generators.x.componet: unknown setting; did you mean generators.x.component?",
-            ),
-            (
-                "keys = [{ provider = \"raw\", file = \"k\", active = true }]",
-                "[encryption.keys]\nfile = \"k\"",
-                "encryption.keys: must be a list, not a table; write [[encryption.keys]]",
-            ),
-            (
-                "[storage]",
-                "[stronghold]\n[storage]",
-                "stronghold: unknown setting",
-            ),
-            (
-                "[storage]",
-                "[info]\nname = [\"hunter2\"]\n[storage]",
-                "info.name: must be a string, not a list",
-            ),
-        ] {
-            let mistakes = found(&WHOLE.replacen(from, to, 1));
-            assert!(
-                mistakes.iter().any(|mistake| mistake == expected),
-                "{expected}: {mistakes:#?}"
-            );
-            assert!(!mistakes.concat().contains("hunter2"));
         }
     }
 }

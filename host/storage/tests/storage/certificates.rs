@@ -12,7 +12,7 @@ use keywright_core::{
     permission::Actor,
     ports::{
         CertificateLists, CredentialKey, CredentialRepository, CredentialSearches, NewVersion,
-        SignedName, SignedTypes,
+        SignedTypes,
     },
 };
 use uuid::Uuid;
@@ -194,48 +194,6 @@ async fn other_types_are_found_by_their_newest_version_and_are_no_cas() {
     assert_eq!(svid.issuer_version_id, Some(Uuid::from_u128(7)));
     let serial_number = svid.serial_number.as_ref().unwrap();
     assert_eq!(serial_number.to_string(), "8f01");
-}
-
-#[tokio::test]
-async fn signed_names_match_the_newest_versions_and_mark_cas() {
-    let fixture = Fixture::new().await;
-    for (name, is_certificate_authority) in [("/Nested", true), ("/leaf", false)] {
-        let certificate = CertificateFacts {
-            is_certificate_authority,
-            ..facts(1)
-        };
-        fixture
-            .write(NewVersion {
-                attributes: VersionAttributes {
-                    signed_by: Some(CredentialName::parse("/root").unwrap()),
-                    certificate: Some(certificate),
-                    ..VersionAttributes::default()
-                },
-                ..version(&fixture, name, "certificate", 1)
-            })
-            .await;
-    }
-    sign(&fixture, "/absent-facts", "/root").await;
-    let signers = [LookupName::new("/ROOT")];
-    for count_max in [2, 10] {
-        let names = fixture
-            .database
-            .names_signed_by(&reader(), &signers, SignedTypes::Certificates, count_max)
-            .await
-            .unwrap();
-        let versions = newest_signed_by(&fixture, &["/root"], count_max).await;
-        let expected = versions.into_iter().map(|version| SignedName {
-            is_authority: version.name.as_str() == "/Nested",
-            name: version.name,
-        });
-        assert_eq!(names, expected.collect::<Vec<_>>());
-    }
-    let none = fixture
-        .database
-        .names_signed_by(&reader(), &[], SignedTypes::All, 10)
-        .await
-        .unwrap();
-    assert!(none.is_empty());
 }
 
 #[tokio::test]

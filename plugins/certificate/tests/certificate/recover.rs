@@ -15,7 +15,7 @@ use rand::{SeedableRng, rngs::ChaCha12Rng};
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::{NOW_SECONDS, authority, der, foreign, generated};
+use crate::{NOW_SECONDS, der, foreign, generated};
 
 /// Returns the parameters recovered from a certificate, and whether they are complete.
 fn reported(certificate: &str) -> (Value, bool) {
@@ -88,31 +88,6 @@ fn generated_certificate_yields_its_canonical_parameters() {
 }
 
 #[test]
-fn recovered_parameters_do_not_name_the_ca() {
-    let root = generated(
-        &json!({"common_name": "root", "is_ca": true}),
-        NOW_SECONDS,
-        None,
-        1,
-    )
-    .unwrap();
-    let parameters = json!({"common_name": "x", "ca": "/root", "is_ca": true});
-    let value = generated(&parameters, NOW_SECONDS, Some(&authority(&root)), 2).unwrap();
-    let mut canonical: Value =
-        serde_json::from_str(&normalize(&parameters.to_string(), "{}").unwrap()).unwrap();
-    canonical.as_object_mut().unwrap().remove("ca");
-    assert_eq!(reported_of(&value), (canonical, true));
-}
-
-#[test]
-fn stored_parameters_are_returned_unchanged() {
-    let stored = normalize(r#"{"common_name":"x","ca":"/ca"}"#, "{}").unwrap();
-    let recovered = recover(Some(stored.clone()), r#"{"certificate":null}"#).unwrap();
-    assert_eq!(recovered.parameters, stored);
-    assert!(recovered.is_complete);
-}
-
-#[test]
 fn foreign_certificate_yields_expressible_parameters() {
     assert_eq!(
         reported_and_kept(&foreign("expressible")),
@@ -170,15 +145,6 @@ fn recovered_parameters_are_canonical() {
         let canonical = normalize(&reported.to_string(), "{}").unwrap();
         let canonical: Value = serde_json::from_str(&canonical).unwrap();
         assert_eq!(canonical, reported, "{certificate}");
-    }
-}
-
-#[test]
-fn regenerated_certificates_have_the_recovered_parameters() {
-    for certificate in ["kept", "foreign_names", "expressible"] {
-        let original = foreign(certificate);
-        let renewed = reported_of(&regenerated(&original));
-        assert_eq!(renewed, reported(&original), "{certificate}");
     }
 }
 

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use x509_parser::extensions::ParsedExtension;
 
 use crate::{
-    certificates::assert_signed_by,
     external_certificates::{authority, authority_changed, authority_with},
     given::{self, generate_certificate},
     keys::{assert_is_pem, with_certificate},
@@ -39,44 +38,6 @@ async fn the_ca_name_matches_without_slash_and_in_any_casing() {
         assert_eq!(leaf["value"]["ca"], root["value"]["certificate"]);
         let first = made.get_or_insert_with(|| leaf["id"].clone());
         assert_eq!(&leaf["id"], first, "{ca}");
-    }
-}
-
-#[tokio::test]
-async fn an_empty_ca_is_treated_as_absent() {
-    let server = Server::reused().await;
-    for parameters in [
-        json!({"common_name": "a", "ca": "", "self_sign": true}),
-        json!({"common_name": "a", "ca": "", "is_ca": true}),
-    ] {
-        let response = server
-            .generate_in_mode("overwrite", "/a", "certificate", parameters)
-            .await;
-        assert_eq!(response.expect(200).json()["self_signed"], true);
-    }
-}
-
-#[tokio::test]
-async fn each_certificate_of_a_chain_is_signed_by_the_ca_above() {
-    let server = Server::reused().await;
-    let mut issuer: Option<String> = None;
-    let mut previous: Option<String> = None;
-    for name in ["root", "middle", "lower", "leaf"] {
-        let mut parameters = json!({"common_name": name, "is_ca": name != "leaf"});
-        if let Some(issuer) = &issuer {
-            parameters["ca"] = json!(issuer);
-        }
-        let version = given::generate(&server, name, "certificate", parameters).await;
-        let certificate = version["value"]["certificate"].as_str().unwrap().to_owned();
-        let ca = previous.as_ref().unwrap_or(&certificate);
-        assert_eq!(version["value"]["ca"], *ca);
-        with_certificate(ca, |ca| {
-            with_certificate(&certificate, |certificate| {
-                assert!(certificate.verify_signature(Some(ca.public_key())).is_ok());
-                assert_eq!(certificate.issuer().as_raw(), ca.subject().as_raw());
-            });
-        });
-        (issuer, previous) = (Some(name.to_owned()), Some(certificate));
     }
 }
 
@@ -125,15 +86,6 @@ async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
 }
 
 // The CA version that signs.
-
-#[tokio::test]
-async fn the_newest_version_of_the_ca_signs() {
-    let server = Server::reused().await;
-    generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    let newest = server.regenerated("/root").await;
-    let leaf = generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
-    assert_signed_by(&leaf, &newest);
-}
 
 #[tokio::test]
 async fn a_ca_never_falls_back_to_an_older_version_to_sign() {
@@ -281,23 +233,6 @@ async fn converge_compares_the_key_type_which_defaults_to_rsa() {
         let made = response.expect(200).json();
         let response = server.generated("/a", "certificate", then.clone()).await;
         assert_eq!(response["id"] == made["id"], is_kept, "{first} {then}");
-    }
-}
-
-#[tokio::test]
-async fn a_regenerated_certificate_has_the_same_key_type() {
-    let server = Server::reused().await;
-    for (key_type, bits, label, algorithm) in KEY_TYPES {
-        let response = generate(&server, "/root", root(key_type)).await;
-        let made = response.expect(200).json();
-        let regenerated = server.regenerated("/root").await;
-        assert_ne!(
-            regenerated["value"]["private_key"],
-            made["value"]["private_key"]
-        );
-        assert_eq!(regenerated["key_length"], bits, "{key_type}");
-        assert_is_pem(regenerated["value"]["private_key"].as_str().unwrap(), label);
-        assert_eq!(signature_algorithm(&regenerated), algorithm, "{key_type}");
     }
 }
 

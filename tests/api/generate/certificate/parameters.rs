@@ -77,7 +77,7 @@ async fn ca_and_self_sign_together_are_400() {
 }
 
 #[tokio::test]
-async fn a_subject_field_one_character_over_its_limit_is_400() {
+async fn a_too_long_or_unprintable_subject_field_is_400() {
     let server = Server::reused().await;
     for (field, characters_max) in [
         ("common_name", 64),
@@ -98,6 +98,17 @@ async fn a_subject_field_one_character_over_its_limit_is_400() {
     let non_ascii = "ä".repeat(64);
     let response = generate(&server, with("common_name", json!(non_ascii))).await;
     response.expect(200);
+    for (field, text) in [
+        ("common_name", "a\0b"),
+        ("common_name", "a\nb"),
+        ("common_name", "\u{7f}"),
+        ("common_name", "\u{85}"),
+        ("country", "Ü"),
+        ("country", "*"),
+        ("country", "d\n"),
+    ] {
+        refused(&generate(&server, with(field, json!(text))).await, &[field]);
+    }
 }
 
 #[tokio::test]
@@ -341,56 +352,37 @@ async fn each_alternative_name_is_encoded_as_its_type() {
     }
 }
 
+const INVALID_NAMES: &str = r"
+    . * *. a..b a.*.b *a.b **.example.org *..b example.* example.org. *.example.org. -a.b a-.b
+    example.рф 例え.jp exämple.org bücher.example example.org/path localhost:8080
+    1.2.3 10.0.0 1.2.3.999 256.0.0.1 10.0.0.1/8 2001:db8::zz [::1] fe80::1%eth0
+    @example.org ada@ ada@@example.org ada@example..org ädä@example.org ada@bücher.example
+    x@[10.0.0.1] x@1.2.3 x@.example.com
+    //example.org/path ://example.org https:// https:///path https://:443/ https://example.org/ä
+    https://example.org/%zz https://a..b/ https://*.example.com/ https://[fe80::1%25eth0]/
+    https://example.org:port/ 1https://example.com urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6
+";
+
 #[tokio::test]
 async fn an_invalid_alternative_name_is_400() {
     let server = Server::reused().await;
     let label = "a".repeat(64);
-    for name in [
+    let others = [
         "",
         " ",
+        " a",
         "a b",
-        "example.org ",
-        "example.org/path",
-        "localhost:8080",
-        "1.2.3.999",
-        "10.0.0.1/8",
-        "10.0.0",
-        "a..b",
-        "example.*",
-        "example.org.",
-        "*.example.org.",
-        "*",
-        "*.",
-        ".",
-        "example.рф",
-        "例え.jp",
-        "ex\u{e4}mple.org",
-        "a.*.b",
-        "**.example.org",
-        "bücher.example",
+        "a\0b",
         "exam\nple.org",
-        "2001:db8::zz",
-        &format!("{label}.example"),
-        "@example.org",
-        "ada@",
-        "ada@example..org",
+        "example.org ",
         "ada king@example.org",
-        "ada@@example.org",
-        "ädä@example.org",
-        "ada@bücher.example",
+        "x@example.org\n",
         "Ada <ada@example.org>",
-        &format!("a{label}@example.org"),
-        "//example.org/path",
-        "://example.org",
-        "https://",
-        "https:///path",
         "https://exam ple.org",
-        "https://example.org/ä",
-        "https://example.org/%zz",
-        "https://a..b/",
-        "https://example.org:port/",
-        "urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
-    ] {
+        &format!("{label}.example"),
+        &format!("a{label}@example.org"),
+    ];
+    for name in INVALID_NAMES.split_whitespace().chain(others) {
         let response = generate_with_names(&server, json!(["ok.org", name])).await;
         response.expect_error(400, "alternative_names");
     }

@@ -268,6 +268,10 @@ async fn an_unreadable_key_is_400_with_or_without_a_certificate() {
             "a PEM block without a key",
             "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
         ),
+        (
+            "a PEM block that is not base64",
+            "-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----\n",
+        ),
     ] {
         for value in [
             json!({"certificate": VERSION_1, "private_key": private_key}),
