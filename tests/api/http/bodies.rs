@@ -130,7 +130,7 @@ async fn a_content_type_is_optional_on_get() {
 }
 
 #[tokio::test]
-async fn a_malformed_body_is_400_and_its_text_is_not_repeated() {
+async fn a_malformed_body_is_400_with_one_generic_message() {
     let server = Server::reused().await;
     let malformed: [&[u8]; 11] = [
         b" ",
@@ -145,14 +145,17 @@ async fn a_malformed_body_is_400_and_its_text_is_not_repeated() {
         b"\"a planted text\"",
         b"{\"name\":\"\xff\"}",
     ];
+    let mut messages = Vec::new();
     for (method, path) in requests_of_every_kind() {
         for body in malformed {
             let request = server.authorized(method.clone(), &path).body(body.to_vec());
             let response = server.send(request).await;
-            response.expect_error(400, "the request body is malformed");
-            response.assert_lacks("planted");
+            messages.push(response.expect(400).error());
         }
     }
+    messages.dedup();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(!messages[0].contains("planted"), "{messages:?}");
 }
 
 const UNKNOWN_FIELDS: &str = r#"

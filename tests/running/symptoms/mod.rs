@@ -352,8 +352,6 @@ async fn after_removing_the_cas() -> String {
 /// A certificate with an RSA key of 1024 bits.
 const RSA_1024: &str = include_str!("../../../plugins/certificate/tests/keys/rsa_1024.pem");
 
-/// The number of checks of the log, for several minutes: some warnings come from background work.
-
 async fn provoke_client_error(text: &str) -> Commanded {
     let mut options = Options::default();
     if text.starts_with("the identity provider is not available") {

@@ -112,7 +112,7 @@ impl Run {
             })
             .collect();
         // Each kill comes after writes, even on the slowest machine.
-        let is_over = || tasks.iter().any(|worker| worker.is_finished());
+        let is_over = || tasks.iter().any(tokio::task::JoinHandle::is_finished);
         until("writes", async || {
             events.writes() >= WRITES_MIN || is_over()
         })

@@ -115,8 +115,6 @@ impl Database {
     }
 }
 
-/// The interval between queries of the other connections.
-
 /// Counts the other connections to a database.
 const OTHER_CONNECTIONS: &str = "select count(*) from pg_stat_activity \
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'";

@@ -54,8 +54,8 @@ impl<T: DeserializeOwned> OptionalFromRequest<Arc<Api>> for StrictJson<T> {
 /// A body is invalid. Messages are for the caller, and contain names of fields, but never values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyError {
-    /// The body is not JSON, or has a duplicate or reserved key.
-    #[error("the request body is malformed: {0}")]
+    /// The body has a duplicate or reserved key.
+    #[error("the request body is invalid: {0}")]
     Json(JsonError),
     /// The body is not a JSON object.
     #[error("the request body is malformed; it must be a JSON object in UTF-8")]
@@ -112,11 +112,11 @@ impl From<JsonError> for BodyError {
     fn from(error: JsonError) -> Self {
         match error {
             JsonError::TooDeep => Self::TooDeep,
-            // Valid JSON of another type, or an empty body.
-            JsonError::Mismatched { .. } | JsonError::Truncated { line: 1, column: 0 } => {
-                Self::Malformed
-            }
-            error => Self::Json(error),
+            JsonError::DuplicateKey(_) | JsonError::ReservedKey => Self::Json(error),
+            JsonError::Malformed { .. }
+            | JsonError::Mismatched { .. }
+            | JsonError::NotUtf8
+            | JsonError::Truncated { .. } => Self::Malformed,
         }
     }
 }

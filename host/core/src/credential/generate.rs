@@ -171,17 +171,7 @@ impl GenerateCredentials {
         }
         let mut draft = match unused_draft.take() {
             Some(draft) => draft,
-            None => {
-                let draft = self.new_draft(permitted, issuer, inputs).await?;
-                let inputs = permitted.inputs.iter().map(PermittedInput::permit);
-                let permits = iter::once(permit)
-                    .chain(&permitted.issuer_permit)
-                    .chain(inputs);
-                self.authorization
-                    .confirm(permitted.caller, permits)
-                    .await?;
-                draft
-            }
+            None => self.new_draft(permitted, issuer, inputs).await?,
         };
         match self.store.append_once(permit, &draft, condition).await? {
             Appended::Written(stored) => {
@@ -233,6 +223,16 @@ impl GenerateCredentials {
             )
             .await?;
         draft.content.metadata.clone_from(&generate.metadata);
+        let Permitted {
+            caller,
+            permit,
+            issuer_permit,
+            inputs,
+            ..
+        } = permitted;
+        let inputs = inputs.iter().map(PermittedInput::permit);
+        let permits = iter::once(permit).chain(issuer_permit).chain(inputs);
+        self.authorization.confirm(caller, permits).await?;
         Ok(draft)
     }
 
