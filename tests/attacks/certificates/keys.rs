@@ -13,7 +13,7 @@ use super::tree::{INTEGER, Node, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
 async fn an_rsa_key_with_a_huge_modulus_costs_little_processor_time() {
     let server = Server::start().await;
     let stranger = server.as_client("stranger").await;
-    let key = rsa_key(&[0x7f; MODULUS_BYTES]);
+    let key = rsa_key(&vec![0x7f; MODULUS_BYTES]);
     let pkcs8 = Node::of(
         SEQUENCE,
         vec![
@@ -34,7 +34,7 @@ async fn an_rsa_key_with_a_huge_modulus_costs_little_processor_time() {
             let refused = stranger.put("/api/v1/data", body.clone()).await;
             refused.expect_error(400, "1024 to 8192 bits");
         }
-        let used = processor_time(&server) - before;
+        let used = processor_time(&server).saturating_sub(before);
         assert!(used < TIME_MAX, "{label}: {used:?}");
     }
 }
