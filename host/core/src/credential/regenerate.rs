@@ -156,7 +156,13 @@ impl RegenerateCredentials {
         let named = named_inputs(&name.lookup(), parameters, generator)?;
         let permitted = PermittedInput::request(&self.authorization, caller, named).await?;
         let active = self.store.active_inputs(&permitted).await?;
-        let opening = self.store.open_inputs(active, Some(caller.actor()));
+        // Without inputs, the caller has chosen nothing. A later release of the plugin may read a parameter as an input.
+        let chosen_by = if active.is_empty() {
+            base.content.chosen_by.as_ref()
+        } else {
+            Some(caller.actor())
+        };
+        let opening = self.store.open_inputs(active, chosen_by);
         let inputs = opening.await?;
         let draft = self
             .generation
