@@ -177,6 +177,35 @@ fn missing_tool_is_reported_with_installation_instructions() {
     }
 }
 
+/// A C project runs no code of its own while it is built.
+#[test]
+fn compiler_of_python_is_not_searched_in_the_project() {
+    if !is_installed(&["python3"]) {
+        return;
+    }
+    let workshop = Workshop::with(&[]);
+    workshop.plugin(&["new", "token", "--lang", "c"]).expect(0);
+    let attack = "open('attacked', 'w')";
+    workshop.write("token/ziglang.py", attack);
+    let folder = workshop.0.path().join("bin");
+    fs::create_dir(&folder).unwrap();
+    let path = env::join_paths(program_folders()).unwrap();
+    let python = format!("#!/bin/sh\nPATH={path:?} exec python3 \"$@\"\n");
+    executable(&folder.join("python3"), &python);
+    let path = [("PATH", folder.to_str().unwrap())];
+    let build = || run_program(workshop.0.path(), &["plugin", "build", "token"], &path);
+    build().errors.assert_contains("python3 -c 'import ziglang");
+    assert!(!workshop.0.path().join("token/attacked").exists());
+
+    let package = workshop.0.path().join("package");
+    fs::create_dir(&package).unwrap();
+    executable(&package.join("zig"), "#!/bin/sh\nexit 9\n");
+    let python = format!("#!/bin/sh\necho {package:?}\n");
+    executable(&folder.join("python3"), &python);
+    let failed = build().expect(1);
+    failed.errors.assert_contains("zig failed (exit status: 9)");
+}
+
 /// If the compiler lacks the target, only the missing target is reported.
 #[test]
 fn missing_target_is_reported_with_installation_instructions() {
