@@ -206,6 +206,25 @@ fn compiler_of_python_is_not_searched_in_the_project() {
     failed.errors.assert_contains("zig failed (exit status: 9)");
 }
 
+#[test]
+fn names_of_c_sources_are_not_options_of_the_compiler() {
+    if !is_installed(LANGUAGES[1].1) {
+        return;
+    }
+    let workshop = Workshop::with(&[]);
+    workshop.plugin(&["new", "token", "--lang", "c"]).expect(0);
+    workshop.write("token/.c", "-o ../attacked");
+    for name in ["@.c", "-DNDEBUG=.c"] {
+        let file = workshop.0.path().join("token").join(name);
+        fs::write(&file, "").unwrap();
+        let failed = workshop.with_toolchains(&["build", "token"]).expect(1);
+        let expected = format!("the C source {name} must not begin with @ or -");
+        failed.errors.assert_contains(&expected);
+        fs::remove_file(file).unwrap();
+    }
+    assert!(!workshop.0.path().join("attacked").exists());
+}
+
 /// If the compiler lacks the target, only the missing target is reported.
 #[test]
 fn missing_target_is_reported_with_installation_instructions() {

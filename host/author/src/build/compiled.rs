@@ -30,6 +30,15 @@ pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
     let built = generated.join(BUILT);
     let sources = project.sources(Language::C)?.into_iter();
     let sources = sources.filter_map(|source| source.file_name().map(OsString::from));
+    let sources: Vec<OsString> = sources.collect();
+    // zig also expands `./@file`: it removes the folder before it starts clang.
+    let is_option = |name: &&OsString| matches!(name.as_encoded_bytes(), [b'@' | b'-', ..]);
+    if let Some(name) = sources.iter().find(is_option) {
+        return Err(ProjectError::new(format!(
+            "the name of the C source {} must not begin with @ or -",
+            name.display()
+        )));
+    }
     let component_type = format!("{}_component_type.o", bindings.display());
     Call::new(project.programs, project.folder, &compiler.program)
         .arguments(&compiler.arguments)
