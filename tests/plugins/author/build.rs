@@ -4,6 +4,7 @@ use std::{
     env,
     ffi::OsString,
     fs,
+    os::unix::fs::{MetadataExt, symlink},
     path::{Path, PathBuf},
 };
 
@@ -223,6 +224,24 @@ fn names_of_c_sources_are_not_options_of_the_compiler() {
         fs::remove_file(file).unwrap();
     }
     assert!(!workshop.0.path().join("attacked").exists());
+}
+
+#[test]
+fn component_is_not_written_through_a_link() {
+    let workshop = Workshop::with(&[]);
+    workshop.built("linking", "rust");
+    let component = workshop.0.path().join("linking/linking.wasm");
+    workshop.write("kept", "kept");
+    let kept = workshop.0.path().join("kept");
+    let mode = |file: &Path| fs::metadata(file).unwrap().mode();
+    assert_eq!(mode(&component), mode(&kept));
+
+    fs::remove_file(&component).unwrap();
+    symlink("../kept", &component).unwrap();
+    let failed = workshop.with_toolchains(&["build", "linking"]).expect(1);
+    let expected = "could not write linking/linking.wasm: it is not a regular file";
+    failed.errors.assert_contains(expected);
+    assert_eq!(fs::read(&kept).unwrap(), b"kept");
 }
 
 /// If the compiler lacks the target, only the missing target is reported.
