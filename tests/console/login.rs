@@ -158,9 +158,7 @@ async fn forged_callbacks_of_one_address_leave_logins_to_others() {
     });
     let options = Options::default()
         .identity_provider(&provider.url())
-        .audit(
-            "[audit]\nsink = \"file\"\nfile = \"audit.log\"\ntrusted_proxies = [\"127.0.0.1\"]\n",
-        )
+        .audit("[audit]\nsink = \"off\"\ntrusted_proxies = [\"127.0.0.1\"]\n")
         .console("");
     let server = Server::start_with(&options).await;
     let mut forged = JoinSet::new();
