@@ -227,6 +227,29 @@ fn names_of_c_sources_are_not_options_of_the_compiler() {
 }
 
 #[test]
+fn links_to_folders_in_wit_are_copied_to_a_limited_depth() {
+    let workshop = Workshop::with(&[]);
+    workshop
+        .plugin(&["new", "token", "--lang", "python"])
+        .expect(0);
+    let folder = workshop.0.path().join("bin");
+    fs::create_dir(&folder).unwrap();
+    executable(&folder.join("componentize-py"), "#!/bin/sh\nexit 0\n");
+    let wit = workshop.0.path().join("token/wit");
+    for again in ["a", "b"] {
+        symlink(".", wit.join(again)).unwrap();
+    }
+    let path = [("PATH", folder.to_str().unwrap())];
+    let failed = run_program(workshop.0.path(), &["plugin", "build", "token"], &path).expect(1);
+    failed
+        .errors
+        .assert_contains("could not read token/generated/built.wasm");
+    let copied = workshop.0.path().join("token/generated/wit");
+    assert!(copied.join("a/b/generator.wit").is_file());
+    assert!(!copied.join("a/b/a").exists());
+}
+
+#[test]
 fn component_is_not_written_through_a_link() {
     let workshop = Workshop::with(&[]);
     workshop.built("linking", "rust");
