@@ -1,12 +1,14 @@
 //! Login, sessions and logout.
 
-use keywright_harness::{Options, Reply, Server, Stub};
+use std::{thread::sleep, time::Duration};
+
+use keywright_harness::{Options, ReceivedRequest, Reply, Server, Stub, mint::Mint};
 use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::{
-    browser::{Browser, DEVELOPER, SESSION, filled},
+    browser::{Browser, DEVELOPER, SESSION, between, filled},
     server, session,
 };
 
@@ -156,9 +158,7 @@ async fn forged_callbacks_of_one_address_leave_logins_to_others() {
     });
     let options = Options::default()
         .identity_provider(&provider.url())
-        .audit(
-            "[audit]\nsink = \"file\"\nfile = \"audit.log\"\ntrusted_proxies = [\"127.0.0.1\"]\n",
-        )
+        .audit("[audit]\nsink = \"off\"\ntrusted_proxies = [\"127.0.0.1\"]\n")
         .console("");
     let server = Server::start_with(&options).await;
     let mut forged = JoinSet::new();
@@ -228,6 +228,63 @@ async fn expired_access_tokens_are_refreshed() {
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
     browser.page("/console").await;
+}
+
+#[tokio::test]
+async fn a_refresh_token_is_kept_if_the_browser_disconnects() {
+    let other = Server::start().await;
+    let mint = Mint::of(&other).await;
+    let keys = other.request(Method::GET, "/identity/token_keys");
+    let keys = other.send(keys).await.expect(200).body;
+    let provider = Stub::start(move |request, number, url| {
+        if request.line == "GET /keys" {
+            return Reply::new(200, &keys);
+        }
+        if request.line.starts_with("GET") {
+            let discovery = json!({
+                "issuer": url, "authorization_endpoint": url, "token_endpoint": format!("{url}/token"),
+                "jwks_uri": format!("{url}/keys"),
+            });
+            return Reply::new(200, &discovery.to_string());
+        }
+        if number > 0 {
+            sleep(Duration::from_millis(500));
+        }
+        let mut claims = mint.user_claims("user");
+        claims["iss"] = json!(url);
+        let access_token = mint.token(&claims);
+        claims["aud"] = json!("console");
+        // The test uses the nonce as code.
+        claims["nonce"] = json!(between(&format!("{}&", request.body), "code=", "&"));
+        let tokens = json!({
+            "access_token": access_token, "id_token": mint.token(&claims), "token_type": "bearer",
+            "expires_in": 10, "refresh_token": format!("refresh-{number}"),
+        });
+        Reply::new(200, &tokens.to_string())
+    });
+    let options = Options::default()
+        .identity_provider(&provider.url())
+        .console("");
+    let server = Server::start_with(&options).await;
+    let mut browser = Browser::new(&server);
+    let login = browser.get("/console/login").await.expect(303);
+    let page = format!("{}&", login.header("location").unwrap());
+    let parameter = |name| between(&page, name, "&").unwrap();
+    let (state, nonce) = (parameter("state="), parameter("nonce="));
+    let callback = format!("/console/callback?state={state}&code={nonce}");
+    browser.page(&callback).await;
+
+    let cancelled = browser.request(Method::GET, "/console");
+    let cancelled = cancelled.timeout(Duration::from_millis(100)).send().await;
+    assert!(cancelled.unwrap_err().is_timeout());
+    browser.page("/console").await;
+    let requests = provider.requests();
+    let used = |request: &ReceivedRequest| {
+        let body = format!("{}&", request.body);
+        between(&body, "refresh_token=refresh-", "&").map(str::to_owned)
+    };
+    let used: Vec<_> = requests.iter().filter_map(used).collect();
+    assert_eq!(used, ["0", "1"]);
 }
 
 #[tokio::test]

@@ -119,6 +119,27 @@ async fn connection_strings_follow_their_credentials() {
     }
 }
 
+#[tokio::test]
+async fn a_connection_string_beyond_the_limit_of_a_value_is_400() {
+    const LIMIT: usize = 65_536;
+    let server = shipped().await;
+    let generate = async |template: &str| {
+        let parameters = json!({"template": template, "credentials": {"a": "/long"}});
+        server
+            .generate("/url", "connection-string", parameters)
+            .await
+    };
+    set(&server, "/long", &" ".repeat(LIMIT / 3)).await;
+    let longest = generate("{a}b").await.expect(200).json();
+    assert_eq!(longest["value"].as_str().unwrap().len(), LIMIT);
+    generate("{a}bc").await.expect_error(400, "template");
+    set(&server, "/long", &" ".repeat(60_000)).await;
+    for repeated in [1, 1_301] {
+        let template = "{a}".repeat(repeated);
+        generate(&template).await.expect_error(400, "template");
+    }
+}
+
 #[test]
 fn plugins_with_inputs_are_tested_with_examples_or_given_inputs() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,13 +3,17 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
+    os::unix::fs::{MetadataExt, chown},
     process::{Child, Command, Stdio},
 };
 
-use keywright_harness::{Text, server_program, workspace};
+use keywright_harness::{Text, run_program, server_program, workspace};
 use tempfile::TempDir;
 
-use crate::layout::Ports;
+use crate::{
+    layout::{Ports, set_mode},
+    unprivileged::UNPRIVILEGED,
+};
 
 #[test]
 fn printed_instructions_work_and_are_in_the_readme() {
@@ -51,6 +55,33 @@ fn printed_instructions_work_and_are_in_the_readme() {
     );
     drop(server);
     expect_a_note_without_a_console(&folder);
+}
+
+/// Another user of the machine could have prepared the folder.
+#[test]
+fn a_folder_that_other_users_own_or_can_write_to_is_rejected() {
+    let folder = TempDir::new().unwrap();
+    let directory = folder.path().join("a");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("keywright.toml"), "malformed").unwrap();
+    let develop = || {
+        let arguments = ["develop", "--directory", "a", "--plugins", "absent"];
+        run_program(folder.path(), &arguments, &[]).expect(1).errors
+    };
+    for (mode, is_trusted) in [(0o700, true), (0o755, true), (0o775, false), (0o757, false)] {
+        set_mode(&directory, mode);
+        let expected = if is_trusted {
+            "malformed"
+        } else {
+            "must be writable only by"
+        };
+        develop().assert_contains(expected);
+    }
+    set_mode(&directory, 0o700);
+    if fs::metadata(&directory).unwrap().uid() == 0 {
+        chown(&directory, Some(UNPRIVILEGED), None).unwrap();
+        develop().assert_contains("must belong to");
+    }
 }
 
 /// Starts the server with a configuration that an earlier version generated.

@@ -152,4 +152,4 @@ fn unprivileged(program: &Path, is_root: bool) -> Command {
     command
 }
 
-const UNPRIVILEGED: u32 = 65_534;
+pub(crate) const UNPRIVILEGED: u32 = 65_534;

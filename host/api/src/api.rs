@@ -32,6 +32,8 @@ pub struct Api {
     pub token_verifier: Option<Arc<TokenVerifier>>,
     /// The audit trail, if enabled.
     pub audit: Option<Arc<AuditTrail>>,
+    /// The proxies whose forwarded client addresses are trusted.
+    pub trusted_proxies: Vec<IpAddr>,
     /// Checks the server's health.
     pub health: Arc<HealthCheck>,
     /// Information about the server.

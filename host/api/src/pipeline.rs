@@ -20,7 +20,7 @@ use crate::{
     Api, Connection, RefusedRequest,
     admission::{Admission, Admitted, refused_head},
     api::client_network,
-    audit::AuditedRequest,
+    audit::{AuditedRequest, source},
     authentication::authenticate,
     interface::{authorize, with_page},
     measure::{RequestsInProgress, known_method},
@@ -74,6 +74,13 @@ impl Pipeline {
         let context = RequestContext {
             id: Uuid::new_v4(),
             connection,
+            source: connection.map(|connection| {
+                source(
+                    connection.peer,
+                    request.headers(),
+                    &self.api.trusted_proxies,
+                )
+            }),
             route,
         };
         let mut id = Uuid::encode_buffer();
@@ -124,12 +131,9 @@ impl Pipeline {
         }
         if let Some(route) = context.route.filter(|route| route.is_open) {
             if route.is_of_interface
-                && let Some(connection) = context.connection
+                && let Some(source) = context.source
             {
-                let (peer, trail) = (connection.peer, self.api.audit.as_ref());
-                let source = trail.map(|trail| trail.source(peer, request.headers()));
-                let network = client_network(source.unwrap_or(peer.ip()));
-                request.extensions_mut().insert(network);
+                request.extensions_mut().insert(client_network(source));
             }
             return Ok(self.handle(context, None, request).await);
         }

@@ -1,6 +1,6 @@
 //! Defines routes and the access that each requires, and finds the route of a request.
 
-use std::{convert::Infallible, pin::Pin, sync::Arc};
+use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Request},
@@ -152,6 +152,8 @@ pub(crate) struct RoutePath {
 pub(crate) struct RequestContext<'a> {
     pub(crate) id: Uuid,
     pub(crate) connection: Option<&'a Connection>,
+    /// The client's address: the peer, or the address that a trusted proxy forwards.
+    pub(crate) source: Option<IpAddr>,
     pub(crate) route: Option<&'a RoutePath>,
 }
 

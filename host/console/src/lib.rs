@@ -83,7 +83,7 @@ impl Console {
         let sessions = Sessions::new(settings.sessions);
         Self(Arc::new(State {
             origin: settings.origin.clone(),
-            login: Login::new(settings, Arc::clone(&ports.provider)),
+            login: Arc::new(Login::new(settings, Arc::clone(&ports.provider))),
             sessions,
             ports,
         }))

@@ -15,7 +15,7 @@ use std::{
 use axum::http::{self, StatusCode};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
-use keywright_core::Secret;
+use keywright_core::{Secret, permission::Actor};
 use oauth2::{
     AccessToken, AuthUrl, AuthorizationCode, Client, ClientId, ClientSecret, CsrfToken,
     EndpointNotSet, EndpointSet, ExtraTokenFields, PkceCodeChallenge, PkceCodeVerifier,
@@ -27,7 +27,11 @@ use oauth2::{
     },
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    task::JoinError,
+};
+use tracing::Instrument;
 
 use crate::{
     page::PageError,
@@ -143,25 +147,35 @@ impl Login {
     /// # Errors
     /// If the token has expired and can't be refreshed.
     pub(crate) async fn access_token(
-        &self,
+        self: &Arc<Self>,
         session: &Session,
         now: DateTime<Utc>,
     ) -> Result<Secret, ProviderError> {
-        let mut tokens = session.tokens.lock().await;
-        let is_expired_at = |time| tokens.expires_at.is_some_and(|expiry| expiry <= time);
-        let Some(refresh_token) = &tokens.refresh_token else {
-            return if is_expired_at(now) {
-                Err(ProviderError("the access token has expired".to_owned()))
-            } else {
-                Ok(tokens.access_token.clone())
-            };
+        let tokens = Arc::clone(&session.tokens).lock_owned().await;
+        let refreshed_before = match tokens.refresh_token {
+            Some(_) => now + REFRESHED_BEFORE_EXPIRY,
+            None => now,
         };
-        if !is_expired_at(now + REFRESHED_BEFORE_EXPIRY) {
+        if !tokens.are_expired_at(refreshed_before) {
             return Ok(tokens.access_token.clone());
         }
-        match self.refresh(session, refresh_token, now).await {
-            Ok(refreshed) => *tokens = refreshed,
-            Err(error) if is_expired_at(now) => return Err(error),
+        let refreshing = Arc::clone(self).refreshed(tokens, session.actor.clone(), now);
+        // A task continues if the browser disconnects. Otherwise, the new refresh token would be lost, and the provider treats a
+        // second use of the previous one as theft.
+        let refreshing = tokio::spawn(refreshing.in_current_span());
+        let ended = |error: JoinError| Err(ProviderError(error.to_string()));
+        refreshing.await.unwrap_or_else(ended)
+    }
+
+    async fn refreshed(
+        self: Arc<Self>,
+        mut tokens: OwnedMutexGuard<SessionTokens>,
+        actor: Actor,
+        now: DateTime<Utc>,
+    ) -> Result<Secret, ProviderError> {
+        match self.refresh(&mut tokens, &actor, now).await {
+            Ok(()) => {}
+            Err(error) if tokens.are_expired_at(now) => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, "could not refresh the token of a console session");
             }
@@ -171,10 +185,14 @@ impl Login {
 
     async fn refresh(
         &self,
-        session: &Session,
-        refresh_token: &Secret,
+        tokens: &mut SessionTokens,
+        actor: &Actor,
         now: DateTime<Utc>,
-    ) -> Result<SessionTokens, ProviderError> {
+    ) -> Result<(), ProviderError> {
+        let refresh_token = tokens
+            .refresh_token
+            .as_ref()
+            .ok_or_else(|| ProviderError("the access token has expired".to_owned()))?;
         let client = self.client().await?;
         let token = RefreshToken::new(refresh_token.expose().to_owned());
         let send = self.sender();
@@ -184,16 +202,18 @@ impl Login {
         }
         let refreshed = request.request_async(&send).await;
         let refreshed = refreshed.map_err(|error| request_failed(&error))?;
-        let mut tokens = session_tokens(&refreshed, now);
-        tokens
-            .refresh_token
-            .get_or_insert_with(|| refresh_token.clone());
-        if self.provider.actor(&tokens.access_token).await? != session.actor {
+        let refreshed = session_tokens(&refreshed, now);
+        if refreshed.refresh_token.is_some() {
+            tokens.refresh_token = refreshed.refresh_token;
+        }
+        if self.provider.actor(&refreshed.access_token).await? != *actor {
             return Err(ProviderError(
                 "the refreshed token belongs to another user".to_owned(),
             ));
         }
-        Ok(tokens)
+        tokens.access_token = refreshed.access_token;
+        tokens.expires_at = refreshed.expires_at;
+        Ok(())
     }
 
     /// Returns a function that sends a request of the `oauth2` crate.
@@ -373,11 +393,9 @@ const REFRESHED_BEFORE_EXPIRY: TimeDelta = TimeDelta::seconds(30);
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use async_trait::async_trait;
-    use keywright_core::permission::Actor;
-
     use super::*;
     use crate::session::SessionLimits;
+    use async_trait::async_trait;
 
     /// A provider that never responds, and counts the requests.
     #[derive(Default)]

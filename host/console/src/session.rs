@@ -36,7 +36,7 @@ pub struct SessionLimits {
 pub(crate) struct Session {
     pub(crate) actor: Actor,
     /// The tokens of the identity provider. Locked while they are refreshed, so that each refresh token is used once.
-    pub(crate) tokens: AsyncMutex<SessionTokens>,
+    pub(crate) tokens: Arc<AsyncMutex<SessionTokens>>,
     csrf_token: String,
     started_at_ms: i64,
     used_at_ms: AtomicI64,
@@ -47,6 +47,12 @@ pub(crate) struct SessionTokens {
     pub(crate) refresh_token: Option<Secret>,
     /// The time at which the access token expires, if the provider returned it.
     pub(crate) expires_at: Option<DateTime<Utc>>,
+}
+
+impl SessionTokens {
+    pub(crate) fn are_expired_at(&self, time: DateTime<Utc>) -> bool {
+        self.expires_at.is_some_and(|expiry| expiry <= time)
+    }
 }
 
 impl Session {
@@ -133,7 +139,7 @@ impl Sessions {
         let id = random_text();
         let session = Session {
             actor,
-            tokens: AsyncMutex::new(tokens),
+            tokens: Arc::new(AsyncMutex::new(tokens)),
             csrf_token: random_text(),
             started_at_ms: now_ms,
             used_at_ms: AtomicI64::new(now_ms),

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use keywright_core::{UseCaseError, credential::KnownType};
 
 use crate::{login::Login, page::PageError, ports::ConsolePorts, session::Sessions};
@@ -6,7 +8,7 @@ use crate::{login::Login, page::PageError, ports::ConsolePorts, session::Session
 pub(crate) struct State {
     pub(crate) ports: ConsolePorts,
     pub(crate) origin: String,
-    pub(crate) login: Login,
+    pub(crate) login: Arc<Login>,
     pub(crate) sessions: Sessions,
 }
 

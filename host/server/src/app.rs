@@ -100,8 +100,7 @@ pub(crate) async fn assemble(
     let authorization = authorization(&config.authorization, &database).await?;
     let settings = config.certificates.settings()?;
     let store = version_store(&database, &encryption_keys, clock, identifiers, settings);
-    let generators = Arc::clone(&plugins) as Arc<dyn Generators>;
-    let credentials = credentials(&authorization, store, generators, settings);
+    let credentials = credentials(&authorization, store, Arc::clone(&plugins) as _, settings);
     let server_mode = config.management.server_mode()?;
     let (trail, read_only) = (audit.as_ref(), server_mode.read_only());
     if let Some(work) = retention(config, &database, &credentials, trail, read_only)? {
@@ -131,6 +130,7 @@ pub(crate) async fn assemble(
         interpolation,
         token_verifier,
         audit: audit.clone(),
+        trusted_proxies: config.audit.trusted_proxies(),
         health,
         information: information(config),
         limits: config.server.body_limits(),

@@ -32,11 +32,6 @@ pub(crate) fn start(
         format: config.format,
         on_failure: config.on_failure,
         host: config.host.clone().unwrap_or_else(own_host_name),
-        trusted_proxies: config
-            .trusted_proxies
-            .iter()
-            .map(std::net::IpAddr::to_canonical)
-            .collect(),
         write_time_max: AuditSettings::WRITE_TIME_MAX,
         unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
     };

@@ -4,7 +4,7 @@ use std::{
     fs::{self, OpenOptions},
     io::Write,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -41,13 +41,13 @@ pub(crate) fn prepare(
     plugins: &Path,
     listen: &ListenAddress,
 ) -> Result<PathBuf, StartupError> {
+    create_folder(directory, 0o700)?;
+    check_owner(directory)?;
     let config_file = directory.join("keywright.toml");
     if config_file.is_file() {
         return Ok(config_file);
     }
-    for folder in [directory.to_owned(), directory.join("tls")] {
-        create_folder(&folder, 0o700)?;
-    }
+    create_folder(&directory.join("tls"), 0o700)?;
     let plugins = plugins
         .canonicalize()
         .on_file("accessing the plugin folder", plugins)?;
@@ -88,6 +88,22 @@ pub(crate) fn create_folder(folder: &Path, mode: u32) -> Result<(), StartupError
         .mode(mode)
         .create(folder)
         .on_file("creating the folder", folder)
+}
+
+/// Checks that no other user could have written the files in a folder.
+fn check_owner(folder: &Path) -> Result<(), StartupError> {
+    let metadata = fs::metadata(folder).on_file("reading the folder", folder)?;
+    let rule = if metadata.uid() != rustix::process::geteuid().as_raw() {
+        "must belong to the user that runs the server"
+    } else if metadata.mode() & 0o022 != 0 {
+        "must be writable only by its owner"
+    } else {
+        return Ok(());
+    };
+    let folder = folder.display();
+    Err(StartupError::new(format!(
+        "{folder} {rule}; name another folder, which is created if missing"
+    )))
 }
 
 /// The instructions printed when a development server starts to listen. The README contains the same commands.

@@ -110,6 +110,10 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     if !has_scheme(&options.url) {
         return Err(malformed("must start with postgres://".into()));
     }
+    // The parameters of a fragment would have no effect.
+    if options.url.contains('#') {
+        return Err(malformed("must not contain #".into()));
+    }
     let is_unknown = |mode: &str| mode.parse::<PgSslMode>().is_err();
     if has_value(&options.url, &SSL_MODE, is_unknown) {
         return Err(malformed(

@@ -68,8 +68,8 @@ impl issued_generator::Guest for Component {
             signature_algorithm: issuer.signature_algorithm(),
             sign_certificate: Box::new(|body| {
                 issuer.sign_certificate(body).map_err(|error| match error {
-                    SigningError::Refused(rule) => format!("refused: {rule}"),
-                    SigningError::Other(text) => text,
+                    SigningError::Refused(rule) => issuer::SigningError::Refused(rule),
+                    SigningError::Other(text) => issuer::SigningError::Other(text),
                 })
             }),
         });

@@ -5,7 +5,7 @@ use rand_core::CryptoRng;
 use serde::Serialize;
 
 use crate::{
-    issuer::Issuer,
+    issuer::{Issuer, SigningError},
     parameters::Parameters,
     pem,
     private_key::PrivateKey,
@@ -18,8 +18,9 @@ use crate::{
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] if the certificate would be too large, or would have the issuer's subject and no common name;
-/// [`Failure::Other`] if the parameters are not canonical or do not match the issuer, or the issuer does not sign;
+/// [`Failure::InvalidParameters`] if the value would be too large, the certificate would have the issuer's subject and no common
+/// name, or the issuer refuses a certificate with kept parts; [`Failure::Other`] if the parameters are not canonical or do not match
+/// the issuer, or the issuer does not sign for another reason;
 /// [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
@@ -43,11 +44,15 @@ pub fn generate(
         Some(issuer) => pem::encode(&issuer.certificate)?,
         None => certificate_pem.clone(),
     };
-    to_json(&Value {
+    let value = to_json(&Value {
         ca,
         certificate: certificate_pem,
         private_key: &private_key,
-    })
+    })?;
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(too_large());
+    }
+    Ok(value)
 }
 
 #[derive(Serialize)]
@@ -72,9 +77,7 @@ fn certificate(
     };
     let tbs_certificate = tbs::tbs_certificate(parameters, circumstances, issuer)?;
     if tbs_certificate.len() > TBS_BYTES_MAX {
-        return Err(Failure::InvalidParameters(Violation::of_whole(
-            "the certificate would have more than 64 KiB; use fewer or shorter alternative_names",
-        )));
+        return Err(too_large());
     }
     if let Some(issuer) = issuer {
         let (issuer_name, subject) = tbs::names(&tbs_certificate).map_err(tbs::not_encoded)?;
@@ -84,10 +87,25 @@ fn certificate(
                 "common_name is required, because the other parameters of the subject equal the subject of the signing CA",
             )));
         }
-        return (issuer.sign_certificate)(&tbs_certificate)
-            .map_err(|reason| Failure::Other(format!("the issuer did not sign: {reason}")));
+        return (issuer.sign_certificate)(&tbs_certificate).map_err(|error| match error {
+            // The host did not check the kept parts as strictly when the certificate was set.
+            SigningError::Refused(rule) if !parameters.kept.is_empty() => {
+                Failure::InvalidParameters(Violation::of_whole(format!(
+                    "the CA does not sign parts of the certificate that was set: {rule}"
+                )))
+            }
+            SigningError::Refused(reason) | SigningError::Other(reason) => {
+                Failure::Other(format!("the issuer did not sign: {reason}"))
+            }
+        });
     }
     tbs::certificate(&tbs_certificate, &key.sign(&tbs_certificate, random)?)
+}
+
+fn too_large() -> Failure {
+    Failure::InvalidParameters(Violation::of_whole(
+        "the certificate and its CA would have more than 64 KiB; use fewer or shorter alternative_names",
+    ))
 }
 
 /// Returns a random number of 159 bits.
@@ -98,6 +116,9 @@ pub(crate) fn serial_number(random: &mut impl CryptoRng) -> [u8; SERIAL_NUMBER_B
     *most_significant &= 0x7f;
     octets
 }
+
+/// Maximum length of a value: the host's limit. A self-signed certificate is in its value twice.
+const VALUE_BYTES_MAX: usize = 64 * 1024;
 
 /// The largest body that an issuer signs.
 const TBS_BYTES_MAX: usize = 64 * 1024;

@@ -53,6 +53,10 @@ pub fn generate(parameters: &str, settings: &str, inputs: &[Input]) -> Result<St
                 push_encoded(&mut text, &inserted(value, key, field)?);
             }
         }
+        if text.len() > TEXT_BYTES_MAX {
+            let rule = format!("must result in a text of at most {TEXT_BYTES_MAX} bytes");
+            return Err(refused(TEMPLATE, &rule));
+        }
     }
     to_json(&text)
 }
@@ -96,6 +100,9 @@ fn refused(field: &str, rule: &str) -> Failure {
 }
 
 const TEMPLATE: &str = "template";
+
+/// Maximum length of a connection string: the host's limit of a value.
+const TEXT_BYTES_MAX: usize = 65_536;
 
 /// The JSON Pointer of a name in the parameters, without its key. Keys have no characters that a pointer escapes.
 const POINTER_PREFIX: &str = "/credentials/";

@@ -2,8 +2,8 @@
 
 use keywright_harness::Server;
 use rcgen::{
-    BasicConstraints, DnType, DnValue, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa,
-    NameConstraints, PKCS_ECDSA_P384_SHA384, SanType,
+    BasicConstraints, CustomExtension, DnType, DnValue, ExtendedKeyUsagePurpose, GeneralSubtree,
+    IsCa, NameConstraints, PKCS_ECDSA_P384_SHA384, SanType,
 };
 use serde_json::{Value, json};
 use x509_parser::certificate::X509Certificate;
@@ -292,6 +292,35 @@ async fn intermediates_keep_path_lengths_but_not_name_constraints() {
         let value = json!({"certificate": middle.certificate, "ca_name": "/root"});
         set(&server, "/middle", value).await;
         server.regenerate("/middle").await.expect_error(400, words);
+    }
+}
+
+#[tokio::test]
+async fn a_kept_extension_that_no_ca_signs_is_400_with_the_reason() {
+    let server = Server::reused().await;
+    let root = authority("root");
+    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
+    set(&server, "/root", stored).await;
+    let control_character = [0x30, 3, 0x82, 1, 1];
+    let unsorted = b"\x30\x1a\xa4\x18\x30\x16\x31\x14\
+        \x30\x08\x06\x03\x55\x04\x03\x0c\x01b\x30\x08\x06\x03\x55\x04\x03\x0c\x01a";
+    let constraint = [&[0x30, 7, 0xa0, 5], &control_character[..]].concat();
+    let long_number = [&[2, 30][..], &[0x7f; 30]].concat();
+    for (identifier, value, named) in [
+        (17, &control_character[..], "subjectAltName"),
+        (17, unsorted, "subjectAltName"),
+        (30, &constraint, "nameConstraints"),
+        (54, &long_number, "well formed"),
+        (15, &[3, 1, 0], "keyUsage"),
+    ] {
+        let leaf = root.sign_leaf_with("leaf", |parameters| {
+            let extension =
+                CustomExtension::from_oid_content(&[2, 5, 29, identifier], value.to_vec());
+            parameters.custom_extensions.push(extension);
+        });
+        let value = json!({"certificate": leaf.certificate, "ca_name": "/root"});
+        set(&server, "/leaf", value).await;
+        server.regenerate("/leaf").await.expect_error(400, named);
     }
 }
 

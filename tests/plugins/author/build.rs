@@ -4,6 +4,7 @@ use std::{
     env,
     ffi::OsString,
     fs,
+    os::unix::fs::{MetadataExt, symlink},
     path::{Path, PathBuf},
 };
 
@@ -175,6 +176,95 @@ fn missing_tool_is_reported_with_installation_instructions() {
         }
         assert_eq!(failed.output, "");
     }
+}
+
+/// A C project runs no code of its own while it is built.
+#[test]
+fn compiler_of_python_is_not_searched_in_the_project() {
+    if !is_installed(&["python3"]) {
+        return;
+    }
+    let workshop = Workshop::with(&[]);
+    workshop.plugin(&["new", "token", "--lang", "c"]).expect(0);
+    let attack = "open('attacked', 'w')";
+    workshop.write("token/ziglang.py", attack);
+    let folder = workshop.0.path().join("bin");
+    fs::create_dir(&folder).unwrap();
+    let path = env::join_paths(program_folders()).unwrap();
+    let python = format!("#!/bin/sh\nPATH={path:?} exec python3 \"$@\"\n");
+    executable(&folder.join("python3"), &python);
+    let path = [("PATH", folder.to_str().unwrap())];
+    let build = || run_program(workshop.0.path(), &["plugin", "build", "token"], &path);
+    build().errors.assert_contains("python3 -c 'import ziglang");
+    assert!(!workshop.0.path().join("token/attacked").exists());
+
+    let package = workshop.0.path().join("package");
+    fs::create_dir(&package).unwrap();
+    executable(&package.join("zig"), "#!/bin/sh\nexit 9\n");
+    let python = format!("#!/bin/sh\necho {package:?}\n");
+    executable(&folder.join("python3"), &python);
+    let failed = build().expect(1);
+    failed.errors.assert_contains("zig failed (exit status: 9)");
+}
+
+#[test]
+fn names_of_c_sources_are_not_options_of_the_compiler() {
+    if !is_installed(LANGUAGES[1].1) {
+        return;
+    }
+    let workshop = Workshop::with(&[]);
+    workshop.plugin(&["new", "token", "--lang", "c"]).expect(0);
+    workshop.write("token/.c", "-o ../attacked");
+    for name in ["@.c", "-DNDEBUG=.c"] {
+        let file = workshop.0.path().join("token").join(name);
+        fs::write(&file, "").unwrap();
+        let failed = workshop.with_toolchains(&["build", "token"]).expect(1);
+        let expected = format!("the C source {name} must not begin with @ or -");
+        failed.errors.assert_contains(&expected);
+        fs::remove_file(file).unwrap();
+    }
+    assert!(!workshop.0.path().join("attacked").exists());
+}
+
+#[test]
+fn links_to_folders_in_wit_are_copied_to_a_limited_depth() {
+    let workshop = Workshop::with(&[]);
+    workshop
+        .plugin(&["new", "token", "--lang", "python"])
+        .expect(0);
+    let folder = workshop.0.path().join("bin");
+    fs::create_dir(&folder).unwrap();
+    executable(&folder.join("componentize-py"), "#!/bin/sh\nexit 0\n");
+    let wit = workshop.0.path().join("token/wit");
+    for again in ["a", "b"] {
+        symlink(".", wit.join(again)).unwrap();
+    }
+    let path = [("PATH", folder.to_str().unwrap())];
+    let failed = run_program(workshop.0.path(), &["plugin", "build", "token"], &path).expect(1);
+    failed
+        .errors
+        .assert_contains("could not read token/generated/built.wasm");
+    let copied = workshop.0.path().join("token/generated/wit");
+    assert!(copied.join("a/b/generator.wit").is_file());
+    assert!(!copied.join("a/b/a").exists());
+}
+
+#[test]
+fn component_is_not_written_through_a_link() {
+    let workshop = Workshop::with(&[]);
+    workshop.built("linking", "rust");
+    let component = workshop.0.path().join("linking/linking.wasm");
+    workshop.write("kept", "kept");
+    let kept = workshop.0.path().join("kept");
+    let mode = |file: &Path| fs::metadata(file).unwrap().mode();
+    assert_eq!(mode(&component), mode(&kept));
+
+    fs::remove_file(&component).unwrap();
+    symlink("../kept", &component).unwrap();
+    let failed = workshop.with_toolchains(&["build", "linking"]).expect(1);
+    let expected = "could not write linking/linking.wasm: it is not a regular file";
+    failed.errors.assert_contains(expected);
+    assert_eq!(fs::read(&kept).unwrap(), b"kept");
 }
 
 /// If the compiler lacks the target, only the missing target is reported.

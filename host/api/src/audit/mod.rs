@@ -21,26 +21,22 @@ mod retention;
 mod trail;
 mod writer;
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::Request,
-    http::{HeaderMap, StatusCode},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 use keywright_core::authorization::Caller;
 
 pub use event::AuditFormat;
-pub(crate) use request::granted;
+pub(crate) use request::{granted, source};
 pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
 pub use writer::{AppendError, AuditSink};
 
 use crate::{request::OriginalTarget, response::ApiError, route::RequestContext};
-use request::{RequestFacts, lines, logged_target, source};
+use request::{RequestFacts, lines, logged_target};
 use writer::UnwrittenError;
 
 /// The second actions of endpoints with two actions. The route declares the first.
@@ -114,13 +110,6 @@ impl AuditedRequest {
     }
 }
 
-impl AuditTrail {
-    /// Returns the source address of a request: the peer, or the address that a trusted proxy forwards.
-    pub(crate) fn source(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
-        source(peer, headers, &self.settings.trusted_proxies)
-    }
-}
-
 impl Pending {
     /// Returns `None` if the request is not audited.
     fn new(
@@ -133,7 +122,6 @@ impl Pending {
             .route
             .and_then(|route| route.handler(request.method()));
         let action = handler.map_or(Some(UNKNOWN), |handler| handler.action)?;
-        let peer = context.connection.map(|connection| connection.peer);
         let target = request.extensions().get::<OriginalTarget>();
         let target = target.map_or(request.uri(), |target| &target.0);
         let facts = RequestFacts {
@@ -141,8 +129,8 @@ impl Pending {
             request_id: Some(context.id),
             method: request.method().clone(),
             request: logged_target(target),
-            source: peer.map(|peer| trail.source(peer, request.headers())),
-            peer,
+            source: context.source,
+            peer: context.connection.map(|connection| connection.peer),
             action,
         };
         Some(Self {

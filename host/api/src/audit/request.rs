@@ -148,7 +148,7 @@ fn is_known(pair: &str) -> bool {
 ///
 /// Each proxy appends its peer's address to the header. So the header is read from the end, up to the first address that is not
 /// a trusted proxy. Earlier addresses may come from the caller, and are ignored.
-pub(super) fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[IpAddr]) -> IpAddr {
+pub(crate) fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[IpAddr]) -> IpAddr {
     let mut source = peer.ip().to_canonical();
     let values: Vec<&str> = headers
         .get_all(FORWARDED_FOR)

@@ -13,7 +13,6 @@
 
 use std::{
     io,
-    net::IpAddr,
     sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
@@ -42,8 +41,6 @@ pub struct AuditSettings {
     pub on_failure: OnAuditFailure,
     /// The name of this host, included in each event.
     pub host: String,
-    /// The proxies whose forwarded client addresses are trusted.
-    pub trusted_proxies: Vec<IpAddr>,
     /// Maximum time that a request waits for its events to be written; after that, they count as not written.
     pub write_time_max: Duration,
     /// Maximum size of the queue, in bytes; further events are lost, and counted. The events of one request may exceed it if

@@ -37,7 +37,6 @@ pub(crate) fn settings(on_failure: OnAuditFailure) -> AuditSettings {
         format: AuditFormat::Json,
         on_failure,
         host: "vault-1".to_owned(),
-        trusted_proxies: Vec::new(),
         write_time_max: AuditSettings::WRITE_TIME_MAX,
         unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
     }

@@ -234,6 +234,7 @@ impl Service {
             },
             limits: LIMITS,
             audit,
+            trusted_proxies: Vec::new(),
             health,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
             request_limits: request_limits.unwrap_or(REQUEST_LIMITS),

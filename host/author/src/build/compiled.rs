@@ -30,6 +30,15 @@ pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
     let built = generated.join(BUILT);
     let sources = project.sources(Language::C)?.into_iter();
     let sources = sources.filter_map(|source| source.file_name().map(OsString::from));
+    let sources: Vec<OsString> = sources.collect();
+    // zig also expands `./@file`: it removes the folder before it starts clang.
+    let is_option = |name: &&OsString| matches!(name.as_encoded_bytes(), [b'@' | b'-', ..]);
+    if let Some(name) = sources.iter().find(is_option) {
+        return Err(ProjectError::new(format!(
+            "the name of the C source {} must not begin with @ or -",
+            name.display()
+        )));
+    }
     let component_type = format!("{}_component_type.o", bindings.display());
     Call::new(project.programs, project.folder, &compiler.program)
         .arguments(&compiler.arguments)
@@ -60,8 +69,8 @@ impl CCompiler {
             let arguments = vec!["--target=wasm32-wasi"];
             return Ok(Self { program, arguments });
         }
-        if let Some(program) = find("python3").filter(|python| has_ziglang(project, python)) {
-            let arguments = [vec!["-m", "ziglang"], zig].concat();
+        if let Some(program) = find("python3").and_then(|python| zig_of_python(project, &python)) {
+            let arguments = zig;
             return Ok(Self { program, arguments });
         }
         Err(ProjectError::ToolMissing {
@@ -72,11 +81,15 @@ impl CCompiler {
     }
 }
 
-fn has_ziglang(project: &Project<'_>, python: &Program) -> bool {
-    Call::new(project.programs, project.folder, python)
-        .arguments(["-m", "ziglang", "version"])
+/// Finds the compiler in the Python package ziglang.
+fn zig_of_python(project: &Project<'_>, python: &Program) -> Option<Program> {
+    // In the project's folder, Python would import a module of the project with that name.
+    let package = Call::new(project.programs, Path::new("/"), python)
+        .arguments(["-c", "import ziglang; print(ziglang.__path__[0])"])
         .output()
-        .is_ok()
+        .ok()?;
+    let zig = Path::new(String::from_utf8_lossy(&package).trim()).join("zig");
+    Program::at(zig.clone(), zig)
 }
 
 /// Compiles the package in the project's folder with the bindings. Returns the path of the module.

@@ -80,6 +80,7 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, Project
     copy_renamed(
         &project.folder.join(WIT_FOLDER),
         &generated.join(WIT_FOLDER),
+        WIT_LEVELS,
     )?;
     let entry = generated.join(PYTHON_ENTRY).with_extension("py");
     write(&entry, PYTHON_ENTRY_TEXT)?;
@@ -130,17 +131,19 @@ pub(super) fn with_randomness(component: Vec<u8>) -> Result<Vec<u8>, ProjectErro
 }
 
 /// Copies WIT with another name for the random package, because `componentize-py --stub-wasi` stubs every WASI import.
-fn copy_renamed(from: &Path, to: &Path) -> Result<(), ProjectError> {
+///
+/// `levels` limits the folders in this folder, because links can lead back to it.
+fn copy_renamed(from: &Path, to: &Path, levels: u8) -> Result<(), ProjectError> {
     let failed = |cause| ProjectError::file("list", from, cause);
     for entry in fs::read_dir(from).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let (from, to) = (from.join(&name), to.join(&name));
-        if from.is_dir() {
-            copy_renamed(&from, &to)?;
-        } else {
+        if !from.is_dir() {
             let text = read(&from)?;
             let text = String::from_utf8_lossy(&text).replace(RANDOM, RENAMED);
             write(&to, text.as_bytes())?;
+        } else if levels > 0 {
+            copy_renamed(&from, &to, levels - 1)?;
         }
     }
     Ok(())
@@ -151,5 +154,7 @@ const PYTHON_ENTRY: &str = "keywright_entry";
 const PYTHON_ENTRY_TEXT: &[u8] = include_bytes!("keywright_entry.py");
 /// The most common reason why a module can't be imported.
 const NATIVE_HINT: &str = "; modules in C or Rust can't be used, only packages in pure Python";
+/// The levels of folders in a folder with WIT: `deps`, and its packages.
+const WIT_LEVELS: u8 = 2;
 const RANDOM: &str = "wasi:random";
 const RENAMED: &str = "keywright-host:random";

@@ -17,7 +17,7 @@ use crate::{
 };
 use compiled::{c_module, go_module, rust_module};
 use interpreted::{javascript_component, python_component, with_randomness};
-use project::{Project, absolute, read, write};
+use project::{Project, absolute, read, replace};
 
 /// Builds the project in a folder and returns the path of the component: `output`, or a file in the folder with the folder's name.
 ///
@@ -54,7 +54,7 @@ pub fn build(
         let failure = format!("could not create a component from {}", built.display());
         ProjectError::caused_by(failure, cause)
     })?;
-    write(&output, &component)?;
+    replace(&output, &component)?;
     Ok(output)
 }
 

@@ -1,7 +1,9 @@
 //! The project to build, with its generated files.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
+    io::{self, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -90,6 +92,28 @@ pub(super) fn write(file: &Path, contents: &[u8]) -> Result<(), ProjectError> {
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(file, contents));
     written.map_err(|cause| ProjectError::file("write", file, cause))
+}
+
+/// Writes a whole file, or nothing.
+///
+/// # Errors
+/// Also if the file is not a regular file: the project may contain a link to any file.
+pub(super) fn replace(file: &Path, contents: &[u8]) -> Result<(), ProjectError> {
+    let replaced = || {
+        if fs::symlink_metadata(file).is_ok_and(|found| !found.is_file()) {
+            let cause = "it is not a regular file; remove it, or name another file";
+            return Err(io::Error::other(cause));
+        }
+        let folder = file.parent().unwrap_or("".as_ref());
+        fs::create_dir_all(folder)?;
+        let mut new = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)?;
+        new.write_all(contents)?;
+        new.persist(file)?;
+        Ok(())
+    };
+    replaced().map_err(|cause| ProjectError::file("write", file, cause))
 }
 
 /// The folder of a project for generated and intermediate files.

@@ -49,6 +49,12 @@ impl Section for AuditConfig {
 }
 
 impl AuditConfig {
+    /// Returns the trusted proxies in the form of the addresses of peers.
+    pub(crate) fn trusted_proxies(&self) -> Vec<IpAddr> {
+        let proxies = self.trusted_proxies.iter();
+        proxies.map(IpAddr::to_canonical).collect()
+    }
+
     /// Checks the section.
     pub(crate) fn check(&self, findings: &mut Findings) {
         // Without its value, the sink has its default.
