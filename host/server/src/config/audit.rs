@@ -24,7 +24,7 @@ pub(crate) struct AuditConfig {
     pub(crate) sync: bool,
     /// This host's name in events. Defaults to the operating system's host name.
     pub(crate) host: Option<String>,
-    /// The addresses of proxies whose `X-Forwarded-For` header is trusted for the source address in events.
+    /// The addresses of proxies whose `X-Forwarded-For` header is trusted, for events and for the limit on logins.
     pub(crate) trusted_proxies: Vec<IpAddr>,
 }
 
