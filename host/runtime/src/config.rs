@@ -39,7 +39,7 @@ pub struct SandboxConfig {
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
     pub threads_per_lane: Option<NonZeroUsize>,
-    /// Maximum number of calls that wait in each lane. Further calls are refused with 503.
+    /// Maximum number of calls that wait in each lane. Further calls are refused with 503, except one of each actor.
     #[schemars(range(min = 1, max = QUEUE_LENGTH_MAX))]
     #[serde(default = "default_queue_length")]
     pub queue_length: usize,
