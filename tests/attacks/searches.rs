@@ -43,7 +43,7 @@ async fn many_lists_of_a_large_ca_delay_searches_only_briefly() {
     assert_delays_briefly(&attacker, list, &reader, "/api/v1/data?path=/").await;
 }
 
-/// Asserts that at most half of the requests of an attacker complete before a search of another actor.
+/// Asserts that few of many requests of an attacker complete before a search of another actor.
 async fn assert_delays_briefly(attacker: &Caller, request: &str, reader: &Caller, search: &str) {
     let mut storm = JoinSet::new();
     for _ in 0..STORM {
@@ -59,8 +59,8 @@ async fn assert_delays_briefly(attacker: &Caller, request: &str, reader: &Caller
     }
     assert!(before > STORM / 2, "too few requests are left");
     assert!(
-        ended <= before / 2,
-        "{ended} of {before} requests of another actor completed first"
+        ended <= 20,
+        "{ended} requests of another actor completed first"
     );
     storm.abort_all();
     while storm.join_next().await.is_some() {}

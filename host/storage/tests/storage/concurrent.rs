@@ -8,13 +8,13 @@ use std::{
 };
 
 use keywright_core::{
-    credential::CredentialName,
+    credential::{CredentialName, Find, FindNames, LookupName},
     ports::{AppendCondition, Appended, CredentialRepository, NewVersion},
 };
 use tokio::task::{JoinHandle, yield_now};
 use uuid::Uuid;
 
-use crate::support::{Fixture, version};
+use crate::support::{Fixture, reader, version};
 
 type Appending = JoinHandle<Appended>;
 
@@ -57,6 +57,52 @@ async fn one_of_many_writers_adds_a_new_name_and_others_find_it() {
             .iter()
             .filter(|outcome| matches!(outcome, Appended::Changed));
         assert_eq!(changed.count(), WRITERS - 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn all_concurrent_versions_of_one_name_are_stored() {
+    let fixture = Fixture::new().await;
+    let appending = (0..WRITERS).map(|_| {
+        let new = version(&fixture, "/a", "password", 1);
+        append(&fixture, new, AppendCondition::Always)
+    });
+    let written = written(appending.collect()).await;
+    let all = fixture.all("/a").await;
+    assert_eq!(all.len(), WRITERS);
+    assert_eq!(
+        all.iter().map(|one| one.id).collect::<HashSet<_>>(),
+        written
+    );
+    let newest = [LookupName::new("/a")];
+    let newest = fixture
+        .database
+        .newest_by_names(&reader(), &newest)
+        .await
+        .unwrap();
+    assert_eq!(newest[0].id, all[0].id);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn refused_appends_do_not_affect_concurrent_appends() {
+    let fixture = Fixture::new().await;
+    fixture.append("/there", "password", 1).await;
+    let mut appending = Vec::new();
+    for number in 0..WRITERS {
+        let refused = version(&fixture, "/there", "user", 1);
+        appending.push(append(&fixture, refused, AppendCondition::Always));
+        let name = format!("/at-once/{number}");
+        let new = version(&fixture, &name, "password", 1);
+        appending.push(append(&fixture, new, AppendCondition::Always));
+    }
+    assert_eq!(written(appending).await.len(), WRITERS);
+    for names in [FindNames::containing("T-ONC"), FindNames::below("/at-once")] {
+        let find = Find {
+            names,
+            expires_until: None,
+        };
+        let found = fixture.find(&find).await.unwrap();
+        assert_eq!(found.len(), WRITERS);
     }
 }
 

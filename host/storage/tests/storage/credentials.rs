@@ -1,14 +1,59 @@
 //! Appending and reading versions, and reading their sizes.
 
-use crate::support::{Fixture, reader, version};
+use crate::support::{Fixture, at, facts, reader, version};
 use keywright_core::{
-    credential::{CredentialName, LookupName, VersionAttributes},
+    credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity, VersionAttributes},
     ports::{
         AppendCondition, Appended, CredentialKey, CredentialRepository, NewVersion,
         RepositoryError, VersionSelection, VersionsSize,
     },
 };
 use uuid::Uuid;
+
+#[tokio::test]
+async fn a_version_is_read_as_it_was_appended() {
+    let fixture = Fixture::new().await;
+    let appended = NewVersion {
+        attributes: VersionAttributes {
+            is_generated: Some(true),
+            certificate: Some(facts(5_000)),
+            signed_by: Some(CredentialName::parse("/CA").unwrap()),
+            issuer: Some(IssuerVersion {
+                version_id: Some(Uuid::from_u128(77)),
+                expires_at: at(6_000),
+            }),
+            provenance: Some(PluginIdentity {
+                name: "certificate".into(),
+                version: "1.2.3".into(),
+                digest: "ab".repeat(32),
+                interface_version: "0.1.0".into(),
+            }),
+            ..VersionAttributes::default()
+        },
+        ..version(&fixture, "/A/b", "certificate", 1_001)
+    };
+    let id = appended.id;
+    let Appended::Written(written) = fixture
+        .database
+        .append(appended, AppendCondition::NewestIs(None), &[])
+        .await
+        .unwrap()
+    else {
+        panic!("not written")
+    };
+    let read = fixture.database.version_by_id(id).await.unwrap().unwrap();
+    assert_eq!(format!("{read:?}"), format!("{written:?}"));
+    assert_eq!(read.created_at, at(1_001));
+    assert_eq!(read.attributes.certificate, Some(facts(5_000)));
+    assert_eq!(read.envelope.ciphertext, b"sealed /A/b");
+    assert_eq!(read.attributes.provenance.unwrap().digest, "ab".repeat(32));
+    for (id, name) in [(id, Some("/A/b")), (Uuid::nil(), None)] {
+        let found = fixture.database.name_of_version(id).await.unwrap();
+        assert_eq!(found.as_ref().map(CredentialName::as_str), name);
+        let version = fixture.database.version_by_id(id).await.unwrap();
+        assert_eq!(version.is_some(), name.is_some());
+    }
+}
 
 #[tokio::test]
 async fn versions_with_equal_or_earlier_times_are_sorted_by_sequence() {
@@ -84,6 +129,49 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
     fixture.append("/c", "certificate", 4).await;
     assert!(matches!(append(5).await, Ok(Appended::Changed)));
     assert_eq!(fixture.all("/c").await.len(), 1);
+}
+
+#[tokio::test]
+async fn appending_checks_the_type_before_the_condition() {
+    let fixture = Fixture::new().await;
+    let first = fixture.append("/a", "value", 1).await;
+    for (credential_type, condition, expected) in [
+        ("json", AppendCondition::Always, "TypeDiffers"),
+        (
+            "json",
+            AppendCondition::NewestIs(Some(first)),
+            "TypeDiffers",
+        ),
+        ("value", AppendCondition::NewestIs(None), "Changed"),
+        (
+            "value",
+            AppendCondition::NewestIs(Some(Uuid::nil())),
+            "Changed",
+        ),
+        ("value", AppendCondition::NewestIs(Some(first)), "Written"),
+        ("value", AppendCondition::NewestIs(Some(first)), "Changed"),
+    ] {
+        let new = version(&fixture, "/a", credential_type, 2);
+        let outcome = fixture.database.append(new, condition, &[]).await.unwrap();
+        assert!(format!("{outcome:?}").starts_with(expected), "{outcome:?}");
+    }
+    let cased = version(&fixture, "/A", "value", 2);
+    let outcome = fixture
+        .database
+        .append(cased, AppendCondition::Always, &[])
+        .await
+        .unwrap();
+    assert!(matches!(outcome, Appended::CasingDiffers(name) if name.as_str() == "/a"));
+    assert_eq!(fixture.all("/a").await.len(), 2);
+    let absent = version(&fixture, "/absent", "value", 2);
+    let condition = AppendCondition::NewestIs(Some(first));
+    let outcome = fixture
+        .database
+        .append(absent, condition, &[])
+        .await
+        .unwrap();
+    assert!(matches!(outcome, Appended::Changed));
+    assert!(fixture.all("/absent").await.is_empty());
 }
 
 #[tokio::test]

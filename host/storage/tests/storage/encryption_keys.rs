@@ -11,7 +11,44 @@ use keywright_core::{
 use keywright_storage::{BATCH_BYTES_MAX, EncryptionKeyRow};
 use uuid::Uuid;
 
-use crate::support::{Fixture, KEY_ID, key};
+use crate::support::{Fixture, KEY_ID, at, key};
+
+#[tokio::test]
+async fn records_are_read_as_written_oldest_first() {
+    let fixture = Fixture::new().await;
+    let raw = EncryptionKeyRow {
+        provider: "raw".to_owned(),
+        derivation: None,
+        ..key(Uuid::from_u128(2), 0)
+    };
+    let wrapped = EncryptionKeyRow {
+        provider: "kms".to_owned(),
+        derivation: None,
+        wrapped_key: Some(vec![4; 16_384]),
+        ..key(Uuid::from_u128(3), 2)
+    };
+    fixture.add_key(&wrapped).await;
+    fixture.add_key(&raw).await;
+    assert_eq!(
+        fixture.database.encryption_keys().await.unwrap(),
+        [raw, key(KEY_ID, 1), wrapped]
+    );
+}
+
+#[tokio::test]
+async fn a_record_is_added_once() {
+    let fixture = Fixture::new().await;
+    let known = HashSet::from([KEY_ID]);
+    let again = fixture
+        .database
+        .add_encryption_key(&key(KEY_ID, 2), &known)
+        .await;
+    assert!(again.is_err());
+    assert_eq!(
+        fixture.database.encryption_keys().await.unwrap()[0].created_at,
+        at(1)
+    );
+}
 
 #[tokio::test]
 async fn a_record_is_added_only_if_all_records_are_known() {
@@ -27,6 +64,29 @@ async fn a_record_is_added_only_if_all_records_are_known() {
         );
     }
     assert_eq!(fixture.database.encryption_keys().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn one_of_several_concurrent_servers_adds_a_record() {
+    let fixture = Fixture::new().await;
+    let known = HashSet::from([KEY_ID]);
+    let adding = (0..8).map(|number| {
+        let (database, known) = (fixture.database.clone(), known.clone());
+        let key = key(Uuid::from_u128(number), 2);
+        tokio::spawn(async move { database.add_encryption_key(&key, &known).await })
+    });
+    let adding: Vec<_> = adding.collect();
+    let mut added = 0;
+    for one in adding {
+        added += usize::from(one.await.unwrap().unwrap());
+    }
+    assert_eq!(
+        (
+            added,
+            fixture.database.encryption_keys().await.unwrap().len()
+        ),
+        (1, 2)
+    );
 }
 
 #[tokio::test]
@@ -69,6 +129,24 @@ fn resealed(version: &SealedVersion) -> ResealedVersion {
     }
 }
 
+#[tokio::test]
+async fn the_key_of_the_last_start_is_active() {
+    let fixture = Fixture::new().await;
+    let repository = &fixture.database;
+    let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
+    assert_eq!(repository.last_activated().await.unwrap(), None);
+    for (started_with, last) in [(one, one), (two, two), (two, two), (one, one), (two, two)] {
+        repository.activate(started_with).await.unwrap();
+        assert_eq!(repository.last_activated().await.unwrap(), Some(last));
+    }
+    for (new, last) in [(one, two), (three, three), (two, three)] {
+        repository.activate_new(new).await.unwrap();
+        assert_eq!(repository.last_activated().await.unwrap(), Some(last));
+    }
+    let most = "select max(ordinal) from encryption_key_activation";
+    assert_eq!(fixture.count(most).await, 5);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_several_concurrent_starts_is_the_last() {
     let fixture = Fixture::new().await;
@@ -81,6 +159,27 @@ async fn one_of_several_concurrent_starts_is_the_last() {
     }
     let ordinals = "select count(distinct ordinal) from encryption_key_activation";
     assert_eq!(fixture.count(ordinals).await, 8);
+}
+
+#[tokio::test]
+async fn batches_contain_the_versions_of_a_key_by_sequence() {
+    let fixture = with_another_key().await;
+    let repository = &fixture.database;
+    assert!(repository.keys_in_use().await.unwrap().is_empty());
+    for name in ["/A", "/b", "/a", "/c"] {
+        fixture.append(name, "value", 1).await;
+    }
+    assert_eq!(repository.keys_in_use().await.unwrap(), [KEY_ID]);
+    let first = repository.versions_under(KEY_ID, 0, 3).await.unwrap();
+    let names: Vec<&str> = first.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["/A", "/b", "/A"]);
+    assert!(first.is_sorted_by(|one, next| one.sequence < next.sequence));
+    let after = first[2].sequence;
+    let next = repository.versions_under(KEY_ID, after, 3).await.unwrap();
+    assert_eq!(next.len(), 1);
+    assert_eq!(next[0].envelope.ciphertext, b"sealed /c");
+    let other = repository.versions_under(OTHER_KEY, 0, 3).await.unwrap();
+    assert!(other.is_empty());
 }
 
 #[tokio::test]

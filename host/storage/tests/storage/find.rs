@@ -6,7 +6,7 @@ use keywright_core::{
     certificate::CertificateFacts,
     credential::{
         CHAIN_DEPTH_MAX, CredentialName, CredentialType, EffectiveExpiry, Find, FindNames,
-        FoundCredential, InputVersion, IssuerVersion, LookupName, VersionAttributes,
+        FoundCredential, InputVersion, IssuerVersion, Lifetime, LookupName, VersionAttributes,
     },
     permission::PermissionPath,
     ports::{CertificateLists, CredentialRepository, CredentialSearches, NewVersion},
@@ -49,6 +49,54 @@ async fn a_long_text_is_found_among_names_with_most_of_its_parts() {
     ] {
         assert!(fixture.containing(text).await.is_empty(), "{text:?}");
     }
+}
+
+#[tokio::test]
+async fn find_by_expiry_covers_lifetimes_of_any_type() {
+    let fixture = Fixture::new().await;
+    fixture.append_certificate("/c", false, 1, 100).await;
+    fixture.append("/plain", "token", 2).await;
+    for (name, expires_at, rotate_at) in [
+        ("/expiring", Some(100), None),
+        ("/rotating", Some(900), Some(99)),
+        ("/later", Some(900), Some(101)),
+        ("/unlimited", None, Some(100)),
+    ] {
+        let mut token = version(&fixture, name, "token", 3);
+        token.attributes.lifetime = Lifetime {
+            expires_at: expires_at.map(at),
+            rotate_at: rotate_at.map(at),
+        };
+        fixture.write(token).await;
+    }
+    for names in ["/", ""]
+        .map(FindNames::below)
+        .into_iter()
+        .chain([FindNames::containing("/"), FindNames::containing("ing")])
+    {
+        let is_partial = names == FindNames::containing("ing");
+        let find = Find {
+            names,
+            expires_until: Some(at(100)),
+        };
+        let found = fixture.find(&find).await.unwrap();
+        let found = found
+            .iter()
+            .map(|found| (found.name.as_str(), found.expires_at, found.rotate_at));
+        let expected = [
+            ("/unlimited", None, Some(at(100))),
+            ("/rotating", Some(at(900)), Some(at(99))),
+            ("/expiring", Some(at(100)), None),
+            ("/c", Some(at(100)), None),
+        ];
+        let expected = expected
+            .into_iter()
+            .filter(|(name, ..)| !is_partial || name.contains("ing"));
+        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+    // A version without a lifetime replaces it.
+    fixture.append("/rotating", "token", 4).await;
+    fixture.assert_columns_match_versions().await;
 }
 
 #[tokio::test]

@@ -9,12 +9,26 @@ use keywright_core::{
 };
 use uuid::Uuid;
 
-use crate::support::Fixture;
+use crate::support::{Fixture, at};
 
 const NEWEST_ALONE: RetentionThreshold = RetentionThreshold {
     versions_max: Some(1),
     created_before: None,
 };
+
+#[tokio::test]
+async fn versions_that_exceed_either_limit_are_deletable() {
+    let fixture = Fixture::new().await;
+    let ids = fixture.append_many("/a", 5).await;
+    for (versions_max, before, deletable) in [(4, 3, 2), (2, 2, 3), (5, 1, 0)] {
+        let threshold = RetentionThreshold {
+            versions_max: Some(versions_max),
+            created_before: Some(at(before)),
+        };
+        let found = fixture.deletable("/a", threshold).await;
+        assert_eq!(found, ids[..deletable], "{versions_max} {before}");
+    }
+}
 
 #[tokio::test]
 async fn the_newest_version_with_a_certificate_is_kept() {
