@@ -1,6 +1,6 @@
 //! Tests which certificate bodies an issuer signs and which bodies it refuses.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
@@ -9,12 +9,117 @@ use keywright_core::{
     ports::{CertificateIssuer, Certificates, SigningError},
 };
 use keywright_crypto::{TBS_CERTIFICATE_BYTES_MAX, X509Certificates};
+use rustls_pki_types::{CertificateDer, UnixTime};
 
 use crate::{
-    AUTHORITY_KEY_IDENTIFIER, Body, Extension, Identity, KEY_KINDS, Openssl, P256, element,
+    AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, Identity, KEY_KINDS, KEY_USAGE,
+    Openssl, P256, element,
 };
 
 const DAYS: u32 = 30;
+
+#[test]
+fn openssl_verifies_signatures_by_every_kind_of_ca() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    for (kind, _) in KEY_KINDS {
+        let authority = openssl.authority(kind);
+        let issuer = signer(&authority, false);
+        let body = leaf(&openssl, issuer.as_ref());
+        let der = issuer.sign_certificate(&body.to_der()).unwrap();
+        openssl_verifies(&openssl, &authority, &der);
+        webpki_verifies(issuer.certificate(), &der);
+    }
+}
+
+#[test]
+fn issuer_returns_its_certificate_byte_for_byte() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let authority = openssl.authority(P256);
+    let issuer = signer(&authority, false);
+    let body = authority
+        .certificate
+        .lines()
+        .filter(|line| !line.starts_with('-'))
+        .collect::<String>();
+    assert_eq!(issuer.certificate(), STANDARD.decode(body).unwrap());
+    let certificate = issuer.certificate();
+    assert!(
+        certificate
+            .windows(issuer.subject().len())
+            .any(|bytes| bytes == issuer.subject())
+    );
+    openssl.write("ca.pem", &authority.certificate);
+    let text = openssl.run(&[
+        "x509",
+        "-in",
+        "ca.pem",
+        "-noout",
+        "-ext",
+        "subjectKeyIdentifier",
+    ]);
+    let shown: Vec<String> = issuer
+        .subject_key_identifier()
+        .unwrap()
+        .iter()
+        .map(|byte| format!("{byte:02X}"))
+        .collect();
+    assert!(text.contains(&shown.join(":")), "{text}");
+}
+
+#[test]
+fn intermediate_is_signed_if_a_ca_was_requested() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let authority = openssl.authority(P256);
+    for constraints in [
+        &[0x30, 0x03, 0x01, 0x01, 0xff][..],
+        &[0x30, 0x06, 0x01, 0x01, 0xff, 0x02, 0x01, 0x00],
+    ] {
+        let issuer = signer(&authority, true);
+        let body = leaf(&openssl, issuer.as_ref())
+            .with(Extension::new(BASIC_CONSTRAINTS, true, constraints))
+            .with(Extension::new(KEY_USAGE, true, KEY_CERT_SIGN));
+        let der = issuer.sign_certificate(&body.to_der()).unwrap();
+        openssl_verifies(&openssl, &authority, &der);
+        assert!(
+            X509Certificates
+                .facts(&pem(&der))
+                .unwrap()
+                .is_certificate_authority
+        );
+    }
+}
+
+#[test]
+fn requested_key_usages_are_signed_for_leaves() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let authority = openssl.authority(P256);
+    let requested = IssuanceRules {
+        signing_usages: SigningUsages {
+            certificates: true,
+            ..SigningUsages::default()
+        },
+        ..rules(false)
+    };
+    let issuer = X509Certificates
+        .issuer(&authority.certificate, &authority.private_key, requested)
+        .unwrap();
+    let body = leaf(&openssl, issuer.as_ref()).with(Extension::new(KEY_USAGE, true, KEY_CERT_SIGN));
+    let der = issuer.sign_certificate(&body.to_der()).unwrap();
+    assert!(
+        !X509Certificates
+            .facts(&pem(&der))
+            .unwrap()
+            .is_certificate_authority
+    );
+}
 
 #[test]
 fn issuer_without_key_identifier_signs_only_without_one() {
@@ -22,14 +127,14 @@ fn issuer_without_key_identifier_signs_only_without_one() {
         return;
     };
     let authority = openssl.authority_without_key_identifiers();
-    let issuer = signer(&authority);
+    let issuer = signer(&authority, false);
     assert_eq!(issuer.subject_key_identifier(), None);
     let body = leaf(&openssl, issuer.as_ref());
     let der = issuer.sign_certificate(&body.to_der()).unwrap();
     openssl_verifies(&openssl, &authority, &der);
     let invented = element(0x30, &element(0x80, &[1; 20]));
     let body = body.with(Extension::new(AUTHORITY_KEY_IDENTIFIER, false, &invented));
-    let refused = signer(&authority)
+    let refused = signer(&authority, false)
         .sign_certificate(&body.to_der())
         .unwrap_err();
     assert!(refused.0.contains("authority key identifier"), "{refused}");
@@ -53,7 +158,7 @@ fn issuer_refuses_its_own_key_in_every_encoding() {
         };
         for (number, form) in forms.into_iter().enumerate() {
             assert_eq!(form == own, number == 0, "{kind:?}: the forms differ");
-            let issuer = signer(&authority);
+            let issuer = signer(&authority, false);
             let body = Body {
                 subject_public_key: form,
                 ..leaf(&openssl, issuer.as_ref())
@@ -93,7 +198,7 @@ fn issuer_signs_only_once_even_after_a_refusal() {
     };
     let authority = openssl.authority(P256);
     for first_is_good in [true, false] {
-        let issuer = signer(&authority);
+        let issuer = signer(&authority, false);
         let good = leaf(&openssl, issuer.as_ref()).to_der();
         let first: &[u8] = if first_is_good { &good } else { b"raw bytes" };
         assert_eq!(issuer.sign_certificate(first).is_ok(), first_is_good);
@@ -112,7 +217,7 @@ fn issuer_needs_a_ca_certificate_and_its_key() {
     };
     let (authority, leaf) = (openssl.authority(P256), openssl.leaf());
     let refused = |certificate: &Identity, key: &Identity| {
-        let rules = rules();
+        let rules = rules(false);
         let created = X509Certificates.issuer(&certificate.certificate, &key.private_key, rules);
         created.err().unwrap().to_string()
     };
@@ -134,7 +239,7 @@ fn a_ca_with_a_malformed_certificate_is_refused() {
     let position = der.windows(name.len()).position(|bytes| bytes == name);
     // Not UTF-8.
     der[position.unwrap()] = 0xff;
-    let created = X509Certificates.issuer(&pem(&der), &authority.private_key, rules());
+    let created = X509Certificates.issuer(&pem(&der), &authority.private_key, rules(false));
     let refused = created.err().unwrap().to_string();
     assert!(
         refused.starts_with("certificate has a malformed"),
@@ -148,47 +253,46 @@ fn validity_may_start_one_second_before_the_call() {
         return;
     };
     let authority = openssl.authority(P256);
-    let good = leaf(&openssl, signer(&authority).as_ref());
-    for (begin, end, words) in [
-        (-1, -1, None),
-        (-2, -2, Some("must not begin before the time of the call")),
-        (1, 1, Some("must not begin after the time of the call")),
-        (0, 1, Some("must not be longer than was requested")),
-        (
-            0,
-            -86_400 * i64::from(DAYS) - 1,
-            Some("must not end before it begins"),
-        ),
-    ] {
-        let body = Body {
-            not_before: good.not_before + TimeDelta::seconds(begin),
-            not_after: good.not_after + TimeDelta::seconds(end),
-            ..good.clone()
-        };
-        let signed = signer(&authority).sign_certificate(&body.to_der());
-        match words {
-            None => assert!(signed.is_ok()),
-            Some(words) => assert!(signed.is_err_and(|refused| refused.0.contains(words))),
-        }
-    }
+    let issuer = signer(&authority, false);
+    let good = leaf(&openssl, issuer.as_ref());
+    let second = TimeDelta::seconds(1);
+    let earlier = Body {
+        not_before: good.not_before - second,
+        not_after: good.not_after - second,
+        ..good
+    };
+    assert!(issuer.sign_certificate(&earlier.to_der()).is_ok());
 }
 
 #[test]
-fn other_bytes_than_a_body_are_refused() {
+fn the_key_of_the_issuer_and_trailing_bytes_are_refused() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let authority = openssl.authority(P256);
-    let good = leaf(&openssl, signer(&authority).as_ref()).to_der();
-    let whole = signer(&authority).sign_certificate(&good).unwrap();
-    for (body, words) in [
-        ([good, vec![0x05, 0x00]].concat(), "a malformed encoding"),
-        (whole, "a malformed serial number"),
-        (Vec::new(), "a malformed encoding"),
-        (b"any message at all".to_vec(), "a malformed encoding"),
-    ] {
-        let refused = signer(&authority).sign_certificate(&body);
-        assert!(refused.unwrap_err().0.contains(words), "{words}");
+    for (kind, _) in KEY_KINDS {
+        let authority = openssl.authority(kind);
+        let good = leaf(&openssl, signer(&authority, false).as_ref());
+        openssl.write("ca.key", authority.private_key.expose());
+        let own = Body {
+            subject_public_key: public_key(&openssl, "ca.key", &[]),
+            ..good.clone()
+        };
+        let trailing = [good.to_der(), vec![0x05, 0x00]].concat();
+        let whole = signer(&authority, false)
+            .sign_certificate(&good.to_der())
+            .unwrap();
+        for (body, words) in [
+            (own.to_der(), "the public key must not be the issuer's own"),
+            (trailing, "a malformed encoding"),
+            (whole, "a malformed serial number"),
+            (Vec::new(), "a malformed encoding"),
+            (b"any message at all".to_vec(), "a malformed encoding"),
+        ] {
+            let refused = signer(&authority, false)
+                .sign_certificate(&body)
+                .expect_err(words);
+            assert!(refused.0.contains(words), "{refused}, not: {words}");
+        }
     }
 }
 
@@ -198,7 +302,7 @@ fn bodies_are_signed_up_to_the_size_limit() {
         return;
     };
     let authority = openssl.authority(P256);
-    let good = leaf(&openssl, signer(&authority).as_ref());
+    let good = leaf(&openssl, signer(&authority, false).as_ref());
     let padded = |bytes: usize| {
         let extension = Extension {
             oid: vec![0x2a, 0x03],
@@ -210,22 +314,27 @@ fn bodies_are_signed_up_to_the_size_limit() {
     let frame = padded(60_000).len() - 60_000;
     let largest = padded(TBS_CERTIFICATE_BYTES_MAX - frame);
     assert_eq!(largest.len(), TBS_CERTIFICATE_BYTES_MAX);
-    assert!(signer(&authority).sign_certificate(&largest).is_ok());
+    assert!(signer(&authority, false).sign_certificate(&largest).is_ok());
     let larger = padded(TBS_CERTIFICATE_BYTES_MAX - frame + 1);
-    let refused = signer(&authority).sign_certificate(&larger).unwrap_err();
+    let refused = signer(&authority, false)
+        .sign_certificate(&larger)
+        .unwrap_err();
     assert!(refused.0.contains("64 KiB"), "{refused}");
 }
 
-fn signer(authority: &Identity) -> Arc<dyn CertificateIssuer> {
+const KEY_CERT_SIGN: &[u8] = &[0x03, 0x02, 0x02, 0x04];
+
+pub(crate) fn signer(authority: &Identity, may_be_authority: bool) -> Arc<dyn CertificateIssuer> {
+    let rules = rules(may_be_authority);
     X509Certificates
-        .issuer(&authority.certificate, &authority.private_key, rules())
+        .issuer(&authority.certificate, &authority.private_key, rules)
         .unwrap()
 }
 
-fn rules() -> IssuanceRules {
+fn rules(may_be_authority: bool) -> IssuanceRules {
     IssuanceRules {
         common_name: None,
-        may_be_authority: false,
+        may_be_authority,
         signing_usages: SigningUsages::default(),
         duration_days_max: DAYS,
         now: now(),
@@ -238,7 +347,7 @@ fn now() -> DateTime<Utc> {
     *NOW.get_or_init(|| Utc::now().trunc_subsecs(0))
 }
 
-fn leaf(openssl: &Openssl, issuer: &dyn CertificateIssuer) -> Body {
+pub(crate) fn leaf(openssl: &Openssl, issuer: &dyn CertificateIssuer) -> Body {
     openssl.private_key(P256);
     Body::leaf(
         issuer,
@@ -283,4 +392,24 @@ fn openssl_verifies(openssl: &Openssl, authority: &Identity, der: &[u8]) {
     ]
     .concat();
     assert_eq!(openssl.run(&arguments), "signed.pem: OK\n");
+}
+
+fn webpki_verifies(authority: &[u8], der: &[u8]) {
+    let authority = CertificateDer::from(authority);
+    let anchors = [webpki::anchor_from_trusted_cert(&authority).unwrap()];
+    let der = CertificateDer::from(der);
+    let seconds = u64::try_from(now().timestamp()).unwrap() + 60;
+    webpki::EndEntityCert::try_from(&der)
+        .unwrap()
+        .verify_for_usage(
+            webpki::ALL_VERIFICATION_ALGS,
+            &anchors,
+            &[],
+            UnixTime::since_unix_epoch(Duration::from_secs(seconds)),
+            webpki::KeyUsage::server_auth(),
+            None,
+            None,
+        )
+        .map(drop)
+        .unwrap();
 }

@@ -4,6 +4,7 @@
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
 )]
 
+mod attacks;
 mod fields;
 mod issuer;
 
@@ -158,11 +159,15 @@ impl Openssl {
 /// A `TBSCertificate` (RFC 5280), field by field. [`Body::to_der`] encodes the fields that are not DER already.
 #[derive(Clone)]
 pub(crate) struct Body {
+    pub(crate) version: u8,
+    pub(crate) serial: Vec<u8>,
     pub(crate) signature_algorithm: Vec<u8>,
     pub(crate) issuer: Vec<u8>,
     pub(crate) not_before: DateTime<Utc>,
     pub(crate) not_after: DateTime<Utc>,
+    pub(crate) subject: Vec<u8>,
     pub(crate) subject_public_key: Vec<u8>,
+    pub(crate) unique_identifier: Vec<u8>,
     pub(crate) extensions: Vec<Extension>,
 }
 
@@ -173,10 +178,12 @@ pub(crate) struct Extension {
     pub(crate) value: Vec<u8>,
 }
 
-const BASIC_CONSTRAINTS: u8 = 19;
-const SUBJECT_KEY_IDENTIFIER: u8 = 14;
+pub(crate) const BASIC_CONSTRAINTS: u8 = 19;
+pub(crate) const KEY_USAGE: u8 = 15;
+pub(crate) const SUBJECT_KEY_IDENTIFIER: u8 = 14;
 pub(crate) const AUTHORITY_KEY_IDENTIFIER: u8 = 35;
-const SUBJECT_ALT_NAME: u8 = 17;
+pub(crate) const SUBJECT_ALT_NAME: u8 = 17;
+pub(crate) const NAME_CONSTRAINTS: u8 = 30;
 
 impl Body {
     /// Returns a body of a leaf that the issuer signs.
@@ -196,11 +203,15 @@ impl Body {
             extensions.push(Extension::new(AUTHORITY_KEY_IDENTIFIER, false, &value));
         }
         Self {
+            version: 2,
+            serial: vec![0x12, 0x34],
             signature_algorithm: issuer.signature_algorithm().to_vec(),
             issuer: issuer.subject().to_vec(),
             not_before: now,
             not_after: now + chrono::TimeDelta::days(days),
+            subject: b"\x30\x0f\x31\x0d\x30\x0b\x06\x03\x55\x04\x03\x0c\x04leaf".to_vec(),
             subject_public_key,
+            unique_identifier: Vec::new(),
             extensions,
         }
     }
@@ -209,13 +220,14 @@ impl Body {
         let extensions: Vec<u8> = self.extensions.iter().flat_map(Extension::to_der).collect();
         let validity = [time(self.not_before), time(self.not_after)].concat();
         let fields = [
-            element(0xa0, &element(0x02, &[2])),
-            element(0x02, &[0x12, 0x34]),
+            element(0xa0, &element(0x02, &[self.version])),
+            element(0x02, &self.serial),
             self.signature_algorithm.clone(),
             self.issuer.clone(),
             element(0x30, &validity),
-            b"\x30\x0f\x31\x0d\x30\x0b\x06\x03\x55\x04\x03\x0c\x04leaf".to_vec(),
+            self.subject.clone(),
             self.subject_public_key.clone(),
+            self.unique_identifier.clone(),
             element(0xa3, &element(0x30, &extensions)),
         ];
         element(0x30, &fields.concat())
@@ -233,7 +245,7 @@ impl Extension {
     /// Returns an extension of X.509 itself, by the last number of its object identifier.
     pub(crate) fn new(number: u8, is_critical: bool, value: &[u8]) -> Self {
         Self {
-            oid: vec![0x55, 0x1d, number],
+            oid: certificate_extension(number),
             is_critical,
             value: value.to_vec(),
         }
@@ -252,6 +264,11 @@ impl Extension {
         ];
         element(0x30, &fields.concat())
     }
+}
+
+/// Returns the object identifier of an extension of X.509 itself.
+pub(crate) fn certificate_extension(number: u8) -> Vec<u8> {
+    vec![0x55, 0x1d, number]
 }
 
 pub(crate) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
