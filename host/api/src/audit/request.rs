@@ -235,7 +235,22 @@ const LINE_BYTES: usize = 768;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::router::routes;
+    use crate::{
+        audit::{AuditFormat, OnAuditFailure},
+        router::routes,
+    };
+
+    fn facts() -> RequestFacts {
+        RequestFacts {
+            time: DateTime::UNIX_EPOCH,
+            request_id: None,
+            method: Method::GET,
+            request: "/api/v1/data".to_owned(),
+            source: None,
+            peer: None,
+            action: "GET",
+        }
+    }
 
     #[test]
     fn texts_beyond_the_limit_are_truncated_between_characters() {
@@ -255,6 +270,34 @@ mod tests {
         let fitting = text(DETAILS_BYTES_MAX - 2);
         assert_eq!(bounded(fitting.clone()), fitting);
         assert!(bounded(text(DETAILS_BYTES_MAX - 1)).is_object());
+    }
+
+    #[test]
+    fn a_request_without_resources_has_one_line_with_details() {
+        let subject = "s".repeat(TEXT_BYTES_MAX + 1);
+        let caller = Caller::new(
+            Actor::client("app").unwrap(),
+            Authentication::Token { subject },
+        );
+        caller.trail().set_action("FIND");
+        caller.trail().set_details(json!({"path": "/a"}));
+        let settings = AuditSettings {
+            format: AuditFormat::Json,
+            on_failure: OnAuditFailure::Refuse,
+            host: "here".to_owned(),
+            write_time_max: AuditSettings::WRITE_TIME_MAX,
+            unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
+        };
+        let (text, count) = lines(&facts(), &caller, 200, &settings);
+        let event: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(count, 1);
+        assert_eq!(event["action"], "FIND");
+        assert_eq!(event["request_details"], json!({"path": "/a"}));
+        assert_eq!(event["resource_name"], Value::Null);
+        assert_eq!(
+            event["subject"].as_str().unwrap().len(),
+            TEXT_BYTES_MAX + "…".len()
+        );
     }
 
     #[test]

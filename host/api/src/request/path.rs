@@ -124,10 +124,90 @@ const PATH_BYTES_MAX: usize = 2_048;
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn normal(path: &str) -> Option<String> {
         normal_path(path).map(Cow::into_owned)
+    }
+
+    #[test]
+    fn equivalent_paths_have_the_same_normal_form() {
+        for (path, form) in [
+            ("/", "/"),
+            ("/info", "/info"),
+            ("//", "/"),
+            ("/info/", "/info"),
+            ("/info///", "/info"),
+            ("//api//v1///data", "/api/v1/data"),
+            ("/%69%6E%66%6f", "/info"),
+            ("/api/v1/%64ata", "/api/v1/data"),
+            ("/a-b._~", "/a-b._~"),
+            ("/%2D%2e%5F%7e%41", "/-._~A"),
+            ("/./info/.", "/info"),
+            ("/info/..", "/"),
+            ("/info/../api/v1/data", "/api/v1/data"),
+            ("/info/%2e%2E/api/v1/data", "/api/v1/data"),
+            ("/info/.%2e/api/v1/data", "/api/v1/data"),
+            ("/../../info", "/info"),
+            ("/api//../info", "/info"),
+            ("/api/.//../info", "/info"),
+            ("/...", "/..."),
+            ("/.well-known/..x", "/.well-known/..x"),
+            ("/INFO", "/INFO"),
+        ] {
+            assert_eq!(normal(path).as_deref(), Some(form), "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_with_other_characters_have_no_normal_form() {
+        for path in [
+            "",
+            "*",
+            "info",
+            "/info%",
+            "/info%2",
+            "/info%zz",
+            "/info%2z",
+            "/info%+1",
+            "/info% 1",
+            "/info%%36",
+            "/info%00",
+            "/info%0a",
+            "/info%7F",
+            "/info%20",
+            "/info%2F",
+            "/info%2f..%2fapi",
+            "/info%5c..%5capi",
+            "/info\\..\\api",
+            "/info%252e",
+            "/%2569nfo",
+            "/info;x",
+            "/info;/../api",
+            "/info%3Bx",
+            "/info%3Fx",
+            "/info%23x",
+            "/info:x",
+            "/info@x",
+            "/info+x",
+            "/info*",
+            "/info|x",
+            "/{info}",
+            "/inf\u{f6}",
+            "/inf%C3%B6",
+            "/info%C0%AE",
+            "/info%C0%AF",
+            "/info%E0%80%AF",
+            "/info%FF",
+            "/info%u002e",
+            "/\u{ff0e}\u{ff0e}/info",
+        ] {
+            assert_eq!(normal(path), None, "{path}");
+        }
     }
 
     #[test]
@@ -150,6 +230,38 @@ mod tests {
         ] {
             let request = Request::builder().uri(target).body(()).unwrap();
             assert_eq!(with_normal_path(request).uri().to_string(), form);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn normalization_is_idempotent(path in "/([a-z0-9._~/-]|%[0-9a-fA-F]{2}|[;%\\\\:]){0,40}") {
+            if let Some(form) = normal(&path) {
+                prop_assert!(is_normal(&form), "{form}");
+                prop_assert_eq!(normal(&form), Some(form));
+            }
+        }
+
+        #[test]
+        fn the_encoding_of_bytes_makes_no_difference(
+            bytes in prop::collection::vec((any::<u8>(), any::<bool>(), any::<bool>()), 0..40),
+        ) {
+            let encoded = |may_be_plain: bool| {
+                let mut path = String::from("/");
+                for &(byte, is_plain, is_upper) in &bytes {
+                    match (is_unreserved(byte) && is_plain && may_be_plain, is_upper) {
+                        (true, _) => write!(path, "{}", char::from(byte)),
+                        (false, true) => write!(path, "%{byte:02X}"),
+                        (false, false) => write!(path, "%{byte:02x}"),
+                    }
+                    .unwrap();
+                }
+                path
+            };
+            let all_are_unreserved = bytes.iter().all(|&(byte, ..)| is_unreserved(byte));
+            let form = normal(&encoded(true));
+            prop_assert_eq!(form.is_some(), all_are_unreserved);
+            prop_assert_eq!(normal(&encoded(false)), form);
         }
     }
 }
