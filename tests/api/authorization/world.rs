@@ -44,10 +44,14 @@ impl World {
         world
     }
 
-    /// Returns the same world with an absent [`RESOURCE`]: an unused name and unknown ids.
+    /// Returns the same world with an absent [`RESOURCE`]: an unused name of the same length, and unknown ids.
     pub(super) fn absent(case: &Case, present: &Self) -> Self {
         let mut world = Self::empty(case, |name| match name {
-            RESOURCE => format!("{}-absent", case.path_of(name)),
+            RESOURCE => {
+                let mut absent = case.path_of(name);
+                absent.pop();
+                absent + "0"
+            }
             other => case.path_of(other),
         });
         world.versions = present.versions.clone();
