@@ -206,7 +206,7 @@ pub enum PluginRefusedError {
     TooComplex { what: &'static str, max: u64 },
     #[error(
         "it needs more than the sandbox allows: {}; raise memory_bytes_max or use another component",
-        in_decimal(&.0.root_cause().to_string())
+        .0.root_cause()
     )]
     TooDemanding(wasmtime::Error),
 }
@@ -226,16 +226,6 @@ impl PluginRefusedError {
         };
         Some(setting)
     }
-}
-
-/// Converts the hexadecimal numbers in a message of the engine.
-fn in_decimal(message: &str) -> String {
-    let words = message.split(' ').map(|word| {
-        let digits = word.strip_prefix("0x");
-        let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        number.map_or_else(|| word.to_owned(), |number| number.to_string())
-    });
-    words.collect::<Vec<_>>().join(" ")
 }
 
 fn role_name(is_generator: bool) -> &'static str {
