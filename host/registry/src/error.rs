@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, io};
 
+use rustls::InvalidMessage;
 use serde::Deserialize;
 
 use crate::Digest;
@@ -91,13 +92,15 @@ impl From<reqwest::Error> for RegistryError {
         while let Some(inner) = cause.source() {
             cause = inner;
         }
-        let cause = cause.to_string();
-        // The error of the TLS library for a response of another protocol.
-        if cause.ends_with("InvalidContentType") {
-            let advice = "it does not speak TLS; if it may be used over plain HTTP, set plain_http (--plain-http)";
-            return Self::Unreachable(advice.to_owned());
-        }
-        Self::Unreachable(cause)
+        // `source` skips the error that an `io::Error` wraps.
+        let wrapped = cause.downcast_ref().and_then(io::Error::get_ref);
+        let reason = match wrapped.and_then(|wrapped| wrapped.downcast_ref()) {
+            Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+                "it does not speak TLS; if it may be used over plain HTTP, set plain_http (--plain-http)".to_owned()
+            }
+            _ => cause.to_string(),
+        };
+        Self::Unreachable(reason)
     }
 }
 
