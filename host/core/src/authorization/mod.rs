@@ -271,8 +271,8 @@ impl Authorization {
         Ok(effective)
     }
 
-    /// Returns the permissions of a caller that cover any of these names. If more than [`PATHS_MAX`] paths cover the names,
-    /// returns all permissions of the caller. Others may have added more than fit into memory.
+    /// Returns the permissions of a caller that cover any of these names. Returns all permissions of the caller only if more than
+    /// [`PATHS_MAX`] paths cover the names: others can grant the caller so many that reading them fails.
     pub(crate) async fn permissions_covering_all(
         &self,
         caller: &Caller,
