@@ -88,13 +88,15 @@ impl From<reqwest::Error> for RegistryError {
     /// Omits URLs, because the URLs of redirects and uploads can contain credentials.
     fn from(error: reqwest::Error) -> Self {
         let error = error.without_url();
-        let mut cause: &dyn Error = &error;
-        while let Some(inner) = cause.source() {
+        let mut cause: &(dyn Error + 'static) = &error;
+        // `source` skips the error that an `io::Error` wraps.
+        while let Some(inner) = match cause.downcast_ref().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
+            None => cause.source(),
+        } {
             cause = inner;
         }
-        // `source` skips the error that an `io::Error` wraps.
-        let wrapped = cause.downcast_ref().and_then(io::Error::get_ref);
-        let reason = match wrapped.and_then(|wrapped| wrapped.downcast_ref()) {
+        let reason = match cause.downcast_ref() {
             Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
                 "it does not speak TLS; if it may be used over plain HTTP, set plain_http (--plain-http)".to_owned()
             }
