@@ -180,10 +180,12 @@ async fn a_missing_database_is_not_replaced_by_an_empty_one() {
     fs::remove_file(file("")).unwrap();
     assert_refused(directory.path(), "though its write-ahead log");
 
-    // After deleting the marker of the database, the server creates an empty one.
+    // After deleting the marker of the database, only the server creates an empty one.
     for end in ["-wal", "-shm"] {
         fs::remove_file(file(end)).unwrap();
     }
+    let refused = run_command(directory.path(), &["keys", "rotate"]).expect(1);
+    refused.errors.assert_contains("there is no database at");
     let server = Server::start_in(directory, &options()).await;
     server.get("/api/v1/data?name=/a").await.expect(404);
     assert!(server.log().contains("created a new and empty database"));
@@ -197,7 +199,7 @@ fn a_missing_database_prevents_start_if_creation_is_disabled() {
         return;
     }
     let refusal = Server::refusal(&options);
-    let words = "storage.file_creation_enabled is false";
+    let words = "start a server with storage.file_creation_enabled = true";
     refusal.assert_contains(words);
 }
 

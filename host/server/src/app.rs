@@ -92,7 +92,7 @@ pub(crate) async fn assemble(
     let (development_identity, token_verifier) = authentication(config, addresses, &clock)?;
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
-    let database = open_database(config, Arc::clone(&identifiers)).await?;
+    let database = Database::open(&config.storage.options()?, Arc::clone(&identifiers)).await?;
     let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let plugins = plugins::load(config, file, &key_ring).await?;
     let encryption_keys = encryption_keys(&database, key_ring);
@@ -238,15 +238,6 @@ fn information(config: &Config) -> Information {
         application_name: config.info.name.clone(),
         api_level: config.info.api_version.clone(),
     }
-}
-
-pub(crate) async fn open_database(
-    config: &Config,
-    identifiers: Arc<dyn Identifiers>,
-) -> Result<Database, StartupError> {
-    Database::open(&config.storage.options()?, identifiers)
-        .await
-        .map_err(StartupError::from)
 }
 
 /// Opens the configured database for reading, without creating or migrating it.

@@ -22,8 +22,7 @@ pub enum DatabaseOpenError {
     },
     /// The file is absent, and the options prohibit its creation.
     #[error(
-        "there is no database at {}, and storage.file_creation_enabled is false; restore the database, or enable its \
-         creation for the first start",
+        "there is no database at {}; restore it, or start a server with storage.file_creation_enabled = true to create it",
         .0.display()
     )]
     FileNotToBeCreated(PathBuf),

@@ -13,7 +13,7 @@ use keywright_core::{
     },
 };
 use keywright_crypto::{ENCRYPTIONS_PER_KEY_MAX, ENCRYPTIONS_PER_KEY_WARNED};
-use keywright_storage::{Database, EncryptionKeyRow};
+use keywright_storage::{Database, DatabaseOptions, EncryptionKeyRow};
 use serde::Serialize;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::output::{self, Progress, counted};
 use crate::{
-    app::{open_database, open_database_to_read},
+    app::open_database_to_read,
     background::{
         LeaseHolder, LeaseOutcome,
         rotation::{Counts, Reporter, Rotation},
@@ -89,7 +89,11 @@ pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartupError> {
 /// Re-encrypts values of other configured keys with the active key.
 async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode, StartupError> {
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
-    let database = open_database(config, Arc::clone(&identifiers)).await?;
+    let mut options = config.storage.options()?;
+    if let DatabaseOptions::Sqlite(file) = &mut options {
+        file.may_create = false;
+    }
+    let database = Database::open(&options, Arc::clone(&identifiers)).await?;
     let clock = process::clock();
     let ring = keys::unlock(
         &config.encryption,
