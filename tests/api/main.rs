@@ -77,8 +77,7 @@ mod regenerate {
     mod requests;
 }
 
-/// Rulings on the behavior of the original server and its clients. The name of each test starts with its row in
-/// section 20 of the behaviour reference.
+/// Requests that clients of CredHub depend on, and exceptions from CredHub's behavior.
 mod rulings {
     mod certificates;
     pub(crate) mod requests;

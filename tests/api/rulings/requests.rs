@@ -1,4 +1,4 @@
-//! Rows 1, 2, 11, 12, 16 and 20: requests and settings.
+//! Permissions, transitional flags, unknown fields, depth, and the identity provider's address.
 
 use keywright_harness::{Caller, Options, Response, Server, Text};
 use reqwest::{Method, header};
@@ -9,7 +9,7 @@ use crate::{certificates::Certificate, given};
 // Requests of Spring CredHub.
 
 #[tokio::test]
-async fn row_01_v1_entry_without_path_applies_to_credential_name() {
+async fn v1_entry_without_path_applies_to_credential_name() {
     let server = Server::reused().await;
     for (name, path, actor) in [
         ("/a/b", "/a/b", "one"),
@@ -27,7 +27,7 @@ async fn row_01_v1_entry_without_path_applies_to_credential_name() {
 }
 
 #[tokio::test]
-async fn row_01_v1_entry_path_must_equal_credential_name() {
+async fn v1_entry_path_must_equal_credential_name() {
     let server = Server::reused().await;
     for (name, path, status) in [
         ("/a/b", json!("/a/b"), 201),
@@ -50,7 +50,7 @@ async fn row_01_v1_entry_path_must_equal_credential_name() {
 }
 
 #[tokio::test]
-async fn row_02_missing_transitional_version_clears_the_flag() {
+async fn missing_transitional_version_clears_the_flag() {
     let server = Server::reused().await;
     let authority = Certificate::generate_root(&server, "/ca").await;
     let update = authority.path("update_transitional_version");
@@ -99,7 +99,7 @@ async fn transitional(server: &Server) -> Vec<String> {
     flagged.map(given::id).collect()
 }
 
-// Rows 11, 12 and 20: unknown fields, deep bodies, and other input of clients.
+// Unknown fields, deep bodies, and tokens that need not be valid.
 
 const ID: &str = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
 
@@ -139,7 +139,7 @@ fn nested(field: &str, levels: usize) -> String {
 }
 
 #[tokio::test]
-async fn row_11_unknown_fields_are_reported_before_missing_ones() {
+async fn unknown_fields_are_reported_before_missing_ones() {
     let server = Server::reused().await;
     let caller = caller(&server).await;
     for (method, path, status) in typed_requests() {
@@ -151,7 +151,7 @@ async fn row_11_unknown_fields_are_reported_before_missing_ones() {
 }
 
 #[tokio::test]
-async fn row_12_every_body_may_have_128_levels() {
+async fn every_body_may_have_128_levels() {
     let server = Server::reused().await;
     let caller = caller(&server).await;
     let mut requests = typed_requests();
@@ -171,7 +171,7 @@ async fn row_12_every_body_may_have_128_levels() {
 }
 
 #[tokio::test]
-async fn row_12_values_of_128_levels_are_returned_and_resolved() {
+async fn values_of_128_levels_are_returned_and_resolved() {
     let server = Server::reused().await;
     let put = async |body: String| {
         let request = server.authorized(Method::PUT, "/api/v1/data");
@@ -202,7 +202,7 @@ async fn row_12_values_of_128_levels_are_returned_and_resolved() {
 }
 
 #[tokio::test]
-async fn row_20_info_and_health_succeed_with_any_token() {
+async fn info_and_health_succeed_with_any_token() {
     let server = Server::reused().await;
     for path in ["/info", "/health"] {
         let expected = server.send(server.request(Method::GET, path)).await;
@@ -215,10 +215,10 @@ async fn row_20_info_and_health_succeed_with_any_token() {
     }
 }
 
-// Row 16: the address of the identity provider.
+// The address of the identity provider.
 
 #[tokio::test]
-async fn row_16_a_slash_at_the_end_of_the_url_is_dropped() {
+async fn a_slash_at_the_end_of_the_url_is_dropped() {
     let provider = Server::start().await;
     for slashes in ["", "/", "//"] {
         let url = format!("{}/identity{slashes}", provider.base_url());

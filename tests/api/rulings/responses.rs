@@ -1,4 +1,4 @@
-//! Rulings, rows 10 and 17: headers and existing values in responses.
+//! Headers and existing values in responses.
 
 use keywright_harness::{Options, Server};
 use reqwest::{ClientBuilder, Method, Version};
@@ -44,7 +44,7 @@ async fn expect_headers(server: &Server, method: Method, path: &str, token: &str
 }
 
 #[tokio::test]
-async fn row_10_every_response_has_the_security_headers() {
+async fn every_response_has_the_security_headers() {
     let server = Server::reused().await;
     given::set_value(&server, "/a", "v").await;
     let stranger = server.as_client("stranger").await;
@@ -81,7 +81,7 @@ async fn row_10_every_response_has_the_security_headers() {
 }
 
 #[tokio::test]
-async fn row_10_early_refusals_have_the_security_headers() {
+async fn early_refusals_have_the_security_headers() {
     let limits = "uri_bytes_max = 1024";
     let server = Server::start_with(&Options::default().server_settings(limits)).await;
     let long = format!("/info?{}", "x".repeat(1_024));
@@ -105,7 +105,7 @@ async fn row_10_early_refusals_have_the_security_headers() {
 }
 
 #[tokio::test]
-async fn row_17_a_write_only_caller_gets_the_existing_value() {
+async fn a_write_only_caller_gets_the_existing_value() {
     let server = Server::reused().await;
     let writer = server.as_client("writer").await;
     server.grant("/*", writer.actor(), &["write"]).await;
@@ -132,7 +132,7 @@ async fn row_17_a_write_only_caller_gets_the_existing_value() {
 }
 
 #[tokio::test]
-async fn row_17_only_existing_values_are_recorded_as_disclosed() {
+async fn only_existing_values_are_recorded_as_disclosed() {
     let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let parameters = json!({"common_name": "l", "ca": "/root", "key_type": given::QUICK_KEY});
@@ -172,7 +172,7 @@ async fn row_17_only_existing_values_are_recorded_as_disclosed() {
 }
 
 #[tokio::test]
-async fn row_17_all_writes_returning_existing_values_are_recorded() {
+async fn all_writes_returning_existing_values_are_recorded() {
     let server = Server::reused().await;
     let first = given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
     let parameters = json!({"common_name": "c", "self_sign": true, "key_type": given::QUICK_KEY});

@@ -1,4 +1,4 @@
-//! Rulings, rows 3 to 5: scalars whose type or notation differs from the declared one.
+//! Scalars whose type or notation differs from the declared one.
 
 use keywright_harness::{Options, Response, Server};
 use reqwest::Method;
@@ -47,7 +47,7 @@ fn plain() -> Options {
 }
 
 #[tokio::test]
-async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
+async fn numbers_and_booleans_become_text_in_a_certificate() {
     let server = Server::reused().await;
     let parameters = r#"{
         "common_name": 5, "organization": 1.50, "organization_unit": 1e3, "state": true,
@@ -76,7 +76,7 @@ async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
 }
 
 #[tokio::test]
-async fn row_03_a_number_is_accepted_as_the_name_of_a_ca() {
+async fn a_number_is_accepted_as_the_name_of_a_ca() {
     let server = Server::reused().await;
     given::generate_certificate(&server, "/2024", json!({"is_ca": true})).await;
     let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;
@@ -88,7 +88,7 @@ async fn row_03_a_number_is_accepted_as_the_name_of_a_ca() {
 }
 
 #[tokio::test]
-async fn row_03_numbers_and_booleans_become_text_in_other_types() {
+async fn numbers_and_booleans_become_text_in_other_types() {
     let server = Server::start_with(&Options::default().beyond_the_specification()).await;
     for (written, text) in [("1.50", "1.50"), ("true", "true"), (r#""x1""#, "x1")] {
         let comment = format!(r#"{{"ssh_comment": {written}}}"#);
@@ -113,7 +113,7 @@ async fn row_03_numbers_and_booleans_become_text_in_other_types() {
 }
 
 #[tokio::test]
-async fn row_03_a_deprecated_username_becomes_text() {
+async fn a_deprecated_username_becomes_text() {
     let server = Server::reused().await;
     for (written, text) in [("1.50", "1.50"), ("false", "false"), (r#""ada""#, "ada")] {
         let body = format!(r#"{{"name":"/u","type":"user","value":{{"username": {written} }}}}"#);
@@ -125,7 +125,7 @@ async fn row_03_a_deprecated_username_becomes_text() {
 }
 
 #[tokio::test]
-async fn row_03_conversion_follows_the_schema_of_any_plugin() {
+async fn conversion_follows_the_schema_of_any_plugin() {
     let server = Server::start_with(&plain()).await;
     let parameters = r#"{"label": 1.50, "length": 5.0}"#;
     let version = generate(&server, "/a", "plain", parameters).await;
@@ -145,7 +145,7 @@ async fn row_03_conversion_follows_the_schema_of_any_plugin() {
 }
 
 #[tokio::test]
-async fn row_03_setting_a_user_converts_its_password_to_text() {
+async fn setting_a_user_converts_its_password_to_text() {
     let server = Server::reused().await;
     for (written, text) in [
         ("1234", "1234"),
@@ -166,7 +166,7 @@ async fn row_03_setting_a_user_converts_its_password_to_text() {
 }
 
 #[tokio::test]
-async fn row_03_other_set_values_are_not_converted() {
+async fn other_set_values_are_not_converted() {
     let server = Server::reused().await;
     for (credential_type, value) in [
         ("value", "5"),
@@ -191,7 +191,7 @@ async fn row_03_other_set_values_are_not_converted() {
 }
 
 #[tokio::test]
-async fn row_04_booleans_are_accepted_as_words_and_digits() {
+async fn booleans_are_accepted_as_words_and_digits() {
     let server = Server::reused().await;
     for (no_letters, letters) in [
         (r#""true""#, r#""false""#),
@@ -224,7 +224,7 @@ async fn row_04_booleans_are_accepted_as_words_and_digits() {
 }
 
 #[tokio::test]
-async fn row_04_booleans_in_bodies_are_accepted_as_words_and_digits() {
+async fn booleans_in_bodies_are_accepted_as_words_and_digits() {
     let server = Server::reused().await;
     given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
     let certificate = Certificate::named(&server, "/c").await;
@@ -274,7 +274,7 @@ async fn row_04_booleans_in_bodies_are_accepted_as_words_and_digits() {
 }
 
 #[tokio::test]
-async fn row_04_integers_may_have_a_fraction_of_zero() {
+async fn integers_may_have_a_fraction_of_zero() {
     let server = Server::reused().await;
     for length in ["20.0", "20", r#""20""#, "2e1"] {
         let parameters = format!(r#"{{"length":{length}}}"#);
@@ -304,7 +304,7 @@ async fn row_04_integers_may_have_a_fraction_of_zero() {
 }
 
 #[tokio::test]
-async fn row_05_a_null_overwrite_is_treated_as_absent() {
+async fn a_null_overwrite_is_treated_as_absent() {
     let server = Server::reused().await;
     let body = json!({"name": "/p", "type": "password", "overwrite": null});
     let first = server.post("/api/v1/data", body.clone()).await;
@@ -330,7 +330,7 @@ async fn row_05_a_null_overwrite_is_treated_as_absent() {
 }
 
 #[tokio::test]
-async fn row_05_empty_query_parameters_are_treated_as_absent() {
+async fn empty_query_parameters_are_treated_as_absent() {
     let server = Server::reused().await;
     for text in ["1", "2"] {
         given::set_value(&server, "/a", text).await;

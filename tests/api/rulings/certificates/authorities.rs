@@ -1,11 +1,11 @@
-//! Rows 6, 9 and 15: CAs and subjects.
+//! CAs and subjects.
 
 use keywright_harness::{Caller, Options, Response, ReusedServer, Server, Text};
 use serde_json::{Value, json};
 
 use crate::{external_certificates, given};
 
-// Row 6: the CA that a generate names for an existing leaf.
+// The CA that a generate request names for an existing leaf.
 
 const MODES: [&str; 3] = ["no-overwrite", "converge", "overwrite"];
 
@@ -38,7 +38,7 @@ async fn assert_refused(server: &Server, ca: &str, status: u16, words: &str) {
 }
 
 #[tokio::test]
-async fn row_06_an_absent_ca_or_another_type_is_404_in_every_mode() {
+async fn an_absent_ca_or_another_type_is_404_in_every_mode() {
     let server = server_with_leaf().await;
     given::set_value(&server, "/text", "v").await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
@@ -48,7 +48,7 @@ async fn row_06_an_absent_ca_or_another_type_is_404_in_every_mode() {
 }
 
 #[tokio::test]
-async fn row_06_an_unreadable_ca_is_404_in_every_mode() {
+async fn an_unreadable_ca_is_404_in_every_mode() {
     let server = server_with_leaf().await;
     let caller = server.as_client("writer").await;
     server
@@ -72,7 +72,7 @@ async fn generate_as(caller: &Caller, mode: &str) -> Response {
 }
 
 #[tokio::test]
-async fn row_06_a_non_ca_certificate_is_400_in_every_mode() {
+async fn a_non_ca_certificate_is_400_in_every_mode() {
     let server = server_with_leaf().await;
     let lone = json!({"common_name": "lone", "self_sign": true, "key_type": "ed25519"});
     given::generate(&server, "/lone", "certificate", lone).await;
@@ -85,7 +85,7 @@ async fn row_06_a_non_ca_certificate_is_400_in_every_mode() {
 }
 
 #[tokio::test]
-async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
+async fn a_leaf_is_kept_while_its_ca_exists() {
     let server = server_with_leaf().await;
     for mode in ["no-overwrite", "converge"] {
         generate_leaf(&server, mode, "/root").await.expect(200);
@@ -102,7 +102,7 @@ async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
     response.expect_error(400, "private_key is missing");
 }
 
-// Rows 9 and 15: the subject of a certificate, and the certificates that a CA signed.
+// The subject of a certificate, and the certificates that a CA signed.
 
 /// Returns the names of the certificates that a CA signed, after asserting that both lists of certificates agree.
 async fn signs(server: &Server, authority: &str) -> Value {
@@ -132,7 +132,7 @@ async fn bulk_regenerated(server: &Server, authority: &str) -> Value {
 }
 
 #[tokio::test]
-async fn row_09_converge_ignores_case_and_outer_blanks_of_the_subject() {
+async fn converge_ignores_case_and_outer_blanks_of_the_subject() {
     let server = Server::reused().await;
     let parameters = |common_name: &str, organization: &str| {
         json!({
@@ -171,7 +171,7 @@ async fn row_09_converge_ignores_case_and_outer_blanks_of_the_subject() {
 }
 
 #[tokio::test]
-async fn row_09_converge_folds_the_subject_of_a_set_certificate_too() {
+async fn converge_folds_the_subject_of_a_set_certificate_too() {
     let server = Server::reused().await;
     let made = external_certificates::self_signed_leaf("Web.Example");
     let value = json!({"certificate": made.certificate, "private_key": made.private_key});
@@ -188,7 +188,7 @@ async fn row_09_converge_folds_the_subject_of_a_set_certificate_too() {
 }
 
 #[tokio::test]
-async fn row_15_a_credential_without_a_certificate_counts_as_unsigned() {
+async fn a_credential_without_a_certificate_counts_as_unsigned() {
     let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
@@ -206,7 +206,7 @@ async fn row_15_a_credential_without_a_certificate_counts_as_unsigned() {
 }
 
 #[tokio::test]
-async fn row_15_only_versions_with_a_certificate_have_a_signer() {
+async fn only_versions_with_a_certificate_have_a_signer() {
     let server = Server::reused().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     // The newest version has no certificate to regenerate.
@@ -227,7 +227,7 @@ async fn row_15_only_versions_with_a_certificate_have_a_signer() {
 }
 
 #[tokio::test]
-async fn row_15_a_rotation_adds_no_version_without_a_certificate() {
+async fn a_rotation_adds_no_version_without_a_certificate() {
     let options = Options::default().extra("[certificates]\nconcatenate_cas = true");
     let server = Server::start_with(&options).await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;

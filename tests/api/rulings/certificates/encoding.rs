@@ -1,4 +1,4 @@
-//! Rows 13 and 14: the encoding and the size of certificates.
+//! The encoding and the size of certificates.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Identity, Openssl, P256};
 use crate::given;
 
-// Row 13: OpenSSL reads stored certificates and keys, and stored CAs can sign. Malformed DER is among the attacks
+// OpenSSL reads stored certificates and keys, and stored CAs can sign. Malformed DER is among the attacks
 // (`tests/attacks/certificates/`).
 
 /// Returns layouts of one PEM block that OpenSSL reads.
@@ -60,7 +60,7 @@ async fn stored(server: &Server, field: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn row_13_openssl_reads_stored_certificates_of_any_layout() {
+async fn openssl_reads_stored_certificates_of_any_layout() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -80,7 +80,7 @@ async fn row_13_openssl_reads_stored_certificates_of_any_layout() {
 }
 
 #[tokio::test]
-async fn row_13_openssl_reads_stored_private_keys_of_any_layout() {
+async fn openssl_reads_stored_private_keys_of_any_layout() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -103,7 +103,7 @@ async fn row_13_openssl_reads_stored_private_keys_of_any_layout() {
 }
 
 #[tokio::test]
-async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
+async fn openssl_finds_the_certificate_that_the_server_finds() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -146,7 +146,7 @@ async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
 }
 
 #[tokio::test]
-async fn row_13_a_ca_set_in_any_layout_signs() {
+async fn a_ca_set_in_any_layout_signs() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -171,7 +171,7 @@ async fn row_13_a_ca_set_in_any_layout_signs() {
 /// The number of threads for brief plugin calls is limited. Certificates are checked on these threads, and metrics count
 /// each check as a call.
 #[tokio::test]
-async fn row_13_certificates_are_checked_in_the_brief_plugin_lane() {
+async fn certificates_are_checked_in_the_brief_plugin_lane() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -212,7 +212,7 @@ async fn runs_in_brief_lane(server: &Server) -> f64 {
     count.unwrap_or_default()
 }
 
-// Row 14: generated certificates can be set and imported again.
+// Generated certificates can be set and imported again.
 
 /// The limit of a value, in bytes of JSON.
 const VALUE_BYTES_MAX: usize = 65_536;
@@ -257,7 +257,7 @@ async fn generate_largest(server: &Server, name: &str, signer: &Value) -> Value 
 }
 
 #[tokio::test]
-async fn row_14_the_largest_generated_certificates_can_be_set() {
+async fn the_largest_generated_certificates_can_be_set() {
     let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
     given::generate(&server, "/root", "certificate", root).await;
@@ -301,7 +301,7 @@ async fn row_14_the_largest_generated_certificates_can_be_set() {
 }
 
 #[tokio::test]
-async fn row_14_a_certificate_beyond_the_limit_of_a_value_is_413() {
+async fn a_certificate_beyond_the_limit_of_a_value_is_413() {
     let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
     let root = given::generate(&server, "/root", "certificate", root).await;

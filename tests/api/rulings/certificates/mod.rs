@@ -1,4 +1,4 @@
-//! Rows about certificates.
+//! Certificates that existing clients set and generate.
 
 mod authorities;
 mod encoding;

@@ -1,4 +1,4 @@
-//! Rows 7 and 8: signatures and key lengths.
+//! Signatures and key lengths.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::{
     keys::{certificate_key_bits, public_key_bits},
 };
 
-// Row 7: algorithms for verifying the signature of a set leaf.
+// Algorithms for verifying the signature of a set leaf.
 
 const RSA: &[&str] = &["RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
 
@@ -47,7 +47,7 @@ async fn assert_verified(
 }
 
 #[tokio::test]
-async fn row_07_rsa_of_1024_to_8192_bits_is_verified_with_every_hash() {
+async fn rsa_of_1024_to_8192_bits_is_verified_with_every_hash() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -70,7 +70,7 @@ async fn row_07_rsa_of_1024_to_8192_bits_is_verified_with_every_hash() {
 }
 
 #[tokio::test]
-async fn row_07_ecdsa_with_every_hash_and_ed25519_are_verified() {
+async fn ecdsa_with_every_hash_and_ed25519_are_verified() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -91,7 +91,7 @@ async fn row_07_ecdsa_with_every_hash_and_ed25519_are_verified() {
 }
 
 #[tokio::test]
-async fn row_07_rsa_with_pss_is_verified() {
+async fn rsa_with_pss_is_verified() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -118,7 +118,7 @@ async fn row_07_rsa_with_pss_is_verified() {
 }
 
 #[tokio::test]
-async fn row_07_a_ca_with_a_key_of_another_algorithm_is_refused() {
+async fn a_ca_with_a_key_of_another_algorithm_is_refused() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -141,7 +141,7 @@ async fn row_07_a_ca_with_a_key_of_another_algorithm_is_refused() {
 }
 
 #[tokio::test]
-async fn row_07_an_algorithm_that_is_not_supported_is_named() {
+async fn an_algorithm_that_is_not_supported_is_named() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -180,7 +180,7 @@ async fn row_07_an_algorithm_that_is_not_supported_is_named() {
 }
 
 #[tokio::test]
-async fn row_07_an_unsupported_curve_is_reported_as_unverifiable() {
+async fn an_unsupported_curve_is_reported_as_unverifiable() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -196,7 +196,7 @@ async fn row_07_an_unsupported_curve_is_reported_as_unverifiable() {
 }
 
 #[tokio::test]
-async fn row_07_keys_beyond_the_limits_are_refused_before_computing() {
+async fn keys_beyond_the_limits_are_refused_before_computing() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -280,7 +280,7 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     }
 }
 
-// Row 8: RSA keys of fewer than 2048 bits.
+// RSA keys of fewer than 2048 bits.
 
 const WARNING: &str = "stored an RSA key that is shorter than 2048 bits";
 
@@ -298,7 +298,7 @@ fn warnings(server: &Server, name: &str) -> usize {
 }
 
 #[tokio::test]
-async fn row_08_a_certificate_of_1024_bits_is_accepted_with_a_warning() {
+async fn a_certificate_of_1024_bits_is_accepted_with_a_warning() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -331,7 +331,7 @@ async fn row_08_a_certificate_of_1024_bits_is_accepted_with_a_warning() {
 }
 
 #[tokio::test]
-async fn row_08_a_version_of_1024_bits_is_added_with_a_warning() {
+async fn a_version_of_1024_bits_is_added_with_a_warning() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -346,7 +346,7 @@ async fn row_08_a_version_of_1024_bits_is_added_with_a_warning() {
 }
 
 #[tokio::test]
-async fn row_08_a_certificate_of_fewer_than_1024_bits_is_400() {
+async fn a_certificate_of_fewer_than_1024_bits_is_400() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -375,7 +375,7 @@ async fn row_08_a_certificate_of_fewer_than_1024_bits_is_400() {
 }
 
 #[tokio::test]
-async fn row_08_a_ca_of_1024_bits_signs() {
+async fn a_ca_of_1024_bits_signs() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -400,7 +400,7 @@ async fn row_08_a_ca_of_1024_bits_signs() {
 }
 
 #[tokio::test]
-async fn row_08_an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
+async fn an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -434,7 +434,7 @@ async fn row_08_an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
 }
 
 #[tokio::test]
-async fn row_08_generated_keys_have_at_least_2048_bits() {
+async fn generated_keys_have_at_least_2048_bits() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
