@@ -39,7 +39,8 @@ pub struct SandboxConfig {
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
     pub threads_per_lane: Option<NonZeroUsize>,
-    /// Maximum number of calls that wait in each lane. Further calls are refused with 503, except one of each actor.
+    /// Maximum number of calls that wait in each lane. Further calls are refused with 503, except the first waiting call of
+    /// each actor.
     #[schemars(range(min = 1, max = QUEUE_LENGTH_MAX))]
     #[serde(default = "default_queue_length")]
     pub queue_length: usize,
@@ -250,9 +251,10 @@ impl fmt::Display for ComponentSource {
 pub enum Grant {
     /// The host's random generator: `wasi:random/random`.
     Random,
-    /// Signing with the issuers that callers name: `keywright:signing/issuer`.
+    /// Only for generators: signing with the issuers that callers name, `keywright:signing/issuer`.
     Signing,
-    /// Reading the values of the credentials that callers name as inputs: `keywright:generator/derived-generator`.
+    /// Only for generators: reading the values of the credentials that callers name as inputs,
+    /// `keywright:generator/derived-generator`.
     Inputs,
 }
 

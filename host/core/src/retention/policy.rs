@@ -35,7 +35,7 @@ pub struct RetentionLimits {
 }
 
 impl RetentionLimits {
-    /// Limits the number of versions, including the current version, and their age in days of 24 hours. Returns `None` if both
+    /// Limits the number of versions, including the active version, and their age in days of 24 hours. Returns `None` if both
     /// limits are `None`.
     #[must_use]
     pub fn new(versions_max: Option<NonZeroU32>, age_days_max: Option<NonZeroU32>) -> Option<Self> {
@@ -46,7 +46,7 @@ impl RetentionLimits {
         })
     }
 
-    /// Returns the maximum number of versions per credential, including the current version.
+    /// Returns the maximum number of versions per credential, including the active version.
     #[must_use]
     pub fn versions_max(&self) -> Option<u32> {
         self.versions_max.map(NonZeroU32::get)

@@ -43,8 +43,8 @@ pub(crate) struct PluginConfig {
     /// Host interfaces that the plugin may use. A plugin that imports others is rejected.
     #[serde(default)]
     pub(crate) grants: Vec<Grant>,
-    /// Whether the plugin may derive values from its parameters alone. If `false`, a generator that declares no random
-    /// bits is rejected. Generators that declare random bits are always tested for them.
+    /// Only for generators: whether the plugin may derive values from its parameters alone. If `false`, a generator that
+    /// declares no random bits is rejected. Generators that declare random bits are always tested for them.
     #[serde(default)]
     pub(crate) derived: bool,
     /// The limits of each call.

@@ -151,7 +151,7 @@ Generated from the code by `cargo xtask golden`. `keywright config-reference` pr
 `keywright serve --config FILE` reads one TOML file. `keywright check-config FILE` checks one without starting the server.
 
 - Relative paths are relative to the file's folder.
-- An environment variable overrides each setting, except settings in lists: `KEYWRIGHT_SERVER__TLS__CERTIFICATE` overrides
+- Each setting that is not in a list has an environment variable, which overrides it: `KEYWRIGHT_SERVER__TLS__CERTIFICATE` overrides
   `certificate` in the section `server.tls`. Its value is a TOML value, but strings need no quotes.
 - `NAME` in a section and in its variables represents a name of your choice.
 - The file contains no secrets: settings name the file or environment variable that contains a secret.

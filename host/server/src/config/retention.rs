@@ -28,7 +28,7 @@ pub(crate) struct RetentionConfig {
 struct PolicyConfig {
     /// A full name, or a path that ends in `/*`. Not case-sensitive.
     path: String,
-    /// Maximum number of versions of each credential, the current one included. Unlimited by default.
+    /// Maximum number of versions of each credential, including the active version. Unlimited by default.
     versions_max: Option<VersionsMax>,
     /// Maximum age of a version, in days of 24 hours since it was created. Unlimited by default.
     age_days_max: Option<AgeDaysMax>,
