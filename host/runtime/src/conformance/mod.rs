@@ -4,14 +4,14 @@
 //! The language runtimes in guests have their own random generators, which can be constant: each fresh instance then generates
 //! the same secret. A single value does not reveal this. The test therefore generates many values, each in a fresh instance and
 //! from a repeatable stream of random bytes ([`stream`]). The parameters are the first of the `examples` in the parameters
-//! schema; without examples, the test uses no parameters. It checks five rules, in this order:
+//! schema; without examples, the test uses no parameters. It checks these rules, in this order:
 //!
 //! 1. The same stream yields the same value ([`EntropyError::Unrepeatable`]).
 //! 2. Different streams change every secret part of the value ([`EntropyError::Constant`]).
 //! 3. Each value draws at least the declared number of bits ([`EntropyError::TooFewDrawn`]).
 //! 4. The drawn bits are used: flipping a single bit changes the value ([`EntropyError::Unused`]).
-//! 5. Values do not repeat ([`EntropyError::Repeated`]), and the frequencies of their characters permit the declared bits
-//!    ([`EntropyError::Biased`]).
+//! 5. Values do not repeat ([`EntropyError::Repeated`]).
+//! 6. The frequencies of the values' characters permit the declared bits ([`EntropyError::Biased`]).
 //!
 //! [`statistics`] defines the measures and their bounds. Each bound refuses a correct plugin with a probability below 10⁻⁹. The
 //! streams are derived from the component's digest, so the result is deterministic. An author can't prepare a component for its
