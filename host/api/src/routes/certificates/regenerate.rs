@@ -42,10 +42,10 @@ struct RegenerateRequest {
     /// Whether the transitional version of the CA signs if it is newer than the active version.
     #[schemars(with = "LenientBoolean")]
     allow_transitional_parent_to_sign: bool,
-    /// The length of the new RSA key, in bits. Defaults to the length of the current key.
+    /// The length of the new RSA key, in bits. Defaults to the length of the active version's key.
     #[schemars(with = "Option<u32>")]
     key_length: Option<i64>,
-    /// The validity in days. Defaults to the validity of the current version.
+    /// The validity in days. Defaults to the validity of the active version.
     #[schemars(with = "Option<u32>")]
     duration: Option<i64>,
     /// The metadata of the new version.
