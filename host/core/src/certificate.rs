@@ -118,7 +118,7 @@ pub const RSA_BITS_RECOMMENDED: u32 = 2_048;
 /// The facts of a client certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientCertificateFacts {
-    /// The Organizational Units of its subject in order, including the units in multi-valued names. Units that are not encoded
+    /// The organizational units of its subject in order, including the units in multi-valued names. Units that are not encoded
     /// in UTF-8 or a subset of it are omitted.
     pub organization_units: Vec<String>,
     /// Whether its extended key usage names client authentication (RFC 5280, section 4.2.1.12). A missing extension or the

@@ -25,7 +25,7 @@ pub(crate) struct Holder {
 
 #[derive(Clone)]
 pub(crate) struct Contents {
-    /// The subject after its common name: each item is a relative distinguished name with these Organization Units.
+    /// The subject after its common name: each item is a relative distinguished name with these organizational units.
     units: Vec<Vec<String>>,
     /// The string type of the units, as a DER tag.
     unit_tag: u8,
@@ -156,7 +156,7 @@ impl Holder {
 }
 
 impl Contents {
-    /// Returns the contents of a client's certificate, with these relative distinguished names of Organization Units.
+    /// Returns the contents of a client's certificate, with these relative distinguished names of organizational units.
     pub(crate) fn of_client(units: &[&[&str]]) -> Self {
         let mut parameters = parameters("instance");
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -191,7 +191,7 @@ impl Contents {
         self.with(|parameters| parameters.extended_key_usages = purposes.to_vec())
     }
 
-    /// Sets the string type of the Organization Units, as a DER tag.
+    /// Sets the string type of the organizational units, as a DER tag.
     pub(crate) fn unit_tag(self, unit_tag: u8) -> Self {
         Self { unit_tag, ..self }
     }

@@ -32,10 +32,10 @@ use crate::given;
 
 // A server that trusts client CAs, and the results that its clients get.
 
-/// An Organization Unit that is an identity.
+/// An organizational unit that is an identity.
 const UNIT: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
 
-/// An Organization Unit that is another identity.
+/// An organizational unit that is another identity.
 const OTHER_UNIT: &str = "app:7b2f4c11-9a3e-4d60-a1c4-5e6f70819203";
 
 /// The actor of a certificate with [`UNIT`].
