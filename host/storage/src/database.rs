@@ -1,4 +1,4 @@
-//! An open database with a current schema, on either engine.
+//! Opens a database on either engine.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl DatabaseOptions {
 }
 
 impl Database {
-    /// Connects to a database once, without changing it. An absent file that may be created is accepted.
+    /// Connects to a database once, without changing it. Accepts a missing file that may be created.
     pub async fn reach(options: &DatabaseOptions) -> Result<(), DatabaseOpenError> {
         match options {
             DatabaseOptions::Postgres(options) => postgres::reach(options).await,
@@ -59,7 +59,7 @@ impl Database {
         }
     }
 
-    /// Opens the database and migrates its schema. Creates an absent file, which only its owner may read.
+    /// Opens the database and migrates its schema. Creates a missing file, which only its owner may read.
     ///
     /// `identifiers` provides the ids of new credentials.
     pub async fn open(
@@ -83,7 +83,7 @@ impl Database {
 
     /// Opens an existing database read-only, and neither creates nor migrates it.
     ///
-    /// `identifiers` is the same as for [`Database::open`], but it is not used.
+    /// `identifiers` is not used.
     pub async fn open_to_read(
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,

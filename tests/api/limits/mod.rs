@@ -25,7 +25,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// Returns options of a server with timeouts that never expire, except those in the given lines of settings.
+/// Returns options of a server with timeouts of an hour, except those in the given lines of settings.
 fn patient(lines: &str) -> Options {
     let times = [
         "handshake_seconds_max",
@@ -151,7 +151,7 @@ where
     }
 }
 
-/// A response of HTTP/1.1: the status, the head, the body.
+/// An HTTP/1.1 response.
 struct Http1Response {
     status: u16,
     head: String,

@@ -55,7 +55,8 @@ pub(super) struct IdClaims<'a> {
     pub(super) nonce: Option<&'a str>,
 }
 
-/// The claims of a refresh token. It has neither scopes nor a grant type, so no server accepts it as an access token.
+/// The claims of a refresh token. It has neither scopes nor a grant type, so a server with default settings does not accept it
+/// as an access token.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RefreshClaims {
     pub(super) jti: String,

@@ -60,7 +60,7 @@ async fn service_with_root() -> Service {
 }
 
 #[tokio::test]
-async fn extended_parameters_are_reported_as_a_plugin_fault() {
+async fn a_plugin_that_extends_parameters_is_at_fault() {
     let service = service_with_root().await;
     for (requested, more, status) in [
         (json!({}), json!({}), 200),
@@ -145,7 +145,7 @@ async fn recovering_more_than_was_set_is_reported_as_a_plugin_fault() {
         recovered.as_object_mut().unwrap().extend(fields);
         json!({"certificate": recovered.to_string()})
     };
-    // The properties of the fake certificates: CAs with this validity in days.
+    // The fake certificates are CA certificates with this validity in days.
     let days = SET_DURATION_DAYS;
     for (credential_type, more, status) in [
         ("certificate", json!({"is_ca": true, "duration": days}), 200),
@@ -240,7 +240,7 @@ async fn service_with_leaf() -> (Service, String) {
 }
 
 #[tokio::test]
-async fn values_are_regenerated_with_the_current_signing_version() {
+async fn a_ca_replaced_during_a_request_signs_with_its_new_version() {
     let (service, id) = service_with_leaf().await;
     for (method, path, body) in requests(&id) {
         let root = service.storage.newest("/root").await.id;

@@ -1,5 +1,5 @@
-//! Parameters of plugins: reading them in the types that the schema declares, and the defaults and checks for plugins without a
-//! normalizer.
+//! Reads the parameters of plugins in the types that the schema declares. For plugins without a normalizer, fills in defaults
+//! and validates.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
