@@ -1,7 +1,7 @@
 //! A user interface for browsers, which the server mounts next to the API.
 //!
 //! Its requests pass through the same pipeline as requests to the API: the access token of a request's session replaces the
-//! field `Authorization`. So a user has the same identity, limits and audit trail as with the API.
+//! `Authorization` header. So a user has the same identity, limits and audit trail as with the API.
 
 use std::collections::HashMap;
 
@@ -108,7 +108,7 @@ impl InterfaceRoute {
     }
 }
 
-/// Replaces the field `Authorization` of a request with the access token of its session.
+/// Replaces the `Authorization` header of a request with the access token of its session.
 ///
 /// # Errors
 /// The response of the interface to a request that it refuses.

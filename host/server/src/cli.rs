@@ -100,7 +100,7 @@ pub(crate) enum Command {
         /// `serve`.
         #[arg(value_name = "FILE")]
         config: PathBuf,
-        /// Also connect to the database; nothing is changed there
+        /// Also connect to the database, without changing it
         #[arg(long)]
         connect: bool,
         /// Skip the plugins. Otherwise, plugins that are not in the cache are compiled, which takes seconds.

@@ -14,7 +14,7 @@ struct Damage {
     found: &'static [(&'static str, &'static str)],
 }
 
-/// All damage, in the order in which the test causes it. Each item damages other credentials.
+/// All damage, in the order in which the test causes it. No two items damage the same credential.
 const DAMAGES: [Damage; 27] = [
     Damage {
         sql: "drop index credential_version_transitional",
@@ -271,7 +271,7 @@ async fn seed(server: &Server) {
         let body = json!({"path": "/a", "actor": actor, "operations": ["read"]});
         server.post("/api/v2/permissions", body).await.expect(201);
     }
-    // A key with a record that does not match the configured one.
+    // A key whose record does not match the configured key.
     let columns = "provider, salt, iterations, canary_nonce, canary_ciphertext, created_at";
     let sql = format!(
         "insert into encryption_key (id, {columns}) select {}, {columns} from encryption_key",

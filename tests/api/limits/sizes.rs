@@ -177,7 +177,7 @@ async fn an_announced_body_of_10_gib_is_413_before_it_arrives() {
 }
 
 #[tokio::test]
-async fn an_endless_body_is_not_buffered_and_soon_refused() {
+async fn an_endless_body_is_refused_without_buffering_it() {
     let server = Server::start().await;
     let before = memory_peak_kib(&server);
     let stream = tls(&server, ORDINARY, HTTP1).await.unwrap();

@@ -170,7 +170,7 @@ impl Caller {
     }
 }
 
-/// Returns a client with another implementation, which speaks HTTP/2.
+/// Returns a `reqwest` client, which uses HTTP/2.
 fn another_client(holder: &Holder) -> Client {
     let identity = holder.chain_pem() + &holder.key_pem();
     let identity = Identity::from_pem(identity.as_bytes()).unwrap();

@@ -128,7 +128,7 @@ impl ServerMode {
 
     /// Returns the response for a method that a path does not support: status 404 without a body.
     ///
-    /// OPTIONS in read-only mode is an exception: it gets status 503 at each path, as on other servers of this API.
+    /// OPTIONS in read-only mode is an exception: it gets status 503 at each path, as in CredHub.
     pub(crate) fn no_such_method(&self, method: &Method) -> Response {
         if *method == Method::OPTIONS && self.read_only.is_on() {
             return ApiError::read_only().into_response();

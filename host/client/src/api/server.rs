@@ -1,6 +1,6 @@
 //! The server itself: `/version`, `/api/v1/types`, `/api/v1/key-usage` and `/management`.
 //!
-//! `/api/v1/types` is an extension that other servers of this API don't have.
+//! `/api/v1/types` is an extension that CredHub lacks.
 
 use reqwest::Method;
 use serde::{Deserialize, Serialize};

@@ -42,7 +42,7 @@ pub struct Export {
     /// File to write, with mode 0600; it appears once complete. Default: standard output.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// Overwrite an existing file, follow your and root's symbolic links, and write to other users' pipes.
+    /// Overwrite an existing file. Also follows symbolic links that you or root own, and writes to other users' pipes.
     #[arg(long, requires = "file")]
     force: bool,
     /// Format of the file. Default: from `--output` or the file's extension, otherwise YAML.

@@ -50,7 +50,7 @@ impl SettingsSchema {
         Ok(Self { checker, declared })
     }
 
-    /// Checks the settings of a plugin, JSON text.
+    /// Checks a plugin's settings, which are JSON text.
     ///
     /// # Errors
     /// [`PluginRefusedError::SettingsRefused`], with names of settings but none of their values.
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_of_other_values_than_objects_is_refused() {
+    fn a_schema_of_non_objects_is_refused() {
         for schema in [json!(true), json!({"type": "string"}), json!({})] {
             let parsed = SettingsSchema::parse(&schema.to_string());
             assert!(matches!(parsed, Err(SchemaError::NotOfObjects)), "{schema}");
