@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub(crate) fn route() -> Route {
-    let down = "The database has not responded for five seconds, or the database or the audit trail can't be written.";
+    let down = "The database does not respond within five seconds, its file was moved, or the database or the audit trail can't be written.";
     route!(GET "/health", Open, NOT_AUDITED, handler,
         "getHealth", Operations, "Returns whether the server is healthy")
     .response::<HealthBody>(200, "The server is healthy.")

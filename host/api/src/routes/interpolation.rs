@@ -19,7 +19,7 @@ pub(crate) fn route() -> Route {
         413 => "The referenced values are too large.",
         501 => "The server has no resolver configured.")
         .text("The document is a JSON object. Its arrays may contain service bindings: objects with a field `credentials`. \
-            If `credentials` contains a reference, the whole object is replaced with the value of the referenced credential, which must be of type json. \
+            If `credentials` contains a reference, `credentials` is replaced with the value of the referenced credential, which must be of type json. \
             A reference is a string such as `((/demo/database))` in a field `credhub-ref`, `credhub_ref` or `store-ref`. \
             The server's configuration may specify other fields. It may also allow references in all other strings, \
             to credentials of any type and to their fields: `postgres://((/demo/db.username))@host`.\n\n\

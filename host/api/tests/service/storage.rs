@@ -324,7 +324,7 @@ impl Storage {
         newest.await.unwrap().remove(0)
     }
 
-    /// Returns the sealed content of the newest version of a credential; the sealer of these tests does not encrypt.
+    /// Returns the sealed content of the latest version of a credential; the sealer of these tests does not encrypt.
     pub(crate) async fn newest_plaintext(&self, name: &str) -> Value {
         serde_json::from_slice(&self.newest(name).await.envelope.ciphertext).unwrap()
     }

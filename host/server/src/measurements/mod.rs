@@ -294,7 +294,7 @@ metrics! {
     describe_counter TRANSACTIONS_RETRIED = "keywright_database_transactions_retried_total",
         "Transactions retried because of a conflict with another transaction.";
     describe_gauge CERTIFICATES = "keywright_certificates",
-        "Certificates by type and by the remaining days of their newest version; each is counted once, under the smallest bound.";
+        "Certificates by type and by the remaining days of their latest version; each is counted once, under the smallest bound.";
     describe_gauge EXPIRING_CREDENTIALS = "keywright_expiring_credentials",
         "Credentials without certificates that expire or should be rotated, by type and remaining days; each is counted once, under the smallest bound.";
     describe_gauge ENCRYPTED_VERSIONS = "keywright_encrypted_versions",

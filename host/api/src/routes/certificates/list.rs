@@ -32,8 +32,8 @@ pub(crate) fn route() -> Route {
         404 => "The certificate does not exist, or the caller may not read it.",
         413 => "The response would be too large; use `name` to read one certificate.")
         .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).example("/demo/root"))
-        .parameter(Parameter::optional(ALL_TYPES, "Whether to include credentials of other types whose newest version has a certificate. `expiry_date` is empty if only the signer is known.", json!({"type": "boolean", "default": false})))
-        .response::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
+        .parameter(Parameter::optional(ALL_TYPES, "Whether to include credentials of other types whose latest version has a certificate. `expiry_date` is empty if only the signer is known.", json!({"type": "boolean", "default": false})))
+        .response::<ListResponse<'_>>(200, "The certificates, in order of their latest version, newest first.")
         .response_example(
             "one",
             json!({"certificates": [{
@@ -77,7 +77,7 @@ struct SummaryBody<'a> {
     signed_by: &'a str,
     /// The names of the certificates that it signed; in a list with `all_types`, also of the listed credentials of other types.
     signs: Vec<&'a str>,
-    /// The credentials of other types whose newest version has a certificate signed by this CA. Absent if there are none,
+    /// The credentials of other types whose latest version has a certificate signed by this CA. Absent if there are none,
     /// and if all certificates are listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     issued: Vec<IssuedBody<'a>>,
@@ -98,7 +98,7 @@ struct IssuedBody<'a> {
 struct IssuedRecordBody<'a> {
     /// The credential's type.
     r#type: &'a str,
-    /// The id of the credential's newest version.
+    /// The id of the credential's latest version.
     version_id: Uuid,
     /// The id of the CA version that signed the certificate; null if unknown.
     issuer_version_id: Option<Uuid>,

@@ -138,7 +138,7 @@ pub(crate) fn update_transitional_route() -> Route {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UpdateTransitionalVersionRequest {
-    /// The id of the new transitional version, or `latest` for the newest version that has a certificate. If null or missing,
+    /// The id of the new transitional version, or `latest` for the latest version that has a certificate. If null or missing,
     /// the flag is removed.
     #[schemars(with = "Option<VersionToFlag>")]
     version: RequestedVersion,

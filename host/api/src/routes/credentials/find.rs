@@ -33,7 +33,7 @@ enum Restriction {
     None,
     Expiry {
         within_days: i64,
-        /// Whether to check the whole chain of the active version, instead of only the newest version.
+        /// Whether to check the whole chain of the active version, instead of only the latest version.
         is_effective: bool,
     },
     GeneratedBy(PluginDigest),
@@ -136,12 +136,12 @@ struct FoundBody<'a> {
     /// When the active version was created.
     #[schemars(with = "Timestamp")]
     version_created_at: String,
-    /// When the newest version expires; with `effective`, when the first certificate of its chain expires. Only in a search by
+    /// When the latest version expires; with `effective`, when the first certificate of its chain expires. Only in a search by
     /// expiry, and absent if the version only has a `rotation_date`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Timestamp")]
     expiry_date: Option<String>,
-    /// When the newest version should be rotated, if its plugin returned it. Only in a search by expiry.
+    /// When the latest version should be rotated, if its plugin returned it. Only in a search by expiry.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Timestamp")]
     rotation_date: Option<String>,
@@ -153,7 +153,7 @@ struct FoundBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     imported: Option<bool>,
-    /// Whether the newest version was derived from a version of the input that is not active. Only in a search by `derived_from`.
+    /// Whether the latest version was derived from a version of the input that is not active. Only in a search by `derived_from`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     stale: Option<bool>,

@@ -76,7 +76,7 @@ pub(crate) fn regenerate_route() -> Route {
         404 => "The credential does not exist, or the caller may not read the CA that signed it.",
         413 => "The metadata is too long.",
         422 => "The body has an unknown field.")
-        .text("Adds a version with the parameters of the newest version. RSA and SSH keys can always be regenerated; passwords and \
+        .text("Adds a version with the parameters of the latest version. RSA and SSH keys can always be regenerated; passwords and \
             users only if they were generated; certificates if they were generated, are self-signed or were signed by a stored CA.")
         .body::<RegenerateRequest>()
         .request_example("password", json!({"name": "/demo/password"}))
