@@ -253,7 +253,7 @@ async fn a_name_is_found_in_any_casing_and_returned_as_first_set() {
 }
 
 #[tokio::test]
-async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
+async fn writing_in_another_casing_adds_a_version_and_keeps_the_name() {
     let server = Server::reused().await;
     given::generate(&server, "/Team/Password", "password", json!({})).await;
     let set = given::set(&server, "/TEAM/password", "password", json!("p")).await;

@@ -1,5 +1,5 @@
-//! Providers with a discovery document: its endpoints, its issuer, and the authentication of clients; and the documents of
-//! UAA, Keycloak, Auth0 and Entra ID, reduced to the fields that a login reads.
+//! Logins at providers with a discovery document. The documents of UAA, Keycloak, Auth0 and Entra ID are reduced to the fields
+//! that a login reads.
 
 use keywright_harness::{ReceivedRequest, Reply, Shell, Stub, Text};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Values of plugins: JSON that may contain secrets, the schema that the plugin declared, and its secret parts.
+//! Values of plugins, and their declared schema, which marks secret parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,7 @@ fn certificate_field(schema: &Value) -> Option<String> {
 /// The media type of PEM certificates that begin with the end-entity certificate (RFC 8555, section 9.1).
 const CERTIFICATE_CHAIN: &str = "application/pem-certificate-chain";
 
-/// The rule that a value of another type breaks.
+/// The rule that a value of a type other than object breaks.
 const NOT_AN_OBJECT: &str = "must be an object";
 
 /// The annotation of a secret part.
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_have_keyword_and_pointer_but_no_undeclared_name() {
+    fn a_broken_rule_omits_names_that_the_schema_does_not_declare() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_broken_by_unchanged_parts_of_a_value_is_unchanged() {
+    fn a_violation_is_unchanged_if_the_plugin_returns_the_same_part() {
         let schema = json!({"properties": {"key": {"maxLength": 1}, "hash": {"type": "string"}}, "required": ["hash"]});
         let schema = ValueSchema::parse(&schema.to_string()).unwrap();
         let given = json!({"key": "kk"});
