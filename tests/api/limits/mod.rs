@@ -151,7 +151,6 @@ where
     }
 }
 
-/// An HTTP/1.1 response.
 struct Http1Response {
     status: u16,
     head: String,

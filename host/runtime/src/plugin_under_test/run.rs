@@ -295,7 +295,6 @@ impl RandomSource for FixedBytes {
     }
 }
 
-/// The prefix of a seed.
 pub(super) const SEED_PREFIX: &str = "seed:";
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ pub(crate) struct Arguments {
     pub(crate) other: Option<PathBuf>,
 }
 
-/// All measurements.
 pub(crate) const MEASUREMENTS: [Measurement; 18] = [
     ("get", |given| {
         requests::measure("get", given.other.as_deref())
