@@ -24,7 +24,7 @@ use crate::{
     manifest::{MANIFEST_BYTES_MAX, MEDIA_TYPE, MINISIGN_MEDIA_TYPE, Manifest, blob},
 };
 
-/// The key to verify the signature of a component with.
+/// The key that verifies the signature of a component.
 #[derive(Clone)]
 pub enum SignatureKey {
     /// A cosign key, which signs manifests.

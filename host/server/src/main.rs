@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`app`], which connects the crates of the host. The other modules are the edge of the process:
 //! [`commands`], [`config`], [`config_check`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`],
-//! [`process`], and [`development`], which generates a configuration for newcomers.
+//! [`process`], and [`development`], which generates the configuration of a development server.
 
 mod app;
 mod audit;

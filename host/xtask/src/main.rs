@@ -1,4 +1,4 @@
-//! `cargo xtask …`: everything that is done with the workspace and is not a plain cargo command.
+//! `cargo xtask …`: tasks that plain cargo commands do not cover.
 
 mod bench;
 mod cycles;

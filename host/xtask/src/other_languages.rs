@@ -1,5 +1,4 @@
-//! Builds in other languages than Rust, which are repeated only when their inputs have changed: the example plugins, with the build
-//! steps of `keywright plugin build`, test guests, and clients, which tests run against a server.
+//! Builds example plugins, test guests and clients in languages other than Rust. Skips builds whose inputs have not changed.
 
 use std::{
     error::Error,

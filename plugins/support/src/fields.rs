@@ -106,7 +106,7 @@ impl Fields {
     }
 }
 
-/// Returns the nearest 64-bit integer for a number beyond them.
+/// Returns the nearest 64-bit integer for a number out of their range.
 fn saturated(number: f64) -> Option<i64> {
     match number {
         ..=-9.2e18 => Some(i64::MIN),

@@ -156,7 +156,7 @@ async fn writing_a_certificate_by_id_needs_no_permission_on_its_ca() {
     writer.post("/api/v1/regenerate", by_name).await.expect(404);
 }
 
-/// Otherwise, a caller could get certificates of a CA that was never its own, once it has the name of the deleted CA.
+/// Otherwise, a caller could get certificates from another actor's CA that has the name of a deleted CA.
 #[tokio::test]
 async fn a_new_ca_with_the_signers_name_requires_read_permission() {
     let server = Server::reused().await;

@@ -168,7 +168,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Renders the fields, the metadata and the provenance of a current version.
+    /// Renders the fields, the metadata and the provenance of the active or the transitional version.
     fn version(&self, version: &CredentialVersion) -> Markup {
         let title = if version.attributes.is_transitional {
             "Transitional version"

@@ -1,4 +1,4 @@
-//! The findings of a check, and checks of access to files that change nothing.
+//! The findings of a check, and read-only checks of access to files.
 
 use std::{
     fmt, fs, io,

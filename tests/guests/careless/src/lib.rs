@@ -65,13 +65,13 @@ impl generator::Guest for Component {
                 // 40 of 256 bits are used.
                 json!({"password": hexadecimal(stretched(random(32) >> 88))})
             }
-            // Rule 5 of the entropy test, by repeated values: every bit is used, but they are folded into 16.
+            // Rule 5 of the entropy test: every bit is used, but all bits are folded into 16.
             Some("repeated") => {
                 let all = random(16);
                 let folded = (0..8).fold(0, |folded, part| folded ^ (all >> (16 * part)));
                 json!({"password": hexadecimal(stretched(folded & 0xffff))})
             }
-            // Rule 5 of the entropy test, by position: every bit is used, but the first digit is always the same.
+            // Rule 6 of the entropy test: every bit is used, but the first digit is always the same.
             Some("biased") => {
                 let all = random(16);
                 let first = all >> 124;

@@ -120,7 +120,7 @@ enum EitherResponse<'a> {
     Found(find::FindResponse<'a>),
 }
 
-/// Searches if the query has `path`, `name-like` or `generated_by`. Otherwise, returns versions by name.
+/// Searches if the query has a parameter of a search. Otherwise, returns versions by name.
 async fn get(Call { api, caller }: Call, query: QueryParameters) -> Result<Response, ApiError> {
     check_parameters(&query)?;
     if FindRequest::is_search(&query) {
