@@ -13,7 +13,7 @@ pub trait Generator {
     /// The value.
     type Value: Serialize;
 
-    /// Takes the parameters from the caller's parameters. Those that are left over are rejected.
+    /// Takes the plugin's parameters from the caller's fields. Remaining fields are rejected.
     fn take(fields: &mut Fields) -> Result<Self::Parameters, Violation>;
 
     /// Generates a value.

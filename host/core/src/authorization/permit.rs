@@ -155,8 +155,8 @@ impl<'a> Permit<'a> {
         }
     }
 
-    /// Returns whether the permit is for this credential, and the permissions also allow the operation on this casing of its name.
-    /// Whatever is read by the permitted name must be checked: another writer may have created the credential again in another
+    /// Returns whether the permit is for this credential, and the permissions also allow the operation on this casing of its
+    /// name. Check everything that was read by the permitted name: another writer may have recreated the credential in another
     /// casing.
     pub(crate) fn covers(&self, name: &CredentialName) -> bool {
         self.name.is(name) && self.permissions.allow(self.operation, name.as_str())

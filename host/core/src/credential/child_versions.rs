@@ -1,5 +1,5 @@
-//! The versions that are added to certificates while their CA is being replaced, and the limits of changes to many credentials,
-//! which these versions share with bulk regenerations.
+//! The versions that are added to certificates during the rotation of their CA, and the limits on changes to many credentials,
+//! which also apply to bulk regenerations.
 //!
 //! Clients must then trust both certificates of the CA. With `concatenates_authorities`, each step of the rotation therefore
 //! adds a version to every certificate that the CA signed. It has the same certificate and key, and in `ca`, the CA's other
@@ -319,7 +319,8 @@ pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
 /// The maximum total size of the versions that a step of a rotation replaces without a slot.
 const SMALL_STEP_BYTES_MAX: usize = 256 * 1024;
 
-/// The maximum total size of their newest versions, encrypted. All of them and their new versions are in memory at once.
+/// The maximum total size of the newest versions of the credentials that such a change affects, encrypted. All of them and
+/// their new versions are in memory at once.
 pub const BULK_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// The maximum number of concurrent requests that change many credentials, each of a different actor: bulk regenerations,

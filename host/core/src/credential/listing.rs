@@ -1,5 +1,5 @@
-//! The items of lists: credentials that a search finds, and certificates with their versions; and the lists of items that a
-//! caller may read, within the memory reserved for the response.
+//! Credentials that searches find, certificates with their versions, and lists of the items that a caller may read. The memory
+//! of a list is reserved for the response.
 
 use std::ops::ControlFlow;
 
@@ -48,8 +48,8 @@ impl FindNames {
         Self::Containing(text.to_ascii_lowercase())
     }
 
-    /// Returns the pattern for names below a path without the names before the first and after the last that these permissions
-    /// allow to read; `None` if none remain. Returns other patterns unchanged.
+    /// Narrows a pattern for names below a path to the range of names that these permissions allow to read; `None` if the range
+    /// is empty. Returns other patterns unchanged.
     fn readable(&self, permissions: &EffectivePermissions) -> Option<Self> {
         let Self::Below(prefix) = self else {
             return Some(self.clone());
@@ -101,7 +101,7 @@ pub struct ListedCertificate {
 }
 
 impl ListedCertificate {
-    /// Returns the active version: the newest that is not transitional.
+    /// Returns the active version: the newest version that is not transitional.
     #[must_use]
     pub fn active(&self) -> Option<&ListedVersion> {
         self.versions

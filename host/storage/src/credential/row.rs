@@ -27,7 +27,7 @@ macro_rules! version_columns {
 }
 pub(crate) use version_columns;
 
-/// The time that a credential repeats of its newest version: from then on, the version should not be used any more.
+/// The time from which the newest version should not be used any more, repeated in its credential.
 macro_rules! due_at {
     () => {
         "coalesce(v.rotate_at, v.value_expires_at, v.expires_at)"
@@ -80,7 +80,7 @@ const COLUMNS_IF_SIGNED: &[NewColumn] = new_columns! { version:
     issuer_expires_at = version.attributes.issuer.map(|issuer| issuer.expires_at.timestamp_millis());
 };
 
-/// Returns the columns of new versions that may be signed, or that are not.
+/// Returns the columns of new versions. Omits [`COLUMNS_IF_SIGNED`] unless `may_be_signed`.
 pub(super) fn new_columns(may_be_signed: bool) -> impl Iterator<Item = &'static NewColumn> {
     let if_signed = COLUMNS_IF_SIGNED.iter().filter(move |_| may_be_signed);
     COLUMNS.iter().chain(if_signed)
