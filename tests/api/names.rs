@@ -170,8 +170,6 @@ async fn responses_of_each_body(server: &Server, name: &Value) -> [Response; 3] 
     ]
 }
 
-// The leading slash, which is optional everywhere.
-
 #[tokio::test]
 async fn a_leading_slash_is_prepended_in_every_request() {
     let server = Server::reused().await;

@@ -14,8 +14,6 @@ fn a_database_password_is_never_printed() {
     message.assert_lacks("hunter2");
 }
 
-// A database that becomes unavailable and returns while the server runs.
-
 #[tokio::test]
 async fn requests_are_503_while_the_database_is_unavailable() {
     let Some(postgres) = PostgresServer::start() else {

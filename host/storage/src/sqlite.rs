@@ -38,7 +38,7 @@ use crate::{
 pub struct SqliteOptions {
     /// The file. Its folder must exist.
     pub path: PathBuf,
-    /// Whether an absent file is created.
+    /// Whether a missing file is created.
     pub may_create: bool,
     /// The maximum number of connections that read. Each has a cache of up to 16 MiB.
     pub readers_max: u32,
@@ -46,7 +46,7 @@ pub struct SqliteOptions {
     pub wait_max: Duration,
 }
 
-/// Opens the database and migrates its schema. Creates an absent file, which only its owner may read.
+/// Opens the database and migrates its schema. Creates a missing file, which only its owner may read.
 pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseOpenError> {
     let path = &options.path;
     create_if_new(options)?;
@@ -78,7 +78,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseOpenE
     Ok(pools)
 }
 
-/// Reads the schema of the file once, or checks that a server can create an absent file.
+/// Reads the schema of the file once, or checks that a server can create a missing file.
 pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     require_creatable(options)?;
     match open_file(options).await {

@@ -10,8 +10,6 @@ use serde_json::{Value, json};
 use super::fill;
 use crate::{certificates::Certificate, given};
 
-// `keywright check` of undamaged databases, and its refusals.
-
 #[tokio::test]
 async fn a_store_with_every_type_of_credential_has_no_findings() {
     let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");

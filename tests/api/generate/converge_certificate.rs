@@ -13,7 +13,7 @@ use crate::{
     given,
 };
 
-// Certificates: comparison of parameters.
+// Comparison of parameters.
 
 fn full() -> Value {
     json!({
@@ -196,7 +196,7 @@ async fn a_lone_transitional_version_is_compared() {
     assert_eq!(certificate.current().await.len(), 2);
 }
 
-// Certificates: comparison of signers.
+// Comparison of signers.
 
 async fn with_root(name: &str, server: &Server) -> Value {
     let root = json!({"common_name": "root", "is_ca": true});

@@ -291,8 +291,6 @@ fn requests_with_a_body() -> [(Method, &'static str, &'static str); 5] {
     ]
 }
 
-// Lenient parsing of scalars.
-
 #[tokio::test]
 async fn the_type_may_have_any_casing_and_is_returned_in_lower_case() {
     let server = Server::reused().await;

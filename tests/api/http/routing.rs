@@ -203,8 +203,6 @@ fn wrong_methods() -> [(Method, &'static str); 31] {
     ]
 }
 
-// HEAD, which is supported wherever GET is.
-
 #[tokio::test]
 async fn head_responds_like_get_without_a_body() {
     let server = Server::reused().await;

@@ -9,8 +9,6 @@ use tempfile::TempDir;
 use super::{after_a_run, events, ids, options, runs, set_times, trust_the_clock_at_once, values};
 use crate::{certificates::Certificate, given, management::switch};
 
-// Audit events of deleted versions, and retention without a working trail.
-
 #[tokio::test]
 async fn each_deleted_version_is_audited_with_its_policy() {
     let limits = "versions_max = 2\nage_days_max = 36500";
@@ -122,8 +120,6 @@ async fn failed_runs(server: &Server) -> f64 {
     scrape.sum(super::RUNS, &labels).unwrap_or_default()
 }
 
-// Read-only mode also suspends retention.
-
 #[tokio::test]
 async fn read_only_mode_postpones_retention() {
     let server = Server::start_with(&options(&[("/a", "age_days_max = 1")])).await;
@@ -141,8 +137,6 @@ async fn read_only_mode_postpones_retention() {
     after_a_run(&[&server]).await;
     assert_eq!(values(&server, "/a").await, ["2"]);
 }
-
-// Readers and writers during retention.
 
 #[tokio::test]
 async fn reads_and_writes_succeed_during_retention() {
@@ -185,8 +179,6 @@ async fn reads_and_writes_succeed_during_retention() {
 
 const WRITES: usize = 150;
 const ROTATIONS: usize = 30;
-
-// Servers that share a database, one of which is killed.
 
 #[tokio::test]
 async fn two_servers_delete_each_version_once_even_if_one_is_killed() {

@@ -8,8 +8,6 @@ use super::{
 };
 use crate::given;
 
-// Several servers on one database.
-
 #[tokio::test]
 async fn two_servers_rotate_each_version_once_even_if_one_stops() {
     let keys = Keys::new();
@@ -74,8 +72,6 @@ async fn with_different_active_keys_the_last_started_server_rotates() {
 
 const VERSIONS: usize = 150;
 
-// A server killed during a rotation.
-
 #[tokio::test]
 async fn a_killed_rotation_resumes_after_its_last_batch() {
     let keys = Keys::new();
@@ -110,8 +106,6 @@ async fn a_killed_rotation_resumes_after_its_last_batch() {
 }
 
 const LEFT: u64 = 148;
-
-// Starts that reverse the direction of a rotation.
 
 #[tokio::test]
 async fn a_failed_start_does_not_reverse_a_rotation() {
@@ -158,8 +152,6 @@ async fn last_activated(server: &Server) -> String {
     let sql = "select count(*) || ' ' || max(ordinal) from encryption_key_activation";
     server.run_sql(sql).await
 }
-
-// Versions that cannot be decrypted.
 
 /// Copies the nonce and the ciphertext of the first version to the versions of two credentials, which damages them.
 const COPY: &str = "update credential_version set

@@ -213,7 +213,7 @@ impl<'a> PermittedInput<'a> {
     }
 }
 
-/// Converts the failure of a permission check. A missing credential and one that the caller may not read are the same.
+/// Converts the failure of a permission check. Does not reveal whether the credential is missing or the caller may not read it.
 fn not_found(failure: UseCaseError, input: &NamedInput) -> UseCaseError {
     match failure {
         UseCaseError::NotFound => UseCaseError::InputNotFound(input.parameter()),

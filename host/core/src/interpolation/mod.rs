@@ -237,7 +237,7 @@ impl Interpolation {
     }
 }
 
-/// Names the reference that failed. A missing credential and one that the caller may not read are the same.
+/// Names the reference that failed. Does not reveal whether the credential is missing or the caller may not read it.
 fn not_found(failure: UseCaseError, name: &LookupName) -> UseCaseError {
     match failure {
         UseCaseError::NotFound => UseCaseError::ReferenceNotFound(shown(name.requested())),

@@ -184,7 +184,7 @@ fn implausibly_repeated_values_violate_only_the_fifth_rule() {
 }
 
 #[test]
-fn fixed_and_biased_positions_violate_only_the_fifth_rule() {
+fn fixed_and_biased_positions_violate_only_the_sixth_rule() {
     let fixed = |draw: &mut Draw| {
         let mut digits = hexadecimal(&draw.bytes::<16>());
         let folded = u8::from_str_radix(&digits[..1], 16).unwrap()

@@ -69,7 +69,7 @@ pub(super) async fn append(
 /// Collects versions to add, and adds them in batches.
 #[derive(Clone)]
 pub(crate) struct AppendBatches {
-    /// Their length is bounded by the number of callers.
+    /// The number of callers bounds the length of the queues.
     ///
     /// There is one queue for each concurrent batch, and all versions of a name use the same queue. So two batches of one server
     /// never wait for the same row.

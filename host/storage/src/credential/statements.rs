@@ -55,7 +55,7 @@ macro_rules! newest_first {
 
 pub(crate) const VERSIONS_NEWEST_FIRST: &str = newest_first!(select_version!(""), "name_folded");
 
-/// The current version of one credential, then the transitional one.
+/// The active version of one credential, then the transitional version.
 macro_rules! current {
     ($select:expr, $credential:literal) => {
         concat!(
@@ -73,7 +73,7 @@ macro_rules! current {
 
 pub(crate) const POSTGRES_VERSIONS_CURRENT: &str = current!(select_version!(""), "name_folded");
 
-/// SQLite: the current version of a credential.
+/// SQLite: the active version of a credential.
 macro_rules! sqlite_current {
     ($condition:literal) => {
         select_version!(
@@ -227,7 +227,7 @@ pub(crate) const SQLITE_NAMED_VERSIONS_NEWEST_FIRST: &str = select_version!(
      where c.name_folded = $1 and c.name = $2 order by v.sequence desc limit cast($3 as bigint)"
 );
 
-/// SQLite: the current version, if the credential has the exact name `$2`.
+/// SQLite: the active version, if the credential has the exact name `$2`.
 pub(crate) const SQLITE_NAMED_VERSION_CURRENT: &str =
     sqlite_current!("c.name_folded = $1 and c.name = $2");
 
@@ -423,8 +423,8 @@ pub(crate) const INSERT_CREDENTIAL: &str = "
     values ($1, $2, $3, $4, $5) returning sequence";
 
 /// PostgreSQL: inserts versions of the credentials with these sequences, and points the credentials at them, in a single round
-/// trip. A new version is the newest; it is also the current one unless it is transitional. Returns no row for a version whose
-/// sequence is not after the newest version's sequence.
+/// trip. A new version is the newest; it is also the active version unless it is transitional. Returns no row for a version
+/// whose sequence is not after the newest version's sequence.
 ///
 /// The number of rows in the text is a power of two, so that few texts exist and stay prepared. Unused rows have no id.
 pub(super) fn postgres_add_versions(

@@ -139,8 +139,6 @@ async fn serial_numbers_are_positive_random_and_of_at_most_159_bits() {
     assert!((153..=159).contains(&longest), "{longest}");
 }
 
-// The subject.
-
 /// Returns the subject's attributes as (OID, encoding, text), one for each RDN.
 fn attributes(version: &Value) -> Vec<(String, Tag, String)> {
     with_certificate(pem(version), |certificate| {

@@ -85,8 +85,6 @@ async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
     }
 }
 
-// The CA version that signs.
-
 #[tokio::test]
 async fn a_ca_never_falls_back_to_an_older_version_to_sign() {
     let server = Server::reused().await;
