@@ -179,9 +179,9 @@ impl fmt::Display for SerialNumber {
 
 /// Server-wide settings for generated certificates.
 ///
-/// They change the canonical parameters before these are compared with stored parameters and stored. So a generate request in
-/// mode `converge` keeps a certificate that an equal request generated under the same settings, and regenerates a certificate
-/// that was generated under weaker settings.
+/// They change the canonical parameters before these are compared or stored. So a generate request in mode `converge` keeps a
+/// certificate that an equal request generated under the same settings, and regenerates a certificate that was generated under
+/// weaker settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificateSettings {
     /// The minimum duration of a CA certificate, in days. Shorter durations are raised to it.

@@ -18,7 +18,7 @@ const NO_IDENTITY: Expected = Expected::Unauthenticated("no valid identity");
 const NOT_FOR_CLIENTS: Expected = Expected::Unauthenticated("not meant for client use");
 
 #[tokio::test]
-async fn the_actor_is_the_organization_unit_of_the_form_app_uuid() {
+async fn the_actor_is_the_organizational_unit_of_the_form_app_uuid() {
     let (authority, server) = authority_and_server().await;
     for (what, units) in [
         ("alone", &[&[UNIT][..]][..]),
@@ -43,7 +43,7 @@ async fn the_actor_is_the_organization_unit_of_the_form_app_uuid() {
 }
 
 #[tokio::test]
-async fn a_malformed_organization_unit_is_not_an_identity() {
+async fn a_malformed_organizational_unit_is_not_an_identity() {
     let (authority, server) = authority_and_server().await;
     let holder = |units: &[&[&str]]| authority.issue(&Contents::of_client(units));
     for unit in [
@@ -84,7 +84,7 @@ async fn a_malformed_organization_unit_is_not_an_identity() {
 }
 
 #[tokio::test]
-async fn an_organization_unit_may_be_any_type_of_string() {
+async fn an_organizational_unit_may_be_any_type_of_string() {
     let (authority, server) = authority_and_server().await;
     for (what, tag, expected) in [
         ("UTF8String", 0x0c, ACCEPTED),
@@ -322,7 +322,7 @@ fn connected_for_a_while(authority: &Authority, server: &Server) -> (Connection,
 // Audit events of callers with certificates.
 
 #[tokio::test]
-async fn a_certificate_holder_is_audited_by_organization_unit() {
+async fn a_certificate_holder_is_audited_by_organizational_unit() {
     let (authority, server) = authority_and_server().await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {

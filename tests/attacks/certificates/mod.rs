@@ -278,7 +278,7 @@ async fn a_malformed_stored_ca_is_reported_and_does_not_sign() {
             refused.error().contains(&format!("malformed {part}")),
             "{refused:?}"
         );
-        // `check` looks at the value, although the credential's type in the database is not the type in the ciphertext.
+        // `check` verifies the value, although the credential's type in the database is not the type in the ciphertext.
         server.stored(&name, "json", value).await;
         server
             .run_sql("update credential set credential_type = 'certificate' where credential_type = 'json'")
