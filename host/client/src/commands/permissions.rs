@@ -193,15 +193,15 @@ keywright permissions add /demo/database --actor uaa-user:3f0b6a3c-5f0e-4a9b-9d0
 
 const DELETE_EXAMPLES: &str = "\
 # Delete an app's permission on a path
-$ keywright permissions add '/demo/*' --actor uaa-client:deleting --operations read
-keywright permissions delete '/demo/*' --actor uaa-client:deleting";
+$ keywright permissions add '/demo/*' --actor uaa-client:old-app --operations read
+keywright permissions delete '/demo/*' --actor uaa-client:old-app";
 
 const GET_EXAMPLES: &str = "\
 # Show an app's permission on a path
-$ keywright permissions add '/demo/*' --actor uaa-client:getting --operations read
-keywright permissions get '/demo/*' --actor uaa-client:getting";
+$ keywright permissions add '/demo/*' --actor uaa-client:web-app --operations read
+keywright permissions get '/demo/*' --actor uaa-client:web-app";
 
 const UPDATE_EXAMPLES: &str = "\
 # Let an app read and write everything below a path
-$ keywright permissions add '/demo/*' --actor uaa-client:updating --operations read
-keywright permissions update '/demo/*' --actor uaa-client:updating --operations read,write";
+$ keywright permissions add '/demo/*' --actor uaa-client:batch-app --operations read
+keywright permissions update '/demo/*' --actor uaa-client:batch-app --operations read,write";

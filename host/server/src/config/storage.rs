@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{started::StartupError, tls::certificates};
 
-/// The database: an SQLite file or a PostgreSQL server.
+/// The database: a SQLite file or a PostgreSQL server.
 // It has no `Debug`, because the URL may contain a password although it must not.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
