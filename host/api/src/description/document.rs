@@ -2,7 +2,7 @@
 
 #![expect(clippy::indexing_slicing, reason = "indexing creates missing keys")]
 
-use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
+use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::{Map, Value, json};
 
 use super::operation::{Body, Description, Example, JSON, Parameter, Response, Tag};
@@ -43,6 +43,13 @@ pub(super) fn document() -> Value {
     })
 }
 
+/// Joins the lines of a description, which is a wrapped doc comment.
+fn join_lines(schema: &mut Schema) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+}
+
 /// The schema generators for requests and for responses, because a field may be optional in only one of them. Their
 /// definitions share one namespace.
 struct Schemas {
@@ -53,10 +60,12 @@ struct Schemas {
 impl Schemas {
     fn new() -> Self {
         let settings = || {
-            SchemaSettings::draft2020_12().with(|settings| {
-                settings.definitions_path = "/components/schemas".into();
-                settings.meta_schema = None;
-            })
+            SchemaSettings::draft2020_12()
+                .with(|settings| {
+                    settings.definitions_path = "/components/schemas".into();
+                    settings.meta_schema = None;
+                })
+                .with_transform(RecursiveTransform(join_lines))
         };
         let mut schemas = Self {
             of_requests: settings().for_deserialize().into_generator(),
