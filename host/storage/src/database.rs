@@ -142,6 +142,9 @@ impl Database {
 
     /// Waits for running statements, and closes the connections.
     pub async fn close(&self) {
+        if let Some(watch) = &self.pools.watch {
+            watch.end();
+        }
         self.pools.reader.close().await;
         self.pools.writer.close().await;
     }

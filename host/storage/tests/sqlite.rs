@@ -38,6 +38,18 @@ async fn only_the_owner_may_access_the_files() {
     }
 }
 
+#[tokio::test]
+async fn closing_a_database_is_not_mistaken_for_moving_its_files() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "value", 1).await;
+    fixture.database.close().await;
+    let folder = folder(&fixture);
+    assert!(!folder.path().join("test.sqlite-wal").exists());
+    // Longer than the interval of the checks.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert!(fixture.database.is_in_place());
+}
+
 #[test]
 fn concurrent_opens_of_a_new_file_wait_for_each_other() {
     for _ in 0..64 {

@@ -44,6 +44,7 @@ pub(crate) struct FileWatch {
     /// The write-ahead log and its index. Both exist while a connection that has read is open.
     side_files: OnceLock<[WatchedFile; 2]>,
     is_in_place: AtomicBool,
+    has_ended: AtomicBool,
 }
 
 struct WatchedFile {
@@ -118,6 +119,7 @@ impl FileWatch {
             database: WatchedFile::at(path.to_owned())?,
             side_files: OnceLock::new(),
             is_in_place: AtomicBool::new(true),
+            has_ended: AtomicBool::new(false),
         });
         tokio::spawn(keep_checking(Arc::downgrade(&watch)));
         Ok(watch)
@@ -142,11 +144,20 @@ impl FileWatch {
         self.is_in_place.load(Ordering::Acquire)
     }
 
+    /// Ends the watch, before connections are closed: the last one deletes the write-ahead log.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+    }
+
     /// Checks that the paths still name the files. Logs when that changes.
     pub(crate) fn check(&self) -> sqlx::Result<()> {
         let side_files = self.side_files.get().into_iter().flatten();
         let mut files = std::iter::once(&self.database).chain(side_files);
         let checked = files.try_for_each(WatchedFile::check);
+        let failed = |displaced| sqlx::Error::Io(io::Error::other(displaced));
+        if self.has_ended.load(Ordering::Acquire) {
+            return checked.map_err(failed);
+        }
         let was_in_place = self.is_in_place.swap(checked.is_ok(), Ordering::AcqRel);
         match &checked {
             Err(displaced) if was_in_place => tracing::error!(
@@ -158,7 +169,7 @@ impl FileWatch {
             }
             _ => {}
         }
-        checked.map_err(|displaced| sqlx::Error::Io(io::Error::other(displaced)))
+        checked.map_err(failed)
     }
 }
 
