@@ -271,6 +271,11 @@ async fn a_leaf_set_with_ca_name_is_compared_by_its_ca() {
     server.stored("/root", "certificate", stored).await;
     assert_outcome(Kept, &server, &set, "certificate", &parameters).await;
 
+    with_root("/other", &server).await;
+    let by_other = json!({"common_name": "leaf", "ca": "/other", "duration": 400});
+    assert_outcome(Written, &server, &set, "certificate", &by_other).await;
+    let set = given::set(&server, "/a", "certificate", value).await;
+
     let renewed = root.renewed_as("root");
     let renewed = json!({"certificate": renewed.certificate, "private_key": renewed.private_key});
     given::set(&server, "/root", "certificate", renewed).await;

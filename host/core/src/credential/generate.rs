@@ -255,7 +255,8 @@ impl GenerateCredentials {
         let active = self.store.open(permit, active).await?;
         let base = BaseVersion::from(&active);
         let is_kept = mode != WriteMode::Converge
-            || (is_derived_from(&active.content.inputs, inputs)
+            || (is_signed_as_requested(&active, &effective.parameters, generator.as_ref())
+                && is_derived_from(&active.content.inputs, inputs)
                 && !self.has_new_issuer(permit, &active).await?
                 && is_generated_from(base, &effective.parameters, generator.as_ref()).await?);
         Ok(is_kept.then_some(active))
@@ -309,6 +310,19 @@ impl GenerateCredentials {
             _ => !is_certificate,
         })
     }
+}
+
+/// Returns whether the requested CA signed a version, as far as is known. The parameters of a value that was set don't name its CA.
+fn is_signed_as_requested(
+    version: &CredentialVersion,
+    requested: &Parameters,
+    generator: &dyn Generator,
+) -> bool {
+    let requested = named_issuer(requested, generator);
+    let signer = version.attributes.signed_by.as_ref();
+    requested
+        .zip(signer)
+        .is_none_or(|(requested, signer)| requested.is(signer))
 }
 
 /// Maximum attempts when concurrent writers of the same name, or of its CA, come first.
