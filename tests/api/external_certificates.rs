@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_RSA_SHA256, SignatureAlgorithm,
 };
 
@@ -22,6 +22,18 @@ pub(crate) const DURATION_DAYS: u64 = 400;
 /// Generates a self-signed CA.
 pub(crate) fn authority(common_name: &str) -> ExternalCertificate {
     self_signed(as_authority(parameters(common_name)), rsa_key())
+}
+
+/// Generates a self-signed CA whose name is encoded differently as subject and as issuer.
+pub(crate) fn authority_encoded_differently(common_name: &str) -> ExternalCertificate {
+    let as_printable = |parameters: &mut CertificateParams| {
+        let printable = common_name.try_into().expect("a printable name");
+        let name = DnValue::PrintableString(printable);
+        parameters.distinguished_name.push(DnType::CommonName, name);
+    };
+    let authority = authority_changed(common_name, as_printable);
+    let key = KeyPair::from_pem(&authority.private_key).expect("the key");
+    authority.sign(as_authority(parameters(common_name)), key)
 }
 
 /// Generates a self-signed CA that is valid for this many days.

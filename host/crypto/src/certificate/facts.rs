@@ -121,10 +121,9 @@ pub(super) fn signing_usages(tbs: &TbsCertificate<'_>) -> SigningUsages {
     }
 }
 
-/// Returns whether a certificate has the same issuer and subject, and its signature is by its own key.
+/// Returns whether a certificate's signature is by its own key. Its names may be encoded differently.
 pub(super) fn is_self_signed(certificate: &X509Certificate<'_>) -> bool {
-    certificate.issuer().as_raw() == certificate.subject().as_raw()
-        && is_made_by(certificate, certificate.public_key()) == Ok(true)
+    is_made_by(certificate, certificate.public_key()) == Ok(true)
 }
 
 /// Reads the facts in a client certificate (DER), or returns `None` if it is malformed.

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     external_certificates::{
-        another_private_key, authority, self_signed_leaf, self_signed_leaf_with,
+        another_private_key, authority, authority_encoded_differently, self_signed_leaf,
+        self_signed_leaf_with,
     },
     given,
     keys::with_certificate,
@@ -304,6 +305,12 @@ async fn the_flags_are_read_from_the_certificate() {
     let lone = self_signed_leaf("lone");
     for (what, certificate, is_authority, is_self_signed) in [
         ("a root", &root.certificate, true, true),
+        (
+            "a root that encodes its name in two ways",
+            &authority_encoded_differently("root").certificate,
+            true,
+            true,
+        ),
         (
             "an intermediate with the name of its issuer",
             &namesake.certificate,
