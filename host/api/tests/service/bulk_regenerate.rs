@@ -9,7 +9,10 @@ use keywright_core::{
 };
 use serde_json::json;
 
-use crate::harness::{Response, Service, good_claims, trusted_key};
+use crate::{
+    harness::{Response, Service, good_claims, trusted_key},
+    storage::OtherWriter,
+};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
@@ -98,12 +101,40 @@ async fn constantly_changing_credentials_are_a_retryable_error() {
     let service = Service::new().await;
     service.storage.store_signed("/root", "/root").await;
     service.storage.store_signed("/leaf", "/root").await;
-    service.storage.is_contended.store(true, Ordering::SeqCst);
+    let replaces = OtherWriter::Replaces("/leaf", ATTEMPTS);
+    service.storage.set_other_writer(replaces);
     let response = bulk_regenerate(&service).await;
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(response.headers.contains_key("retry-after"));
-    assert_eq!(service.storage.count().await, 2);
+    assert_eq!(service.storage.count().await, 2 + ATTEMPTS);
 }
+
+#[tokio::test]
+async fn a_constantly_changing_credential_does_not_prevent_the_regeneration_of_others() {
+    for body in [
+        json!({"signed_by": "/root", "keep_going": true}),
+        json!({"signed_by": "/root", "path": "/leaf"}),
+    ] {
+        let service = Service::new().await;
+        service.storage.store_signed("/root", "/root").await;
+        service.storage.store_all_signed(leaves(2), "/root").await;
+        service.storage.store_signed("/changing", "/root").await;
+        let replaces = OtherWriter::Replaces("/changing", usize::MAX);
+        service.storage.set_other_writer(replaces);
+        let response = service.send_json("POST", BULK_REGENERATE, &body).await;
+        assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+        let response = response.json();
+        let names = &response["regenerated_credentials"];
+        assert_eq!(*names, json!(["/leaf/0", "/leaf/1"]));
+        if let Some(failed) = response.get("failed_credentials") {
+            assert_eq!(failed[0]["name"], "/changing");
+            assert_eq!(failed.as_array().unwrap().len(), 1);
+        }
+    }
+}
+
+/// The number of attempts to write.
+const ATTEMPTS: usize = 4;
 
 #[tokio::test]
 async fn a_rotation_step_has_the_limit_of_bulk_regeneration() {

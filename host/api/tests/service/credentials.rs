@@ -247,7 +247,7 @@ async fn a_ca_replaced_during_a_request_signs_with_its_new_version() {
         let count = service.storage.count().await;
         service
             .storage
-            .set_other_writer(OtherWriter::ReplacesRoot(1));
+            .set_other_writer(OtherWriter::Replaces("/root", 1));
         check(&service, method, &path, body.clone(), 200).await;
         let newest_root = service.storage.newest("/root").await.id;
         assert_ne!(newest_root, root);
@@ -261,7 +261,7 @@ async fn a_ca_replaced_during_a_request_signs_with_its_new_version() {
 #[tokio::test]
 async fn a_constantly_changing_ca_is_a_retryable_error() {
     let (service, id) = service_with_leaf().await;
-    let always = OtherWriter::ReplacesRoot(usize::MAX);
+    let always = OtherWriter::Replaces("/root", usize::MAX);
     service.storage.set_other_writer(always);
     for (method, path, body) in requests(&id) {
         let leaf = service.storage.newest("/leaf").await.id;

@@ -20,6 +20,7 @@ use tracing::level_filters::LevelFilter;
 use crate::{
     fakes::{OpenSealer, envelope},
     harness::{NOW_SECONDS, Service},
+    storage::OtherWriter,
 };
 
 /// Returns the result of a future, and how often it yielded or waited.
@@ -180,7 +181,8 @@ async fn reaching_a_limit_is_not_logged_as_an_error() {
     let service = Service::new().await;
     service.storage.store_signed("/root", "/root").await;
     service.storage.store_signed("/leaf", "/root").await;
-    service.storage.is_contended.store(true, Ordering::SeqCst);
+    let replaces = OtherWriter::Replaces("/leaf", usize::MAX);
+    service.storage.set_other_writer(replaces);
     let (log, _guard) = LogCapture::begin();
     let body = json!({"signed_by": "/root"});
     let refused = service

@@ -46,8 +46,6 @@ pub(crate) struct Storage {
     /// Whether adding a version stalls after its commit.
     pub(crate) is_stalled_after_append: AtomicBool,
     pub(crate) has_stalled: Notify,
-    /// Whether adding many versions always conflicts with other writers.
-    pub(crate) is_contended: AtomicBool,
     other_writer: Mutex<OtherWriter>,
     /// Bytes added to the size of each version.
     pub(crate) bytes_added_to_sizes: AtomicUsize,
@@ -56,15 +54,15 @@ pub(crate) struct Storage {
     reads: AtomicUsize,
 }
 
-/// The change by another writer just before a version is added.
+/// The change by another writer just before versions are added.
 #[derive(Clone, Copy)]
 pub(crate) enum OtherWriter {
     Idle,
     Deletes,
     /// Deletes the credential and creates it again.
     Recreates,
-    /// Adds a version to `/root`, this many times.
-    ReplacesRoot(usize),
+    /// Adds a version to this credential, which `/root` signed, this many times.
+    Replaces(&'static str, usize),
 }
 
 /// Implements a trait of the repository. The reads call the database unless it is unavailable.
@@ -169,13 +167,9 @@ repository! {
     ) -> Result<Appended, RepositoryError> {
         let other_writer = *self.other_writer.lock().unwrap();
         match other_writer {
-            OtherWriter::Idle | OtherWriter::ReplacesRoot(0) => {}
+            OtherWriter::Idle | OtherWriter::Replaces(..) => self.replace().await,
             OtherWriter::Deletes => drop(self.credentials().delete(&version.name).await?),
             OtherWriter::Recreates => self.recreate(&version.name).await,
-            OtherWriter::ReplacesRoot(times) => {
-                self.set_other_writer(OtherWriter::ReplacesRoot(times - 1));
-                self.store_signed("/root", "/root").await;
-            }
         }
         let appended = self.credentials().append(version, condition, unchanged).await;
         if self.is_stalled_after_append.load(Ordering::SeqCst) {
@@ -186,11 +180,7 @@ repository! {
     }
 
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError> {
-        if self.is_contended.load(Ordering::SeqCst) {
-            let versions = additions.versions.into_iter();
-            let versions = versions.map(|(version, _)| version).collect();
-            return Ok(AllAppended::Changed(versions));
-        }
+        self.replace().await;
         self.credentials().append_all(additions).await
     }
 
@@ -242,7 +232,6 @@ impl Storage {
             is_unavailable: AtomicBool::default(),
             is_stalled_after_append: AtomicBool::default(),
             has_stalled: Notify::new(),
-            is_contended: AtomicBool::default(),
             other_writer: Mutex::new(OtherWriter::Idle),
             bytes_added_to_sizes: AtomicUsize::default(),
             pings: AtomicUsize::default(),
@@ -263,6 +252,14 @@ impl Storage {
 
     pub(crate) fn set_other_writer(&self, writer: OtherWriter) {
         *self.other_writer.lock().unwrap() = writer;
+    }
+
+    async fn replace(&self) {
+        let writer = *self.other_writer.lock().unwrap();
+        if let OtherWriter::Replaces(name, times @ 1..) = writer {
+            self.set_other_writer(OtherWriter::Replaces(name, times - 1));
+            self.store_signed(name, "/root").await;
+        }
     }
 
     async fn recreate(&self, name: &CredentialName) {

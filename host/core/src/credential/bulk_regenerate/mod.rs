@@ -6,7 +6,9 @@ mod select;
 mod signers;
 mod work;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use uuid::Uuid;
 
 use crate::{
     UseCaseError,
@@ -56,6 +58,8 @@ impl BulkRegenerateCredentials {
     ///
     /// One transaction writes all versions, after checking that their previous versions, the CA versions that signed them and the
     /// versions of their inputs are unchanged. If one has changed, the selection is repeated, and only the affected values are generated again.
+    /// The last attempt no longer checks whether other credentials became part of the selection; with [`BulkOptions::keeps_going`],
+    /// credentials that have changed since the first attempt fail.
     ///
     /// The caller needs permission to write every selected credential; with [`BulkOptions::keeps_going`], credentials that it may
     /// not write fail. With [`BulkCriterion::SignedBy`], it also needs permission to read the CA and the selected CAs; and with
@@ -94,10 +98,22 @@ impl BulkRegenerateCredentials {
         let mut slot = self.slots.of(caller.actor());
         slot.take()?;
         let mut earlier = HashMap::new();
-        for _ in 0..WRITE_ATTEMPTS_MAX {
-            let (bases, signed) = selection.newest_versions().await?;
+        let mut first: HashSet<Uuid> = HashSet::new();
+        for attempt in 1..=WRITE_ATTEMPTS_MAX {
+            let (mut bases, mut signed) = selection.newest_versions().await?;
             let permits = Permits::request(caller, &permissions, &bases, options.keeps_going)?;
             let mut failures = Failures::new(options.keeps_going);
+            if attempt == 1 {
+                first.extend(bases.iter().map(|base| base.id));
+            } else if attempt == WRITE_ATTEMPTS_MAX {
+                // A caller that may write one of the credentials must not prevent the regeneration of the others.
+                signed.clear();
+                if options.keeps_going {
+                    for base in bases.extract_if(.., |base| !first.contains(&base.id)) {
+                        failures.add(base.name, UseCaseError::Contended)?;
+                    }
+                }
+            }
             let by_type = self.by_type(&permits, bases, of.refused_plugin(), &mut failures)?;
             let mut work = Work::new(&self.regenerate, &permits, failures);
             let mut checked = Vec::new();
