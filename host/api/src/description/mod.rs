@@ -21,8 +21,8 @@ pub(crate) use bodies::{GenerateBody, SetBody, Version, example};
 pub(crate) use operation::{Description, Parameter, Tag};
 pub(crate) use page::content_security_policy;
 pub(crate) use schemas::{
-    GrantedPath, LenientBoolean, LookedUpName, OperationName, SetCertificate, Timestamp,
-    VersionToFlag,
+    GrantedPath, LenientBoolean, LenientInteger, LookedUpName, OperationName, SetCertificate,
+    Timestamp, VersionToFlag,
 };
 
 pub(crate) fn document() -> &'static str {

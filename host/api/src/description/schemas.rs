@@ -57,6 +57,10 @@ schemas! {
         let [number, text] = LenientBoolean::converted();
         json_schema!({"anyOf": [{"type": "boolean"}, number, text]})
     };
+    /// A positive integer, or a string that is converted to one.
+    LenientInteger, "Integer", true, json_schema!({
+        "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^\+?[0-9]+$"}],
+    });
     /// The name of an operation.
     OperationName, "Operation", false, json_schema!({
         "type": "string",

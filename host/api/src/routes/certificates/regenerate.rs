@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::id;
 use crate::{
-    description::{LenientBoolean, Version, example},
+    description::{LenientBoolean, LenientInteger, Version, example},
     request::{Metadata, StrictJson},
     response::{ApiError, Endpoint, VersionBody, rendered},
     route::{Access::Permission, Call, PathIds, Route, route},
@@ -43,10 +43,10 @@ struct RegenerateRequest {
     #[schemars(with = "LenientBoolean")]
     allow_transitional_parent_to_sign: bool,
     /// The length of the new RSA key, in bits. Defaults to the length of the active version's key.
-    #[schemars(with = "Option<u32>")]
+    #[schemars(with = "Option<LenientInteger>")]
     key_length: Option<i64>,
-    /// The validity in days. Defaults to the validity of the active version.
-    #[schemars(with = "Option<u32>")]
+    /// The validity in days, from 1 to 3650. Defaults to the validity of the active version.
+    #[schemars(with = "Option<LenientInteger>")]
     duration: Option<i64>,
     /// The metadata of the new version.
     metadata: Metadata,
