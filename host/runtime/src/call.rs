@@ -120,6 +120,10 @@ impl Plugin {
             reader(function, &for_log(cause));
             return fault;
         }
+        if matches!(fault, PluginFaultError::InputTooLarge(_)) {
+            // The caller's fault: callers must not fill the log.
+            return fault;
+        }
         tracing::error!(
             plugin.name = self.identity.name,
             plugin.digest = self.identity.digest,
