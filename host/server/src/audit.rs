@@ -1,11 +1,11 @@
 //! Starts the audit trail, with a file or standard output as its sink.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Write},
     os::{
         fd::AsFd,
-        unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+        unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt},
     },
     path::{Path, PathBuf},
     sync::Arc,
@@ -13,6 +13,7 @@ use std::{
 
 use keywright_api::audit::{AppendError, AuditSettings, AuditSink, AuditTrail};
 use keywright_core::ports::Clock;
+use rustix::fs::{OFlags, fcntl_setfl};
 
 use crate::{
     config::{AuditConfig, AuditSinkKind},
@@ -175,7 +176,17 @@ fn nothing_written(cause: io::Error) -> AppendError {
 }
 
 /// Opens a file for appending. If the file is created, only its owner has access.
+///
+/// A named pipe must have a reader: if this process opened it for reading, too, events would be lost in its buffer.
 fn open(path: &Path) -> io::Result<File> {
+    if fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+        let file = OpenOptions::new()
+            .write(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)?;
+        fcntl_setfl(&file, OFlags::empty())?;
+        return Ok(file);
+    }
     OpenOptions::new()
         .read(true)
         .append(true)
