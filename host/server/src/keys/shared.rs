@@ -39,7 +39,7 @@ pub(crate) struct SharedKeyRing {
     configured: Arc<ConfiguredKeys>,
     database: Database,
     current: RwLock<Arc<Current>>,
-    meter: EncryptionMeter,
+    meter: Arc<EncryptionMeter>,
     /// The time of the last failure to read records. Locked while records are read.
     reading: Mutex<Option<Instant>>,
 }
@@ -67,7 +67,10 @@ impl SharedKeyRing {
     ) -> Self {
         Self {
             configured,
-            meter: EncryptionMeter::new(database.clone(), key_ring.active_key_id()),
+            meter: Arc::new(EncryptionMeter::new(
+                database.clone(),
+                key_ring.active_key_id(),
+            )),
             database,
             current: RwLock::new(Arc::new(Current {
                 recognition,
@@ -176,7 +179,12 @@ impl Sealer for SharedKeyRing {
         context: SealContext<'_>,
         plaintext: &Secret,
     ) -> Result<Envelope, SealError> {
-        self.meter.count().await?;
+        if !self.meter.take_reserved() {
+            // In a task, because a request that is dropped meanwhile must not lose the whole reservation.
+            let meter = Arc::clone(&self.meter);
+            let counting = tokio::spawn(async move { meter.reserve_and_count().await });
+            counting.await.map_err(|_| SealError::UsageNotCounted)??;
+        }
         self.current().key_ring.seal(context, plaintext)
     }
 
@@ -236,11 +244,8 @@ impl EncryptionMeter {
         }
     }
 
-    /// Counts one encryption, before it happens.
-    async fn count(&self) -> Result<(), SealError> {
-        if self.take_reserved() {
-            return Ok(());
-        }
+    /// Reserves encryptions and counts one of them, before it happens.
+    async fn reserve_and_count(&self) -> Result<(), SealError> {
         let mut next = self.next.lock().await;
         // Another task may have reserved meanwhile.
         if self.take_reserved() {
@@ -260,6 +265,7 @@ impl EncryptionMeter {
         Ok(())
     }
 
+    /// Counts one reserved encryption, or returns `false` if none is left.
     fn take_reserved(&self) -> bool {
         let taken = self
             .left
