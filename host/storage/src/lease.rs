@@ -1,7 +1,7 @@
 //! Leases, which assign work to one of several servers.
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::ports::{Lease, Leases, RepositoryError};
 
 use crate::{
@@ -23,7 +23,8 @@ impl Leases for Database {
                 .bind(lease.name)
                 .bind(lease.holder)
                 .bind(until.timestamp_millis())
-                .bind(now.timestamp_millis()),
+                .bind(now.timestamp_millis())
+                .bind((now + LEASE_TIME_MAX).timestamp_millis()),
         )
         .await
     }
@@ -57,12 +58,15 @@ impl Database {
     }
 }
 
+/// No lease lasts longer: one that ends later was acquired while a clock was ahead.
+const LEASE_TIME_MAX: TimeDelta = TimeDelta::days(2);
+
 pub(crate) mod statements {
 
     pub(crate) const ACQUIRE: &str = "
         insert into lease (name, holder, expires_at) values ($1, $2, $3)
         on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at
-        where lease.holder = excluded.holder or lease.expires_at <= $4";
+        where lease.holder = excluded.holder or lease.expires_at <= $4 or lease.expires_at > $5";
 
     pub(crate) const RENEW: &str =
         "update lease set expires_at = $3 where name = $1 and holder = $2";

@@ -32,6 +32,26 @@ async fn a_lease_can_be_acquired_by_another_holder_after_it_expires() {
 }
 
 #[tokio::test]
+async fn a_lease_of_a_clock_that_was_ahead_can_be_acquired() {
+    let fixture = Fixture::new().await;
+    let leases = &fixture.database;
+    let two_days = 2 * 24 * 60 * 60 * 1_000;
+    for (until, may_take) in [(two_days, false), (two_days + 1, true)] {
+        assert!(
+            leases
+                .acquire(&lease("a", 1), at(0), at(until))
+                .await
+                .unwrap()
+        );
+        let taken = leases
+            .acquire(&lease("a", 2), at(0), at(1_000))
+            .await
+            .unwrap();
+        assert_eq!(taken, may_take, "{until}");
+    }
+}
+
+#[tokio::test]
 async fn the_holder_may_acquire_and_renew_its_lease_again() {
     let fixture = Fixture::new().await;
     let leases = &fixture.database;
