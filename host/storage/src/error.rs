@@ -190,7 +190,8 @@ pub(crate) fn is_storage_medium_failure(failure: &RepositoryError) -> bool {
 /// Returns whether PostgreSQL refused a write because the server or the connection is read-only.
 pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
-    error.is_some_and(|error| postgres_code(error) == Some(POSTGRES_READ_ONLY))
+    let code = error.and_then(postgres_code);
+    code.is_some_and(|code| code == POSTGRES_READ_ONLY || code == POSTGRES_UNSUPPORTED)
 }
 
 /// Returns whether a transaction failed because it conflicted with another one. The whole transaction must then be retried.
@@ -238,20 +239,25 @@ pub(crate) const TRANSITIONAL_VERSION: UniqueIndex = UniqueIndex {
 };
 
 /// The codes of PostgreSQL, or classes of codes, after which a retry may succeed.
-const POSTGRES_UNAVAILABLE: [&str; 10] = [
-    "08",               // connection exception
-    POSTGRES_READ_ONLY, // the server became a standby
-    "25P03",            // idle-in-transaction timeout
-    "25P04",            // transaction timeout
-    "28",               // invalid authorization: the password may be changing
-    "40",               // transaction rollback
-    "53",               // insufficient resources
-    "55P03",            // lock not available
-    "57",               // server starting or shutting down, statement timeout
-    "58",               // system error
+const POSTGRES_UNAVAILABLE: [&str; 11] = [
+    "08", // connection exception
+    POSTGRES_UNSUPPORTED,
+    POSTGRES_READ_ONLY,
+    "25P03", // idle-in-transaction timeout
+    "25P04", // transaction timeout
+    "28",    // invalid authorization: the password may be changing
+    "40",    // transaction rollback
+    "53",    // insufficient resources
+    "55P03", // lock not available
+    "57",    // server starting or shutting down, statement timeout
+    "58",    // system error
 ];
 
+/// The server became a standby.
 const POSTGRES_READ_ONLY: &str = "25006";
+
+/// Feature not supported: a standby refuses serializable transactions with it.
+const POSTGRES_UNSUPPORTED: &str = "0A000";
 
 /// The codes of PostgreSQL for conflicts: serialization failure, deadlock, lock not available in time.
 const POSTGRES_CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];

@@ -265,6 +265,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn postgresql_stops_a_long_read_that_was_dropped() {
+        let Some((_, server)) = connections_to_postgres(1, LONG).await else {
+            return;
+        };
+        let server = Connections::Postgres(server);
+        let reading = server.fetch_all(statement("select pg_sleep(600)"));
+        let dropped = tokio::time::timeout(Duration::from_millis(50), reading).await;
+        assert!(dropped.is_err());
+        for _ in 0..100 {
+            let running = statement(
+                "select pid from pg_stat_activity where datname = current_database() and query like 'select pg_sleep%'",
+            );
+            if server.fetch_all(running.short()).await.unwrap().is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the read is still running");
+    }
+
+    #[tokio::test]
     async fn long_reads_leave_a_connection_to_point_reads() {
         let folder = tempfile::tempdir().unwrap();
         let file = Connections::Sqlite(readers(&folder, 2, LONG).await);

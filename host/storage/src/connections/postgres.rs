@@ -441,8 +441,9 @@ impl PostgresConnection {
     }
 }
 
-/// Connects to a server. With `statement_timeout`, the server also cancels a statement that this program has given up. Otherwise
-/// the statement would keep running alongside the statements of a new connection. `enable_seqscan` is off because a sequential
+/// Connects to a server. With `statement_timeout`, the server also cancels a statement that this program has given up, and with
+/// `client_connection_check_interval` a statement whose connection was closed. Otherwise the statement would keep running alongside
+/// the statements of a new connection. `enable_seqscan` is off because a sequential
 /// scan in a serializable transaction conflicts with every write to the table; PostgreSQL would choose one for a small table, or
 /// for an index with a long pending list. `jit` is off because compiling these plans takes longer than running them.
 async fn connect(
@@ -454,6 +455,8 @@ async fn connect(
     let milliseconds = wait_max.as_millis().clamp(1, STATEMENT_MILLISECONDS_MAX);
     for setting in [
         format!("set statement_timeout = {milliseconds}"),
+        // PostgreSQL 13 does not support it.
+        "set client_connection_check_interval = 250".to_owned(),
         "set enable_seqscan = off".to_owned(),
         "set jit = off".to_owned(),
     ] {
