@@ -147,12 +147,15 @@ pub fn compact(json: &str) -> String {
         let is_whitespace = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         compacted.extend(between.bytes().filter(|byte| !is_whitespace(byte)));
         let (string, after) = string.split_at(string_bytes(string));
-        match text(string).map(Zeroizing::new) {
+        let unescaped = if string.contains('\\') {
+            text(string).map(Zeroizing::new).ok()
+        } else {
+            None
+        };
+        match unescaped {
             // Writing a string to a vector does not fail.
-            Ok(text) if string.contains('\\') => {
-                drop(serde_json::to_writer(&mut compacted, &*text))
-            }
-            _ => compacted.extend_from_slice(string.as_bytes()),
+            Some(text) => drop(serde_json::to_writer(&mut compacted, &*text)),
+            None => compacted.extend_from_slice(string.as_bytes()),
         }
         rest = after;
     }

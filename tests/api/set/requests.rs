@@ -144,7 +144,7 @@ async fn set_with(server: &Server, metadata: Value) -> keywright_harness::Respon
 #[tokio::test]
 async fn numbers_keep_all_digits_and_fields_their_order() {
     let server = Server::reused().await;
-    let metadata = r#"{"z":123456789012345678901234567890,"a":[1.10,-0.0,1e2],"\u00e4":null}"#;
+    let metadata = r#"{"z":123456789012345678901234567890,"a":[1.10,-0.0,1e2],"ä":null}"#;
     let body = format!(r#"{{"name":"/a","type":"value","value":"v","metadata":{metadata}}}"#);
     let request = server.authorized(Method::PUT, "/api/v1/data");
     let response = server.send(request.body(body)).await.expect(200);
@@ -152,6 +152,28 @@ async fn numbers_keep_all_digits_and_fields_their_order() {
     assert!(response.body.contains(&shown), "{}", response.body);
     let read = server.get("/api/v1/data?name=/a").await.expect(200);
     assert!(read.body.contains(&shown), "{}", read.body);
+}
+
+/// Clients may escape characters that need no escape.
+#[tokio::test]
+async fn sizes_are_measured_without_escapes() {
+    let server = Server::reused().await;
+    let [value, metadata] =
+        [30_000, 2_000].map(|count| format!(r#"{{"a":"{}"}}"#, "<".repeat(count)));
+    let escaped = |json: &str| json.replace('<', r"\u003c");
+    let body = format!(
+        r#"{{"name":"/a","type":"json","value":{},"metadata":{}}}"#,
+        escaped(&value),
+        escaped(&metadata)
+    );
+    let request = server.authorized(Method::PUT, "/api/v1/data");
+    let response = server.send(request.body(body)).await.expect(200);
+    response
+        .body
+        .assert_contains(&format!(r#""value":{value}"#));
+    response
+        .body
+        .assert_contains(&format!(r#""metadata":{metadata}"#));
 }
 
 #[tokio::test]
