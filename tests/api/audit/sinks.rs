@@ -4,6 +4,7 @@ use std::{
     fs::{self, OpenOptions},
     io::Write,
     os::unix::fs::{MetadataExt, symlink},
+    process::Command,
 };
 
 use keywright_harness::{Options, Server, Text};
@@ -210,6 +211,30 @@ async fn requests_fail_while_the_folder_of_the_trail_is_missing() {
     server.get("/api/v1/data?name=/b").await.expect(404);
     let trail = fs::read_to_string(folder.join("audit.log")).unwrap();
     assert_eq!(names(&parsed(&trail)), ["/a", "/b"]);
+}
+
+#[tokio::test]
+async fn a_named_pipe_without_a_reader_fails_like_a_full_disk() {
+    let folder = TempDir::new().unwrap();
+    let pipe = folder.path().join("audit");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let open = || {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&pipe)
+            .unwrap()
+    };
+    let reader = open();
+    let audit = format!("[audit]\nsink = \"file\"\nfile = \"{}\"", pipe.display());
+    let server = Server::start_with(&Options::default().audit(&audit)).await;
+    given::set_value(&server, "/a", "v").await;
+    drop(reader);
+    let withheld = server.set("/a", "value", json!("v")).await;
+    assert_eq!(withheld.status, 500, "{}", withheld.body);
+    let _reader = open();
+    server.get("/api/v1/data?name=/a").await.expect(200);
 }
 
 #[tokio::test]
