@@ -105,6 +105,15 @@ pub(crate) fn write_whole(
     write().map_err(|cause| SessionFileError::new(target, "written", cause))
 }
 
+/// Returns the path of the regular file that a write would replace, if any.
+pub(crate) fn replaced_file(target: &Path) -> Result<Option<PathBuf>, SessionFileError> {
+    match resolve(target) {
+        Ok(Target::Existing(path)) => Ok(Some(path)),
+        Ok(Target::Absent(_) | Target::Stream(_)) => Ok(None),
+        Err(cause) => Err(SessionFileError::new(target, "written", cause)),
+    }
+}
+
 impl NewFile {
     /// Starts writing a file that only its owner may read.
     pub(crate) fn begin(target: &Path, is_forced: bool) -> Result<Self, WriteError> {

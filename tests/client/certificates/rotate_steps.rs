@@ -212,9 +212,19 @@ async fn an_unwritable_bundle_stops_the_run_before_a_step() {
     assert_eq!(mode & 0o700, 0o600);
     assert_eq!(mode & 0o133, 0);
     assert!(!fs::read_to_string(&bundle).unwrap().contains("PRIVATE KEY"));
-    let arguments = ["--next", "--bundle", "absent/trusted.pem"];
-    let run = run_rotate(&shell, "/root", &arguments);
-    assert!(run.expect(1).errors.contains("absent/trusted.pem"));
+    fs::write(shell.file("key.pem"), "precious").unwrap();
+    for (file, reason) in [
+        ("absent/trusted.pem", "can't be written"),
+        (
+            "key.pem",
+            "already exists and contains more than certificates",
+        ),
+    ] {
+        let run = run_rotate(&shell, "/root", &["--next", "--bundle", file]);
+        let expected = format!("{file} {reason}");
+        run.expect(1).errors.assert_contains(&expected);
+    }
+    assert_eq!(fs::read(shell.file("key.pem")).unwrap(), b"precious");
     let reported = rotate(&shell, "/root", &["--status"]);
     assert_eq!(reported["stage"], "introduced");
 }

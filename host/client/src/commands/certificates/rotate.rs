@@ -1,6 +1,9 @@
 //! `keywright certificates rotate`.
 
-use std::path::PathBuf;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
@@ -9,7 +12,7 @@ use crate::{
     Client, Rotation, RotationError, Stage, Step,
     commands::run::{CommandError, Completion, Context, Run, help},
     input::confirm,
-    new_file::{Readers, write_whole},
+    new_file::{Readers, replaced_file, write_whole},
     output::{self, Table, field},
 };
 
@@ -35,7 +38,8 @@ pub(super) struct Rotate {
     /// Continue a rotation, but never start one. For scripts that may run repeatedly.
     #[arg(long)]
     resume: bool,
-    /// PEM file for the certificates to trust; written before the first step and after each step.
+    /// PEM file for the certificates to trust; written before the first step and after each step. An existing file may only
+    /// contain certificates.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     bundle: Option<PathBuf>,
 }
@@ -57,6 +61,9 @@ struct Pace {
 
 impl Run for Rotate {
     async fn run(self, context: &Context) -> Result<Completion, CommandError> {
+        if let Some(file) = &self.bundle {
+            check_replaceable(file)?;
+        }
         let mut run = RotationRun {
             client: context.client()?,
             rotate: self,
@@ -242,6 +249,33 @@ keywright certificates rotate /demo/root --next --bundle trusted.pem
 $ keywright certificates rotate /demo/root --next
 keywright certificates rotate /demo/root --resume --yes";
 
+/// Refuses to overwrite a file with other content than certificates, such as a private key. An earlier run may have written the
+/// certificates.
+fn check_replaceable(file: &Path) -> Result<(), CommandError> {
+    let replaced = replaced_file(file)?.map(fs::read_to_string);
+    let contains_certificates =
+        |pem: io::Result<String>| pem.is_ok_and(|pem| contains_only_certificates(&pem));
+    if !replaced.is_none_or(contains_certificates) {
+        return Err(CommandError::Other(format!(
+            "{} already exists and contains more than certificates; name another file",
+            file.display()
+        )));
+    }
+    Ok(())
+}
+
+fn contains_only_certificates(pem: &str) -> bool {
+    let mut blocks = pem.split_inclusive("-----END CERTIFICATE-----");
+    blocks.all(|block| {
+        let rest = block
+            .trim_start()
+            .strip_prefix("-----BEGIN CERTIFICATE-----");
+        rest.map_or(block.trim().is_empty(), |rest| {
+            rest.ends_with("-----END CERTIFICATE-----") && rest.matches("-----").count() == 2
+        })
+    })
+}
+
 /// Describes the state of a rotation and the requirements of the next step.
 fn describe_state(rotation: &Rotation) -> String {
     let name = &rotation.name;
@@ -299,6 +333,28 @@ const NAMES_MAX: usize = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_files_of_certificates_are_replaced() {
+        let certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n";
+        for (text, expected) in [
+            (String::new(), true),
+            (certificate.to_owned(), true),
+            (format!("{certificate}\n{certificate}"), true),
+            (key.to_owned(), false),
+            (format!("{certificate}{key}"), false),
+            (format!("{key}{certificate}"), false),
+            (
+                format!("-----BEGIN CERTIFICATE-----\n{key}{certificate}"),
+                false,
+            ),
+            (certificate.replace("-----END", "-----"), false),
+            ("text\n".to_owned(), false),
+        ] {
+            assert_eq!(contains_only_certificates(&text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn at_most_ten_names_are_listed() {
