@@ -331,6 +331,21 @@ fn parameters_that_violate_the_schema_are_not_sent() {
 }
 
 #[test]
+fn duplicate_parameters_are_refused() {
+    for parameters in [
+        "--param digits=6 --param digits=7",
+        "--length 5 --param length=6",
+        "--alternative-name a --param alternative_names=b",
+    ] {
+        let shell = server_with_pins().shell();
+        let run = shell.run(&words(&format!("generate /a -t pin {parameters}")));
+        run.expect(2)
+            .errors
+            .assert_contains(": duplicate parameter; ");
+    }
+}
+
+#[test]
 fn parameters_are_sent_unchecked_if_the_server_lists_no_types() {
     let stub = Stub::start(|request, _, _| match request.line.as_str() {
         "GET /api/v1/types" => Reply::new(404, "{\"error\":\"no such path\"}"),

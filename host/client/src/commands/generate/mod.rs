@@ -176,21 +176,25 @@ impl Parameters {
             Some(file) => object(&text_of(file)?)
                 .map_err(|cause| CommandError::Usage(format!("--parameters-file: {cause}")))?,
         };
-        merged.extend(self.option_values()?);
-        let mut lists: Vec<&str> = Vec::new();
+        let options = self.option_values()?;
+        merged.extend(options.clone());
+        let mut given: Vec<&str> = Vec::new();
         for (name, text) in &self.param {
             let schema = known.and_then(|known| known.parameters.get("properties")?.get(name));
             let value = convert(text, schema);
             match (merged.get_mut(name), value) {
                 (Some(Value::Array(have)), Value::Array(more))
-                    if lists.contains(&name.as_str()) =>
+                    if given.contains(&name.as_str()) =>
                 {
                     have.extend(more);
                 }
+                _ if options.contains_key(name) || given.contains(&name.as_str()) => {
+                    return Err(CommandError::Usage(format!(
+                        "--param {name}: duplicate parameter; only `--param` of a list may be repeated"
+                    )));
+                }
                 (_, value) => {
-                    if value.is_array() {
-                        lists.push(name);
-                    }
+                    given.push(name);
                     merged.insert(name.clone(), value);
                 }
             }
