@@ -22,12 +22,12 @@ pub(crate) enum CommandError {
     /// The login succeeded, but the server refuses its access token.
     #[error("logged in, but the server refuses the token: {0}; check the audience and the scopes")]
     TokenRefused(Error),
-    /// The server refuses the client certificate.
+    /// The server requests no client certificate, or does not trust its CA.
     #[error(
-        "the server refuses the login with the client certificate: {0}; its CA must be among the server's trusted CAs for clients \
-         (server.tls.client_authorities)"
+        "the server does not accept the client certificate; the server's trusted CAs for clients (server.tls.client_authorities) \
+         must include the CA that issued the certificate"
     )]
-    CertificateRefused(Error),
+    CertificateIgnored,
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// A file can't be read or written.
@@ -69,7 +69,7 @@ impl CommandError {
             Self::Client(error) if error.is_not_found() => NOT_FOUND,
             Self::Client(error) if error.is_not_allowed() => NOT_ALLOWED,
             Self::Client(error) if error.is_unavailable() => UNAVAILABLE,
-            Self::TokenRefused(_) | Self::CertificateRefused(_) => NOT_ALLOWED,
+            Self::TokenRefused(_) | Self::CertificateIgnored => NOT_ALLOWED,
             Self::NotFound(_) => NOT_FOUND,
             Self::Usage(_) => USAGE,
             Self::Interrupted => INTERRUPTED,
@@ -87,18 +87,21 @@ impl CommandError {
             Self::Client(Error::NotLoggedIn | Error::LoginExpired) => Some(
                 "Run `keywright login`, set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET, or set KEYWRIGHT_TOKEN or `--token-file`.",
             ),
+            Self::Client(Error::GrantUnsupported("device_authorization_endpoint")) => Some(
+                "Log in with another option: `--username`, `--browser`, or `--client-id` alone.",
+            ),
             Self::Client(Error::GrantUnsupported(_)) => Some(
-                "Log in with another option: `--username`, `--device`, `--browser`, or `--client-id` alone.",
+                "Log in with another option: `--username`, `--device`, or `--client-id` alone.",
             ),
             Self::Client(Error::Unreachable { cause, .. }) if cause == UNTRUSTED => Some(
-                "Check the address, and pass the CA of the server's certificate with `--ca-cert`.",
+                "Check the address. The file of `--ca-cert`, or of the saved login, must contain the CA of the server's certificate.",
             ),
             Self::Client(Error::AuthoritiesMalformed) => {
                 Some("Check the file of `--ca-cert`, or of the saved login.")
             }
-            Self::Client(Error::ClientCertificateMalformed) => {
-                Some("Check the files of `--cert` and `--key`, or of the saved login.")
-            }
+            Self::Client(
+                Error::ClientCertificateMalformed | Error::ClientCertificateRefused { .. },
+            ) => Some("Check the files of `--cert` and `--key`, or of the saved login."),
             _ => None,
         }
     }

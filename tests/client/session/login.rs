@@ -205,8 +205,15 @@ async fn a_certificate_of_an_untrusted_ca_is_refused() {
     application.equip(&shell);
     let refused = shell.run(&[&["login"][..], &CERTIFICATE].concat());
     let refused = refused.expect(5).errors;
-    refused.assert_contains("the server refuses the login with the client certificate: ");
+    refused.assert_contains("the server does not accept the client certificate; ");
     assert!(session(&shell).is_none());
+    let server = Server::start_with(&Application::issued().options().without_tokens()).await;
+    let other = Shell::at(&server);
+    application.equip(&other);
+    let refused = other.run(&[&["login"][..], &CERTIFICATE].concat());
+    let refused = refused.expect(5).errors;
+    refused.assert_contains(" refuses the client certificate");
+    refused.assert_lacks("retrying");
     shell.run(&["login", "--cert", "app.pem"]).expect(1);
     let run = shell
         .run(&["get", "/a", "--cert", "ca.pem", "--key", "ca.pem"])

@@ -73,6 +73,7 @@ async fn settings_are_read_from_the_default_or_a_named_folder() {
     for (settings, reason) in [
         ("servr = \"x\"", "servr"),
         ("retries = 21", "retries must be at most 20"),
+        ("retries = \"x\"", "line 1: retries: invalid type: "),
     ] {
         fs::write(folder.join("settings.toml"), settings).unwrap();
         let run = shell.run(&["get", "/a"]).expect(1);
@@ -184,10 +185,32 @@ fn unusable_certificate_and_key_files_are_named() {
     let shell = Shell::new().variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1");
     let encrypted = shell.file("encrypted.pem").display().to_string();
     fs::write(&encrypted, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n").unwrap();
+    let malformed = shell.file("malformed.pem").display().to_string();
+    let pem = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+    fs::write(&malformed, pem).unwrap();
+    let other = key_file("ca.pem").display().to_string();
+    let variable = Shell::new()
+        .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
+        .variable("KEYWRIGHT_CLIENT_CA_CERT", "absent.pem");
+    let run = variable.run(&["login", "--device"]).expect(1);
+    run.errors
+        .assert_contains("KEYWRIGHT_CLIENT_CA_CERT: absent.pem can't be read");
     for (arguments, reason) in [
         (
             &["--ca-cert", &key][..],
-            format!("{key} contains no PEM certificate"),
+            format!("--ca-cert: {key} contains no PEM certificate"),
+        ),
+        (
+            &["--ca-cert", &malformed],
+            format!("--ca-cert: {malformed}: certificate 1 is malformed"),
+        ),
+        (
+            &["--cert", &malformed, "--key", &key],
+            format!("{malformed}: the first certificate is malformed or not of X.509 version 3"),
+        ),
+        (
+            &["--cert", &other, "--key", &key],
+            format!("{key}: the private key does not match the certificate in {other}"),
         ),
         (
             &["--cert", &key, "--key", &key],

@@ -109,6 +109,7 @@ fn a_provider_without_the_endpoint_is_reported() {
         let run = shell(&stub).run(&["login", option, "--client-id", "cli"]);
         let run = run.expect(1);
         run.errors.assert_contains(endpoint);
+        run.errors.assert_lacks(&format!("`{option}`"));
     }
 }
 

@@ -39,6 +39,14 @@ pub enum Error {
         /// The server's address.
         server: String,
     },
+    /// The server or the identity provider refuses or requires a client certificate.
+    #[error("{server} {reason}")]
+    ClientCertificateRefused {
+        /// The address.
+        server: String,
+        /// What it refuses, and why.
+        reason: &'static str,
+    },
     /// The server did not respond.
     #[error("{server} can't be reached: {cause}")]
     Unreachable {
@@ -56,7 +64,9 @@ pub enum Error {
     #[error("malformed response: {0}")]
     ResponseMalformed(JsonError),
     /// The response to `GET /info` is not the response of a server with this API.
-    #[error("{server} is not the address of a CredHub-compatible server: GET /info: {cause}")]
+    #[error(
+        "{server} is not the address of a CredHub-compatible server: GET {server}/info: {cause}"
+    )]
     OtherServer {
         /// The server's address.
         server: String,
@@ -162,6 +172,7 @@ impl Error {
             Self::Refused(refusal) => matches!(refusal.status, 401 | 403),
             Self::LoginRefused(_)
             | Self::RevocationRefused(_)
+            | Self::ClientCertificateRefused { .. }
             | Self::LoginDenied(_)
             | Self::LoginTimedOut
             | Self::NotLoggedIn

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     discovery::{Document, Endpoints, SecretMethod, document_urls},
-    error::{Error, Loss},
+    error::{Error, Loss, RequestError},
     grant::{LoginOptions, OnUserAction, Tokens, UserAction},
     transport::{Call, Response, Transport, Waits, address, send_with_retries},
 };
@@ -36,14 +36,17 @@ impl IdentityProvider<'_> {
             return Err(Error::ProviderChanged(url));
         }
         for document_url in document_urls(&url) {
-            let response = match self.send(|| self.transport.get(&document_url)).await {
-                Ok(response) => response,
-                Err(Error::LoginRefused(refusal)) if refusal.status == NOT_FOUND => continue,
-                Err(error) => return Err(error),
-            };
             let malformed = |reason: String| Error::ProviderMalformed {
                 url: document_url.clone(),
                 reason,
+            };
+            let response = match self.send(|| self.transport.get(&document_url)).await {
+                Ok(response) => response,
+                Err(Error::LoginRefused(refusal)) if refusal.status == NOT_FOUND => continue,
+                Err(Error::LoginRefused(refusal)) => {
+                    return Err(malformed(format!("status {}", refusal.status)));
+                }
+                Err(error) => return Err(error),
             };
             let document: Document = keywright_json::read_bytes(&response.body)
                 .map_err(|cause| malformed(cause.to_string()))?;
@@ -213,8 +216,9 @@ impl IdentityProvider<'_> {
             cause: Box::new(cause),
         };
         let response = match send_with_retries(&call, self.waits, send).await {
-            Err(refused @ Error::Refused(_)) if !refused.is_unavailable() => {
-                return Err(other_server(refused));
+            Err(Error::Refused(refusal)) if refusal.status != UNAVAILABLE => {
+                // The message of another server would not explain the error.
+                return Err(other_server(RequestError::read(refusal.status, b"").into()));
             }
             response => response?,
         };
@@ -306,6 +310,8 @@ struct AuthServer {
 const COMMAND_LINE: &str = "credhub_cli";
 
 const NOT_FOUND: u16 = 404;
+
+const UNAVAILABLE: u16 = 503;
 
 /// The default interval between polls (RFC 8628, section 3.2).
 const INTERVAL: Duration = Duration::from_secs(5);

@@ -257,10 +257,20 @@ async fn receive(
     server: &str,
     bytes_max: usize,
 ) -> Result<Response, Error> {
-    let unreachable = |cause: reqwest::Error| Error::Unreachable {
-        server: server.to_owned(),
-        loss: loss(&cause),
-        cause: root_cause(&cause),
+    let unreachable = |cause: reqwest::Error| {
+        let server = server.to_owned();
+        let root = root_cause(&cause);
+        // HTTP/2 passes on only the message of a TLS error.
+        let alert = root.strip_prefix("received fatal alert: ");
+        if let Some(reason) = alert.and_then(refusal) {
+            return Error::ClientCertificateRefused { server, reason };
+        }
+        let loss = alert.map_or_else(|| loss(&cause), |_| Loss::Lasting);
+        Error::Unreachable {
+            server,
+            loss,
+            cause: root,
+        }
     };
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status().as_u16();
@@ -311,6 +321,23 @@ fn tls_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a rustls::Erro
         );
     }
     None
+}
+
+/// Returns the reason if a peer's alert is about the client certificate.
+fn refusal(alert: &str) -> Option<&'static str> {
+    Some(match alert {
+        "UnknownCA" => "refuses the client certificate: it does not trust the CA that signed it",
+        "CertificateExpired" => "refuses the client certificate: it has expired",
+        "CertificateRevoked" => "refuses the client certificate: it is revoked",
+        "CertificateRequired" => "requires a client certificate",
+        // `DecryptError`: a trusted CA has the name of the issuer, but another key.
+        "AccessDenied"
+        | "BadCertificate"
+        | "CertificateUnknown"
+        | "DecryptError"
+        | "UnsupportedCertificate" => "refuses the client certificate",
+        _ => return None,
+    })
 }
 
 /// Returns the reason why there is no response. Omits the outer errors, which only name layers of the HTTP client.

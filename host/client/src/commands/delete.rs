@@ -60,8 +60,13 @@ async fn delete_below(
 ) -> Result<Completion, CommandError> {
     let names = names_below(client, path).await?;
     if names.is_empty() {
+        let advice = if path.ends_with('*') {
+            "; omit the asterisk: a path includes everything below it"
+        } else {
+            ""
+        };
         return Err(CommandError::NotFound(format!(
-            "no credentials below {path:?}"
+            "no credentials below {path:?}{advice}"
         )));
     }
     if !is_confirmed && !confirm(path, &names).await? {

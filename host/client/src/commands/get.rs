@@ -26,7 +26,7 @@ pub struct Get {
     #[arg(value_parser = input::name)]
     name: Option<String>,
     /// Id of the version to read.
-    #[arg(long)]
+    #[arg(long, value_parser = id)]
     id: Option<String>,
     /// Number of versions to read, newest first, instead of the active one. Without a count: all.
     #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = ALL, conflicts_with = "id", value_parser = count)]
@@ -84,6 +84,14 @@ fn field_of(value: &SecretJson, name: &str) -> Result<SecretJson, CommandError> 
             None => format!("the value is not a JSON object, so it has no field {name}; use --raw"),
         })
     })
+}
+
+/// Parses the id of a version. Only rejects an empty one; the server checks the rest.
+fn id(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("must not be empty".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// The number of versions to read; `None` for all.

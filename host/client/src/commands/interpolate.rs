@@ -38,8 +38,21 @@ impl Run for Interpolate {
             output::note("Type the document; end it with Ctrl-D.");
         }
         let document = text_of(path)?;
+        let invalid = |reason: &str| {
+            let name = match path.display().to_string().as_str() {
+                STANDARD_INPUT => "standard input".to_owned(),
+                file => file.to_owned(),
+            };
+            CommandError::Other(format!("{name} {reason}"))
+        };
+        if document.trim().is_empty() {
+            return Err(invalid("is empty"));
+        }
         keywright_json::check(&document)
-            .map_err(|cause| CommandError::Other(format!("invalid document: {cause}")))?;
+            .map_err(|cause| invalid(&format!("is not a valid document: {cause}")))?;
+        if !document.trim_start().starts_with('{') {
+            return Err(invalid("must contain a JSON object"));
+        }
         let filled = context.client()?.interpolate(&document).await?;
         match &self.file {
             Some(file) => write_whole(file, filled.expose().as_bytes(), Readers::Owner)?,

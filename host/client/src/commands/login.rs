@@ -78,7 +78,7 @@ impl Run for Login {
             options.client_id = Some(client_id.clone());
             options.is_of_client = true;
         }
-        if grant.is_some() && settings.is_certificate_of_session {
+        if grant.is_some() && settings.is_certificate_of_session() {
             // The certificate belongs to the previous login.
             settings.client_certificate = None;
         }
@@ -94,8 +94,8 @@ impl Run for Login {
             let client = builder.build()?;
             // Reading the version requires authentication, so this checks that the server accepts the certificate.
             client.version().await.map_err(|error| {
-                if error.is_not_allowed() {
-                    CommandError::CertificateRefused(error)
+                if error.status() == Some(UNAUTHORIZED) {
+                    CommandError::CertificateIgnored
                 } else {
                     error.into()
                 }
@@ -205,6 +205,9 @@ fn session(
         login_options,
     })
 }
+
+/// The status for a request without an accepted certificate or token.
+const UNAUTHORIZED: u16 = 401;
 
 /// Shows a step that the user must take.
 fn show_action(action: &UserAction) {

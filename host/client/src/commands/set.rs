@@ -185,7 +185,8 @@ async fn prompt_for_value(credential_type: &str) -> Result<SecretJson, CommandEr
         ]);
         return Ok(SecretJson::of(&fields)?);
     }
-    let text = input::secret_of_input("Value").await?;
+    let text = input::secret_of_input("Value").await;
+    let text = text.map_err(|failed| CommandError::Other(format!("{failed}; {VALUE_OPTIONS}")))?;
     parse_value(credential_type, text.expose())
 }
 
@@ -208,6 +209,9 @@ fn parse_value(credential_type: &str, text: &str) -> Result<SecretJson, CommandE
         _ => Ok(SecretJson::of(text)?),
     }
 }
+
+const VALUE_OPTIONS: &str =
+    "use --value, --value-file, or options for single fields such as --private-key";
 
 const TYPES_OF_TEXT: [&str; 2] = ["password", "value"];
 

@@ -122,10 +122,15 @@ impl SettingsFile {
         let mut file: Self = toml::from_str(&text).map_err(|cause| {
             let before = cause.span().and_then(|span| text.get(..span.start));
             let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-            malformed(format!(
-                "line {line}: {}",
-                cause.message().replace('\n', ", ")
-            ))
+            let message = cause.message().replace('\n', ", ");
+            let key = text
+                .lines()
+                .nth(line - 1)
+                .and_then(|line| line.split_once('='));
+            match key.filter(|_| message.starts_with("invalid type")) {
+                Some((key, _)) => malformed(format!("line {line}: {}: {message}", key.trim())),
+                None => malformed(format!("line {line}: {message}")),
+            }
         })?;
         if file.retries.is_some_and(|retries| retries > RETRIES_MAX) {
             return Err(malformed(format!("retries must be at most {RETRIES_MAX}")));
@@ -291,7 +296,7 @@ struct SessionJson {
     is_of_client: bool,
 }
 
-const SETTINGS_FILE: &str = "settings.toml";
+pub(super) const SETTINGS_FILE: &str = "settings.toml";
 
 const SESSION_FILE: &str = "session.json";
 

@@ -60,5 +60,12 @@ pub(crate) enum SettingsError {
     Invalid(String),
 }
 
+impl SettingsError {
+    /// Adds the option or variable that names the file.
+    fn of(self, origin: &str) -> Self {
+        Self::Invalid(format!("{origin}: {self}"))
+    }
+}
+
 /// The largest configurable number of retries.
 const RETRIES_MAX: u32 = 20;

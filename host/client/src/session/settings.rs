@@ -1,14 +1,23 @@
 //! Combines settings from arguments, environment, session and file, in this order of precedence.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, ValueEnum, ValueHint};
+use rustls::{
+    Error as TlsError, RootCertStore,
+    crypto::aws_lc_rs::default_provider,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    sign::CertifiedKey,
+};
 use zeroize::Zeroizing;
 
 use super::{
     RETRIES_MAX, SettingsError,
     environment::{Environment, TokenSource, access_token},
-    files::{Directory, OutputFormat, SettingsFile, StoredSession},
+    files::{Directory, OutputFormat, SETTINGS_FILE, SettingsFile, StoredSession},
 };
 use crate::{
     Client, ClientBuilder, Grant, LoginOptions, Tokens, client::address, new_file::SessionFileError,
@@ -43,10 +52,12 @@ pub(crate) struct Settings {
     pub(crate) server: Option<String>,
     /// The files with the trusted CAs; if empty, the system's CAs are trusted.
     pub(crate) ca_cert: Vec<PathBuf>,
+    /// The option, variable or other source of `ca_cert`, for messages.
+    ca_cert_origin: &'static str,
     /// The files with the client certificate and its private key.
     pub(crate) client_certificate: Option<(PathBuf, PathBuf)>,
-    /// Whether the client certificate comes from the session.
-    pub(crate) is_certificate_of_session: bool,
+    /// The source of `client_certificate`.
+    certificate_origin: &'static str,
     pub(crate) output: Option<OutputFormat>,
     /// The maximum number of retries while the server is unavailable.
     pub(crate) retries_max: Option<u32>,
@@ -98,22 +109,39 @@ impl Settings {
             stored.filter(|stored| named.as_ref().is_none_or(|named| *named == stored.server));
         let of_session = session.as_ref();
 
-        let ca_cert = first_of([
-            arguments.ca_cert,
-            environment.path("CA_CERT").into_iter().collect(),
-            of_session
-                .map(|session| session.ca_cert.clone())
-                .unwrap_or_default(),
-            file.ca_cert.into_iter().collect(),
+        let (ca_cert, ca_cert_origin) = first_of([
+            (arguments.ca_cert, "--ca-cert"),
+            (
+                environment.path("CA_CERT").into_iter().collect(),
+                "KEYWRIGHT_CLIENT_CA_CERT",
+            ),
+            (
+                of_session
+                    .map(|session| session.ca_cert.clone())
+                    .unwrap_or_default(),
+                LOGIN,
+            ),
+            (file.ca_cert.into_iter().collect(), SETTINGS_FILE),
         ]);
-        let named_certificate =
-            pair((arguments.cert, arguments.key), ("--cert", "--key"))?.or(pair(
-                (environment.path("CERT"), environment.path("KEY")),
-                ("KEYWRIGHT_CLIENT_CERT", "KEYWRIGHT_CLIENT_KEY"),
-            )?);
-        let of_file = pair((file.cert, file.key), ("cert", "key"))?;
-        let certificate_of_session =
-            of_session.and_then(|session| session.client_certificate.clone());
+        let variables = ("KEYWRIGHT_CLIENT_CERT", "KEYWRIGHT_CLIENT_KEY");
+        let of_variables = (environment.path("CERT"), environment.path("KEY"));
+        let certificates = [
+            (
+                pair((arguments.cert, arguments.key), ("--cert", "--key"))?,
+                "--cert, --key",
+            ),
+            (
+                pair(of_variables, variables)?,
+                "KEYWRIGHT_CLIENT_CERT, KEYWRIGHT_CLIENT_KEY",
+            ),
+            (
+                of_session.and_then(|session| session.client_certificate.clone()),
+                LOGIN,
+            ),
+            (pair((file.cert, file.key), ("cert", "key"))?, SETTINGS_FILE),
+        ];
+        let given = certificates.into_iter().find(|(files, _)| files.is_some());
+        let (client_certificate, certificate_origin) = given.unwrap_or_default();
         let client = (environment.text("ID"), environment.secret("SECRET"));
         let client = pair(client, ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET"))?;
         let grant = client.map(|(client_id, secret)| Grant::ClientCredentials {
@@ -134,9 +162,9 @@ impl Settings {
                 .or(of_session.map(|session| session.server.clone()))
                 .or(file.server),
             ca_cert,
-            is_certificate_of_session: named_certificate.is_none()
-                && certificate_of_session.is_some(),
-            client_certificate: named_certificate.or(certificate_of_session).or(of_file),
+            ca_cert_origin,
+            client_certificate,
+            certificate_origin,
             output: arguments.output.or(output(environment)?).or(file.output),
             retries_max: retries(environment)?.or(file.retries),
             grant,
@@ -157,15 +185,24 @@ impl Settings {
         })?;
         let mut builder = Client::builder(server);
         for path in &self.ca_cert {
-            builder = builder.trusting_only(read_certificates(path)?.to_vec());
+            let pem = read_authorities(path);
+            let pem = pem.map_err(|cause| cause.of(self.ca_cert_origin))?;
+            builder = builder.trusting_only(pem.to_vec());
         }
         if let Some((cert, key)) = &self.client_certificate {
-            builder = builder.client_certificate(&read_certificates(cert)?, &read_key(key)?);
+            let pems = read_client_certificate(cert, key);
+            let (cert, key) = pems.map_err(|cause| cause.of(self.certificate_origin))?;
+            builder = builder.client_certificate(&cert, &key);
         }
         if let Some(retries_max) = self.retries_max {
             builder = builder.retries_max(retries_max);
         }
         Ok(builder)
+    }
+
+    /// Returns whether the client certificate comes from the session.
+    pub(crate) fn is_certificate_of_session(&self) -> bool {
+        self.certificate_origin == LOGIN
     }
 
     /// Returns whether the caller has an identity: a grant, tokens or a client certificate.
@@ -174,9 +211,12 @@ impl Settings {
     }
 }
 
-fn first_of<const COUNT: usize>(lists: [Vec<PathBuf>; COUNT]) -> Vec<PathBuf> {
+fn first_of<Origin: Default, const COUNT: usize>(
+    lists: [(Vec<PathBuf>, Origin); COUNT],
+) -> (Vec<PathBuf>, Origin) {
     let mut lists = lists.into_iter();
-    lists.find(|list| !list.is_empty()).unwrap_or_default()
+    let given = lists.find(|(list, _)| !list.is_empty());
+    given.unwrap_or_default()
 }
 
 /// Returns both settings, or `None` if neither is set.
@@ -221,6 +261,56 @@ fn read_certificates(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError
     read_pem(path, "-----BEGIN CERTIFICATE-----", "certificate")
 }
 
+/// Reads certificates of CAs, and checks that TLS can use them.
+fn read_authorities(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
+    let pem = read_certificates(path)?;
+    for (index, certificate) in CertificateDer::pem_slice_iter(&pem).enumerate() {
+        let is_usable = certificate.is_ok_and(|der| RootCertStore::empty().add(der).is_ok());
+        if !is_usable {
+            let reason = format!("certificate {} is malformed", index + 1);
+            return Err(invalid(path, &reason));
+        }
+    }
+    Ok(pem)
+}
+
+/// Reads a client certificate with its chain and its private key, and checks that TLS can use them.
+fn read_client_certificate(
+    cert: &PathBuf,
+    key: &PathBuf,
+) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>), SettingsError> {
+    let pems = (read_certificates(cert)?, read_key(key)?);
+    let chain = CertificateDer::pem_slice_iter(&pems.0).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|_| invalid(cert, "a certificate is malformed"))?;
+    let key_unusable = || {
+        invalid(
+            key,
+            "the private key is malformed or of an unsupported type",
+        )
+    };
+    let keys = PrivateKeyDer::pem_slice_iter(&pems.1).collect::<Result<Vec<_>, _>>();
+    let last = keys.ok().and_then(|mut keys| keys.pop());
+    match CertifiedKey::from_der(chain, last.ok_or_else(key_unusable)?, &default_provider()) {
+        Ok(_) => Ok(pems),
+        Err(TlsError::InconsistentKeys(_)) => Err(invalid(
+            key,
+            &format!(
+                "the private key does not match the certificate in {}",
+                cert.display()
+            ),
+        )),
+        Err(TlsError::InvalidCertificate(_)) => Err(invalid(
+            cert,
+            "the first certificate is malformed or not of X.509 version 3",
+        )),
+        Err(_) => Err(key_unusable()),
+    }
+}
+
+fn invalid(path: &Path, reason: &str) -> SettingsError {
+    SettingsError::Invalid(format!("{}: {reason}", path.display()))
+}
+
 fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
     let pem = read_pem(path, "PRIVATE KEY-----", "private key")?;
     let marks = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
@@ -262,6 +352,9 @@ fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions
 }
 
 const HEADING: &str = "Global options";
+
+/// The source of settings from the session.
+const LOGIN: &str = "the saved login";
 
 #[cfg(test)]
 mod tests {

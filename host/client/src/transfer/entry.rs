@@ -76,6 +76,12 @@ impl Entry {
                 shown_key(field)
             ));
         }
+        for field in ["name", "type"] {
+            let node = fields.get(field);
+            if node.is_some_and(|node| node.text().is_none() && !node.is_null()) {
+                return Err(format!("{field} must be a string"));
+            }
+        }
         let full_name = name.clone().ok_or(NO_NAME)?;
         check_name(&full_name)?;
         let credential_type = text("type").ok_or(NO_TYPE)?.to_ascii_lowercase();

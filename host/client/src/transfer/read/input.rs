@@ -29,6 +29,9 @@ pub(crate) enum FileError {
         /// The cause, without content of the file.
         reason: String,
     },
+    /// The file is empty.
+    #[error("the input is empty")]
+    Empty,
     /// The file has no list of credentials.
     #[error("the file has no top-level list `credentials`")]
     NoCredentials,

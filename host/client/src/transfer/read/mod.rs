@@ -59,7 +59,7 @@ impl Source {
         };
         let format = match format {
             Some(format) => format,
-            None => content.guess()?,
+            None => content.guess()?.ok_or(FileError::Empty)?,
         };
         Ok(Self { content, format })
     }
@@ -104,17 +104,17 @@ impl Content {
         }
     }
 
-    /// Detects the format: a file that starts with a brace is JSON.
-    fn guess(&mut self) -> io::Result<Format> {
+    /// Detects the format: a file that starts with a brace is JSON. `None` if the file is empty.
+    fn guess(&mut self) -> io::Result<Option<Format>> {
         let mut reader = BufReader::new(self.rewound()?);
         loop {
             let buffer = reader.fill_buf()?;
             let Some(&byte) = buffer.first() else {
-                return Ok(Format::Yaml);
+                return Ok(None);
             };
             if !byte.is_ascii_whitespace() {
                 let is_json = byte == b'{';
-                return Ok(if is_json { Format::Json } else { Format::Yaml });
+                return Ok(Some(if is_json { Format::Json } else { Format::Yaml }));
             }
             reader.consume(1);
         }

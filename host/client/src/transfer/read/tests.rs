@@ -150,6 +150,8 @@ fn invalid_entries_are_reported_and_the_others_are_read() {
 - {type: value, value: s3cret}
 - {name: /m, type: value, value: ~}
 - {name: /n, type: json, value: {<<: s3cret}}
+- {name: [s3cret], type: value, value: x}
+- {name: /q, type: [s3cret], value: x}
 - {name: /o, type: value, value: ok}
 ";
     let (entries, done) = read(Format::Yaml, file);
@@ -171,6 +173,8 @@ fn invalid_entries_are_reported_and_the_others_are_read() {
         "entry 12, line 16 : missing name",
         "entry 13, line 17 /m: missing value",
         "entry 14, line 18 /n: a merge key has a value that is not a mapping",
+        "entry 15, line 19 : name must be a string",
+        "entry 16, line 20 /q: type must be a string",
     ];
     assert_eq!(reasons, expected);
     assert!(!reasons.concat().contains("s3cret"));
