@@ -148,6 +148,12 @@ impl<'a> Call<'a> {
         Ok(output.stdout)
     }
 
+    /// Runs the program silently and returns its standard output, or `None` if it fails.
+    pub(crate) fn probe(self) -> Option<Vec<u8>> {
+        let output = self.command().output().ok()?;
+        output.status.success().then_some(output.stdout)
+    }
+
     fn check_status(&self, status: ExitStatus) -> Result<(), ProjectError> {
         if status.success() {
             return Ok(());

@@ -191,11 +191,13 @@ fn compiler_of_python_is_not_searched_in_the_project() {
     let folder = workshop.0.path().join("bin");
     fs::create_dir(&folder).unwrap();
     let path = env::join_paths(program_folders()).unwrap();
-    let python = format!("#!/bin/sh\nPATH={path:?} exec python3 \"$@\"\n");
+    let probed = workshop.0.path().join("probed");
+    let python = format!("#!/bin/sh\n: >{probed:?}\nPATH={path:?} exec python3 \"$@\"\n");
     executable(&folder.join("python3"), &python);
     let path = [("PATH", folder.to_str().unwrap())];
     let build = || run_program(workshop.0.path(), &["plugin", "build", "token"], &path);
-    build().errors.assert_contains("python3 -c 'import ziglang");
+    build().errors.assert_lacks("ziglang.__path__");
+    assert!(probed.exists());
     assert!(!workshop.0.path().join("token/attacked").exists());
 
     let package = workshop.0.path().join("package");
@@ -258,6 +260,15 @@ fn component_is_not_written_through_a_link() {
     let kept = workshop.0.path().join("kept");
     let mode = |file: &Path| fs::metadata(file).unwrap().mode();
     assert_eq!(mode(&component), mode(&kept));
+    for (output, reason) in [
+        ("absent/a.wasm", "its folder does not exist"),
+        ("linking", "it is a folder; name a file"),
+    ] {
+        let failed = workshop.with_toolchains(&["build", "linking", "--output", output]);
+        let expected = format!("could not write {output}: {reason}");
+        failed.expect(1).errors.assert_contains(&expected);
+    }
+    assert!(!workshop.0.path().join("absent").exists());
 
     fs::remove_file(&component).unwrap();
     symlink("../kept", &component).unwrap();

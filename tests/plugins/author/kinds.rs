@@ -297,7 +297,7 @@ fn unsupported_modules_and_schema_keywords_are_reported() {
             panic!("{failed:#?}");
         };
         assert!(call.starts_with("+ cd native && "), "{call}");
-        let expected = "could not import numeric.py:1: ModuleNotFoundError: No module named '_numeric_core'; modules in C or Rust";
+        let expected = "could not import numeric.py:1: ModuleNotFoundError: No module named '_numeric_core'; if it is not installed, add it to";
         error.assert_contains(expected);
     }
     if is_installed(LANGUAGES[1].1) {

@@ -86,8 +86,7 @@ fn zig_of_python(project: &Project<'_>, python: &Program) -> Option<Program> {
     // In the project's folder, Python would import a module of the project with that name.
     let package = Call::new(project.programs, Path::new("/"), python)
         .arguments(["-c", "import ziglang; print(ziglang.__path__[0])"])
-        .output()
-        .ok()?;
+        .probe()?;
     let zig = Path::new(String::from_utf8_lossy(&package).trim()).join("zig");
     Program::at(zig.clone(), zig)
 }
@@ -234,8 +233,7 @@ fn lacks_target(project: &Project<'_>) -> Option<ProjectError> {
     let rustc = project.programs.find("rustc")?;
     let folder = Call::new(project.programs, project.folder, &rustc)
         .arguments(["--print", "target-libdir", "--target", RUST_TARGET])
-        .output()
-        .ok()?;
+        .probe()?;
     let folder = PathBuf::from(String::from_utf8_lossy(&folder).trim());
     (!folder.is_dir()).then_some(ProjectError::ToolMissing {
         tool: "the compiler's target wasm32-unknown-unknown",

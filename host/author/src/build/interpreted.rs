@@ -54,12 +54,20 @@ fn entry(folder: &Path) -> Result<String, ProjectError> {
     let manifest: Value = keywright_json::read_bytes(&read(&file)?)
         .map_err(|cause| ProjectError::new(format!("{}: {cause}", file.display())))?;
     let main = manifest.get("main").and_then(Value::as_str);
-    main.map(str::to_owned).ok_or_else(|| {
+    let main = main.ok_or_else(|| {
         ProjectError::new(format!(
             "{} must be a JSON object whose field `main` is the name of a file",
             file.display()
         ))
-    })
+    })?;
+    if !folder.join(main).is_file() {
+        let failure = format!(
+            "{}: main names {main}, which does not exist",
+            file.display()
+        );
+        return Err(ProjectError::new(failure));
+    }
+    Ok(main.to_owned())
 }
 
 /// Builds a component from the project's module. Returns its path.
@@ -106,6 +114,10 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, Project
 fn import_failure(output: &str) -> Option<ProjectError> {
     let (traceback, causes) = output.split_once("Caused by:\n")?;
     let cause = causes.lines().next()?.trim();
+    if let Some(class) = cause.strip_prefix(CLASS_MISSING) {
+        let class = class.trim_matches('\'');
+        return Some(ProjectError::new(format!("plugin.py has no class {class}")));
+    }
     let mut locations = traceback.lines().filter_map(|line| {
         // The folder of the project is the first one in the search path.
         let (file, line) = line
@@ -152,8 +164,11 @@ fn copy_renamed(from: &Path, to: &Path, levels: u8) -> Result<(), ProjectError> 
 /// The module that runs the project's module, `plugin`, and prints exceptions.
 const PYTHON_ENTRY: &str = "keywright_entry";
 const PYTHON_ENTRY_TEXT: &[u8] = include_bytes!("keywright_entry.py");
-/// The most common reason why a module can't be imported.
-const NATIVE_HINT: &str = "; modules in C or Rust can't be used, only packages in pure Python";
+/// The start of the exception if the project's module lacks a class for an export.
+const CLASS_MISSING: &str = "AttributeError: module 'keywright_entry' has no attribute ";
+/// The most common reasons why a module can't be imported.
+const NATIVE_HINT: &str = "; if it is not installed, add it to requirements.txt and run `pip install -r requirements.txt`; modules in C \
+     or Rust can't be used, only packages in pure Python";
 /// The levels of folders in a folder with WIT: `deps`, and its packages.
 const WIT_LEVELS: u8 = 2;
 const RANDOM: &str = "wasi:random";

@@ -17,7 +17,7 @@ use crate::{
 };
 use compiled::{c_module, go_module, rust_module};
 use interpreted::{javascript_component, python_component, with_randomness};
-use project::{Project, absolute, read, replace};
+use project::{Project, absolute, check_replaceable, read, replace};
 
 /// Builds the project in a folder and returns the path of the component: `output`, or a file in the folder with the folder's name.
 ///
@@ -34,6 +34,7 @@ pub fn build(
             .join(folder_name(folder)?)
             .with_added_extension("wasm"),
     };
+    check_replaceable(&output).map_err(|cause| ProjectError::file("write", &output, cause))?;
     let project = Project { folder, programs };
     note_formats(&project, language)?;
     let built = match language {

@@ -100,12 +100,8 @@ pub(super) fn write(file: &Path, contents: &[u8]) -> Result<(), ProjectError> {
 /// Also if the file is not a regular file: the project may contain a link to any file.
 pub(super) fn replace(file: &Path, contents: &[u8]) -> Result<(), ProjectError> {
     let replaced = || {
-        if fs::symlink_metadata(file).is_ok_and(|found| !found.is_file()) {
-            let cause = "it is not a regular file; remove it, or name another file";
-            return Err(io::Error::other(cause));
-        }
+        check_replaceable(file)?;
         let folder = file.parent().unwrap_or("".as_ref());
-        fs::create_dir_all(folder)?;
         let mut new = tempfile::Builder::new()
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)?;
@@ -114,6 +110,24 @@ pub(super) fn replace(file: &Path, contents: &[u8]) -> Result<(), ProjectError> 
         Ok(())
     };
     replaced().map_err(|cause| ProjectError::file("write", file, cause))
+}
+
+/// Checks that a file can be created or replaced.
+pub(super) fn check_replaceable(file: &Path) -> io::Result<()> {
+    let cause = match fs::symlink_metadata(file) {
+        Ok(found) if found.is_dir() => "it is a folder; name a file",
+        Ok(found) if !found.is_file() => {
+            "it is not a regular file; remove it, or name another file"
+        }
+        Ok(_) => return Ok(()),
+        Err(_) => match file.parent() {
+            Some(folder) if folder != Path::new("") && !folder.is_dir() => {
+                "its folder does not exist"
+            }
+            _ => return Ok(()),
+        },
+    };
+    Err(io::Error::other(cause))
 }
 
 /// The folder of a project for generated and intermediate files.
