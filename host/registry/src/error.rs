@@ -100,7 +100,13 @@ impl From<reqwest::Error> for RegistryError {
             Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
                 "it does not speak TLS; if it may be used over plain HTTP, set plain_http (--plain-http)".to_owned()
             }
-            _ => cause.to_string(),
+            _ => match cause.to_string().as_str() {
+                // The error type of the HTTP client is private.
+                "invalid HTTP version parsed" => {
+                    "it does not speak plain HTTP; if plain_http (--plain-http) is set, remove it".to_owned()
+                }
+                reason => reason.to_owned(),
+            },
         };
         Self::Unreachable(reason)
     }

@@ -57,9 +57,8 @@ pub enum ReferenceError {
     #[error("invalid host: must be HOST or HOST:PORT")]
     Host,
     #[error(
-        "invalid repository: the reference must start with oci://HOST/REPOSITORY; REPOSITORY is one or more names, separated by \
-         slashes, of at most {REPOSITORY_BYTES_MAX} characters together; a name consists of a-z and 0-9, with `.`, `_`, `__` or hyphens \
-         only between them"
+        "invalid repository: REPOSITORY in oci://HOST/REPOSITORY must be one or more names, separated by slashes, of at most \
+         {REPOSITORY_BYTES_MAX} characters together; a name consists of a-z and 0-9, with `.`, `_`, `__` or hyphens only between them"
     )]
     Repository,
     #[error("must start with oci://")]

@@ -1,7 +1,7 @@
 //! Plugins, with their components, required signatures and grants, and the registries of components.
 
 use std::{
-    fmt, fs,
+    fmt, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -303,7 +303,11 @@ impl RegistryHostConfig {
 }
 
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
-    fs::read_to_string(path).on_file("reading the CAs trusted for the registry from", path)
+    let read = fs::read_to_string(path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::InvalidData => io::Error::other("the file is not PEM"),
+        _ => cause,
+    });
+    read.on_file("reading the CAs trusted for the registry from", path)
 }
 
 const DOCKER_CONFIG: &str = "registry.docker_config";
