@@ -68,19 +68,18 @@ fn key_of(input: &Input) -> Option<&str> {
 /// Returns the text of a value, or of one of its fields.
 fn inserted(value: &Value, key: &str, field: Option<&str>) -> Result<String, Failure> {
     let (value, placeholder) = match field {
-        None => (value, key.to_owned()),
-        Some(field) => (&value[field], format!("{key}.{field}")),
+        None => (Some(value), key.to_owned()),
+        Some(field) => (value.get(field), format!("{key}.{field}")),
     };
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => {
-            let rule = format!(
-                "has the placeholder {{{placeholder}}}, which must name a string, number or boolean in the value of a credential"
-            );
-            Err(refused(TEMPLATE, &rule))
-        }
-    }
+    let reason = match value {
+        Some(Value::String(text)) => return Ok(text.clone()),
+        Some(value @ (Value::Number(_) | Value::Bool(_))) => return Ok(value.to_string()),
+        Some(Value::Object(_)) => "names an object; name one of its fields",
+        Some(Value::Null | Value::Array(_)) => "must name a string, number or boolean",
+        None => "names a field that the value of the credential does not have",
+    };
+    let rule = format!("has the placeholder {{{placeholder}}}, which {reason}");
+    Err(refused(TEMPLATE, &rule))
 }
 
 /// Appends text with percent-encoding: only the unreserved characters of RFC 3986 stay as they are.

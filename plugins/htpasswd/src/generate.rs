@@ -54,6 +54,7 @@ pub fn generate(
             format!("must name a credential whose password has at most {PASSWORD_BYTES_MAX} bytes");
         return Err(refused(CREDENTIAL, &rule));
     }
+    let is_given = username.is_some();
     let username = match username {
         Some(username) => username,
         None => name.ok_or_else(|| {
@@ -66,7 +67,12 @@ pub fn generate(
     let is_allowed = |character: char| character != ':' && !character.is_control();
     let characters = username.chars().count();
     if !(1..=USERNAME_CHARACTERS_MAX).contains(&characters) || !username.chars().all(is_allowed) {
-        return Err(refused("username", USERNAME_RULE));
+        let remedy = if is_given {
+            ""
+        } else {
+            "; set it, because the username of the credential breaks this rule"
+        };
+        return Err(refused("username", &format!("{USERNAME_RULE}{remedy}")));
     }
     let password_hash = password_hash(&password, random)?;
     let line = format!("{username}:{password_hash}");
@@ -84,8 +90,7 @@ fn refused(field: &str, rule: &str) -> Failure {
 /// The maximum length of a name, in characters: Apache's limit.
 const USERNAME_CHARACTERS_MAX: usize = 255;
 
-const USERNAME_RULE: &str = "must be 1 to 255 characters without colons and control characters; set it if the username of the \
-     credential has others";
+const USERNAME_RULE: &str = "must be 1 to 255 characters without colons and control characters";
 
 const NO_PASSWORD: &str =
     "must name a credential whose value is a password, or has a field password";
