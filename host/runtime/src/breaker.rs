@@ -369,7 +369,7 @@ fn is_ended_by_host(fault: PluginFaultError) -> bool {
         | PluginFaultError::Misconfigured
         | PluginFaultError::NotInstantiated
         | PluginFaultError::OutputMalformed
-        | PluginFaultError::OutputTooLarge
+        | PluginFaultError::OutputTooLarge(_)
         | PluginFaultError::Reported => false,
     }
 }
@@ -512,7 +512,7 @@ mod tests {
             PluginFaultError::Misconfigured,
             PluginFaultError::NotInstantiated,
             PluginFaultError::OutputMalformed,
-            PluginFaultError::OutputTooLarge,
+            PluginFaultError::OutputTooLarge(1),
             PluginFaultError::Reported,
         ] {
             for _ in 0..3 {

@@ -96,7 +96,9 @@ impl Plugin {
         outcome.map_err(|cause| {
             let is_exceeded = store.data().limiter.is_exceeded;
             let exceeded_bytes = is_exceeded.then_some(self.limits.memory_bytes_max);
-            let fault = fault_of(&cause, self.deadline_ms(function), exceeded_bytes);
+            let output_bytes_max = self.limits.output_bytes_max;
+            let deadline_ms = self.deadline_ms(function);
+            let fault = fault_of(&cause, deadline_ms, exceeded_bytes, output_bytes_max);
             self.fault(function, fault, &cause.root_cause().to_string())
         })
     }
@@ -161,7 +163,7 @@ impl Plugin {
         if output_bytes > self.limits.output_bytes_max {
             return Err(self.fault(
                 function,
-                PluginFaultError::OutputTooLarge,
+                PluginFaultError::OutputTooLarge(self.limits.output_bytes_max),
                 "its output is too large",
             ));
         }
@@ -252,6 +254,7 @@ fn fault_of(
     cause: &wasmtime::Error,
     deadline_ms: u64,
     exceeded_bytes: Option<u64>,
+    output_bytes_max: usize,
 ) -> PluginFaultError {
     match (cause.downcast_ref::<Trap>(), exceeded_bytes) {
         (Some(Trap::Interrupt), _) => PluginFaultError::TimedOut(deadline_ms),
@@ -259,7 +262,9 @@ fn fault_of(
         (_, Some(bytes)) => PluginFaultError::MemoryExceeded(bytes),
         (Some(_), None) => PluginFaultError::Trapped,
         (None, None) if cause.is::<HostError>() => PluginFaultError::Trapped,
-        (None, None) if copied_too_much(cause) => PluginFaultError::OutputTooLarge,
+        (None, None) if copied_too_much(cause) => {
+            PluginFaultError::OutputTooLarge(output_bytes_max)
+        }
         (None, None) if is_of_the_system(cause) => PluginFaultError::NotInstantiated,
         (None, None) => PluginFaultError::OutputMalformed,
     }
@@ -291,10 +296,10 @@ mod tests {
     fn resources_denied_by_the_system_are_no_fault_of_the_guest() {
         let enomem = io::Error::from_raw_os_error(12);
         let mapping = wasmtime::Error::new(enomem).context("mapping a memory");
-        let fault = fault_of(&mapping, 1, None);
+        let fault = fault_of(&mapping, 1, None, 1);
         assert_eq!(fault, PluginFaultError::NotInstantiated);
         let lifting = wasmtime::Error::msg("list pointer/length out of bounds of memory");
-        let fault = fault_of(&lifting, 1, None);
+        let fault = fault_of(&lifting, 1, None, 1);
         assert_eq!(fault, PluginFaultError::OutputMalformed);
     }
 }

@@ -186,6 +186,8 @@ pub enum PluginRefusedError {
     ModuleNotComponent,
     #[error("the file is not a WebAssembly component that this server can run")]
     NotAComponent(#[source] wasmtime::Error),
+    #[error("the file is not a WebAssembly component")]
+    NotWebAssembly,
     #[error(
         "its values are not random enough: {0}; use another component, and report this to its author"
     )]

@@ -209,7 +209,7 @@ fn outcome_of(failure: &PluginCallError) -> &'static str {
             PluginFaultError::Misconfigured => "misconfigured",
             PluginFaultError::NotInstantiated => "not_instantiated",
             PluginFaultError::OutputMalformed => "output_malformed",
-            PluginFaultError::OutputTooLarge => "output_too_large",
+            PluginFaultError::OutputTooLarge(_) => "output_too_large",
             PluginFaultError::Reported => "reported",
             PluginFaultError::StackExhausted => "stack_exhausted",
             PluginFaultError::TimedOut(_) => "timed_out",

@@ -156,7 +156,7 @@ impl ResolverGuest {
     /// document.
     fn refused_or_faulted(&self, fault: PluginFaultError) -> PluginCallError {
         match fault {
-            PluginFaultError::OutputTooLarge => {
+            PluginFaultError::OutputTooLarge(_) => {
                 PluginCallError::DocumentRefused(TOO_LARGE.to_owned())
             }
             other => self.plugin.faulted(other),
@@ -177,7 +177,7 @@ impl ResolverGuest {
             one.pointer.len() > POINTER_BYTES_MAX || one.fields.len() > REFERENCE_FIELDS_MAX
         };
         if found.len() > REFERENCES_MAX || found.iter().any(is_too_long) {
-            let fault = PluginFaultError::OutputTooLarge;
+            let fault = PluginFaultError::OutputTooLarge(self.plugin.limits.output_bytes_max);
             let cause = "it found more than 1,000 references, or returned a JSON Pointer of more than 8 KiB or more than 8 fields";
             return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, cause)));
         }

@@ -212,9 +212,10 @@ fn call_of_another_kind_of_plugin_is_refused() {
         (
             "password.wasm --document {}",
             1,
-            "keywright:interpolation/resolver",
+            "the component is a generator; omit --document",
         ),
         ("interpolation.wasm", 1, resolver),
+        ("interpolation.wasm --set 1", 1, resolver),
         ("password.wasm --recover 1", 1, recoverer),
         ("password.wasm --set {", 2, "the JSON ends too early"),
         ("user.wasm --set 1 --document 1", 2, "cannot be used with"),

@@ -319,7 +319,7 @@ fn run_reports_guest_failures_like_a_server() {
         (
             "misconfigured",
             "{}",
-            "reported that its settings are invalid; the log has its message",
+            "reported that its settings are invalid; the note has its message",
         ),
     ] {
         let settings = json!({"generate": behaviour});

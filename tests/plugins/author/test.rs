@@ -182,6 +182,8 @@ fn malformed_test_vectors_are_reported() {
     let run = workshop.fails("test wireguard.wasm", 1, "test vector 1 is invalid");
     run.errors.assert_contains("wireguard.vectors.json");
     run.errors.assert_contains("expected");
+    workshop.write("wireguard.vectors.json", r#"[{"parameters": 5}]"#);
+    workshop.fails("test wireguard.wasm", 1, "parameters: invalid type: ");
     let line = "test wireguard.wasm --vectors absent.json";
     workshop.fails(line, 1, "absent.json");
 }

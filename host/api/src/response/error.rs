@@ -351,7 +351,7 @@ fn plugin_status(failure: &PluginCallError, endpoint: Endpoint) -> StatusCode {
         | PluginCallError::ValueRefused(_) => StatusCode::BAD_REQUEST,
         PluginCallError::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
         PluginCallError::Faulted {
-            fault: PluginFaultError::InputTooLarge(_) | PluginFaultError::OutputTooLarge,
+            fault: PluginFaultError::InputTooLarge(_) | PluginFaultError::OutputTooLarge(_),
             ..
         } => StatusCode::PAYLOAD_TOO_LARGE,
         PluginCallError::Faulted {
@@ -516,7 +516,7 @@ mod tests {
             (PluginCallError::ParametersRefused(violation).into(), 400),
             (faulted(PluginFaultError::Trapped).into(), 500),
             (faulted(PluginFaultError::InputTooLarge(1)).into(), 413),
-            (faulted(PluginFaultError::OutputTooLarge).into(), 413),
+            (faulted(PluginFaultError::OutputTooLarge(1)).into(), 413),
             (faulted(PluginFaultError::NotInstantiated).into(), 503),
             (RepositoryError::Unavailable(driver()).into(), 503),
             (RepositoryError::Query(driver()).into(), 500),

@@ -303,8 +303,8 @@ pub enum PluginFaultError {
     NotInstantiated,
     #[error("returned output that does not have the declared form")]
     OutputMalformed,
-    #[error("returned more output than its limit (output_bytes_max)")]
-    OutputTooLarge,
+    #[error("returned more output than its limit of {0} bytes (output_bytes_max)")]
+    OutputTooLarge(usize),
     #[error("reported an internal error")]
     Reported,
     #[error("overflowed its stack")]

@@ -36,16 +36,13 @@ impl Outline {
     /// Reads a component without validating the code of its functions.
     ///
     /// # Errors
-    /// [`PluginRefusedError::NotAComponent`], and [`PluginRefusedError::TooComplex`] for the first limit that it exceeds.
+    /// [`PluginRefusedError::NotWebAssembly`], [`PluginRefusedError::NotAComponent`], and [`PluginRefusedError::TooComplex`] for the first limit that it exceeds.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, PluginRefusedError> {
         let not_a_component =
             |cause| PluginRefusedError::NotAComponent(wasmtime::Error::new(cause));
         // The parser's message about this has many lines.
         if !bytes.starts_with(MAGIC_NUMBER) {
-            let cause = "it does not start with the WebAssembly magic number, 00 61 73 6d";
-            return Err(PluginRefusedError::NotAComponent(wasmtime::Error::msg(
-                cause,
-            )));
+            return Err(PluginRefusedError::NotWebAssembly);
         }
         let mut validator = Validator::new();
         let (mut size, mut instances) = (Size::default(), Instances::default());
@@ -318,11 +315,15 @@ mod tests {
     fn bytes_that_are_not_a_component_are_refused() {
         let whole = of_functions(3, &[0, 0x0b]);
         let cut = whole.split_last().unwrap().1;
-        for bytes in [cut, b"(component)", b"\0asm\x0d\0\x01\0\xff", b"\0asm", b""] {
+        for bytes in [cut, b"\0asm\x0d\0\x01\0\xff", b"\0asm"] {
             assert!(matches!(
                 Outline::read(bytes),
                 Err(PluginRefusedError::NotAComponent(_))
             ));
+        }
+        for bytes in [&b"(component)"[..], b""] {
+            let refused = Outline::read(bytes).err();
+            assert!(matches!(refused, Some(PluginRefusedError::NotWebAssembly)));
         }
     }
 }

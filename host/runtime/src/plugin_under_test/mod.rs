@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_core::ports::PluginCallError;
+use keywright_core::ports::{PluginCallError, PluginFaultError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wasmtime::{Engine, component::Component};
@@ -278,6 +278,12 @@ impl PluginUnderTest {
         exports_any(&self.outline, &RESOLVERS) && !exports_any(&self.outline, &[DESCRIPTOR])
     }
 
+    /// Returns whether the component is a generator.
+    #[must_use]
+    pub fn is_generator(&self) -> bool {
+        exports_any(&self.outline, &[DESCRIPTOR]) && !exports_any(&self.outline, &RESOLVERS)
+    }
+
     /// Returns the schema of the settings, if the component declares one.
     fn settings_schema(&self) -> Result<Option<SettingsSchema>, PluginTestError> {
         let (random, usage) = (Arc::new(SystemRandom), Arc::default());
@@ -435,6 +441,14 @@ pub enum PluginTestError {
     /// A call of the plugin failed.
     #[error(transparent)]
     Failed(#[from] PluginCallError),
+    /// A call of the plugin failed, and the reader of notes got the plugin's own message.
+    #[error("the plugin {plugin} {fault}; the note has its message")]
+    Noted {
+        /// The plugin's name.
+        plugin: String,
+        /// The failure.
+        fault: PluginFaultError,
+    },
     /// A credential was given as an input, but no parameter names it.
     #[error("the inputs contain {0}, but no parameter names it; correct the name or remove it")]
     InputNotNamed(String),

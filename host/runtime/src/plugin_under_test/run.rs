@@ -13,7 +13,7 @@ use aws_lc_rs::digest;
 use keywright_core::{
     Secret,
     credential::{Lifetime, Parameters},
-    ports::Reference,
+    ports::{PluginCallError, PluginFaultError, Reference},
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -119,7 +119,14 @@ impl PluginUnderTest {
             normalizes_only: false,
             usage: Arc::default(),
         };
-        on_calling_thread(|| self.call(call, &context))?
+        let outcome = on_calling_thread(|| self.call(call, &context))?;
+        outcome.map_err(|failure| match failure {
+            PluginTestError::Failed(PluginCallError::Faulted {
+                plugin,
+                fault: fault @ (PluginFaultError::Misconfigured | PluginFaultError::Reported),
+            }) if self.notes.is_some() => PluginTestError::Noted { plugin, fault },
+            failure => failure,
+        })
     }
 
     /// Makes one call on this thread.

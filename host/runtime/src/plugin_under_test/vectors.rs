@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::ports::{PluginCallError, PluginFaultError};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::Error as _};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -135,7 +135,8 @@ impl Vector {
         let numbered = (1..).zip(vectors);
         numbered
             .map(|(number, vector)| {
-                serde_json::from_value(vector)
+                check_fields(&vector)
+                    .and_then(|()| serde_json::from_value(vector))
                     .map_err(|source| VectorsError::Malformed { number, source })
             })
             .collect()
@@ -148,6 +149,20 @@ impl Vector {
             _ => None,
         }
     }
+}
+
+/// Checks the type of each field on its own, so that the error names the field.
+fn check_fields(vector: &Value) -> Result<(), serde_json::Error> {
+    for (name, value) in vector.as_object().into_iter().flatten() {
+        let alone = Map::from_iter([(name.clone(), value.clone())]);
+        let checked = serde_json::from_value::<JsonVector>(Value::Object(alone));
+        if let Err(cause) = checked
+            && !cause.to_string().starts_with("unknown field")
+        {
+            return Err(serde_json::Error::custom(format!("{name}: {cause}")));
+        }
+    }
+    Ok(())
 }
 
 /// The error for malformed test vectors.
@@ -233,7 +248,8 @@ fn reported(failure: &PluginTestError) -> Option<Map<String, Value>> {
             let error = ("misconfigured".to_owned(), Value::Bool(true));
             return is_misconfigured.then(|| Map::from_iter([error]));
         }
-        PluginTestError::InputNotNamed(_)
+        PluginTestError::Noted { .. }
+        | PluginTestError::InputNotNamed(_)
         | PluginTestError::RandomExhausted(_)
         | PluginTestError::NoRecoverer
         | PluginTestError::Threads(_) => return None,

@@ -199,6 +199,9 @@ async fn bodies_past_64_kib_do_not_reach_the_issuer() {
         refused,
         "refused: the certificate body is larger than 64 KiB;"
     );
-    let too_large = Err(faulted("hostile", PluginFaultError::OutputTooLarge));
+    let too_large = Err(faulted(
+        "hostile",
+        PluginFaultError::OutputTooLarge(128 * 1024),
+    ));
     assert_eq!(note("sign-huge").await, too_large);
 }

@@ -42,7 +42,7 @@ async fn short_calls_have_a_deadline_of_their_own() {
 async fn memory_is_granted_up_to_the_limit() {
     for (mib, fault) in [
         (2, PluginFaultError::MemoryExceeded(2 * MIB)),
-        (32, PluginFaultError::OutputTooLarge),
+        (32, PluginFaultError::OutputTooLarge(128 * 1024)),
     ] {
         let limits = Limits {
             memory_bytes_max: mib * MIB,
@@ -96,7 +96,7 @@ async fn output_one_byte_past_the_limit_fails() {
         let expected = if fits {
             Ok(())
         } else {
-            Err(faulted("hostile", PluginFaultError::OutputTooLarge))
+            Err(faulted("hostile", PluginFaultError::OutputTooLarge(1024)))
         };
         assert_eq!(outcome, expected, "{length}");
     }

@@ -14,7 +14,8 @@ use indicatif::ProgressBar;
 use keywright_client::printable_json;
 use keywright_registry::{Cache, PinnedReference, RegistryHost, pull};
 use keywright_runtime::{
-    ComponentSource, Limits, NoteReader, PluginRefusedError, PluginUnderTest, TestHost, TestInputs,
+    ComponentSource, Limits, LoadError, NoteReader, PluginRefusedError, PluginUnderTest, TestHost,
+    TestInputs,
 };
 use serde_json::{Map, Value};
 
@@ -67,6 +68,13 @@ impl ComponentArguments {
                 let what = format!("{} is a folder; name a component", file.display());
                 return Err(StartupError::new(what));
             }
+            _ if file.to_str().is_some_and(|text| text.contains("://")) => {
+                let what = format!(
+                    "{}: components can't be loaded from this address; name a file or an oci:// reference",
+                    file.display()
+                );
+                return Err(StartupError::new(what));
+            }
             _ if !file.exists() => {
                 let cause = PluginRefusedError::ComponentMissing;
                 return Err(StartupError::file("reading", file, cause));
@@ -75,7 +83,7 @@ impl ComponentArguments {
         };
         let host = host(progress);
         PluginUnderTest::open(component, self.settings.clone(), self.limits, &host)
-            .while_doing(doing)
+            .map_err(|cause| not_loaded(file, cause))
     }
 
     /// Pulls a component. Signatures are not checked, and nothing is cached.
@@ -111,6 +119,14 @@ impl ComponentArguments {
             let _ = writeln!(errors, "note ({function}): {text}");
         });
         Ok(self.open(progress)?.with_notes(reader))
+    }
+}
+
+/// Returns the error for a component that was not loaded. It has no configured name.
+pub(super) fn not_loaded(file: &Path, cause: LoadError) -> StartupError {
+    match cause {
+        LoadError::Plugin(refused) => StartupError::file("loading", file, refused.refusal),
+        cause => StartupError::file("loading", file, cause),
     }
 }
 

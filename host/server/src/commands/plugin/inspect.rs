@@ -18,7 +18,8 @@ use serde_json::Map;
 use super::{
     super::output::{self, escaped},
     arguments::{
-        ComponentArguments, OutputForm, RegistryArguments, pretty, to_json, uncached_host,
+        ComponentArguments, OutputForm, RegistryArguments, not_loaded, pretty, to_json,
+        uncached_host,
     },
 };
 use crate::{
@@ -187,7 +188,7 @@ impl Push {
         let name = self.file.display().to_string();
         let component = ComponentSource::Bytes { name, bytes };
         PluginUnderTest::open(component, Map::new(), Limits::default(), &uncached_host())
-            .while_doing("loading the component")?
+            .map_err(|cause| not_loaded(&self.file, cause))?
             .inspect()
             .while_doing("inspecting the component")
     }

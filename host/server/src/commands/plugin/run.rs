@@ -79,6 +79,12 @@ pub(crate) struct Run {
 impl Run {
     pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
         let plugin = self.component.open_with_notes(progress)?;
+        if plugin.is_resolver() && self.document.is_none() {
+            return Err(StartupError::new(
+                "the component is a resolver; pass the document in which it finds references, with --document",
+            ));
+        }
+        check_role(&plugin, self.document.as_ref())?;
         let (call, doing) = match (self.set, self.recover, self.document) {
             (Some(value), ..) => (PluginCall::Accept(value), "setting the value"),
             (_, Some(value), _) => {
@@ -89,11 +95,6 @@ impl Run {
                 )
             }
             (.., Some(document)) => (PluginCall::FindReferences(document), "finding references"),
-            (None, None, None) if plugin.is_resolver() => {
-                return Err(StartupError::new(
-                    "the component is a resolver; pass the document in which it finds references, with --document",
-                ));
-            }
             (None, None, None) => {
                 let call = PluginCall::Generate {
                     parameters: self.parameters.unwrap_or_default(),
@@ -152,13 +153,14 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "parameters")]
     document: Option<Value>,
     /// Number of calls to measure
-    #[arg(long, value_name = "COUNT", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value = "200", value_parser = calls)]
     calls: u32,
 }
 
 impl Bench {
     pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
         let plugin = self.component.open(progress)?;
+        check_role(&plugin, self.document.as_ref())?;
         let random = Arc::new(SystemRandom);
         let finds_references =
             self.document.is_some() || self.parameters.is_none() && plugin.is_resolver();
@@ -185,6 +187,27 @@ impl Bench {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+/// Refuses a document for a generator.
+fn check_role(plugin: &PluginUnderTest, document: Option<&Value>) -> Result<(), StartupError> {
+    if document.is_some() && plugin.is_generator() {
+        return Err(StartupError::new(
+            "the component is a generator; omit --document",
+        ));
+    }
+    Ok(())
+}
+
+/// Parses a number of calls.
+fn calls(text: &str) -> Result<u32, String> {
+    let calls = text
+        .parse()
+        .ok()
+        .filter(|calls| (1..=CALLS_MAX).contains(calls));
+    calls.ok_or_else(|| format!("must be a whole number from 1 to {CALLS_MAX}"))
+}
+
+const CALLS_MAX: u32 = 1_000_000;
 
 fn quantiles_json(quantiles: Quantiles) -> Value {
     json!({
