@@ -245,7 +245,7 @@ impl GeneratorGuest {
         let json = self.known_fields(value)?;
         match self.description.value_schema.broken_rule(json.value()) {
             Some(broken) => Err(PluginCallError::ValueRefused(broken.violation)),
-            None => Ok(json.to_secret()),
+            None => Ok(compact(value)),
         }
     }
 
@@ -275,7 +275,7 @@ impl GeneratorGuest {
         let value = self.returned_text(ACCEPT, outcome)?;
         let accepted = self.returned_json(ACCEPT, &value)?;
         match self.description.value_schema.broken_rule(accepted.value()) {
-            None => Ok(accepted.to_secret()),
+            None => Ok(compact(&value)),
             Some(broken) if broken.is_unchanged(given.value(), accepted.value()) => {
                 Err(PluginCallError::ValueRefused(broken.violation))
             }
@@ -437,7 +437,7 @@ impl GeneratorGuest {
         let json = self.returned_json(GENERATE, text)?;
         match self.description.value_schema.broken_rule(json.value()) {
             Some(broken) => Err(self.plugin.malformed(GENERATE, &broken.to_string())),
-            None => Ok(json.to_secret()),
+            None => Ok(compact(text)),
         }
     }
 
@@ -454,6 +454,11 @@ impl GeneratorGuest {
 /// Returns the size of the input of `generate`, in bytes.
 fn generate_bytes(parameters: &str, inputs: &[Input]) -> usize {
     parameters.len() + input_bytes(inputs)
+}
+
+/// Returns the compact form of a valid JSON text, with its numbers unchanged.
+fn compact(text: &Secret) -> Secret {
+    Secret::new(keywright_json::compact(text.expose()))
 }
 
 /// The reason if the guest lacks the function that should have been called.

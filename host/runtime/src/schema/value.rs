@@ -231,11 +231,6 @@ impl SensitiveJson {
     pub(crate) fn value_mut(&mut self) -> &mut Value {
         &mut self.0
     }
-
-    /// Returns the value as compact JSON text.
-    pub(crate) fn to_secret(&self) -> Secret {
-        Secret::new(self.0.to_string())
-    }
 }
 
 impl Drop for SensitiveJson {

@@ -88,6 +88,17 @@ async fn without_an_acceptor_the_host_validates_the_value() {
 }
 
 #[tokio::test]
+async fn numbers_in_values_are_unchanged() {
+    for number in ["123456789012345678901234567890", "-0", "1.50e2"] {
+        let value = |space: &str| {
+            format!(r#"{{"now":{space}{number},{space}"secret":"0123456789abcdef"}}"#)
+        };
+        let accepted = plain().accept(&Secret::new(value(" "))).await.unwrap();
+        assert_eq!(accepted.expose(), value(""));
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_field_is_rejected_before_the_guest_is_called() {
     let value = secret(&json!({"secret": "s", "extra": 1}));
     let unknown = Err(PluginCallError::ValueFieldUnknown("extra".to_owned()));
