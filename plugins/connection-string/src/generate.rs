@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use keywright_plugin_support::{Failure, Input, Violation, canonical, no_settings, to_json};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     CREDENTIALS,
@@ -26,9 +26,9 @@ pub fn generate(parameters: &str, settings: &str, inputs: &[Input]) -> Result<St
         credentials,
     } = canonical(parameters)?;
     let parts = parse(&template).map_err(|rule| refused(TEMPLATE, rule))?;
-    let values: BTreeMap<&str, Value> = inputs
+    let values: BTreeMap<&str, &str> = inputs
         .iter()
-        .filter_map(|input| Some((key_of(input)?, input.json())))
+        .filter_map(|input| Some((key_of(input)?, input.value.as_str())))
         .collect();
     let is_used = |key: &String| {
         let mut keys = parts.iter().filter_map(|part| match part {
@@ -65,15 +65,23 @@ fn key_of(input: &Input) -> Option<&str> {
     input.pointer.strip_prefix(POINTER_PREFIX)
 }
 
-/// Returns the text of a value, or of one of its fields.
-fn inserted(value: &Value, key: &str, field: Option<&str>) -> Result<String, Failure> {
+/// Returns the text of a value, or of one of its fields. Numbers are unchanged.
+fn inserted(value: &str, key: &str, field: Option<&str>) -> Result<String, Failure> {
     let (value, placeholder) = match field {
         None => (Some(value), key.to_owned()),
-        Some(field) => (value.get(field), format!("{key}.{field}")),
+        Some(field) => {
+            let fields: BTreeMap<String, &RawValue> =
+                serde_json::from_str(value).unwrap_or_default();
+            let value = fields.get(field).map(|value| value.get());
+            (value, format!("{key}.{field}"))
+        }
     };
-    let reason = match value {
-        Some(Value::String(text)) => return Ok(text.clone()),
-        Some(value @ (Value::Number(_) | Value::Bool(_))) => return Ok(value.to_string()),
+    let parsed = value.map(|value| serde_json::from_str(value).unwrap_or_default());
+    let reason = match parsed {
+        Some(Value::String(text)) => return Ok(text),
+        Some(Value::Number(_) | Value::Bool(_)) => {
+            return Ok(value.unwrap_or_default().trim().to_owned());
+        }
         Some(Value::Object(_)) => "names an object; name one of its fields",
         Some(Value::Null | Value::Array(_)) => "must name a string, number or boolean",
         None => "names a field that the value of the credential does not have",
@@ -115,20 +123,21 @@ mod tests {
 
     fn derived(template: &str, values: &Value) -> Result<Value, Failure> {
         let values = values.as_object().unwrap();
-        let credentials: Map<_, _> = values
-            .keys()
-            .map(|key| (key.clone(), json!(format!("/{key}"))))
+        let inputs = values.iter().map(|(key, value)| Input {
+            pointer: format!("/credentials/{key}"),
+            value: value.to_string(),
+        });
+        derived_from(template, &inputs.collect::<Vec<_>>())
+    }
+
+    fn derived_from(template: &str, inputs: &[Input]) -> Result<Value, Failure> {
+        let keys = inputs.iter().filter_map(key_of);
+        let credentials: Map<_, _> = keys
+            .map(|key| (key.to_owned(), json!(format!("/{key}"))))
             .collect();
         let parameters = json!({"template": template, "credentials": credentials});
         assert!(matches(PARAMETERS_SCHEMA, &parameters), "{parameters}");
-        let inputs: Vec<_> = values
-            .iter()
-            .map(|(key, value)| Input {
-                pointer: format!("/credentials/{key}"),
-                value: value.to_string(),
-            })
-            .collect();
-        let value = generate(&parameters.to_string(), "{}", &inputs)?;
+        let value = generate(&parameters.to_string(), "{}", inputs)?;
         Ok(serde_json::from_str(&value).unwrap())
     }
 
@@ -160,6 +169,20 @@ mod tests {
             let value = derived(template, &values).unwrap();
             assert_eq!(value, expected);
             assert!(matches(VALUE_SCHEMA, &value));
+        }
+    }
+
+    #[test]
+    fn numbers_are_inserted_unchanged() {
+        for number in ["1234567890123456789012", "-0", "1.50", "1e2"] {
+            let input = |value| Input {
+                pointer: "/credentials/n".to_owned(),
+                value,
+            };
+            let whole = input(format!(" {number} "));
+            assert_eq!(derived_from("{n}", &[whole]).unwrap(), number);
+            let field = input(format!("{{\"pin\": {number}}}"));
+            assert_eq!(derived_from("{n.pin}", &[field]).unwrap(), number);
         }
     }
 
