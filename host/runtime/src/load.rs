@@ -416,7 +416,9 @@ impl<'c> Loader<'c> {
         let examine =
             || entropy_report(guest, random, declared_bits, effort, &self.issuers, &|_| {});
         let report = match &self.cache {
-            Some(cache) => cache.entropy_report(digest, &plugin.settings, examine)?,
+            Some(cache) => {
+                cache.entropy_report(digest, &plugin.settings, declared_bits, examine)?
+            }
             None => examine()?,
         };
         tracing::info!(

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Cache {
-    /// Returns the cached report on a component with these settings, or calls `test` and caches the report.
+    /// Returns the cached report on a component with these settings and declared bits, or calls `test` and caches the report.
     ///
     /// Concurrent callers wait, even in other processes, so that servers that start together share the work.
     ///
@@ -25,12 +25,13 @@ impl Cache {
         &self,
         component_digest: &str,
         settings: &str,
+        declared_bits: u32,
         test: impl FnOnce() -> Result<EntropyReport, PluginRefusedError>,
     ) -> Result<EntropyReport, PluginRefusedError> {
         let name_under = |key: &hmac::Key| {
             // Settings may contain secrets, so their tag is an HMAC under the server's key.
             let settings = tag(key, settings.as_bytes());
-            format!("{component_digest}-{settings}-{RULES_VERSION}.{REPORT}")
+            format!("{component_digest}-{settings}-{declared_bits}-{RULES_VERSION}.{REPORT}")
         };
         let name = name_under(&self.keys.writing);
         let path = self.directory.join(&name);
@@ -111,34 +112,35 @@ mod tests {
         let found = |keys: &CacheKeys| {
             let cache = cache(directory.path(), keys);
             let never = || Err(PluginRefusedError::SettingsTooLarge);
-            cache.entropy_report("d", r#"{"a":1}"#, never).is_ok()
+            cache.entropy_report("d", r#"{"a":1}"#, 128, never).is_ok()
         };
         let made = || Ok(report(None));
         let cache = cache(directory.path(), &before);
-        assert!(cache.entropy_report("d", r#"{"a":1}"#, made).is_ok());
+        assert!(cache.entropy_report("d", r#"{"a":1}"#, 128, made).is_ok());
         assert!(!found(&after));
         assert!(found(&changed));
         assert!(found(&after));
     }
 
     #[test]
-    fn each_component_and_settings_is_tested_once() {
+    fn each_component_settings_and_declared_bits_is_tested_once() {
         let directory = tempfile::tempdir().unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = cache(directory.path(), &keys);
         let tests_run = AtomicU32::new(0);
-        for (digest, settings, times) in [
-            ("d", "{}", 1),
-            ("d", "{}", 1),
-            ("d", r#"{"a":1}"#, 2),
-            ("e", "{}", 3),
-            ("d", "{}", 3),
+        for (digest, settings, bits, times) in [
+            ("d", "{}", 128, 1),
+            ("d", "{}", 128, 1),
+            ("d", r#"{"a":1}"#, 128, 2),
+            ("e", "{}", 128, 3),
+            ("d", "{}", 1, 4),
+            ("d", "{}", 128, 4),
         ] {
             let make = || {
                 tests_run.fetch_add(1, Ordering::SeqCst);
                 Ok(report(Some(EntropyError::Unrepeatable)))
             };
-            let found = cache.entropy_report(digest, settings, make).unwrap();
+            let found = cache.entropy_report(digest, settings, bits, make).unwrap();
             assert_eq!(found, report(Some(EntropyError::Unrepeatable)));
             assert_eq!(tests_run.load(Ordering::SeqCst), times);
         }
@@ -157,7 +159,7 @@ mod tests {
                     };
                     let keys = CacheKeys::new(&[1; 32], []);
                     let cache = cache(directory.path(), &keys);
-                    assert!(cache.entropy_report("d", "{}", make).is_ok());
+                    assert!(cache.entropy_report("d", "{}", 128, make).is_ok());
                 });
             }
         });
@@ -170,9 +172,9 @@ mod tests {
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = cache(directory.path(), &keys);
         let failed = || Err(PluginRefusedError::SettingsTooLarge);
-        assert!(cache.entropy_report("d", "{}", failed).is_err());
+        assert!(cache.entropy_report("d", "{}", 128, failed).is_err());
         let bad = || Ok(report(Some(EntropyError::Unrepeatable)));
-        assert!(cache.entropy_report("d", "{}", bad).is_ok());
+        assert!(cache.entropy_report("d", "{}", 128, bad).is_ok());
         let folder = fs::read_dir(directory.path().join("cache")).unwrap();
         let mut files = folder.map(|entry| entry.unwrap().path());
         let path = files
@@ -181,7 +183,7 @@ mod tests {
         let text = fs::read(&path).unwrap();
         let forged = serde_json::to_vec(&report(None)).unwrap();
         fs::write(&path, [text.get(..32).unwrap(), &forged].concat()).unwrap();
-        let found = cache.entropy_report("d", "{}", bad).unwrap();
+        let found = cache.entropy_report("d", "{}", 128, bad).unwrap();
         assert_eq!(found.fault(), Some(&EntropyError::Unrepeatable));
     }
 }
