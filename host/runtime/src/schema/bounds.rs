@@ -26,6 +26,12 @@ pub(super) const SCHEMA_PATTERN_BYTES_MAX: u64 = 1_024 * 1_024;
 /// The maximum work of searching the texts of a value, in bytes of compiled patterns times bytes of text: 128 KiB of patterns
 /// allow 128 KiB of text, the default limit of a plugin's input.
 pub(super) const PATTERN_WORK_MAX: u64 = 128 * 1_024 * 128 * 1_024;
+/// The maximum length of a pattern, in bytes. A short text with repetitions compiles to much memory, which the limits above
+/// bound, but the time for compilation also grows with the text.
+pub(super) const PATTERN_TEXT_BYTES_MAX: usize = 4 * 1_024;
+/// The maximum work of comparing the items of arrays: the number of `uniqueItems` in a schema, after resolving references, times
+/// the square of the value's parts. Items that contain arrays may have the same hash, so that each is compared with all others.
+pub(super) const UNIQUE_WORK_MAX: u64 = 100_000_000;
 /// The least memory that a compiled pattern counts as, in bytes.
 const PATTERN_BYTES_MIN: usize = 1_024;
 
@@ -55,6 +61,8 @@ pub enum SchemaError {
     TooLong,
     #[error("has more than {SCHEMA_PARTS_MAX} parts, after resolving references")]
     TooManyParts,
+    #[error("has a pattern that is longer than {PATTERN_TEXT_BYTES_MAX} bytes")]
+    PatternTooLong,
     #[error(
         "has patterns of more than {SCHEMA_PATTERN_BYTES_MAX} bytes when compiled, after resolving references; use simpler \
          patterns, or fewer repetitions"
@@ -70,6 +78,8 @@ pub enum SchemaError {
 pub(super) struct SchemaSize {
     pub(super) parts: u64,
     pub(super) pattern_bytes: u64,
+    /// The number of `uniqueItems`.
+    pub(super) unique: u64,
 }
 
 /// Checks a schema against these limits and returns its size.
@@ -89,6 +99,7 @@ pub(super) fn check(schema: &Value) -> Result<SchemaSize, SchemaError> {
     Ok(SchemaSize {
         parts: size.parts,
         pattern_bytes: size.pattern_bytes,
+        unique: size.unique,
     })
 }
 
@@ -121,6 +132,7 @@ struct Size {
     /// each adjacent schema and its subschemas.
     again: u64,
     pattern_bytes: u64,
+    unique: u64,
     depth: usize,
 }
 
@@ -129,6 +141,7 @@ impl Size {
         parts: 1,
         again: 1,
         pattern_bytes: 0,
+        unique: 0,
         depth: 1,
     };
 
@@ -138,6 +151,7 @@ impl Size {
             .again
             .saturating_add(inner.parts.saturating_add(inner.again));
         self.pattern_bytes = self.pattern_bytes.saturating_add(inner.pattern_bytes);
+        self.unique = self.unique.saturating_add(inner.unique);
         self.depth = self.depth.max(inner.depth.saturating_add(1));
     }
 }
@@ -171,6 +185,7 @@ impl<'s> Counter<'s> {
                 {
                     size.parts = size.parts.saturating_add(size.again);
                     size.pattern_bytes = size.pattern_bytes.saturating_mul(2);
+                    size.unique = size.unique.saturating_mul(2);
                 }
                 self.known.insert(address, Some(size));
                 size
@@ -197,6 +212,10 @@ impl<'s> Counter<'s> {
                 pattern_bytes: self.pattern(pattern)?,
                 ..Size::ONE
             }),
+            ("uniqueItems", Value::Bool(true)) => Ok(Size {
+                unique: 1,
+                ..Size::ONE
+            }),
             ("const" | "default" | "enum" | "examples", data) => data_size(data, depth),
             (
                 "$defs" | "definitions" | "dependencies" | "dependentSchemas" | "patternProperties"
@@ -221,6 +240,9 @@ impl<'s> Counter<'s> {
 
     /// Returns the memory of a pattern. Stops at the limit, because patterns are compiled to measure them.
     fn pattern(&mut self, pattern: &str) -> Result<u64, SchemaError> {
+        if pattern.len() > PATTERN_TEXT_BYTES_MAX {
+            return Err(SchemaError::PatternTooLong);
+        }
         let bytes = pattern_bytes(pattern);
         self.pattern_bytes += bytes;
         if self.pattern_bytes > SCHEMA_PATTERN_BYTES_MAX {
@@ -353,6 +375,15 @@ mod tests {
                 patterns(SCHEMA_PATTERN_BYTES_MAX + 1_024),
                 "has patterns of more than 1048576 bytes",
             ),
+            (json!({"pattern": "a".repeat(PATTERN_TEXT_BYTES_MAX)}), ""),
+            (
+                json!({"pattern": "a".repeat(PATTERN_TEXT_BYTES_MAX + 1)}),
+                "has a pattern that is longer than 4096 bytes",
+            ),
+            (
+                json!({"patternProperties": {"a".repeat(PATTERN_TEXT_BYTES_MAX + 1): {}}}),
+                "has a pattern that is longer than 4096 bytes",
+            ),
             (json!({"pattern": "[a-z]{1,200}"}), ""),
             (
                 json!({"pattern": "(\\w{100}){100}"}),
@@ -373,6 +404,30 @@ mod tests {
         assert!(checker.broken_rule(&allowed).is_none());
         let broken = checker.broken_rule(&longer).unwrap();
         assert!(broken.to_string().starts_with("is too long"), "{broken}");
+    }
+
+    #[test]
+    fn arrays_longer_than_the_work_of_unique_items_are_refused() {
+        let unique = json!({"uniqueItems": true});
+        let closed = json!({"uniqueItems": true, "unevaluatedItems": false, "items": true});
+        for (schema, count) in [
+            (unique.clone(), 1),
+            (json!({"uniqueItems": false}), 0),
+            (closed, 2),
+            (
+                json!({"allOf": vec![json!({"$ref": "#/$defs/unique"}); 4], "$defs": {"unique": unique}}),
+                5,
+            ),
+        ] {
+            let (_, checker) = compile(&schema.to_string()).unwrap();
+            assert_eq!(checker.size.unique, count, "{schema}");
+        }
+        let (_, checker) = compile(&json!({"allOf": vec![unique; 4]}).to_string()).unwrap();
+        // The array is a part, too.
+        let numbers = |count: u64| Value::from((1..count).collect::<Vec<_>>());
+        assert!(checker.broken_rule(&numbers(5_000)).is_none());
+        let broken = checker.broken_rule(&numbers(5_001)).unwrap();
+        assert!(broken.to_string().starts_with("is too large"), "{broken}");
     }
 
     #[test]
@@ -462,7 +517,19 @@ mod tests {
     fn the_limits_bound_the_time_of_a_check() {
         let value_bytes = 128 * 1_024;
         let ones = Value::Array(vec![json!(1); value_bytes / 2]);
-        let numbers = Value::Array((0..value_bytes / 7).map(Value::from).collect());
+        // Different trees of brackets with the same hash, until there are as many parts as one `uniqueItems` may compare.
+        let mut trees = vec![json!([])];
+        let mut parts = 2;
+        while parts < UNIQUE_WORK_MAX.isqrt() {
+            let tree = match trees.len() % 2 {
+                0 => json!([trees[trees.len() / 2 - 1]]),
+                _ => json!([trees[trees.len() / 2], []]),
+            };
+            parts += value_parts(&tree, u64::MAX);
+            trees.push(tree);
+        }
+        trees.pop();
+        let trees = Value::Array(trees);
         let types = vec![json!({"type": "number"}); 2_500];
         // The search of this pattern is slow: it has more states than the cache of its automaton.
         let pattern = json!({"pattern": "a[ab]{340}c"});
@@ -483,11 +550,7 @@ mod tests {
                 json!({"items": {"enum": (2..8_000).collect::<Vec<_>>()}}),
                 &ones,
             ),
-            (
-                "unique",
-                json!({"uniqueItems": true, "allOf": vec![json!({"uniqueItems": true}); 500]}),
-                &numbers,
-            ),
+            ("unique", json!({"uniqueItems": true}), &trees),
             ("doubling", doubling(9), &ones),
             ("patterns", json!({"anyOf": vec![pattern; 4]}), &letters),
         ] {

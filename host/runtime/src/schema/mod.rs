@@ -15,7 +15,10 @@ use keywright_core::ports::Violation;
 use serde_json::Value;
 
 pub use bounds::SchemaError;
-use bounds::{PATTERN_BYTES_MAX, PATTERN_WORK_MAX, SCHEMA_BYTES_MAX, SchemaSize, pattern_options};
+use bounds::{
+    PATTERN_BYTES_MAX, PATTERN_WORK_MAX, SCHEMA_BYTES_MAX, SchemaSize, UNIQUE_WORK_MAX,
+    pattern_options,
+};
 pub(crate) use parameters::ParametersSchema;
 pub(crate) use settings::SettingsSchema;
 pub(crate) use value::{Secrecy, SensitiveJson, ValueSchema};
@@ -27,7 +30,7 @@ use crate::text::{for_log, violation};
 const EXPLANATION_WORK_MAX: u64 = 250_000;
 
 /// A validator of values. The time of a check is at most proportional to the size of the value times
-/// [`bounds::SCHEMA_PARTS_MAX`], plus [`PATTERN_WORK_MAX`].
+/// [`bounds::SCHEMA_PARTS_MAX`], plus [`PATTERN_WORK_MAX`] and [`UNIQUE_WORK_MAX`].
 struct Checker {
     validator: Validator,
     size: SchemaSize,
@@ -66,14 +69,28 @@ impl fmt::Display for BrokenRule {
 
 impl Checker {
     fn is_valid(&self, value: &Value) -> bool {
-        self.may_search(value) && self.validator.is_valid(value)
+        self.exceeded_limit(value).is_none() && self.validator.is_valid(value)
     }
 
-    /// Returns whether the work of searching the value's texts is within its limit.
-    fn may_search(&self, value: &Value) -> bool {
-        let pattern_bytes = self.size.pattern_bytes;
-        pattern_bytes == 0
-            || bounds::text_bytes(value).saturating_mul(pattern_bytes) <= PATTERN_WORK_MAX
+    /// Returns the rule that a value breaks if the work of searching its texts or comparing its items exceeds a limit.
+    fn exceeded_limit(&self, value: &Value) -> Option<&'static str> {
+        let SchemaSize {
+            pattern_bytes,
+            unique,
+            ..
+        } = self.size;
+        if pattern_bytes > 0
+            && bounds::text_bytes(value).saturating_mul(pattern_bytes) > PATTERN_WORK_MAX
+        {
+            return Some("is too long for the patterns in the schema of its type");
+        }
+        if unique > 0 {
+            let parts = bounds::value_parts(value, UNIQUE_WORK_MAX.isqrt());
+            if (parts * parts).saturating_mul(unique) > UNIQUE_WORK_MAX {
+                return Some("is too large for the uniqueItems in the schema of its type");
+            }
+        }
+        None
     }
 
     /// Returns the first rule that a value breaks, or `None` if it is valid.
@@ -81,8 +98,7 @@ impl Checker {
         if self.is_valid(value) {
             return None;
         }
-        if !self.may_search(value) {
-            let rule = "is too long for the patterns in the schema of its type";
+        if let Some(rule) = self.exceeded_limit(value) {
             return Some(BrokenRule {
                 violation: violation(None, rule),
                 pointer: None,
