@@ -7,7 +7,7 @@
 mod size;
 
 use wasmparser::{
-    ComponentExternalKind, Parser, Payload, Validator,
+    ComponentExternalKind, Parser, Payload, ValidPayload, Validator,
     component_types::ComponentEntityType,
     types::{Types, TypesRef},
 };
@@ -72,11 +72,19 @@ impl Outline {
                 _ => {}
             }
             let valid = validator.payload(&payload).map_err(not_a_component)?;
-            if let (0, wasmparser::ValidPayload::End(types)) = (depth, valid) {
-                return Ok(Self {
-                    imports: imports_of(imports, &types),
-                    exports,
-                });
+            match valid {
+                ValidPayload::Func(function, body) => {
+                    size.add_function(&function, &body)
+                        .map_err(not_a_component)?;
+                    size.check()?;
+                }
+                ValidPayload::End(types) if depth == 0 => {
+                    return Ok(Self {
+                        imports: imports_of(imports, &types),
+                        exports,
+                    });
+                }
+                _ => {}
             }
         }
         let cause = wasmtime::Error::msg("the component is truncated");
@@ -170,6 +178,32 @@ mod tests {
         [vec![0], [3, 0x40, 0x0b].repeat(count), vec![0x0b]].concat()
     }
 
+    /// Returns a component with a function that has a parameter, `locals` local variables, and a block with `results` results and
+    /// `branches` branches to its end.
+    fn merging(locals: usize, results: usize, branches: usize) -> Vec<u8> {
+        let zeros = [0x41, 0].repeat(results);
+        let body = [
+            vec![1],
+            number(locals),
+            vec![0x7f, 0x02, 1],
+            zeros,
+            [0x20, 0, 0x0d, 0].repeat(branches),
+            vec![0x0b],
+            [0x1a].repeat(results),
+            vec![0x0b],
+        ]
+        .concat();
+        let block = [vec![0x60, 0], items(results, &[0x7f])].concat();
+        let types = [vec![2, 0x60, 1, 0x7f, 0], block].concat();
+        let module = [
+            b"\0asm\x01\0\0\0".to_vec(),
+            section(1, &types),
+            section(3, &[1, 0]),
+            section(10, &[vec![1], number(body.len()), body].concat()),
+        ];
+        component(&[section(1, &module.concat())])
+    }
+
     /// Returns a section with `count` instances of the component with this index.
     fn instances(count: usize, index: u8) -> Vec<u8> {
         section(5, &items(count, &[0, index, 0]))
@@ -199,8 +233,36 @@ mod tests {
                     .collect::<Vec<_>>(),
             )
         };
-        // Types of functions without parameters and results.
-        let types = |count| component(&[section(7, &items(count, &[0x40, 0, 1, 0]))]);
+        // Types of one byte.
+        let types = |count| component(&[section(7, &items(count, &[0x7f]))]);
+        // A type of an instance that declares types.
+        let declaring = |count| {
+            let declared = [vec![1, 0x42], items(count, &[1, 0x7f])];
+            component(&[section(7, &declared.concat())])
+        };
+        let module = |content: Vec<u8>| {
+            let header = b"\0asm\x01\0\0\0";
+            component(&[section(1, &[header, content.as_slice()].concat())])
+        };
+        // A recursive group of types of functions without parameters and results.
+        let recursive = |count| {
+            let group = [vec![1, 0x4e], items(count, &[0x60, 0, 0])];
+            module(section(1, &group.concat()))
+        };
+        // A segment of null references.
+        let elements = |count| {
+            let segment = [vec![1, 5, 0x70], items(count, &[0xd0, 0x70, 0x0b])];
+            module(section(9, &segment.concat()))
+        };
+        // An instance of exported functions, and one with arguments.
+        let exporting = |count| {
+            let instance = [vec![1, 1], items(count, &[1, b'a', 0, 0])];
+            component(&[section(2, &instance.concat())])
+        };
+        let instantiating = |count| {
+            let instance = [vec![1, 0, 0], items(count, &[1, b'a', 0x12, 0])];
+            component(&[section(2, &instance.concat())])
+        };
         // `resource.drop` of a resource that the component defines.
         let canonical = |count| {
             component(&[
@@ -212,6 +274,9 @@ mod tests {
         let declared = 50_000;
         let in_one = locals(declared).len() + declared;
         let many = limit(CODE_BYTES_MAX) / in_one;
+        let branch_pairs =
+            Some("pairs of branches to the same label, for each value that they may merge");
+        let merge_pairs = Some("pairs of values that branches to the same label may merge");
         for (component, expected) in [
             (of_functions(limit(FUNCTIONS_MAX), &empty), None),
             (
@@ -237,6 +302,14 @@ mod tests {
                 of_functions(2, &body_of_loops(2_237)),
                 Some("pairs of loops in the same function"),
             ),
+            // 2 values: 14,142² is below 200,000,000.
+            (merging(0, 1, 14_142), None),
+            (merging(0, 1, 14_143), branch_pairs),
+            (merging(1, 0, 14_143), branch_pairs),
+            // 1,000 values: 141² is below 20,000.
+            (merging(0, 999, 141), None),
+            (merging(0, 999, 142), merge_pairs),
+            (merging(499, 500, 142), merge_pairs),
             (modules(limit(MODULES_MAX)), None),
             (modules(limit(MODULES_MAX) + 1), Some("modules")),
             (canonical(limit(CANONICAL_FUNCTIONS_MAX)), None),
@@ -246,6 +319,13 @@ mod tests {
             ),
             (types(limit(DECLARATIONS_MAX)), None),
             (types(limit(DECLARATIONS_MAX) + 1), Some("declarations")),
+            (elements(limit(ELEMENTS_MAX) - 1), None),
+            (elements(limit(ELEMENTS_MAX)), Some("elements")),
+            (exporting(limit(DECLARATIONS_MAX)), Some("declarations")),
+            (instantiating(limit(DECLARATIONS_MAX)), Some("declarations")),
+            (declaring(limit(TYPE_BYTES_MAX) / 2 - 4), None),
+            (declaring(limit(TYPE_BYTES_MAX) / 2), Some("bytes of types")),
+            (recursive(limit(TYPE_BYTES_MAX) / 3), Some("bytes of types")),
         ] {
             assert_eq!(refused(&component), expected);
         }
@@ -302,7 +382,7 @@ mod tests {
     #[test]
     fn deeply_nested_types_are_refused() {
         for nested in [0x41, 0x42] {
-            let deep = [[nested, 1, 1].repeat(100_000), vec![nested, 0]].concat();
+            let deep = [[nested, 1, 1].repeat(80_000), vec![nested, 0]].concat();
             let component = component(&[section(7, &[vec![1], deep].concat())]);
             assert!(matches!(
                 Outline::read(&component),

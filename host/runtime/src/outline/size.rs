@@ -1,8 +1,9 @@
 //! The size of a component, counted while it is read. The time and memory for compilation are proportional to these numbers.
 
 use wasmparser::{
-    ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, Encoding,
-    FunctionBody, Instance, Operator, Payload,
+    BlockType, ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind,
+    CompositeInnerType, ElementItems, Encoding, FromReader, FuncToValidate, FuncType, FunctionBody,
+    Instance, Operator, Payload, SectionLimited, ValidatorResources, WasmModuleResources,
 };
 
 use crate::load_error::PluginRefusedError;
@@ -16,6 +17,13 @@ pub(super) const CODE_BYTES_MAX: u64 = 32 << 20;
 /// The maximum number of pairs of loops in the same function: the sum of the squares of the functions' loops, to which the time
 /// for compilation is proportional. An interpreter of JavaScript has about 450,000.
 pub(super) const LOOP_PAIRS_MAX: u64 = 10_000_000;
+/// The maximum number of pairs of branches to the same label, for each value that they may merge: a local variable, or a value
+/// that they pass to the label. The time for compilation is proportional to it. An interpreter of JavaScript has about
+/// 92,000,000.
+pub(super) const BRANCH_PAIRS_MAX: u64 = 400_000_000;
+/// The maximum number of pairs of values that branches to the same label may merge. An interpreter of JavaScript has about
+/// 4,000,000,000.
+pub(super) const MERGE_PAIRS_MAX: u64 = 20_000_000_000;
 /// The maximum number of instances of modules and components. A nested component counts as often as it is instantiated, with
 /// everything in it.
 pub(super) const INSTANCES_MAX: u64 = 1_000;
@@ -24,9 +32,14 @@ pub(super) const INSTANCES_MAX: u64 = 1_000;
 pub(super) const CANONICAL_FUNCTIONS_MAX: u64 = 1_000;
 /// The maximum number of nested modules and components.
 pub(super) const MODULES_MAX: u64 = 64;
-/// The maximum number of all other declarations: types, imports, exports, instances, aliases, tables, memories, globals,
-/// segments.
+/// The maximum number of all other declarations: types, imports, exports, instances and their arguments, aliases, tables,
+/// memories, globals, segments of data.
 pub(super) const DECLARATIONS_MAX: u64 = 100_000;
+/// The maximum number of segments of elements and of the elements in them.
+pub(super) const ELEMENTS_MAX: u64 = 100_000;
+/// The maximum size of all types, in bytes. A type can have any number of parts: the types of a recursive group, parameters,
+/// fields, and the declarations of an instance or component.
+pub(super) const TYPE_BYTES_MAX: u64 = 256 * 1_024;
 
 /// The sizes of a component, as far as it was read.
 #[derive(Debug, Default)]
@@ -36,27 +49,48 @@ pub(super) struct Size {
     function_bytes: u64,
     code_bytes: u64,
     loop_pairs: u64,
+    branch_pairs: u64,
+    merge_pairs: u64,
     modules: u64,
     declarations: u64,
+    elements: u64,
+    type_bytes: u64,
 }
 
 impl Size {
     pub(super) fn add(&mut self, payload: &Payload<'_>) -> wasmparser::Result<()> {
         let declarations = match payload {
-            Payload::TypeSection(section) => section.count(),
+            Payload::TypeSection(section) => self.types(section),
             Payload::ImportSection(section) => section.count(),
             Payload::TableSection(section) => section.count(),
             Payload::MemorySection(section) => section.count(),
             Payload::TagSection(section) => section.count(),
             Payload::GlobalSection(section) => section.count(),
             Payload::ExportSection(section) => section.count(),
-            Payload::ElementSection(section) => section.count(),
+            Payload::ElementSection(section) => {
+                let elements = with_contents(section, |segment| match &segment.items {
+                    ElementItems::Functions(items) => items.count(),
+                    ElementItems::Expressions(_, items) => items.count(),
+                })?;
+                self.elements += u64::from(elements);
+                0
+            }
             Payload::DataSection(section) => section.count(),
-            Payload::InstanceSection(section) => section.count(),
-            Payload::CoreTypeSection(section) => section.count(),
-            Payload::ComponentInstanceSection(section) => section.count(),
+            Payload::InstanceSection(section) => {
+                with_contents(section, |instance| match instance {
+                    Instance::Instantiate { args, .. } => length(args),
+                    Instance::FromExports(exports) => length(exports),
+                })?
+            }
+            Payload::CoreTypeSection(section) => self.types(section),
+            Payload::ComponentInstanceSection(section) => {
+                with_contents(section, |instance| match instance {
+                    ComponentInstance::Instantiate { args, .. } => length(args),
+                    ComponentInstance::FromExports(exports) => length(exports),
+                })?
+            }
             Payload::ComponentAliasSection(section) => section.count(),
-            Payload::ComponentTypeSection(section) => section.count(),
+            Payload::ComponentTypeSection(section) => self.types(section),
             Payload::ComponentImportSection(section) => section.count(),
             Payload::ComponentExportSection(section) => section.count(),
             Payload::FunctionSection(section) => {
@@ -71,14 +105,82 @@ impl Size {
                 let bytes = function_bytes(body)?;
                 self.function_bytes = self.function_bytes.max(bytes);
                 self.code_bytes += bytes;
-                let loops = loops(body)?;
-                self.loop_pairs = self.loop_pairs.saturating_add(loops * loops);
                 0
             }
             _ => 0,
         };
         self.declarations += u64::from(declarations);
         Ok(())
+    }
+
+    /// Counts the loops and branches of a function, whose types are valid.
+    pub(super) fn add_function(
+        &mut self,
+        function: &FuncToValidate<ValidatorResources>,
+        body: &FunctionBody<'_>,
+    ) -> wasmparser::Result<()> {
+        let type_of = |index| function_type(&function.resources, index);
+        let own = type_of(function.ty);
+        let mut locals = own.map_or(0, |own| own.params().len() as u64);
+        for local in body.get_locals_reader()? {
+            locals += u64::from(local?.0);
+        }
+        // The innermost label is the last.
+        let mut labels = vec![Label::new(locals, own.map_or(0, |own| own.results().len()))];
+        let mut loops = 0_u64;
+        for operator in body.get_operators_reader()? {
+            match operator? {
+                Operator::Loop { blockty } => {
+                    loops += 1;
+                    let passed = match blockty {
+                        BlockType::FuncType(index) => {
+                            type_of(index).map_or(0, |of| of.params().len())
+                        }
+                        BlockType::Empty | BlockType::Type(_) => 0,
+                    };
+                    labels.push(Label::new(locals, passed));
+                }
+                Operator::Block { blockty }
+                | Operator::If { blockty }
+                | Operator::Try { blockty } => {
+                    labels.push(Label::new(locals, results(blockty, type_of)));
+                }
+                Operator::TryTable { try_table } => {
+                    labels.push(Label::new(locals, results(try_table.ty, type_of)));
+                }
+                Operator::Br { relative_depth } | Operator::BrIf { relative_depth } => {
+                    branch(&mut labels, relative_depth);
+                }
+                Operator::BrTable { targets } => {
+                    let mut depths = targets.targets().collect::<wasmparser::Result<Vec<_>>>()?;
+                    depths.push(targets.default());
+                    depths.sort_unstable();
+                    // The compiler merges equal targets.
+                    depths.dedup();
+                    for depth in depths {
+                        branch(&mut labels, depth);
+                    }
+                }
+                Operator::End => {
+                    if let Some(Label { branches, values }) = labels.pop() {
+                        let pairs = (branches * branches).saturating_mul(values);
+                        self.branch_pairs = self.branch_pairs.saturating_add(pairs);
+                        let pairs = pairs.saturating_mul(values);
+                        self.merge_pairs = self.merge_pairs.saturating_add(pairs);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.loop_pairs = self.loop_pairs.saturating_add(loops * loops);
+        Ok(())
+    }
+
+    /// Counts the bytes of types, and returns the number of types.
+    fn types<T>(&mut self, section: &SectionLimited<'_, T>) -> u32 {
+        let range = section.range();
+        self.type_bytes += range.end.saturating_sub(range.start);
+        section.count()
     }
 
     pub(super) fn check(&self) -> Result<(), PluginRefusedError> {
@@ -95,8 +197,20 @@ impl Size {
                 "pairs of loops in the same function",
                 LOOP_PAIRS_MAX,
             ),
+            (
+                self.branch_pairs,
+                "pairs of branches to the same label, for each value that they may merge",
+                BRANCH_PAIRS_MAX,
+            ),
+            (
+                self.merge_pairs,
+                "pairs of values that branches to the same label may merge",
+                MERGE_PAIRS_MAX,
+            ),
             (self.modules, "modules", MODULES_MAX),
             (self.declarations, "declarations", DECLARATIONS_MAX),
+            (self.elements, "elements", ELEMENTS_MAX),
+            (self.type_bytes, "bytes of types", TYPE_BYTES_MAX),
         ];
         check_all(&exceeded)
     }
@@ -267,6 +381,22 @@ impl Contents {
     }
 }
 
+/// Returns the number of items in a section plus the number of their contents.
+fn with_contents<'a, T: FromReader<'a>>(
+    section: &SectionLimited<'a, T>,
+    contents: impl Fn(&T) -> u32,
+) -> wasmparser::Result<u32> {
+    let mut count = section.count();
+    for item in section.clone() {
+        count = count.saturating_add(contents(&item?));
+    }
+    Ok(count)
+}
+
+fn length<T>(items: &[T]) -> u32 {
+    u32::try_from(items.len()).unwrap_or(u32::MAX)
+}
+
 /// Returns the bytes of a function plus its local variables, because a few bytes can declare any number of them.
 fn function_bytes(body: &FunctionBody<'_>) -> wasmparser::Result<u64> {
     let range = body.range();
@@ -278,11 +408,41 @@ fn function_bytes(body: &FunctionBody<'_>) -> wasmparser::Result<u64> {
     Ok(bytes)
 }
 
-/// Returns the number of loops in a function.
-fn loops(body: &FunctionBody<'_>) -> wasmparser::Result<u64> {
-    let mut loops = 0;
-    for operator in body.get_operators_reader()? {
-        loops += u64::from(matches!(operator?, Operator::Loop { .. }));
+/// A label in a function.
+struct Label {
+    branches: u64,
+    /// The local variables, and the values that a branch passes.
+    values: u64,
+}
+
+impl Label {
+    fn new(locals: u64, passed: usize) -> Self {
+        Self {
+            branches: 0,
+            values: locals + passed as u64,
+        }
     }
-    Ok(loops)
+}
+
+/// Counts a branch. Skips a label that does not exist, which the compiler refuses.
+fn branch(labels: &mut [Label], depth: u32) {
+    if let Some(label) = labels.iter_mut().nth_back(depth as usize) {
+        label.branches += 1;
+    }
+}
+
+/// Returns the number of results of a block.
+fn results<'t>(block: BlockType, type_of: impl Fn(u32) -> Option<&'t FuncType>) -> usize {
+    match block {
+        BlockType::Empty => 0,
+        BlockType::Type(_) => 1,
+        BlockType::FuncType(index) => type_of(index).map_or(0, |of| of.results().len()),
+    }
+}
+
+fn function_type(types: &ValidatorResources, index: u32) -> Option<&FuncType> {
+    match &types.sub_type_at(index)?.composite_type.inner {
+        CompositeInnerType::Func(of) => Some(of),
+        _ => None,
+    }
 }
