@@ -1,9 +1,14 @@
 //! Why a database can't be used, and the mapping of database errors to domain errors.
 
-use std::{error::Error, io, path::PathBuf};
+use std::{error::Error, fmt, io, path::PathBuf};
 
 use keywright_core::ports::RepositoryError;
-use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
+use rustls::CertificateError;
+use sqlx::{
+    error::{BoxDynError, DatabaseError},
+    migrate::MigrateError,
+    postgres::PgDatabaseError,
+};
 
 /// The reason why a database can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -102,9 +107,18 @@ pub enum DatabaseOpenError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The database server is unreachable, or refuses the connection.
+    /// The database server is unreachable.
     #[error("the database {database} can't be reached")]
     ServerNotReached {
+        /// The names of the database and its server.
+        database: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The database server refuses the connection.
+    #[error("the database {database} refuses the connection")]
+    ConnectionRefused {
         /// The names of the database and its server.
         database: String,
         /// The cause.
@@ -114,6 +128,136 @@ pub enum DatabaseOpenError {
     /// The URL is not a valid PostgreSQL URL.
     #[error("storage.url: {0}")]
     UrlMalformed(Box<dyn Error + Send + Sync>),
+}
+
+impl DatabaseOpenError {
+    /// Creates the error for a schema that can't be migrated.
+    pub(crate) fn not_migrated(database: &str, cause: BoxDynError) -> Self {
+        let database = database.to_owned();
+        let cause = match cause.downcast::<MigrateError>().map(|cause| *cause) {
+            Ok(MigrateError::VersionMismatch(_) | MigrateError::Dirty(_)) => {
+                return Self::SchemaDiffers {
+                    database,
+                    difference: SCHEMA_DIFFERS,
+                };
+            }
+            Ok(MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _)) => {
+                cause.into()
+            }
+            Ok(cause) => cause.into(),
+            Err(cause) => cause,
+        };
+        let source = in_words(cause);
+        let failed = source.downcast_ref::<SqlxError>();
+        let failed = failed.and_then(|failed| failed.0.as_database_error());
+        let source =
+            match failed.filter(|failed| postgres_code(*failed) == Some(POSTGRES_PRIVILEGE)) {
+                Some(failed) => {
+                    format!("{}; grant the role CREATE on the schema", failed.message()).into()
+                }
+                None => source,
+            };
+        Self::SchemaNotMigrated { database, source }
+    }
+}
+
+/// The difference of a schema that was changed by something other than its migrations.
+pub(crate) const SCHEMA_DIFFERS: &str =
+    "does not match this program, or is incomplete; restore a backup";
+
+/// An error of sqlx, in words for operators.
+#[derive(Debug)]
+pub(crate) struct SqlxError(pub(crate) sqlx::Error);
+
+impl fmt::Display for SqlxError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            sqlx::Error::Database(cause) => match sqlite_code(cause.as_ref()) {
+                _ if postgres_code(cause.as_ref()) == Some(POSTGRES_PASSWORD) => {
+                    write!(formatter, "{}; {CHECK_PASSWORD}", cause.message())
+                }
+                _ if postgres_code(cause.as_ref()).is_some() => {
+                    formatter.write_str(cause.message())
+                }
+                Some(SQLITE_BUSY | SQLITE_LOCKED) => {
+                    formatter.write_str("another process is using it")
+                }
+                Some(SQLITE_CORRUPT) => formatter.write_str("it is damaged; restore a backup"),
+                Some(SQLITE_NOT_A_DATABASE) => formatter.write_str("it is not a SQLite database"),
+                _ => formatter.write_str(cause.message()),
+            },
+            sqlx::Error::Io(cause) => match (cause.kind(), cause.get_ref()) {
+                (io::ErrorKind::TimedOut, None) => {
+                    formatter.write_str("it did not respond in time (storage.wait_seconds_max)")
+                }
+                (io::ErrorKind::UnexpectedEof, _) => {
+                    formatter.write_str("the database server closed the connection")
+                }
+                (_, Some(inner)) => write_cause(inner, formatter),
+                (_, None) => cause.fmt(formatter),
+            },
+            sqlx::Error::Tls(cause) => write_cause(cause.as_ref(), formatter),
+            // sqlx adds the location in its code to its own messages.
+            sqlx::Error::Protocol(cause) if cause.contains("(sqlx_") => {
+                formatter.write_str("it does not respond as a PostgreSQL server")
+            }
+            sqlx::Error::Configuration(cause)
+                if cause.to_string().contains("saslprep password") =>
+            {
+                let what =
+                    "the password contains a character that is not allowed, such as a line break";
+                write!(formatter, "{what}; {CHECK_PASSWORD}")
+            }
+            sqlx::Error::PoolTimedOut => formatter.write_str(
+                "it did not respond, or no connection was free, within storage.wait_seconds_max",
+            ),
+            cause => cause.fmt(formatter),
+        }
+    }
+}
+
+impl Error for SqlxError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.0 {
+            sqlx::Error::Io(cause) => cause.source(),
+            _ => None,
+        }
+    }
+}
+
+const CHECK_PASSWORD: &str = "check storage.password_file or storage.password_environment";
+
+/// Converts the errors of sqlx and of queries to words for operators.
+pub(crate) fn in_words(cause: BoxDynError) -> BoxDynError {
+    let cause = match cause.downcast::<RepositoryError>().map(|cause| *cause) {
+        Err(cause) | Ok(RepositoryError::Query(cause) | RepositoryError::Unavailable(cause)) => {
+            cause
+        }
+        Ok(cause) => cause.into(),
+    };
+    match cause.downcast::<sqlx::Error>() {
+        Ok(cause) => Box::new(SqlxError(*cause)),
+        Err(cause) => cause,
+    }
+}
+
+/// Writes a cause. Explains why a certificate of a database server is not accepted.
+fn write_cause(cause: &(dyn Error + 'static), formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Some(rustls::Error::InvalidCertificate(refused)) = cause.downcast_ref() else {
+        return write!(formatter, "{cause}");
+    };
+    match refused {
+        CertificateError::UnknownIssuer => formatter.write_str(
+            "its certificate is signed by a CA that is not trusted; set storage.root_certificate to the CA's certificate",
+        ),
+        CertificateError::NotValidForNameContext { expected, .. } => {
+            write!(formatter, "its certificate does not name {}", expected.to_str())
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            formatter.write_str("its certificate has expired")
+        }
+        refused => write!(formatter, "its certificate is invalid: {refused}"),
+    }
 }
 
 /// A unique index, as identified in each engine's errors.
@@ -127,9 +271,9 @@ pub(crate) struct UniqueIndex {
 /// Converts an error of sqlx: to `Unavailable` if a retry may succeed later, otherwise to `Query`.
 pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryError {
     if is_unavailable(&error) {
-        RepositoryError::Unavailable(Box::new(error))
+        RepositoryError::Unavailable(Box::new(SqlxError(error)))
     } else {
-        RepositoryError::Query(Box::new(error))
+        RepositoryError::Query(Box::new(SqlxError(error)))
     }
 }
 
@@ -173,8 +317,8 @@ pub(crate) fn is_storage_medium_failure(failure: &RepositoryError) -> bool {
     };
     let mut cause: Option<&(dyn Error + 'static)> = Some(cause.as_ref());
     while let Some(error) = cause {
-        let database = error.downcast_ref::<sqlx::Error>();
-        if let Some(error) = database.and_then(sqlx::Error::as_database_error) {
+        let database = error.downcast_ref::<SqlxError>();
+        if let Some(error) = database.and_then(|error| error.0.as_database_error()) {
             return match postgres_code(error) {
                 Some(code) => POSTGRES_MEDIUM
                     .iter()
@@ -259,14 +403,21 @@ const POSTGRES_READ_ONLY: &str = "25006";
 /// Feature not supported: a standby refuses serializable transactions with it.
 const POSTGRES_UNSUPPORTED: &str = "0A000";
 
+const POSTGRES_PASSWORD: &str = "28P01";
+
+const POSTGRES_PRIVILEGE: &str = "42501";
+
 /// The codes of PostgreSQL for conflicts: serialization failure, deadlock, lock not available in time.
 const POSTGRES_CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];
 
 /// The result codes of SQLite after which a retry may succeed: busy, locked, out of memory, read-only, I/O error, disk full,
 /// can't open, locking protocol.
-const SQLITE_UNAVAILABLE: [i32; 8] = [SQLITE_BUSY, 6, 7, 8, 10, 13, 14, 15];
+const SQLITE_UNAVAILABLE: [i32; 8] = [SQLITE_BUSY, SQLITE_LOCKED, 7, 8, 10, 13, 14, 15];
 
 const SQLITE_BUSY: i32 = 5;
+const SQLITE_LOCKED: i32 = 6;
+const SQLITE_CORRUPT: i32 = 11;
+const SQLITE_NOT_A_DATABASE: i32 = 26;
 
 /// The result codes of SQLite for a failing disk: read-only, I/O error, disk full, can't open.
 const SQLITE_MEDIUM: [i32; 4] = [8, 10, 13, 14];
@@ -280,7 +431,7 @@ const SQLITE_PRIMARY_CODE_MASK: i32 = 0xff;
 fn database_error(failure: &RepositoryError) -> Option<&dyn DatabaseError> {
     match failure {
         RepositoryError::Query(cause) | RepositoryError::Unavailable(cause) => {
-            cause.downcast_ref::<sqlx::Error>()?.as_database_error()
+            cause.downcast_ref::<SqlxError>()?.0.as_database_error()
         }
         RepositoryError::Inconsistent(_) => None,
     }

@@ -15,7 +15,7 @@ use sqlx::{
 
 use crate::{
     connections::Connections,
-    error::DatabaseOpenError,
+    error::{DatabaseOpenError, SCHEMA_DIFFERS},
     row::{Row, column},
     statement::statement,
 };
@@ -197,14 +197,14 @@ pub(crate) async fn require_current(
             && applied.checksum == known.checksum.as_ref()
     };
     let difference = match applied.len().cmp(&known.len()) {
-        _ if !applied.iter().zip(&known).all(is_same) => {
-            "does not match this program, or is incomplete"
-        }
+        _ if !applied.iter().zip(&known).all(is_same) => SCHEMA_DIFFERS,
         Ordering::Less => {
             "is older than this program; start a server of this version to migrate it"
         }
         Ordering::Equal => return Ok(()),
-        Ordering::Greater => "is newer than this program",
+        Ordering::Greater => {
+            "is newer than this program; run the newer version, or restore a backup from before the upgrade"
+        }
     };
     Err(DatabaseOpenError::SchemaDiffers {
         database: database.to_owned(),

@@ -1,6 +1,6 @@
 //! Opening a database on a PostgreSQL server.
 
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt, io, path::PathBuf, str::FromStr, time::Duration};
 
 use keywright_core::Secret;
 use sqlx::{
@@ -12,7 +12,7 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer},
-    error::DatabaseOpenError,
+    error::{DatabaseOpenError, SqlxError},
     migrations::{
         AppliedMigration, SchemaVersionError, check_compatible, files, require_current, statements,
         within_transaction,
@@ -209,10 +209,7 @@ async fn migrate(
 ) -> Result<(), DatabaseOpenError> {
     let mut connection = connect(database, options, wait_max).await?;
     let migrated = migrate_locked(&mut connection).await;
-    migrated.map_err(|source| DatabaseOpenError::SchemaNotMigrated {
-        database: database.to_owned(),
-        source,
-    })?;
+    migrated.map_err(|cause| DatabaseOpenError::not_migrated(database, cause))?;
     let closed = connection.close().await;
     closed.map_err(|source| not_reached(database, source))
 }
@@ -256,25 +253,23 @@ async fn connect(
     wait_max: Duration,
 ) -> Result<PgConnection, DatabaseOpenError> {
     let connecting = tokio::time::timeout(wait_max, options.connect());
-    let connecting = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    let connecting = connecting
+        .await
+        .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())));
     connecting.map_err(|source| not_reached(database, source))
 }
 
 fn not_reached(database: &str, source: sqlx::Error) -> DatabaseOpenError {
-    DatabaseOpenError::ServerNotReached {
-        database: database.to_owned(),
-        source: match source {
-            sqlx::Error::Io(cause) => Box::new(cause),
-            sqlx::Error::Tls(cause) => cause,
-            sqlx::Error::Database(cause) => cause.message().into(),
-            sqlx::Error::Protocol(cause) => {
-                format!("it does not respond as a PostgreSQL server: {cause}").into()
-            }
-            sqlx::Error::PoolTimedOut => {
-                "it did not respond in time (storage.wait_seconds_max)".into()
-            }
-            source => Box::new(source),
-        },
+    let database = database.to_owned();
+    let has_responded = matches!(
+        source,
+        sqlx::Error::Configuration(_) | sqlx::Error::Database(_)
+    );
+    let source = Box::new(SqlxError(source));
+    if has_responded {
+        DatabaseOpenError::ConnectionRefused { database, source }
+    } else {
+        DatabaseOpenError::ServerNotReached { database, source }
     }
 }
 

@@ -5,10 +5,8 @@
 //! not mounted: creating an empty one would look like a loss of all data.
 
 use std::{
-    error::Error,
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    iter,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -26,7 +24,7 @@ use crate::{
     connections::{
         Connections, FileWatch, Pools, SqliteFile, SqliteReaders, SqliteSettings, Writer,
     },
-    error::{DatabaseOpenError, is_busy},
+    error::{DatabaseOpenError, in_words, is_busy},
     migrations::{
         AppliedMigration, check_compatible, files, require_current, statements, within_transaction,
     },
@@ -122,24 +120,16 @@ pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, Da
         .map_err(|source| not_opened(path, source))
 }
 
-fn not_opened(path: &Path, source: impl Error + Send + Sync + 'static) -> DatabaseOpenError {
-    let first: &(dyn Error + 'static) = &source;
-    let mut causes = iter::successors(Some(first), |cause| (*cause).source());
-    let is_database = !causes.any(|cause| {
-        matches!(cause.downcast_ref(), Some(sqlx::Error::Database(cause)) if cause.code().as_deref() == Some(NOT_A_DATABASE))
-    });
+fn not_opened(path: &Path, source: impl Into<BoxDynError>) -> DatabaseOpenError {
     DatabaseOpenError::FileNotOpened {
         path: path.to_owned(),
-        source: if is_database {
-            Box::new(source)
+        source: if path.is_dir() {
+            "it is a folder".into()
         } else {
-            "it is not a SQLite database".into()
+            in_words(source.into())
         },
     }
 }
-
-/// The result code of SQLite for a file that is not a database.
-const NOT_A_DATABASE: &str = "26";
 
 /// Returns settings for a file that is only read.
 fn read_only(options: &SqliteOptions) -> SqliteSettings {
@@ -171,10 +161,8 @@ async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     let connection = connect_when_free(&migrating, options.wait_max).await;
     let mut connection = connection.map_err(not_opened)?;
     let migrated = migrate_locked(&mut connection).await;
-    migrated.map_err(|source| DatabaseOpenError::SchemaNotMigrated {
-        database: path.display().to_string(),
-        source,
-    })?;
+    let database = path.display().to_string();
+    migrated.map_err(|cause| DatabaseOpenError::not_migrated(&database, cause))?;
     connection.close().await.map_err(not_opened)
 }
 

@@ -43,7 +43,7 @@ use super::{
     sqlite::{SqliteConnection, SqliteFile},
     transaction::{Completion, Ended, Transaction},
 };
-use crate::statement::statement;
+use crate::{error::SqlxError, statement::statement};
 
 /// Passes transactions to the thread that writes to a SQLite file.
 #[derive(Clone)]
@@ -179,7 +179,7 @@ struct Group {
 
 /// The reason why no transaction of a group was written. All its transactions share the cause.
 #[derive(Clone, Debug)]
-struct GroupError(Arc<sqlx::Error>);
+struct GroupError(Arc<SqlxError>);
 
 impl fmt::Display for GroupError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -195,7 +195,7 @@ impl Error for GroupError {
 
 impl From<sqlx::Error> for GroupError {
     fn from(cause: sqlx::Error) -> Self {
-        Self(Arc::new(cause))
+        Self(Arc::new(SqlxError(cause)))
     }
 }
 
