@@ -181,7 +181,11 @@ async fn refused_changes_have_the_messages_of_the_api() {
     ];
     let long = format!("/{}", "a".repeat(255));
     for (given, status, message) in [
-        (valid, 409, "The actor already has this permission."),
+        (
+            valid,
+            409,
+            "The actor already has a permission on this path; change its operations instead.",
+        ),
         (
             [valid[0], valid[1], ("operation.read", "")],
             400,

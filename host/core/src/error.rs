@@ -74,7 +74,9 @@ pub enum UseCaseError {
     ParametersMissing(CredentialType),
     #[error(transparent)]
     PathMalformed(#[from] PathError),
-    #[error("the actor already has this permission")]
+    #[error("an actor already has all operations that the request grants it")]
+    PermissionCovered,
+    #[error("the actor already has a permission on this path; change its operations instead")]
     PermissionExists,
     #[error(
         "the path and the actor of a permission can't be changed; add a permission and delete this one"
@@ -82,7 +84,7 @@ pub enum UseCaseError {
     PermissionFixed,
     #[error("the permission does not exist or the caller may not access it")]
     PermissionNotFound,
-    #[error("the caller may not add permissions on this path")]
+    #[error("the caller may not add permissions on this path, which requires write_acl")]
     PermissionNotAddable,
     #[error("the caller may not read the permissions on this path, which requires read_acl")]
     PermissionsNotReadable,

@@ -350,7 +350,7 @@ impl Permissions {
     /// # Errors
     /// - [`UseCaseError::PermissionNotAddable`] if the caller may not change the permissions on the path.
     /// - [`UseCaseError::OwnPermission`] if the caller is one of the actors.
-    /// - [`UseCaseError::PermissionExists`] if the permissions of one actor on this path and on enclosing paths already allow every
+    /// - [`UseCaseError::PermissionCovered`] if the permissions of one actor on this path and on enclosing paths already allow every
     ///   operation of its grant.
     pub async fn grant_on_credential(
         &self,
@@ -366,7 +366,7 @@ impl Permissions {
             self.refuse_own(caller, &grant.actor)?;
         }
         let granted = self.repository.grant_uncovered(grants).await?;
-        for permission in granted.ok_or(UseCaseError::PermissionExists)? {
+        for permission in granted.ok_or(UseCaseError::PermissionCovered)? {
             permit.record_permission(&permission);
         }
         Ok(())

@@ -152,7 +152,7 @@ impl TokenVerifier {
     /// The reason to reject the token.
     pub async fn actor(&self, token: &Secret) -> Result<Actor, String> {
         let verified = self.verify(token.expose()).await;
-        let identity = verified.map_err(|refused| ApiError::from(refused).into_message())?;
+        let identity = verified.map_err(TokenError::into_reason)?;
         Ok(identity.actor)
     }
 
@@ -167,10 +167,7 @@ impl TokenVerifier {
         nonce: &str,
     ) -> Result<(), String> {
         let checked = self.checked_id_token(token.expose(), client_id, nonce);
-        checked.await.map_err(|refused| match refused {
-            TokenError::Invalid(reason) => reason.to_owned(),
-            refused => ApiError::from(refused).into_message(),
-        })
+        checked.await.map_err(TokenError::into_reason)
     }
 
     async fn checked_id_token(
@@ -267,8 +264,7 @@ impl From<TokenError> for ApiError {
                 );
             }
             TokenError::Unverifiable => {
-                let error =
-                    "the access token can't be verified: the identity provider has not responded";
+                let error = "the access token can't be verified: the identity provider's keys could not be fetched";
                 return Self::unavailable(error, UNVERIFIABLE_RETRY_AFTER);
             }
             TokenError::Expired => ("access_token_expired", "the access token has expired"),
@@ -297,6 +293,14 @@ impl IntoResponse for TokenError {
 }
 
 impl TokenError {
+    /// Returns the reason for a caller that is not the sender of the token.
+    fn into_reason(self) -> String {
+        match self {
+            Self::Invalid(reason) => reason.to_owned(),
+            refused => ApiError::from(refused).into_message(),
+        }
+    }
+
     fn label(&self) -> &'static str {
         match self {
             Self::Absent => "absent",

@@ -82,7 +82,8 @@ impl HttpsIdentityProvider {
     /// Installs aws-lc as the process's TLS provider, unless one is already installed.
     pub fn new(settings: &HttpsIdentityProviderSettings) -> Result<Self, IdentityProviderError> {
         let url = settings.url.clone();
-        let discovery_url = https_url(&format!("{url}/{DISCOVERY_PATH}"))
+        let discovery_url = https_url(&url)
+            .and_then(|_| https_url(&format!("{url}/{DISCOVERY_PATH}")))
             .ok_or(IdentityProviderError::AddressMalformed)?;
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let mut builder = Client::builder()

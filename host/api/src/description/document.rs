@@ -339,7 +339,7 @@ fn error_examples() -> Value {
         "403": {"scope": {"value": {"error": "insufficient_scope", "error_description": "the access token lacks a required scope"}}},
         "404": {"absent": {"value": {"error": "the credential does not exist or the caller may not access it"}}},
         "408": {"too-slow": {"value": {"error": "the request body took too long to arrive"}}},
-        "409": {"exists": {"value": {"error": "the actor already has this permission"}}},
+        "409": {"exists": {"value": {"error": "the actor already has a permission on this path; change its operations instead"}}},
         "413": {"too-large": {"value": {"error": "the value of a credential may have at most 65,536 bytes"}}},
         "414": {"too-long": {"value": {"error": "the path and the query of a request may have at most 8192 bytes"}}},
         "422": {"unknown-field": {"value": {"error": "the request has the unknown field lenght"}}},
@@ -348,7 +348,7 @@ fn error_examples() -> Value {
         "500": {"storage": {"value": {"error": "the storage failed"}}},
         "503": {
             "read-only": {"value": {"error": "the server is in read-only mode and rejects writes"}},
-            "unavailable": {"value": {"error": "the storage failed"}},
+            "unavailable": {"value": {"error": "the database is not available; try again later"}},
         },
         "501": {"no-resolver": {"value": {"error": "this server has no resolver plugin configured and can't interpolate"}}},
     })

@@ -98,7 +98,7 @@ impl QueryParameters {
         let number = text.parse().ok().filter(|_| is_short);
         number.map(Some).ok_or(QueryError::Malformed {
             parameter,
-            expected: "a whole number of at most 64 bits and 20 characters",
+            expected: "a whole number of at most 9223372036854775807, without leading zeros",
         })
     }
 

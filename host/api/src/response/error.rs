@@ -148,7 +148,8 @@ impl ApiError {
     /// Logs a failure that is part of a successful response, and returns its message.
     pub(crate) fn into_message(self) -> String {
         self.log();
-        self.error
+        let description = self.error_description.map(str::to_owned);
+        description.unwrap_or(self.error)
     }
 
     /// Logs failures of the server. Errors of callers are not logged, because their messages may contain request data.
@@ -304,7 +305,7 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         UseCaseError::TypeUnknown { .. } => endpoint.unknown_type_status(),
         UseCaseError::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
         UseCaseError::OperationUnknown(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        UseCaseError::PermissionExists => StatusCode::CONFLICT,
+        UseCaseError::PermissionCovered | UseCaseError::PermissionExists => StatusCode::CONFLICT,
         UseCaseError::InputNotFound(_)
         | UseCaseError::IssuerNotFound
         | UseCaseError::NotFound
@@ -375,6 +376,9 @@ fn message(failure: &UseCaseError) -> String {
             UseCaseError::InputNotFound(truncated_name(parameter)).to_string()
         }
         UseCaseError::NotAllRegenerated { reason, .. } => format!("{failure}: {}", message(reason)),
+        UseCaseError::Repository(RepositoryError::Unavailable(_)) => {
+            "the database is not available; try again later".to_owned()
+        }
         failure => failure.to_string(),
     }
 }

@@ -115,8 +115,7 @@ pub struct CertificateError {
 }
 
 /// The rule that a leaf certificate violates if a CA certificate is required.
-pub const NOT_AN_AUTHORITY: &str =
-    "is not a CA certificate: its basic constraints do not set the CA flag";
+pub const NOT_AN_AUTHORITY: &str = "is not a CA certificate";
 
 /// A CA that signs for one call. Does not expose its private key.
 pub trait CertificateIssuer: Send + Sync {

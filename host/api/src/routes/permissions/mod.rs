@@ -212,13 +212,17 @@ impl GrantRequest {
     }
 }
 
-/// The names of operations in a request, or `None` if they are missing or not an array of strings. This error is reported after
-/// an unknown field, but before a missing one.
-struct OperationNames(Option<Vec<String>>);
+/// The names of operations in a request: an error if they are not an array of strings, `None` if they are missing. Both errors
+/// are reported after an unknown field, but before another missing one.
+struct OperationNames(Result<Option<Vec<String>>, NotStringsError>);
+
+/// The operations are not an array of strings.
+struct NotStringsError;
 
 impl<'de> Deserialize<'de> for OperationNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Option::deserialize(deserializer).unwrap_or_default()))
+        let names = Option::deserialize(deserializer);
+        Ok(Self(names.map_err(|_| NotStringsError)))
     }
 }
 
@@ -228,8 +232,11 @@ impl OperationNames {
     /// # Errors
     /// `status` if they are missing or not an array of strings, 400 if there are too many.
     fn listed(self, status: StatusCode) -> Result<Vec<String>, ApiError> {
-        let malformed = || ApiError::new(status, "operations must be an array of strings");
-        let names = self.0.ok_or_else(malformed)?;
+        let refused = |error| ApiError::new(status, error);
+        let names = self
+            .0
+            .map_err(|_| refused("operations must be an array of strings"))?;
+        let names = names.ok_or_else(|| refused("operations is required"))?;
         if names.len() > OPERATIONS_LISTED_MAX {
             return Err(
                 BodyError::field("operations", "an array of at most 100 operations").into(),
