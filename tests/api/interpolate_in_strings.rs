@@ -250,18 +250,16 @@ async fn more_than_1000_references_or_8_fields_are_400() {
     given::set(&server, "/deep", "json", deepest).await;
     let text = |count: usize| "((text))".repeat(count);
     let fields = |count: usize| format!("((deep{}))", ".a".repeat(count));
-    for (text, status) in [
-        (text(1_000), 200),
-        (text(1_001), 400),
-        (text(10_000), 400),
-        (fields(8), 200),
-        (fields(9), 400),
+    for (text, status, words) in [
+        (text(1_000), 200, ""),
+        (text(1_001), 400, "it has more than 1000 references"),
+        (text(10_000), 400, "references"),
+        (fields(8), 200, ""),
+        (fields(9), 400, "a reference has more than 8 fields"),
     ] {
         let response = interpolate(&server, json!({"a": text})).await;
         assert_eq!(response.status, status, "{}", response.body);
-        if status == 400 {
-            assert!(response.error().contains("references"), "{}", response.body);
-        }
+        assert!(response.body.contains(words), "{}", response.body);
     }
 }
 

@@ -36,10 +36,6 @@ const REFERENCES_MAX: usize = 1_000;
 /// The maximum length of a reference's pointer, in bytes.
 const POINTER_BYTES_MAX: usize = 8 * 1_024;
 
-/// The message for a document with too many or too long references.
-const TOO_LARGE: &str =
-    "it has too many references, or references that are too long or have too many fields";
-
 const FUNCTION: &str = "find-references";
 
 pub(crate) struct WasmResolver {
@@ -156,9 +152,9 @@ impl ResolverGuest {
     /// document.
     fn refused_or_faulted(&self, fault: PluginFaultError) -> PluginCallError {
         match fault {
-            PluginFaultError::OutputTooLarge(_) => {
-                PluginCallError::DocumentRefused(TOO_LARGE.to_owned())
-            }
+            PluginFaultError::OutputTooLarge(bytes_max) => PluginCallError::DocumentRefused(
+                format!("its references are larger than {bytes_max} bytes in total"),
+            ),
             other => self.plugin.faulted(other),
         }
     }
@@ -173,13 +169,24 @@ impl ResolverGuest {
         self.plugin
             .check_output(FUNCTION, bytes)
             .map_err(|fault| self.refused_or_faulted(fault))?;
-        let is_too_long = |one: &Reference| {
-            one.pointer.len() > POINTER_BYTES_MAX || one.fields.len() > REFERENCE_FIELDS_MAX
+        let any = |is_beyond: fn(&Reference) -> bool| found.iter().any(is_beyond);
+        let exceeded = if found.len() > REFERENCES_MAX {
+            Some(format!("it has more than {REFERENCES_MAX} references"))
+        } else if any(|one| one.pointer.len() > POINTER_BYTES_MAX) {
+            Some(format!(
+                "the JSON Pointer of a reference is longer than {POINTER_BYTES_MAX} bytes"
+            ))
+        } else if any(|one| one.fields.len() > REFERENCE_FIELDS_MAX) {
+            Some(format!(
+                "a reference has more than {REFERENCE_FIELDS_MAX} fields"
+            ))
+        } else {
+            None
         };
-        if found.len() > REFERENCES_MAX || found.iter().any(is_too_long) {
+        if let Some(exceeded) = exceeded {
             let fault = PluginFaultError::OutputTooLarge(self.plugin.limits.output_bytes_max);
-            let cause = "it found more than 1,000 references, or returned a JSON Pointer of more than 8 KiB or more than 8 fields";
-            return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, cause)));
+            self.plugin.fault(FUNCTION, fault, &exceeded);
+            return Err(PluginCallError::DocumentRefused(exceeded));
         }
         if !are_disjoint(&found) {
             return Err(self.plugin.malformed(

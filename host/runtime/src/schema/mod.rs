@@ -292,8 +292,12 @@ fn plain_rule(kind: &ValidationErrorKind) -> String {
         }
         ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {pattern}"),
         ValidationErrorKind::PropertyNames { error } => {
+            let key = error
+                .instance()
+                .as_str()
+                .map_or("", keywright_json::shown_key);
             format!(
-                "has a key that is not allowed: each key {}",
+                "has the key {key}, which is not allowed: each key {}",
                 plain_rule(error.kind())
             )
         }
