@@ -56,6 +56,8 @@ pub enum ReferenceError {
     DigestMissing,
     #[error("invalid host: must be HOST or HOST:PORT")]
     Host,
+    #[error("invalid host: the port must be from 1 to 65535")]
+    Port,
     #[error(
         "invalid repository: REPOSITORY in oci://HOST/REPOSITORY must be one or more names, separated by slashes, of at most \
          {REPOSITORY_BYTES_MAX} characters together; a name consists of a-z and 0-9, with `.`, `_`, `__` or hyphens only between them"
@@ -142,7 +144,11 @@ impl FromStr for RegistryHost {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
-        let (name, port) = split_port(text).ok_or(ReferenceError::Host)?;
+        let is_digit = |byte: u8| byte.is_ascii_digit();
+        let (name, port) = split_port(text).ok_or_else(|| match text.rsplit_once(':') {
+            Some((_, port)) if port.bytes().all(is_digit) => ReferenceError::Port,
+            _ => ReferenceError::Host,
+        })?;
         let address = name
             .strip_prefix('[')
             .and_then(|name| name.strip_suffix(']'));
@@ -150,8 +156,11 @@ impl FromStr for RegistryHost {
             Some(address) => address.parse::<Ipv6Addr>().is_ok(),
             None => is_host_name(name),
         };
-        if !is_name || port == Some(0) {
+        if !is_name {
             return Err(ReferenceError::Host);
+        }
+        if port == Some(0) {
+            return Err(ReferenceError::Port);
         }
         Ok(Self(text.to_ascii_lowercase()))
     }
@@ -370,8 +379,8 @@ mod tests {
                 format!("oci://user:pass@h/a@{DIGEST}"),
                 Some(Malformed::Host),
             ),
-            (format!("oci://h:0/a@{DIGEST}"), Some(Malformed::Host)),
-            (format!("oci://h:65536/a@{DIGEST}"), Some(Malformed::Host)),
+            (format!("oci://h:0/a@{DIGEST}"), Some(Malformed::Port)),
+            (format!("oci://h:65536/a@{DIGEST}"), Some(Malformed::Port)),
             (format!("oci://h:+1/a@{DIGEST}"), Some(Malformed::Host)),
             (format!("oci://h\n/a@{DIGEST}"), Some(Malformed::Host)),
             (format!("https://h/a@{DIGEST}"), Some(Malformed::Scheme)),
