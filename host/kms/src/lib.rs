@@ -64,6 +64,8 @@ enum PluginError {
     },
     #[error("host: {0:?} is not a host name")]
     HostMalformed(String),
+    #[error("there is no socket at {0}; start the key management plugin")]
+    SocketAbsent(String),
     #[error(
         "the key management plugin at {socket} has protocol version {version:?}, expected {PROTOCOL_VERSION}"
     )]
@@ -166,8 +168,12 @@ impl KeyManagementPlugin {
     }
 
     fn failed(&self, method: &Method, status: &Status) -> KeyManagementError {
+        let socket = self.settings.socket.display().to_string();
+        if matches!(self.settings.socket.try_exists(), Ok(false)) {
+            return into_port(PluginError::SocketAbsent(socket));
+        }
         into_port(PluginError::CallFailed {
-            socket: self.settings.socket.display().to_string(),
+            socket,
             action: method.action,
             reason: reason(status),
         })

@@ -23,7 +23,7 @@ async fn the_plugin_is_needed_at_start_only() {
     server.stop().await;
 
     let message = Server::refusal(&options);
-    message.assert_contains("connecting to a key management plugin");
+    message.assert_contains("failed to report its version");
     message.assert_contains(&socket);
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");
     let server = Server::start_with(&options).await;
