@@ -298,7 +298,7 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
         // A malformed key of a signature has been reported.
         let mut mistakes = findings.mistakes.iter();
         if !mistakes.any(|mistake| mistake.setting.starts_with(&refused.setting)) {
-            findings.mistake(refused.setting.clone(), causes_of(&refused));
+            findings.mistake(refused.setting.clone(), refused.without_plugin());
         }
     }
     let config = Arc::new(config);
@@ -361,7 +361,14 @@ fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {
             LoadError::SettingOutOfBounds { setting, .. } => format!("plugins.{setting}"),
             _ => "plugins".to_owned(),
         };
-        findings.mistake(setting, causes_of(&refused));
+        let what = match &refused {
+            LoadError::Plugin(plugin) if setting.ends_with(".component") => {
+                format!("{}: {}", plugin.component, causes_of(&plugin.refusal))
+            }
+            LoadError::Plugin(plugin) => causes_of(&plugin.refusal),
+            refused => causes_of(refused),
+        };
+        findings.mistake(setting, what);
     }
 }
 

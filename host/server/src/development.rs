@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io::Write,
+    io::{self, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -127,7 +127,9 @@ impl Announcement {
         let authority = shell_word(&self.authority.to_string_lossy());
         let path = path_line();
         let console = console_lines(self.console.as_deref());
-        println!(
+        // The server also runs if the instructions can't be printed.
+        let _ = writeln!(
+            io::stdout(),
             r"
 Keywright listens on https://{address}
 

@@ -41,7 +41,10 @@ fn main() -> ExitCode {
         Ok(status) => status,
         Err(refused) => {
             let message = refused.with_causes();
-            eprintln!("keywright: {}", keywright_client::printable(&message));
+            commands::print_error(format_args!(
+                "keywright: {}",
+                keywright_client::printable(&message)
+            ));
             ExitCode::FAILURE
         }
     }

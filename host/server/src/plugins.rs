@@ -30,7 +30,7 @@ use crate::{
     keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
     process::hangup_signal,
-    started::{StartupContext, StartupError},
+    started::{StartupContext, StartupError, causes_of},
     test_authority::test_issuers,
 };
 
@@ -215,6 +215,13 @@ pub(crate) struct ComponentError {
     /// The full name of the setting to correct.
     pub(crate) setting: String,
     source: Box<dyn Error + Send + Sync>,
+}
+
+impl ComponentError {
+    /// Returns the component and the cause, for a message that names the setting.
+    pub(crate) fn without_plugin(&self) -> String {
+        format!("{}: {}", self.component, causes_of(self.source.as_ref()))
+    }
 }
 
 /// The plugin's setting to correct, and the cause of the error.

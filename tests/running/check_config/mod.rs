@@ -4,7 +4,7 @@ use std::{fs, net::TcpListener, path::Path};
 
 use keywright_harness::{
     Commanded, Options, Server, Text, key_file, release, run_program, run_program_into_closed_pipe,
-    run_program_with_processor_seconds, workspace,
+    run_program_with_processor_seconds, server_program, workspace,
 };
 
 use crate::{
@@ -40,6 +40,10 @@ fn each_error_names_its_setting() {
         (
             "not-base64.pem",
             "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n",
+        ),
+        (
+            "malformed-key.pem",
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
         ),
         (
             "encrypted.pem",
@@ -161,12 +165,12 @@ grants = ["random"]
     ));
     let checked = layout.check(&[], &[]).expect(1);
     for expected in [
-        "generators.absent.component: the plugin absent",
-        "generators.pem.component: the plugin pem",
-        "generators.password.grants: the plugin password",
-        "generators.ssh.sha256: the plugin ssh",
+        &format!("generators.absent.component: {plugins}/absent.wasm: the file does not exist"),
+        "generators.pem.component: ",
+        "generators.password.grants: ",
+        "generators.ssh.sha256: ",
         "generators.wide.limits.deadline_ms: must be from 10 to 600000, not 9",
-        "resolver.component: the plugin resolver",
+        "resolver.component: ",
     ] {
         assert!(
             checked
@@ -196,7 +200,7 @@ fn settings_that_violate_the_schema_of_a_plugin_are_reported() {
             "{rest}[generators.versioned]\ncomponent = {component:?}\ngrants = [\"random\"]\nsettings = {{ {settings} }}\n"
         ));
         let output = layout.check(&[], &[]).expect(1).output;
-        let start = "generators.versioned.settings: the plugin versioned ";
+        let start = "generators.versioned.settings: invalid settings: ";
         let is_reported = |line: &str| line.starts_with(start) && line.contains(expected);
         assert!(output.lines().any(is_reported), "{expected}: {output}");
         output.assert_lacks("hunter2");
@@ -217,6 +221,8 @@ fn all_errors_including_environment_ones_are_reported_at_once() {
         ("KEYWRIGHT_AUDIT__FORMT", "json"),
         ("KEYWRIGHT_AUTHENTICATION__TRUSTED_AUTHORITIES", "absent"),
         ("KEYWRIGHT_GENERATORS__NOPE__SHA256", "x"),
+        ("KEYWRIGHT_AUDIT__TRUSTED_PROXIES", "10.0.0.1"),
+        ("KEYWRIGHT_SERVERS", "x"),
         ("KEYWRIGHT_MANAGEMENT__LISTEN", "x"),
     ];
     let checked = layout.check(&["--no-plugins"], &variables).expect(1);
@@ -230,13 +236,15 @@ fn all_errors_including_environment_ones_are_reported_at_once() {
         "server.tls.certificate",
         "encryption.keys[0].activ",
         "audit.formt",
-        "authorization.permissions[0]",
+        "authorization.permissions[0].path",
     ] {
         assert!(settings.contains(&setting), "{setting}: {checked:#?}");
     }
     for expected in [
         "(KEYWRIGHT_SERVER__REQUESTS_MAX in the environment)",
         "unknown environment variable KEYWRIGHT_AUDIT__FORMT; did you mean KEYWRIGHT_AUDIT__FORMAT?",
+        "unknown environment variable KEYWRIGHT_SERVERS; did you mean KEYWRIGHT_SERVER__NAME?",
+        "audit.trusted_proxies: must be a list, not a string; write it as [\"a\", \"b\"]",
         "absent: No such file or directory (os error 2) (KEYWRIGHT_AUTHENTICATION__TRUSTED_AUTHORITIES in the environment)",
         "generators.nope.component: is missing (KEYWRIGHT_GENERATORS__NOPE__SHA256 in the environment sets generators.nope)",
         "or localhost:8844 (KEYWRIGHT_MANAGEMENT__LISTEN in the environment)",
@@ -376,6 +384,17 @@ fn writing_to_a_closed_pipe_does_not_panic() {
         assert_eq!(closed.errors, "", "{command:?}");
         assert_eq!(closed.status, Some(0), "{command:?}");
     }
+}
+
+#[test]
+fn a_full_device_as_output_and_errors_does_not_panic() {
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(server_program());
+    command
+        .arg("config-reference")
+        .stdout(full())
+        .stderr(full());
+    assert_eq!(command.status().unwrap().code(), Some(1));
 }
 
 #[test]

@@ -3,7 +3,11 @@
 
 mod request;
 
-use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt};
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::{fs::PermissionsExt, net::UnixListener},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_harness::{
@@ -108,25 +112,37 @@ async fn provoke_start_error(text: &str) -> String {
     let plain = Options::default();
     match text {
         "unknown setting" => checked("connections_max", "conections_max"),
-        "there is no folder …" => checked("lib/keywright/keywright.db", "lib/absent/keywright.db"),
-        "does not match server.tls.certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
-        "reading the secret file …: No such file or directory" => {
-            checked("keywright.service/encryption.key", "keywright.service/absent.key")
+        "there is no folder …" => {
+            checked("lib/keywright/keywright.db", "lib/absent/keywright.db")
         }
+        "does not match server.tls.certificate" => {
+            checked("tls/server-key.pem", "tls/other-signing-key.pem")
+        }
+        "reading the secret file …: No such file or directory" => checked(
+            "keywright.service/encryption.key",
+            "keywright.service/absent.key",
+        ),
         "unknown environment variable …" => {
             Server::refusal(&plain.environment("KEYWRIGHT_PORT", "tcp://127.0.0.1:8844"))
         }
         "no encryption key is active; set active = true on exactly one key" => {
             Server::refusal(&plain.encryption(&key_section("")))
         }
-        "the active encryption key has no record in the database, and encryption.key_creation_enabled is false" => {
+        "the active encryption key has no record in the database, and encryption.key_creation_enabled is false" =>
+        {
             let settings = "[encryption]\nkey_creation_enabled = false\nkey_wait_seconds_max = 1\n";
             let key = key_section("active = true");
             Server::refusal(&plain.encryption(&format!("{settings}{key}")))
         }
-        "the key management plugin at … failed to …" => Server::refusal(&plain.encryption(
-            "[[encryption.keys]]\nprovider = \"kms\"\nactive = true\nsocket = \"absent.sock\"\nhost = \"localhost\"\n",
-        )),
+        "there is no socket at …; start the key management plugin" => {
+            with_kms_socket("absent.sock")
+        }
+        "the key management plugin at … failed to …" => {
+            let folder = TempDir::new().unwrap();
+            let socket = folder.path().join("kms.sock");
+            drop(UnixListener::bind(&socket).unwrap());
+            with_kms_socket(&socket.display().to_string())
+        }
         "Address already in use" => {
             let taken = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = taken.local_addr().unwrap();
@@ -139,7 +155,7 @@ async fn provoke_start_error(text: &str) -> String {
             Server::refusal(&plain.storage(&format!("file = \"{}\"", file.display())))
         }
         "is missing or empty, though a server has used it before" => with_missing_database(),
-        "the development identity provider can't be served on …" => {
+        "development_identity_provider: can't be served on …" => {
             Server::refusal(&plain.environment("KEYWRIGHT_SERVER__LISTEN", "0.0.0.0:0"))
         }
         "the cache directory … must have the mode 0700" => {
@@ -191,6 +207,12 @@ fn checked(from: &str, to: &str) -> String {
     assert!(example.contains(from), "{from}");
     layout.write_configuration(&example.replacen(from, to, 1));
     layout.check(&["--no-plugins"], &[]).expect(1).output
+}
+
+/// Returns the error of a server with this socket of a key management plugin.
+fn with_kms_socket(socket: &str) -> String {
+    let key = "[[encryption.keys]]\nprovider = \"kms\"\nactive = true\n";
+    Server::refusal(&Options::default().encryption(&format!("{key}socket = \"{socket}\"\n")))
 }
 
 fn key_section(lines: &str) -> String {

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 pub(super) async fn provoke(text: &str) -> Response {
     match text {
-        "the access token can't be verified: the identity provider has not responded" => {
+        "the access token can't be verified: the identity provider's keys could not be fetched" => {
             without_provider().await
         }
         "the audit trail can't be written at present" => on_a_full_disk().await,
@@ -25,7 +25,7 @@ pub(super) async fn provoke(text: &str) -> Response {
         "the client certificate provides no valid identity: …" => {
             with_certificate("client_auth", "app:stranger").await
         }
-        "the storage failed" => without_database().await,
+        "the database is not available; try again later" => without_database().await,
         "the certificate authority and the authorities below it have signed more than 10,000 credentials, …" => {
             with_too_many_signed().await
         }
@@ -87,7 +87,7 @@ async fn provoke_on_a_default_server(text: &str) -> Response {
         "the caller may not read the mode from another machine: …" => {
             from_elsewhere(&server, &app).await
         }
-        "the actor already has this permission" => {
+        "the actor already has a permission on this path; change its operations instead" => {
             server.grant("/a", app.actor(), &["read"]).await;
             let body = json!({"path": "/a", "actor": app.actor(), "operations": ["write"]});
             server.post("/api/v2/permissions", body).await
@@ -238,7 +238,7 @@ async fn without_database() -> Response {
         // PostgreSQL is not installed. `start` has printed this.
         return Response {
             status: 503,
-            body: "the storage failed".to_owned(),
+            body: "the database is not available; try again later".to_owned(),
             ..Server::start().await.get("/version").await
         };
     };

@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::output::{self, Progress, counted};
+use super::output::{self, Progress, counted, print_error};
 use crate::{
     app::open_database_to_read,
     background::{
@@ -207,7 +207,7 @@ impl RotateCommand {
 
     fn print(&self, words: &str) {
         if !self.is_quiet {
-            eprintln!("{words}");
+            print_error(words);
         }
     }
 }
@@ -264,9 +264,9 @@ impl Reporter for ProgressReporter {
 
     fn failed(&mut self, version_id: Uuid) {
         let print = || {
-            eprintln!(
+            print_error(format_args!(
                 "the version {version_id} can't be decrypted: its ciphertext was modified or moved from another record"
-            );
+            ));
         };
         match &self.progress {
             Some(progress) => progress.suspend(print),

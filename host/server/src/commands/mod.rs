@@ -26,6 +26,7 @@ pub(crate) use self::{
     backup::backup,
     check::check,
     keys::{KeysCommand, keys},
+    output::print_error,
     plugin::{PluginCommand, plugin},
 };
 

@@ -1,6 +1,7 @@
 //! The output of commands: text, and progress as a bar on a terminal, otherwise as lines at intervals.
 
 use std::{
+    fmt::Display,
     io::{self, IsTerminal, Write},
     process::ExitCode,
     time::{Duration, Instant},
@@ -23,6 +24,11 @@ pub(super) fn print(text: &str) -> Result<(), StartupError> {
         )),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Prints a line to standard error. A failure is ignored: there is nowhere to report it.
+pub(crate) fn print_error(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Escapes invisible characters: untrusted text must not control the terminal.
@@ -95,7 +101,7 @@ impl Progress {
             Form::Bar(bar) => bar.set_position(done),
             Form::Lines(lines) => {
                 if let Some(line) = lines.due(Instant::now(), done, self.total) {
-                    eprintln!("{line}");
+                    print_error(line);
                 }
             }
             Form::Silent => {}
@@ -122,7 +128,7 @@ impl Progress {
     pub(super) fn finish(self) {
         match self.form {
             Form::Bar(bar) => bar.abandon(),
-            Form::Lines(lines) => eprintln!("{}", line(lines.what, self.done, self.total)),
+            Form::Lines(lines) => print_error(line(lines.what, self.done, self.total)),
             Form::Silent => {}
         }
     }

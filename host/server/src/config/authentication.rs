@@ -19,6 +19,7 @@ use super::{findings::Findings, source::Section, values::Number};
 use crate::{
     process,
     started::{StartupContext, StartupError},
+    tls::certificates::read_trusted_authorities,
 };
 
 /// Verification of access tokens. Without `url` and `static_key`, no access tokens are accepted.
@@ -134,6 +135,10 @@ impl AuthenticationConfig {
     ) {
         let rules = findings.ok_or_report("authentication", self.rules());
         if is_development {
+            if self.static_key.is_some() {
+                let what = "has no effect with development_identity_provider; remove one of them";
+                findings.mistake("authentication.static_key", what);
+            }
             return;
         }
         if let Some(key) = &self.static_key {
@@ -181,7 +186,8 @@ impl AuthenticationConfig {
     /// Creates a client of the identity provider for the login of users, without sending a request.
     pub(crate) fn login_provider(&self) -> Result<HttpsIdentityProvider, StartupError> {
         let address = self.provider_address();
-        let (setting, url) = address.ok_or_else(|| StartupError::new(NO_LOGIN_PROVIDER))?;
+        let (setting, url) =
+            address.ok_or_else(|| StartupError::new(format!("console: {NO_LOGIN_PROVIDER}")))?;
         self.identity_provider(setting, url)
     }
 
@@ -223,7 +229,9 @@ impl StaticKeyConfig {
         rules: TokenRules,
         clock: Arc<dyn Clock>,
     ) -> Result<TokenVerifier, StartupError> {
-        let public_key_pem = read(&self.public_key, "reading the token verification key")?;
+        let path = &self.public_key;
+        let read = fs::read_to_string(path);
+        let public_key_pem = read.on_file("reading the token verification key", path)?;
         let key = StaticKey {
             public_key_pem: &public_key_pem,
             issuer: &self.issuer,
@@ -235,19 +243,11 @@ impl StaticKeyConfig {
 
 /// Reads the CAs trusted to sign the identity provider's certificate.
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
-    read(
-        path,
-        "reading the CAs trusted for the identity provider from",
-    )
-}
-
-fn read(path: &Path, doing: &'static str) -> Result<String, StartupError> {
-    fs::read_to_string(path).on_file(doing, path)
+    read_trusted_authorities("the identity provider", path)
 }
 
 /// The error if the console has no identity provider.
-const NO_LOGIN_PROVIDER: &str =
-    "the console requires the identity provider's address: set authentication.url";
+const NO_LOGIN_PROVIDER: &str = "requires authentication.url, the identity provider's address";
 
 const AUTHORITIES: &str = "authentication.trusted_authorities";
 

@@ -9,7 +9,7 @@ use super::{
     source::Section,
     values::{ConfiguredPathError, actor_forms, configured_path},
 };
-use crate::started::{StartupContext, StartupError};
+use crate::started::StartupError;
 
 /// Permissions granted by the configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -82,8 +82,10 @@ impl AuthorizationConfig {
     /// Like [`Self::grants`], for each configured permission separately.
     fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartupError>> {
         self.permissions.iter().enumerate().map(|(index, granted)| {
-            let setting = format!("authorization.permissions[{index}]");
-            granted.grants().while_doing(setting)
+            granted.grants().map_err(|refused| {
+                let setting = format!("authorization.permissions[{index}].{}", refused.field());
+                StartupError::while_doing(setting, refused)
+            })
         })
     }
 }
@@ -118,12 +120,22 @@ impl GrantedConfig {
 enum GrantError {
     #[error(transparent)]
     ActorMalformed(#[from] ActorError),
-    #[error("actors must name at least one actor")]
+    #[error("must name at least one actor")]
     NoActor,
-    #[error("operations must name at least one operation")]
+    #[error("must name at least one operation")]
     NoOperation,
     #[error(transparent)]
     OperationUnknown(#[from] UnknownOperationError),
     #[error(transparent)]
     PathRefused(#[from] ConfiguredPathError),
+}
+
+impl GrantError {
+    fn field(&self) -> &'static str {
+        match self {
+            Self::ActorMalformed(_) | Self::NoActor => "actors",
+            Self::NoOperation | Self::OperationUnknown(_) => "operations",
+            Self::PathRefused(_) => "path",
+        }
+    }
 }

@@ -54,6 +54,16 @@ impl DevelopmentConfig {
             "its secrets are public; never use this configuration in production",
         );
         findings.ok_or_report(section, Self::check_addresses(addresses));
+        for (index, client) in self.clients.iter().enumerate() {
+            let setting = format!("{section}.clients[{index}]");
+            let mut earlier = self.clients.iter().take(index);
+            if earlier.any(|earlier| earlier.id == client.id) {
+                findings.mistake(format!("{setting}.id"), "is the id of another client");
+            }
+            if !client.redirect_uris.iter().all(|uri| uri.contains("://")) {
+                findings.mistake(format!("{setting}.redirect_uris"), "each must be a URL");
+            }
+        }
         if let Some(authentication) = authentication {
             let setting = if authentication.url.is_some() {
                 "development_identity_provider.signing_key"
@@ -72,8 +82,8 @@ impl DevelopmentConfig {
             return Ok(());
         };
         Err(StartupError::new(format!(
-            "the development identity provider can't be served on {other}, because its secrets are public; listen only on \
-             loopback addresses, or remove the section development_identity_provider"
+            "development_identity_provider: can't be served on {other}, because its secrets are public; listen only on \
+             loopback addresses, or remove this section"
         )))
     }
 

@@ -1,7 +1,6 @@
 //! Encryption keys and their rotation.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -18,7 +17,10 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::started::{StartupContext, StartupError, causes_of};
+use crate::{
+    started::{StartupContext, StartupError, causes_of},
+    tls::certificates::read_trusted_authorities,
+};
 
 /// The keys that encrypt stored values.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -155,7 +157,7 @@ impl EncryptionConfig {
             let key = key
                 .read(number)
                 .await
-                .while_doing(format!("reading encryption.keys[{index}]"))?;
+                .while_doing(format!("encryption.keys[{index}]"))?;
             keys.push(key);
         }
         let keys = ConfiguredKeys::new(keys).while_doing("loading the encryption keys")?;
@@ -194,8 +196,7 @@ impl KeyConfig {
         let source = match &origin {
             KeyOrigin::Plugin(address) => {
                 let plugin = KeyManagementPlugin::connect(address.settings()?).await;
-                let plugin = plugin.while_doing("connecting to a key management plugin")?;
-                address.wrapping_key(plugin)
+                address.wrapping_key(plugin.map_err(|cause| StartupError::new(causes_of(&cause)))?)
             }
             KeyOrigin::Password(_) | KeyOrigin::Raw(_) => origin.source()?,
         };
@@ -276,13 +277,9 @@ impl KeyOrigin<'_> {
 impl PluginAddress<'_> {
     /// Reads the CAs trusted to sign a plugin's certificate (PEM), if configured.
     fn read_authorities(&self) -> Result<Option<Vec<u8>>, StartupError> {
-        let read = |path| {
-            fs::read(path).on_file(
-                "reading the CAs trusted for the key management plugin from",
-                path,
-            )
-        };
-        self.trusted_authorities.map(read).transpose()
+        let read = |path| read_trusted_authorities("the key management plugin", path);
+        let read = self.trusted_authorities.map(read).transpose()?;
+        Ok(read.map(String::into_bytes))
     }
 
     fn settings(&self) -> Result<PluginSettings, StartupError> {

@@ -1,7 +1,7 @@
 //! Plugins, with their components, required signatures and grants, and the registries of components.
 
 use std::{
-    fmt, fs, io,
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
@@ -19,7 +19,10 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::started::{StartupContext, StartupError};
+use crate::{
+    started::{StartupContext, StartupError},
+    tls::certificates::read_trusted_authorities,
+};
 
 /// One plugin.
 // It has no `Debug`, because its settings may be secret.
@@ -112,11 +115,20 @@ fn cosign_key(file: &Path) -> Result<SignatureKey, StartupError> {
 }
 
 impl TryFrom<String> for ComponentLocation {
-    type Error = ReferenceError;
+    type Error = String;
 
-    fn try_from(text: String) -> Result<Self, ReferenceError> {
+    fn try_from(text: String) -> Result<Self, String> {
         if is_reference(&text) {
-            return text.parse().map(Self::Registry);
+            let parsed = text.parse().map(Self::Registry);
+            return parsed.map_err(|refused: ReferenceError| refused.to_string());
+        }
+        if text.is_empty() {
+            return Err("must not be empty".to_owned());
+        }
+        if let Some((scheme @ ("http" | "https"), _)) = text.split_once("://") {
+            return Err(format!(
+                "components can't be loaded over {scheme}; name a file or an oci:// reference"
+            ));
         }
         Ok(Self::File(PathBuf::from(text)))
     }
@@ -303,11 +315,7 @@ impl RegistryHostConfig {
 }
 
 fn read_authorities(path: &Path) -> Result<String, StartupError> {
-    let read = fs::read_to_string(path).map_err(|cause| match cause.kind() {
-        io::ErrorKind::InvalidData => io::Error::other("the file is not PEM"),
-        _ => cause,
-    });
-    read.on_file("reading the CAs trusted for the registry from", path)
+    read_trusted_authorities("the registry", path)
 }
 
 const DOCKER_CONFIG: &str = "registry.docker_config";

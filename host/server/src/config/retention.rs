@@ -50,8 +50,13 @@ impl RetentionConfig {
     pub(crate) fn policies(&self) -> Result<RetentionPolicies, StartupError> {
         let numbered = self.policies.iter().enumerate();
         let policies = numbered.map(|(index, policy)| {
-            let setting = format!("retention.policies[{index}]");
-            policy.policy().while_doing(setting)
+            policy.policy().map_err(|refused| {
+                let field = match refused {
+                    PolicyError::PathRefused(_) => ".path",
+                    PolicyError::Contradictory | PolicyError::LimitMissing => "",
+                };
+                StartupError::while_doing(format!("retention.policies[{index}]{field}"), refused)
+            })
         });
         RetentionPolicies::new(policies.collect::<Result<_, _>>()?)
             .while_doing("retention.policies")

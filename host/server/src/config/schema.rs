@@ -173,7 +173,10 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
                 let what = match (nearest(&name, known), set) {
                     // No variable sets an item of a list.
                     (Some(near), Some(set)) if !near.contains('[') => {
-                        let within = set.get(variable(&name).len()..).unwrap_or_default();
+                        let within = match set.get(variable(&name).len()..) {
+                            Some("") if is_section(&near, known) => "__NAME",
+                            within => within.unwrap_or_default(),
+                        };
                         format!("{unknown}; did you mean {}{within}?", variable(&near))
                     }
                     (Some(near), _) => format!("{unknown}; did you mean {near}?"),
@@ -209,22 +212,34 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
                 TypeKind::Single(kind) => type_name(&kind.to_string()),
                 TypeKind::Multiple(_) => "of another type".to_owned(),
             };
-            let fix = match (kind, Content::of(schema_at(error, schema))) {
-                (TypeKind::Single(JsonType::Array), content) if instance.is_object() => {
-                    match (set_variable_within(&setting), content) {
-                        (Some(_), _) => {
-                            format!("; set the whole list with {}", variable(&setting))
-                        }
-                        (None, Content::ListOfSections(_)) => format!("; write [[{setting}]]"),
-                        _ => String::new(),
-                    }
-                }
+            let fix = match kind {
+                TypeKind::Single(JsonType::Array) => list_fix(error, schema, &setting),
                 _ => String::new(),
             };
             findings.mistake(setting, format!("must be {expected}, not {found}{fix}"));
         }
         _ => findings.mistake(setting, error.masked().to_string()),
     }
+}
+
+/// Returns how to correct a list that is a table or a string, after a semicolon. Empty if that is unknown.
+fn list_fix(error: &ValidationError<'_>, schema: &Value, setting: &str) -> String {
+    let variable = set_variable_within(setting).map(|_| variable(setting));
+    match (
+        error.instance().as_ref(),
+        variable,
+        Content::of(schema_at(error, schema)),
+    ) {
+        (Value::Object(_), Some(variable), _) => format!("; set the whole list with {variable}"),
+        (Value::Object(_), None, Content::ListOfSections(_)) => format!("; write [[{setting}]]"),
+        (Value::String(_), Some(_), Content::Value) => r#"; write it as ["a", "b"]"#.to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn is_section(name: &str, known: &[String]) -> bool {
+    let mut within = known.iter().filter_map(|known| known.strip_prefix(name));
+    within.any(|rest| rest.starts_with('.'))
 }
 
 /// Returns the full name of the setting that has the error.

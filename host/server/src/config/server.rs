@@ -14,7 +14,7 @@ use super::{
     source::Section,
     values::{ListenAddress, Number},
 };
-use crate::{process, started::StartupError, tls::certificates};
+use crate::{process, tls::certificates};
 
 /// The listener and its limits.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -264,12 +264,7 @@ impl TlsConfig {
         }
         if let (Some(chain), Some(key)) = (chain, key) {
             let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
-            let certified = certified.map_err(|cause| match cause {
-                rustls::Error::InconsistentKeys(_) => {
-                    StartupError::new(format!("does not match {CERTIFICATE}"))
-                }
-                cause => StartupError::while_doing("using it with the certificate", cause),
-            });
+            let certified = certified.map_err(|cause| certificates::pair_refused(self, &cause));
             findings.ok_or_report(PRIVATE_KEY, certified);
         }
         let Some(file) = &self.client_authorities else {

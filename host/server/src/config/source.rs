@@ -32,17 +32,19 @@ pub(crate) trait Section {
 /// Reads the file and the environment without validating the settings. An error never repeats the contents, which may be
 /// secrets.
 pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
-    if path.is_dir() {
-        return Err(StartupError::new(format!(
-            "{} is a folder; name a configuration file",
-            path.display()
-        )));
-    }
-    if !path.is_file() {
-        return Err(StartupError::new(format!(
-            "there is no configuration at {}",
-            path.display()
-        )));
+    let shown = path.display();
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(metadata) if metadata.is_dir() => {
+            let what = format!("{shown} is a folder; name a configuration file");
+            return Err(StartupError::new(what));
+        }
+        Ok(_) => return Err(StartupError::new(format!("{shown} is not a regular file"))),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            let what = format!("there is no configuration at {shown}");
+            return Err(StartupError::new(what));
+        }
+        Err(cause) => return Err(StartupError::file("reading", path, cause)),
     }
     let refused = |cause: String| StartupError::file("reading the configuration", path, cause);
     let text = fs::read_to_string(path).map_err(|cause| match cause.kind() {

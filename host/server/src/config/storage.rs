@@ -11,7 +11,10 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::{started::StartupError, tls::certificates};
+use crate::{
+    started::{StartupContext, StartupError},
+    tls::certificates,
+};
 
 /// The database: a SQLite file or a PostgreSQL server.
 // It has no `Debug`, because the URL may contain a password although it must not.
@@ -76,7 +79,7 @@ impl StorageConfig {
             (None, Some(url)) => Ok(DatabaseOptions::Postgres(PostgresOptions {
                 url: url.clone(),
                 password: self.password()?.map(SecretSource::read).transpose()?,
-                root_certificate: self.root_certificate.clone(),
+                root_certificate: self.checked_root_certificate()?,
                 readers_max,
                 writers_max: self.writers_max.count_u32(),
                 wait_max,
@@ -106,8 +109,12 @@ impl StorageConfig {
                 SecretSource::File(_) => "storage.password_file",
                 SecretSource::Environment(_) => "storage.password_environment",
             };
-            if findings.ok_or_report(setting, password.read()).is_none() {
-                return;
+            match findings.ok_or_report(setting, password.read()) {
+                Some(password) if password.expose().is_empty() => {
+                    findings.warning(setting, "the password is empty");
+                }
+                Some(_) => {}
+                None => return,
             }
         }
         let Some(options) = findings.ok_or_report("storage", self.options()) else {
@@ -115,10 +122,6 @@ impl StorageConfig {
         };
         if let DatabaseOptions::Sqlite(options) = &options {
             findings.check_writable_file("storage.file", &options.path);
-        }
-        if let Some(file) = &self.root_certificate {
-            let read = certificates::read_certificates("the trusted CAs", file);
-            findings.ok_or_report("storage.root_certificate", read);
         }
         if let Some(file) = &self.password_file {
             findings.warn_if_world_accessible("storage.password_file", file);
@@ -132,6 +135,15 @@ impl StorageConfig {
             let reached = Database::reach(&options).await;
             findings.ok_or_report(setting, reached.map_err(StartupError::from));
         }
+    }
+
+    /// Returns the file with trusted CAs, if it is usable.
+    fn checked_root_certificate(&self) -> Result<Option<PathBuf>, StartupError> {
+        if let Some(file) = &self.root_certificate {
+            certificates::read_trusted_authorities("the database server", file)
+                .while_doing("storage.root_certificate")?;
+        }
+        Ok(self.root_certificate.clone())
     }
 
     fn password(&self) -> Result<Option<SecretSource<'_>>, StartupError> {

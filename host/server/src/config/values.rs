@@ -223,7 +223,7 @@ pub(crate) fn configured_path(text: &str) -> Result<PermissionPath, ConfiguredPa
 /// The path of a permission or a policy is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfiguredPathError {
-    #[error("path must not be only an asterisk; for all credentials, use \"/*\"")]
+    #[error("must not be only an asterisk; for all credentials, use \"/*\"")]
     Asterisk,
     #[error(transparent)]
     Malformed(#[from] PathError),

@@ -60,7 +60,10 @@ where
         .max_level_hint()
         .map_or(level_max, |hint| hint.min(level_max));
     let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
-        *metadata.level() <= tracing::Level::INFO || metadata.target().starts_with("keywright")
+        let target = metadata.target();
+        // The callers log the errors of this library, with their causes.
+        let is_repeated = target.starts_with("rustls_platform_verifier");
+        target.starts_with("keywright") || *metadata.level() <= tracing::Level::INFO && !is_repeated
     });
     let as_json = match config.format {
         LogFormat::Auto => !io::stderr().is_terminal(),

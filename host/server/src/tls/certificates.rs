@@ -21,7 +21,10 @@ use webpki::{
 };
 use zeroize::Zeroizing;
 
-use crate::started::StartupError;
+use crate::{
+    config::TlsConfig,
+    started::{StartupContext, StartupError},
+};
 
 /// Reads the certificates of a PEM file, in order. There must be at least one.
 pub(crate) fn read_certificates(
@@ -60,10 +63,47 @@ pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, St
 }
 
 fn file_refused(doing: &str, path: &Path, cause: pem::Error) -> StartupError {
-    match cause {
-        pem::Error::Io(cause) => StartupError::file(doing, path, cause),
-        cause => StartupError::file(doing, path, cause),
+    let cause = match cause {
+        pem::Error::Io(cause) => return StartupError::file(doing, path, cause),
+        pem::Error::MissingSectionEnd { end_marker } => {
+            let label = String::from_utf8_lossy(&end_marker);
+            let label = label.trim_end_matches('-');
+            format!("it is truncated: the line -----END {label}----- is missing")
+        }
+        pem::Error::IllegalSectionStart { .. } => "it has a malformed BEGIN line".to_owned(),
+        pem::Error::Base64Decode(_) => "it is not valid base64".to_owned(),
+        cause => cause.to_string(),
+    };
+    StartupError::file(doing, path, cause)
+}
+
+/// Reads the CAs trusted for another service, and returns the text of the file, which is PEM.
+pub(crate) fn read_trusted_authorities(service: &str, path: &Path) -> Result<String, StartupError> {
+    let what = format!("the CAs trusted for {service} from");
+    let doing = format!("reading {what}");
+    for (number, certificate) in (1..).zip(&read_certificates(&what, path)?) {
+        let refused =
+            |_| StartupError::file(&doing, path, format!("certificate {number} is malformed"));
+        anchor_from_trusted_cert(certificate).map_err(refused)?;
     }
+    fs::read_to_string(path).on_file(&doing, path)
+}
+
+/// Returns the error for a certificate chain and a private key that can't be used together.
+pub(crate) fn pair_refused(files: &TlsConfig, cause: &rustls::Error) -> StartupError {
+    StartupError::new(match cause {
+        rustls::Error::InconsistentKeys(_) => {
+            "server.tls.private_key: does not match server.tls.certificate".to_owned()
+        }
+        rustls::Error::InvalidCertificate(_) => format!(
+            "server.tls.certificate: certificate 1 in {} is malformed",
+            files.certificate.display()
+        ),
+        _ => format!(
+            "server.tls.private_key: the key in {} is malformed or of an unsupported kind",
+            files.private_key.display()
+        ),
+    })
 }
 
 /// Reads the CAs of client certificates. A CA outside its validity period is logged, and trusted as soon as it is

@@ -29,7 +29,8 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use self::certificates::{
-    ClientAuthority, ClientVerifier, read_certificates, read_client_authorities, read_private_key,
+    ClientAuthority, ClientVerifier, pair_refused, read_certificates, read_client_authorities,
+    read_private_key,
 };
 use crate::{
     config::TlsConfig,
@@ -146,12 +147,7 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartupError> {
         .while_doing("choosing TLS versions")?
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
-        .map_err(|cause| match cause {
-            rustls::Error::InconsistentKeys(_) => {
-                StartupError::new("server.tls.private_key does not match server.tls.certificate")
-            }
-            cause => StartupError::file("using the TLS certificate", &files.certificate, cause),
-        })?;
+        .map_err(|cause| pair_refused(files, &cause))?;
     server.time_provider = Arc::new(TimeFrom1970);
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     if verifies_clients {
