@@ -191,7 +191,7 @@ impl Settings {
         }
         if let Some((cert, key)) = &self.client_certificate {
             let pems = read_client_certificate(cert, key);
-            let (cert, key) = pems.map_err(|cause| cause.of(self.certificate_origin))?;
+            let [cert, key] = pems.map_err(|cause| cause.of(self.certificate_origin))?;
             builder = builder.client_certificate(&cert, &key);
         }
         if let Some(retries_max) = self.retries_max {
@@ -278,9 +278,10 @@ fn read_authorities(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError>
 fn read_client_certificate(
     cert: &PathBuf,
     key: &PathBuf,
-) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>), SettingsError> {
-    let pems = (read_certificates(cert)?, read_key(key)?);
-    let chain = CertificateDer::pem_slice_iter(&pems.0).collect::<Result<Vec<_>, _>>();
+) -> Result<[Zeroizing<Vec<u8>>; 2], SettingsError> {
+    let pems = [read_certificates(cert)?, read_key(key)?];
+    let [chain, keys] = &pems;
+    let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|_| invalid(cert, "a certificate is malformed"))?;
     let key_unusable = || {
         invalid(
@@ -288,7 +289,7 @@ fn read_client_certificate(
             "the private key is malformed or of an unsupported type",
         )
     };
-    let keys = PrivateKeyDer::pem_slice_iter(&pems.1).collect::<Result<Vec<_>, _>>();
+    let keys = PrivateKeyDer::pem_slice_iter(keys).collect::<Result<Vec<_>, _>>();
     let last = keys.ok().and_then(|mut keys| keys.pop());
     match CertifiedKey::from_der(chain, last.ok_or_else(key_unusable)?, &default_provider()) {
         Ok(_) => Ok(pems),

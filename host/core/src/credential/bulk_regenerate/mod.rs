@@ -108,11 +108,7 @@ impl BulkRegenerateCredentials {
             } else if attempt == WRITE_ATTEMPTS_MAX {
                 // A caller that may write one of the credentials must not prevent the regeneration of the others.
                 signed.clear();
-                if options.keeps_going {
-                    for base in bases.extract_if(.., |base| !first.contains(&base.id)) {
-                        failures.add(base.name, UseCaseError::Contended)?;
-                    }
-                }
+                failures.add_changed(&mut bases, &first)?;
             }
             let by_type = self.by_type(&permits, bases, of.refused_plugin(), &mut failures)?;
             let mut work = Work::new(&self.regenerate, &permits, failures);

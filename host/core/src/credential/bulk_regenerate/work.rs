@@ -3,7 +3,7 @@
 
 use std::{
     borrow::Borrow,
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     future::poll_fn,
     pin::pin,
     sync::Arc,
@@ -394,6 +394,20 @@ impl Failures {
         }
         self.names.insert(name.folded(), name.clone());
         self.all.push(NotRegenerated { name, reason });
+        Ok(())
+    }
+
+    /// Removes the versions that are not among these earlier ones, and adds their credentials, if failures are kept.
+    pub(super) fn add_changed(
+        &mut self,
+        bases: &mut Vec<StoredVersion>,
+        earlier: &HashSet<Uuid>,
+    ) -> Result<(), UseCaseError> {
+        if self.keeps_going {
+            for base in bases.extract_if(.., |base| !earlier.contains(&base.id)) {
+                self.add(base.name, UseCaseError::Contended)?;
+            }
+        }
         Ok(())
     }
 
