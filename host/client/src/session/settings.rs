@@ -109,47 +109,30 @@ impl Settings {
             stored.filter(|stored| named.as_ref().is_none_or(|named| *named == stored.server));
         let of_session = session.as_ref();
 
+        let of_login = of_session.map(|session| session.ca_cert.clone());
         let (ca_cert, ca_cert_origin) = first_of([
             (arguments.ca_cert, "--ca-cert"),
             (
                 environment.path("CA_CERT").into_iter().collect(),
                 "KEYWRIGHT_CLIENT_CA_CERT",
             ),
-            (
-                of_session
-                    .map(|session| session.ca_cert.clone())
-                    .unwrap_or_default(),
-                LOGIN,
-            ),
+            (of_login.unwrap_or_default(), LOGIN),
             (file.ca_cert.into_iter().collect(), SETTINGS_FILE),
         ]);
+        let of_arguments = pair((arguments.cert, arguments.key), ("--cert", "--key"))?;
         let variables = ("KEYWRIGHT_CLIENT_CERT", "KEYWRIGHT_CLIENT_KEY");
         let of_variables = (environment.path("CERT"), environment.path("KEY"));
+        let of_login = of_session.and_then(|session| session.client_certificate.clone());
         let certificates = [
-            (
-                pair((arguments.cert, arguments.key), ("--cert", "--key"))?,
-                "--cert, --key",
-            ),
-            (
-                pair(of_variables, variables)?,
-                "KEYWRIGHT_CLIENT_CERT, KEYWRIGHT_CLIENT_KEY",
-            ),
-            (
-                of_session.and_then(|session| session.client_certificate.clone()),
-                LOGIN,
-            ),
+            (of_arguments, "--cert, --key"),
+            (pair(of_variables, variables)?, VARIABLES_OF_CERTIFICATE),
+            (of_login, LOGIN),
             (pair((file.cert, file.key), ("cert", "key"))?, SETTINGS_FILE),
         ];
         let given = certificates.into_iter().find(|(files, _)| files.is_some());
         let (client_certificate, certificate_origin) = given.unwrap_or_default();
-        let client = (environment.text("ID"), environment.secret("SECRET"));
-        let client = pair(client, ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET"))?;
-        let grant = client.map(|(client_id, secret)| Grant::ClientCredentials {
-            client_id,
-            client_secret: secret.clone(),
-        });
         // Arguments override variables, so a token file overrides a client in the environment.
-        let grant = grant.filter(|_| arguments.token_file.is_none());
+        let grant = grant(environment)?.filter(|_| arguments.token_file.is_none());
         let token = access_token(arguments.token_file.as_deref(), environment)?;
         let (token, token_source) = token.unzip();
         let tokens = match (token, &grant) {
@@ -261,6 +244,16 @@ fn read_certificates(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError
     read_pem(path, "-----BEGIN CERTIFICATE-----", "certificate")
 }
 
+/// Returns the grant of the client in the environment.
+fn grant(environment: &Environment) -> Result<Option<Grant>, SettingsError> {
+    let client = (environment.text("ID"), environment.secret("SECRET"));
+    let client = pair(client, ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET"))?;
+    Ok(client.map(|(client_id, secret)| Grant::ClientCredentials {
+        client_id,
+        client_secret: secret.clone(),
+    }))
+}
+
 /// Reads certificates of CAs, and checks that TLS can use them.
 fn read_authorities(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
     let pem = read_certificates(path)?;
@@ -353,6 +346,8 @@ fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions
 }
 
 const HEADING: &str = "Global options";
+
+const VARIABLES_OF_CERTIFICATE: &str = "KEYWRIGHT_CLIENT_CERT, KEYWRIGHT_CLIENT_KEY";
 
 /// The source of settings from the session.
 const LOGIN: &str = "the saved login";

@@ -17,7 +17,7 @@ use crate::{
         CredentialName, CredentialType, PluginDigest, RegenerateCredentials, StoredVersion,
         child_versions::BulkSlots, version_store::WRITE_ATTEMPTS_MAX,
     },
-    ports::{Additions, AllAppended},
+    ports::AllAppended,
 };
 use select::{Permits, Selection};
 use work::{Failures, OfOneType, Regenerated, Work};
@@ -126,17 +126,8 @@ impl BulkRegenerateCredentials {
             }
             authorization.confirm_all(caller, &permissions).await?;
             let names = regenerated.iter().map(Regenerated::name).collect();
-            let (details, versions): (Vec<_>, Vec<_>) = regenerated
-                .into_iter()
-                .map(Regenerated::into_addition)
-                .unzip();
-            let (mut unchanged, failed) = work.end();
-            unchanged.extend(Regenerated::inputs(&details));
-            let additions = Additions {
-                versions,
-                unchanged,
-                signed,
-            };
+            let (unchanged, failed) = work.end();
+            let (details, additions) = Regenerated::into_additions(regenerated, unchanged, signed);
             match store.repository.append_all(additions).await? {
                 AllAppended::Written(written) => {
                     permits.written(&written);

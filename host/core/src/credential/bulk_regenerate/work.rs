@@ -30,7 +30,7 @@ use crate::{
         inputs::{Inputs, PermittedInput, may_read_all, named_inputs},
     },
     permission::Actor,
-    ports::{AppendCondition, Generator, NewVersion, ReadVersions},
+    ports::{Additions, AppendCondition, Generator, NewVersion, ReadSigned, ReadVersions},
 };
 
 /// A credential that was not regenerated.
@@ -346,13 +346,30 @@ impl Regenerated {
         self.version.name.clone()
     }
 
-    pub(super) fn into_addition(self) -> (Details, (NewVersion, AppendCondition)) {
+    /// Returns the versions to write if the given reads and the versions from which they were derived are unchanged.
+    pub(super) fn into_additions(
+        all: Vec<Self>,
+        mut unchanged: Vec<ReadVersions>,
+        signed: Vec<ReadSigned>,
+    ) -> (Vec<Details>, Additions) {
+        let (details, versions): (Vec<_>, Vec<_>) =
+            all.into_iter().map(Self::into_addition).unzip();
+        unchanged.extend(Self::inputs(&details));
+        let additions = Additions {
+            versions,
+            unchanged,
+            signed,
+        };
+        (details, additions)
+    }
+
+    fn into_addition(self) -> (Details, (NewVersion, AppendCondition)) {
         let condition = AppendCondition::NewestIs(Some(self.details.base_id));
         (self.details, (self.version, condition))
     }
 
     /// Returns the versions from which values were derived, each once.
-    pub(super) fn inputs(details: &[Details]) -> Vec<ReadVersions> {
+    fn inputs(details: &[Details]) -> Vec<ReadVersions> {
         let inputs = details.iter().flat_map(|details| &details.inputs);
         let each: HashMap<_, _> = inputs
             .map(|read| ((read.name.folded(), &read.ids), read))
