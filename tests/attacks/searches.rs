@@ -43,28 +43,42 @@ async fn many_lists_of_a_large_ca_delay_searches_only_briefly() {
     assert_delays_briefly(&attacker, list, &reader, "/api/v1/data?path=/").await;
 }
 
-/// Asserts that few of many requests of an attacker complete before a search of another actor.
+/// Asserts that few of many requests of an attacker complete before a search of another actor. On a busy machine, the search may
+/// reach the server late, so it has several attempts. Without fairness, it fails in all of them.
 async fn assert_delays_briefly(attacker: &Caller, request: &str, reader: &Caller, search: &str) {
+    let mut counts = Vec::new();
+    while counts.len() < ATTEMPTS {
+        let completed = completed_first(attacker, request, reader, search).await;
+        if completed <= STORM / 5 {
+            return;
+        }
+        counts.push(completed);
+    }
+    panic!("requests of another actor completed first: {counts:?}");
+}
+
+/// Returns how many of an attacker's requests complete while another actor's search runs.
+async fn completed_first(attacker: &Caller, request: &str, reader: &Caller, search: &str) -> usize {
     let mut storm = JoinSet::new();
     for _ in 0..STORM {
         storm.spawn(Response::to(attacker.request(Method::GET, request)));
     }
     storm.join_next().await.unwrap().unwrap().expect(200);
     let before = storm.len();
+    assert!(before > STORM / 2, "too few requests are left");
     reader.get(search).await.expect(200);
     // Counts completed requests without waiting for others.
     let mut ended = 0;
     while storm.try_join_next().is_some() {
         ended += 1;
     }
-    assert!(before > STORM / 2, "too few requests are left");
-    assert!(
-        ended <= 20,
-        "{ended} requests of another actor completed first"
-    );
     storm.abort_all();
     while storm.join_next().await.is_some() {}
+    ended
 }
+
+/// The number of storms of requests.
+const ATTEMPTS: usize = 5;
 
 /// The number of names that each search reads.
 const NAMES: usize = 1_000;
