@@ -7,6 +7,7 @@ mod grant;
 mod login;
 mod provider;
 mod transport;
+mod waits;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -17,13 +18,14 @@ use zeroize::Zeroizing;
 
 pub use error::{Error, Loss, RequestError};
 pub use grant::{Grant, LoginOptions, Tokens, UserAction};
-pub use transport::Wait;
 pub(crate) use transport::{Call, UNTRUSTED, address};
+pub use waits::Wait;
 
 use grant::OnUserAction;
 use login::Login;
 use provider::IdentityProvider;
-use transport::{RETRIES_DEFAULT, Response, Transport, Waits, build_error, send_with_retries};
+use transport::{Response, Transport, build_error, send_with_retries};
+use waits::{RETRIES_DEFAULT, Waits};
 
 /// A client of one server. Cloning is cheap; clones share connections and login.
 #[derive(Clone)]

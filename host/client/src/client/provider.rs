@@ -11,7 +11,8 @@ use super::{
     discovery::{Document, Endpoints, SecretMethod, document_urls},
     error::{Error, Loss, RequestError},
     grant::{LoginOptions, OnUserAction, Tokens, UserAction},
-    transport::{Call, Response, Transport, Waits, address, send_with_retries},
+    transport::{Call, Response, Transport, address, send_with_retries},
+    waits::Waits,
 };
 use crate::Secret;
 
