@@ -13,7 +13,10 @@ use std::{
 
 use keywright_api::audit::{AppendError, AuditSettings, AuditSink, AuditTrail};
 use keywright_core::ports::Clock;
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::{
+    fs::{OFlags, fcntl_setfl},
+    io::Errno,
+};
 
 use crate::{
     config::{AuditConfig, AuditSinkKind},
@@ -183,7 +186,11 @@ fn open(path: &Path) -> io::Result<File> {
         let file = OpenOptions::new()
             .write(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-            .open(path)?;
+            .open(path)
+            .map_err(|cause| match Errno::from_io_error(&cause) {
+                Some(Errno::NXIO) => io::Error::other("no process reads the named pipe"),
+                _ => cause,
+            })?;
         fcntl_setfl(&file, OFlags::empty())?;
         return Ok(file);
     }

@@ -226,8 +226,10 @@ async fn a_named_pipe_without_a_reader_fails_like_a_full_disk() {
             .open(&pipe)
             .unwrap()
     };
-    let reader = open();
     let audit = format!("[audit]\nsink = \"file\"\nfile = \"{}\"", pipe.display());
+    let refusal = Server::refusal(&Options::default().audit(&audit));
+    refusal.assert_contains("no process reads the named pipe");
+    let reader = open();
     let server = Server::start_with(&Options::default().audit(&audit)).await;
     given::set_value(&server, "/a", "v").await;
     drop(reader);
