@@ -414,7 +414,8 @@ impl Failures {
         Ok(())
     }
 
-    /// Removes the versions that are not among these earlier ones, and adds their credentials, if failures are kept.
+    /// Adds the credentials whose version is not among these earlier ones, and removes their versions. Does nothing if the first
+    /// failure ends the bulk regeneration.
     pub(super) fn add_changed(
         &mut self,
         bases: &mut Vec<StoredVersion>,
