@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -27,11 +28,45 @@ impl Server {
         panic!("the access log has no line about the request {request_id}");
     }
 
+    /// Returns how many requests of an actor the server completed, without refusing them, between the arrival and the completion of this
+    /// request, by the access log. Delays of the test's own process do not change the number.
+    pub fn completed_meanwhile(&self, response: &Response, actor: &str) -> usize {
+        let completed = Completed::from_line(&self.access_log_line(response)).unwrap();
+        let arrived = completed.at - completed.duration;
+        let log = self.log();
+        let others = log.lines().filter_map(Completed::from_line);
+        let meanwhile = others.filter(|other| (arrived..completed.at).contains(&other.at));
+        meanwhile.filter(|other| other.actor == actor).count()
+    }
+
     /// Returns the log so far, with the access log of all completed requests.
     pub async fn whole_log(&self) -> String {
         let response = self.send(self.request(Method::GET, "/info")).await;
         self.access_log_line(&response);
         self.log()
+    }
+}
+
+/// A completed request in the access log.
+struct Completed {
+    actor: String,
+    at: DateTime<Utc>,
+    duration: TimeDelta,
+}
+
+impl Completed {
+    /// Parses a line of the log. Returns `None` for lines that are not of the access log, name no actor, or are about refusals.
+    fn from_line(line: &str) -> Option<Self> {
+        let line: Value = serde_json::from_str(line).ok()?;
+        if [429, 503].contains(&line["http.status"].as_u64()?) {
+            return None;
+        }
+        let duration = Duration::from_secs_f64(line["duration_ms"].as_f64()? / 1_000.0);
+        Some(Self {
+            actor: line["actor"].as_str()?.to_owned(),
+            at: line["timestamp"].as_str()?.parse().unwrap(),
+            duration: TimeDelta::from_std(duration).unwrap(),
+        })
     }
 }
 
