@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{CONCATENATED, both, ca, certificate, options, server};
 use crate::{
     certificates::Certificate,
-    external_certificates,
+    external_certificates::{self, ExternalCertificate},
     given::{self, generate_certificate},
 };
 
@@ -65,6 +65,34 @@ async fn responses_contain_both_ca_versions_the_signing_one_first() {
                 ["ca", "certificate", "private_key"]
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_key_in_the_text_of_a_ca_is_not_in_other_credentials() {
+    let server = server(CONCATENATED).await;
+    let [root, next] = [(); 2].map(|()| external_certificates::authority("root"));
+    let with_key = |ca: &ExternalCertificate| {
+        let text = format!("{}{}", ca.private_key, ca.certificate);
+        json!({"certificate": text, "private_key": ca.private_key})
+    };
+    let ca_with_key = Certificate::set(&server, "/root", with_key(&root)).await;
+    let leaf = json!({"ca_name": "/root", "certificate": root.sign_leaf("leaf").certificate});
+    let set = given::set(&server, "/set", "certificate", leaf.clone()).await;
+    let normalized = |pem: &str| pem.replace("\r\n", "\n");
+    assert_eq!(ca(&set), normalized(&root.certificate));
+
+    let body = json!({"value": with_key(&next), "transitional": true});
+    ca_with_key.add_version(body).await.expect(200);
+    given::set(&server, "/again", "certificate", leaf).await;
+    generate_certificate(&server, "/generated", leaf_parameters()).await;
+    let both = both(
+        &normalized(&root.certificate),
+        &normalized(&next.certificate),
+    );
+    for name in ["/set", "/again", "/generated"] {
+        let newest = given::newest(&server, name).await;
+        assert_eq!(ca(&newest), both, "{name}");
     }
 }
 

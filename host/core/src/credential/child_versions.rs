@@ -175,7 +175,8 @@ impl ChildVersions {
                 active = Some(self.certificate_by_id(permit, version.id).await?);
             }
         }
-        let active = active.flatten();
+        let [active, transitional] = [active.flatten(), transitional]
+            .map(|pem| pem.map(|pem| self.certificates.without_keys(pem)));
         Ok(Some(AuthorityCertificates {
             active_der: active
                 .as_deref()

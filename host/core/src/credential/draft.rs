@@ -73,6 +73,7 @@ impl Generation {
             Some(_) => Lifetime::default(),
             None => generator.lifetime(Some(parameters), &value, now).await?,
         };
+        let trusted_ca = authority.and_then(|authority| authority.trusted_certificate.clone());
         let signed_by = authority.map(|authority| &authority.name);
         let signed_by = signed_by.or(is_certificate.then_some(name)).cloned();
         Ok(Draft {
@@ -91,7 +92,7 @@ impl Generation {
                 value,
                 parameters: Some(parameters.clone()),
                 metadata: None,
-                trusted_ca: authority.and_then(|authority| authority.trusted_certificate.clone()),
+                trusted_ca: trusted_ca.map(|pem| self.certificates.without_keys(pem)),
                 inputs: derived_from,
                 chosen_by,
             },

@@ -13,7 +13,7 @@ use crate::{
     credential::{
         CredentialName, CredentialType, CredentialTypes, CredentialVersion, IssuerVersion,
         Lifetime, LookupName, Metadata, Parameters, PluginDigest, PluginIdentity,
-        RequestedParameters, VersionAttributes, VersionStore,
+        RequestedParameters, StoredVersion, VersionAttributes, VersionStore,
         content::{Content, StoredCertificate, check_bytes, check_size, fields, take_text},
         draft::{declared_certificate, named_issuer, run_on_plugin_thread},
         generate::canonical_parameters,
@@ -229,19 +229,11 @@ impl SetCredentials {
             unchanged.push(current.as_read(ca_permit.name()));
             let active = current.active_certificate()?.clone();
             if let Some(version) = current.transitional {
-                trusted_ca = self
-                    .store
-                    .certificate_of(ca_permit, version)
-                    .await?
-                    .certificate;
+                trusted_ca = self.ca_certificate(ca_permit, version).await?;
             }
             attributes.signed_by = Some(active.name.clone());
             attributes.issuer = active.as_issuer();
-            let stored_ca = self
-                .store
-                .certificate_of(ca_permit, active)
-                .await?
-                .certificate;
+            let stored_ca = self.ca_certificate(ca_permit, active).await?;
             let stored_ca = stored_ca.ok_or(field_absent("certificate"))?;
             let value = StoredCertificate {
                 ca: None,
@@ -278,6 +270,17 @@ impl SetCredentials {
             },
             unchanged,
         })
+    }
+
+    /// Returns the certificate of a version of a CA as other credentials may contain it.
+    async fn ca_certificate(
+        &self,
+        permit: &Permit<'_>,
+        version: StoredVersion,
+    ) -> Result<Option<String>, UseCaseError> {
+        let stored = self.store.certificate_of(permit, version).await?;
+        let certificate = stored.certificate;
+        Ok(certificate.map(|pem| self.certificates.without_keys(pem)))
     }
 
     /// Checks an imported provenance like a request to generate the credential, including the permissions to use the CA and to

@@ -63,6 +63,16 @@ pub trait Certificates: Send + Sync {
     /// Returns each certificate of a PEM text as a separate PEM text, without any other text or key.
     fn certificates_in(&self, pem: &str) -> Vec<String>;
 
+    /// Returns the PEM text of a CA as other credentials may contain it: without private keys, which callers may have set in the
+    /// same text. A text without a key is returned unchanged.
+    fn without_keys(&self, pem: String) -> String {
+        if pem.contains(PRIVATE_KEY) {
+            self.certificates_in(&pem).concat()
+        } else {
+            pem
+        }
+    }
+
     /// Returns the first certificate of a PEM text, in DER; `None` if it contains no certificate.
     fn first_certificate(&self, pem: &str) -> Option<Vec<u8>>;
 
@@ -72,6 +82,9 @@ pub trait Certificates: Send + Sync {
         one.is_some() && one == self.first_certificate(other)
     }
 }
+
+/// A part of the label of each private key (RFC 7468).
+const PRIVATE_KEY: &str = "PRIVATE KEY";
 
 /// The fields of a certificate's value.
 #[derive(Clone, Copy, Default)]
