@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Options, ReusedServer, Server, Shell, Text};
+use keywright_harness::{Options, ReusedServer, Server, Shell, Text, field};
 use serde_json::json;
 
 use super::rotate::{rotate, run_rotate, server_with_leaf};
@@ -199,6 +199,27 @@ async fn a_ca_that_signed_nothing_skips_the_regeneration() {
         json!(["introduce", "switch", "retire"])
     );
     assert_eq!(reported["regenerated_credentials"], json!([]));
+}
+
+#[tokio::test]
+async fn a_key_in_the_text_of_a_ca_is_not_printed_or_in_the_bundle() {
+    let server = Server::reused().await;
+    let root = server.generate_authority("/root", None).await;
+    let [certificate, key] = ["certificate", "private_key"].map(|name| field(&root, name));
+    let value = json!({"certificate": format!("{key}{certificate}"), "private_key": key});
+    server.stored("/root", "certificate", value).await;
+    server.generate_leaf("/leaf", "/root").await;
+    let shell = Shell::of(&server);
+    rotate(&shell, "/root", &["--next", "--bundle", "trusted.pem"]);
+    let bundle = fs::read_to_string(shell.file("trusted.pem")).unwrap();
+    assert!(bundle.starts_with(certificate), "{bundle}");
+    assert_eq!(bundle.matches("BEGIN").count(), 2, "{bundle}");
+    let listed = shell.run(&["certificates", "versions", "/root"]).expect(0);
+    listed.output.assert_lacks("PRIVATE KEY");
+    rotate(&shell, "/root", &["--next"]);
+    let reported = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(reported["regenerated_credentials"], json!(["/leaf"]));
+    assert_eq!(reported["stage"], "renewed");
 }
 
 #[tokio::test]

@@ -232,10 +232,11 @@ impl Client {
 }
 
 impl CredentialVersion {
-    /// Returns a public field of a certificate's value: `ca` or `certificate`.
+    /// Returns the certificates in the field `ca` or `certificate` of a certificate's value. Omits other text: callers can set a
+    /// private key in the same field.
     pub(crate) fn public_field(&self, name: &str) -> Option<String> {
         let text = self.value.field(name)?.text()?;
-        Some(text.expose().to_owned())
+        Some(certificates_in(text.expose()).collect())
     }
 }
 
@@ -263,12 +264,28 @@ fn certificate_path(certificate_id: &str, action: &str) -> String {
 /// Returns the first certificate of a PEM text, with all whitespace removed. Equal results mean equal certificates. If the text
 /// contains several CA certificates, the first belongs to the signing CA: a server with `concatenate_cas` appends the other.
 pub(crate) fn first_certificate(pem: &str) -> String {
-    let first = pem.split_inclusive(END).next().unwrap_or_default();
+    let first = certificates_in(pem).next();
+    let first = first.as_deref().unwrap_or(pem);
     first.split_whitespace().collect()
 }
 
+/// Returns each certificate of a PEM text with a trailing newline, without any other text or key.
+fn certificates_in(pem: &str) -> impl Iterator<Item = String> {
+    pem.split("-----BEGIN ").skip(1).filter_map(|block| {
+        let (label, rest) = block.split_once(DASHES)?;
+        let label = LABELS.into_iter().find(|known| *known == label)?;
+        let (body, _) = rest.split_once(&format!("-----END {label}{DASHES}"))?;
+        let is_whole = !body.contains(DASHES);
+        is_whole.then(|| format!("-----BEGIN {label}{DASHES}{body}-----END {label}{DASHES}\n"))
+    })
+}
+
 const CERTIFICATES: &str = "/api/v1/certificates";
-const END: &str = "-----END CERTIFICATE-----";
+
+/// The labels of certificates in PEM.
+const LABELS: [&str; 2] = ["CERTIFICATE", "X509 CERTIFICATE"];
+
+const DASHES: &str = "-----";
 
 #[cfg(test)]
 mod tests {

@@ -113,7 +113,7 @@ impl Rotation {
         let summary = client.certificate(name).await?;
         let versions = Versions::of(&summary)?;
         let current = client.certificate_versions(&summary.id, true).await?;
-        let trusted: Vec<_> = current.iter().map(certificate).collect();
+        let trusted: Vec<_> = current.iter().map(certificates).collect();
         let mut rotation = Self {
             name: summary.name.clone(),
             stage: versions.stage_before_renewal(),
@@ -239,10 +239,9 @@ impl<'a> Versions<'a> {
     }
 }
 
-/// Returns the PEM certificate of a version, with a trailing newline.
-fn certificate(version: &CredentialVersion) -> String {
-    let certificate = version.public_field("certificate").unwrap_or_default();
-    format!("{}\n", certificate.trim())
+/// Returns the PEM certificates of a version.
+fn certificates(version: &CredentialVersion) -> String {
+    version.public_field("certificate").unwrap_or_default()
 }
 
 /// Returns the credentials below a CA whose active certificate was not signed by the active version of their own CA. Omits the
@@ -277,8 +276,7 @@ async fn outstanding(
             if first_certificate(&authorities_of_child) != first_certificate(&signing) {
                 found.push(child.name);
             } else if !child.signs.is_empty() || !child.issued.is_empty() {
-                let certificate = certificate(in_use);
-                authorities.push((child, certificate));
+                authorities.push((child, certificates(in_use)));
             }
         }
     }
@@ -329,10 +327,7 @@ async fn is_issued_by(
         return Ok(*known);
     }
     let has_certificate = match client.version_by_id(id).await {
-        Ok(version) => {
-            let certificate = version.public_field("certificate").unwrap_or_default();
-            first_certificate(&certificate) == first_certificate(signing)
-        }
+        Ok(version) => first_certificate(&certificates(&version)) == first_certificate(signing),
         Err(failed) if failed.is_not_found() => false,
         Err(failed) => return Err(failed),
     };
