@@ -3,7 +3,7 @@
 use std::fs;
 
 use keywright_harness::{Reply, Server, Shell, Stub, Text};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     fixtures::{VERSION, words},
@@ -328,6 +328,36 @@ fn parameters_that_violate_the_schema_are_not_sent() {
     let run = stub.shell().run(&arguments).expect(2);
     run.errors
         .assert_contains("unknown type pim; the types of the server are pin");
+}
+
+#[test]
+fn schemas_that_take_long_to_validate_are_left_to_the_server() {
+    let twice =
+        |number: usize| json!({"allOf": vec![json!({"$ref": format!("#/$defs/{number}")}); 2]});
+    let definitions: Map<_, _> = (0..64)
+        .map(|number| (number.to_string(), twice(number + 1)))
+        .chain([("64".to_owned(), json!({}))])
+        .collect();
+    let patterns: Vec<_> = (0..2_000)
+        .map(|number| json!({"pattern": format!("(?:[a-z]{{200}}){{{number}}}")}))
+        .collect();
+    for parameters in [
+        json!({"$defs": definitions, "allOf": [{"$ref": "#/$defs/0"}]}),
+        json!({"properties": {"digits": {"allOf": patterns}}}),
+        json!({"properties": {"digits": {"pattern": "(?:[a-z]{200}){200}"}}}),
+    ] {
+        let pin = json!({
+            "name": "pin", "summary": "A number.", "plugin": null, "parameters": parameters, "value": {},
+        });
+        let types = json!({"types": [pin]}).to_string();
+        let stub = Stub::start(move |request, _, _| match request.line.as_str() {
+            "GET /api/v1/types" => Reply::new(200, &types),
+            _ => Reply::new(200, VERSION),
+        });
+        let arguments = words("generate /a -t pin --param digits=\"x\"");
+        stub.shell().run(&arguments).expect(0);
+        assert_eq!(stub.lines(), ["GET /api/v1/types", "POST /api/v1/data"]);
+    }
 }
 
 #[test]

@@ -42,8 +42,7 @@ pub(super) fn check(
     parameters: &Map<String, Value>,
     argument: impl Fn(&str) -> String,
 ) -> Result<(), CommandError> {
-    let Ok(validator) = validator(&known.parameters) else {
-        // The client can't read the schema; only the server validates.
+    let Some(validator) = validator(&known.parameters) else {
         return Ok(());
     };
     let parameters = Value::Object(parameters.clone());
@@ -114,14 +113,41 @@ fn may_be_converted(error: &ValidationError<'_>) -> bool {
     is_scalar && matches!(error.kind(), ValidationErrorKind::Type { .. })
 }
 
-fn validator(schema: &Value) -> Result<Validator, CommandError> {
+/// Returns the validator of a schema. `None` if only the server can validate: the schema is malformed, or its validation could
+/// take very long or very much memory. A malicious server can send any schema.
+fn validator(schema: &Value) -> Option<Validator> {
+    if schema.to_string().len() > SCHEMA_BYTES_MAX || has_reference(schema) {
+        return None;
+    }
+    let patterns = jsonschema::PatternOptions::regex()
+        .size_limit(PATTERN_BYTES_MAX)
+        .dfa_size_limit(PATTERN_BYTES_MAX);
     jsonschema::options()
         .with_draft(jsonschema::Draft::Draft202012)
-        .with_pattern_options(jsonschema::PatternOptions::regex())
+        .with_pattern_options(patterns)
         .offline()
         .build(schema)
-        .map_err(|cause| CommandError::Other(cause.to_string()))
+        .ok()
 }
+
+/// Returns whether a schema refers to others, which can multiply the work of a short schema.
+fn has_reference(schema: &Value) -> bool {
+    match schema {
+        Value::Array(items) => items.iter().any(has_reference),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, field)| REFERENCES.contains(&key.as_str()) || has_reference(field)),
+        _ => false,
+    }
+}
+
+const REFERENCES: [&str; 2] = ["$ref", "$dynamicRef"];
+
+/// The longest schema of a server, in bytes.
+const SCHEMA_BYTES_MAX: usize = 64 * 1024;
+
+/// The maximum memory of a compiled pattern, in bytes.
+const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
 /// Replaces given values in messages.
 const MASK: &str = "the value";
