@@ -98,6 +98,22 @@ fn field_names_with_control_characters_are_escaped() {
     assert!(screen.contains(r#" {"n":1.10}"#), "{screen}");
 }
 
+#[test]
+fn text_of_a_server_does_not_look_like_another_message() {
+    let stub = Stub::start(|_, _, _| Reply::new(400, r#"{"error":"no\nkeywright: yes"}"#));
+    let run = stub.shell().run(&["get", "/a"]).expect(1);
+    assert_eq!(run.errors, "keywright: no\n    keywright: yes\n");
+    let found =
+        r#"{"credentials":[{"name":"/a\n/b","version_created_at":"2026-01-01T00:00:00Z"}]}"#;
+    let stub = Stub::start(move |_, _, _| Reply::new(200, found));
+    let run = stub.shell().run(&["find", "--names"]).expect(0);
+    assert_eq!(run.output, "/a\\u{a}/b\n");
+    let shell = stub.shell();
+    let mut terminal = shell.on_terminal(&["delete", "--path", "/"]);
+    terminal.expect("[y/N]: ").type_line("n");
+    terminal.end().1.assert_contains("  /a\n    /b\n");
+}
+
 #[tokio::test]
 async fn numbers_keep_their_digits() {
     let server = Server::reused().await;

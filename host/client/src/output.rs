@@ -94,16 +94,22 @@ impl Output {
 
 /// Prints a message to standard error.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{}", printable(text));
+    let _ = writeln!(anstream::stderr().lock(), "{}", message(text));
 }
 
 pub(crate) fn error(text: &str) {
     let style = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
-    let text = printable(text);
+    let text = message(text);
     let _ = writeln!(
         anstream::stderr().lock(),
         "{style}keywright:{style:#} {text}"
     );
+}
+
+/// Returns the text of a message. Indents every line but the first, so that text from a server or a file can't look like another
+/// message.
+fn message(text: &str) -> String {
+    printable(text).replace('\n', "\n    ")
 }
 
 /// Returns a number of credentials, such as `1 credential`.

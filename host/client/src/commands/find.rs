@@ -53,7 +53,7 @@ impl Run for Find {
         if self.names {
             let mut names = String::new();
             for found in &found {
-                names.push_str(&printable(&found.name));
+                names.push_str(&printable(&found.name).replace('\n', "\\u{a}"));
                 names.push('\n');
             }
             Output::write_raw(names.as_bytes())?;
