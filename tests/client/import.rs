@@ -371,3 +371,19 @@ const FILE_WITH_MISTAKES: &str = "credentials:
 - {name: /leaf-4, type: certificate, value: {ca_name: /there, certificate: c}}
 - {name: /leaf-5, type: certificate, value: {ca_name: /ca, ca: x, certificate: c}}
 ";
+
+#[test]
+fn an_endless_pipe_is_refused_where_it_is_malformed() {
+    let shell = Shell::new()
+        .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
+        .variable("KEYWRIGHT_TOKEN", "token");
+    for (line, reason) in [
+        ("[a]", "the file has no top-level list"),
+        ("''", "an entry is longer than 1024 KiB"),
+    ] {
+        // No file may be larger than this number of KiB.
+        let import = format!("ulimit -f 20480; yes {line} | keywright import -");
+        let run = shell.bash(&import).expect(1);
+        run.errors.assert_contains(reason);
+    }
+}

@@ -1,7 +1,8 @@
 //! Reads exports entry by entry, in memory that does not grow with the file.
 //!
 //! An import reads a file from its beginning once per pass; see [`super::order`]. Input that can't be read twice, such as a pipe, is
-//! first copied to memory or, if large, to an unnamed temporary file.
+//! copied to memory or, if large, to an unnamed temporary file while the first pass reads it. So the copy ends where the input is
+//! malformed.
 //!
 //! At its start and after its last entry, each pass checks that the file's length and modification time have not changed since
 //! it was opened. This detects writes between and during passes; credentials set by then stay set. It does not detect:
@@ -18,7 +19,7 @@ mod yaml;
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
     path::Path,
     time::SystemTime,
 };
@@ -26,8 +27,8 @@ use std::{
 use tempfile::SpooledTempFile;
 
 use super::entry::Format;
-use input::EntryReceiver;
 pub(crate) use input::FileError;
+use input::{ENTRY_BYTES_MAX, EntryReceiver};
 
 /// A file that can be read repeatedly.
 pub(crate) struct Source {
@@ -37,7 +38,14 @@ pub(crate) struct Source {
 
 enum Content {
     File { file: File, state: FileState },
-    Copied(SpooledTempFile),
+    Stream(Stream),
+}
+
+/// Input that can be read only once, with a copy of the part that was read.
+struct Stream {
+    /// The rest of the input; `None` after its end.
+    rest: Option<Box<dyn Read + Send>>,
+    copy: SpooledTempFile,
 }
 
 /// The length and the modification time of a file.
@@ -47,14 +55,14 @@ impl Source {
     /// Opens a file, or standard input for `-`.
     pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Self, FileError> {
         let mut content = if path == Path::new("-") {
-            Content::copy(io::stdin().lock())?
+            Content::Stream(Stream::new(io::stdin()))
         } else {
             let file = File::open(path)?;
             if file.metadata()?.is_file() {
                 let state = state_of(&file)?;
                 Content::File { file, state }
             } else {
-                Content::copy(file)?
+                Content::Stream(Stream::new(file))
             }
         };
         let format = match format {
@@ -78,12 +86,6 @@ impl Source {
 }
 
 impl Content {
-    fn copy(mut input: impl Read) -> io::Result<Self> {
-        let mut copied = SpooledTempFile::new(MEMORY_BYTES_MAX);
-        io::copy(&mut input, &mut copied)?;
-        Ok(Self::Copied(copied))
-    }
-
     fn check_unchanged(&self) -> Result<(), FileError> {
         match self {
             Self::File { file, state } if state_of(file)? != *state => Err(FileError::Changed),
@@ -97,20 +99,21 @@ impl Content {
                 file.seek(SeekFrom::Start(0))?;
                 Ok(Box::new(file))
             }
-            Self::Copied(copied) => {
-                copied.seek(SeekFrom::Start(0))?;
-                Ok(Box::new(copied))
+            Self::Stream(stream) => {
+                stream.copy.rewind()?;
+                Ok(Box::new(stream))
             }
         }
     }
 
-    /// Detects the format: a file that starts with a brace is JSON. `None` if the file is empty.
+    /// Detects the format: a file that starts with a brace is JSON. `None` if the file is empty. A file that starts with more
+    /// whitespace than an entry may have counts as YAML.
     fn guess(&mut self) -> io::Result<Option<Format>> {
-        let mut reader = BufReader::new(self.rewound()?);
+        let mut reader = BufReader::new(self.rewound()?).take(ENTRY_BYTES_MAX as u64);
         loop {
             let buffer = reader.fill_buf()?;
             let Some(&byte) = buffer.first() else {
-                return Ok(None);
+                return Ok((reader.limit() == 0).then_some(Format::Yaml));
             };
             if !byte.is_ascii_whitespace() {
                 let is_json = byte == b'{';
@@ -118,6 +121,32 @@ impl Content {
             }
             reader.consume(1);
         }
+    }
+}
+
+impl Stream {
+    fn new(input: impl Read + Send + 'static) -> Self {
+        Self {
+            rest: Some(Box::new(input)),
+            copy: SpooledTempFile::new(MEMORY_BYTES_MAX),
+        }
+    }
+}
+
+impl Read for Stream {
+    /// Reads the copy and then the rest of the input, which is added to the copy.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let copied = self.copy.read(buffer)?;
+        let Some(rest) = self.rest.as_mut().filter(|_| copied == 0) else {
+            return Ok(copied);
+        };
+        let amount = rest.read(buffer)?;
+        if amount == 0 && !buffer.is_empty() {
+            self.rest = None;
+        }
+        self.copy
+            .write_all(buffer.get(..amount).unwrap_or_default())?;
+        Ok(amount)
     }
 }
 
