@@ -201,6 +201,10 @@ fn unusable_certificate_and_key_files_are_named() {
             format!("--ca-cert: {key} contains no PEM certificate"),
         ),
         (
+            &["--ca-cert", "/dev/zero"],
+            "--ca-cert: /dev/zero: must have at most 16777216 bytes".to_owned(),
+        ),
+        (
             &["--ca-cert", &malformed],
             format!("--ca-cert: {malformed}: certificate 1 is malformed"),
         ),

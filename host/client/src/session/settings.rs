@@ -1,7 +1,8 @@
 //! Combines settings from arguments, environment, session and file, in this order of precedence.
 
 use std::{
-    fs,
+    fs::File,
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -318,9 +319,14 @@ fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
 }
 
 fn read_pem(path: &PathBuf, mark: &str, kind: &str) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
-    let pem = fs::read(path)
-        .map(Zeroizing::new)
-        .map_err(|cause| SessionFileError::new(path, "read", cause))?;
+    let failed = |cause| SessionFileError::new(path, "read", cause);
+    let file = File::open(path).map_err(failed)?;
+    let mut pem = Zeroizing::new(Vec::new());
+    let read = file.take(PEM_BYTES_MAX + 1).read_to_end(&mut pem);
+    if read.map_err(failed)? as u64 > PEM_BYTES_MAX {
+        let reason = format!("must have at most {PEM_BYTES_MAX} bytes");
+        return Err(invalid(path, &reason));
+    }
     if !contains(&pem, mark) {
         return Err(SettingsError::Invalid(format!(
             "{} contains no PEM {kind}",
@@ -347,6 +353,9 @@ fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions
 
 const HEADING: &str = "Global options";
 
+/// The largest file of certificates or keys, in bytes. The certificates that a system trusts have less than 1 MiB.
+const PEM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 const VARIABLES_OF_CERTIFICATE: &str = "KEYWRIGHT_CLIENT_CERT, KEYWRIGHT_CLIENT_KEY";
 
 /// The source of settings from the session.
@@ -354,6 +363,8 @@ const LOGIN: &str = "the saved login";
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use tempfile::TempDir;
 
     use super::*;
