@@ -416,3 +416,15 @@ fn form_urlencoded(text: &str) -> String {
     let bytes = text.bytes().map(|byte| format!("%{byte:02X}"));
     bytes.collect()
 }
+
+#[tokio::test]
+async fn a_link_fills_in_neither_the_actor_nor_the_operations() {
+    let (_server, mut browser) = with_a_credential().await;
+    let query = "path=/a&actor=uaa-user:x&operation.read=true";
+    let page = browser
+        .page(&format!("/console/permissions/add?{query}"))
+        .await;
+    page.assert_contains("value=\"/a\"");
+    page.assert_lacks("uaa-user:x");
+    page.assert_lacks(" checked");
+}

@@ -23,7 +23,8 @@ use crate::{
 };
 
 pub(crate) async fn show_form(_: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    Ok(add_page(&visit, &Fields::of_query(request.uri()), None))
+    let query = Fields::of_query(request.uri());
+    Ok(add_page(&visit, query.text(PATH), None, None))
 }
 
 /// Adds a permission, or shows the form again with an error.
@@ -31,7 +32,7 @@ pub(crate) async fn add(state: Arc<State>, visit: Visit, request: Request) -> Pa
     let form = Fields::of_form(request, &visit).await?;
     Ok(match added(&state, &visit, &form).await {
         Ok(permission) => confirmation(&visit, "Added the permission", &permission),
-        Err(refusal) => add_page(&visit, &form, Some(&refusal)),
+        Err(refusal) => add_page(&visit, form.text(PATH), Some(&form), Some(&refusal)),
     })
 }
 
@@ -138,16 +139,24 @@ fn operations_field(is_chosen: impl Fn(Operation) -> bool) -> Markup {
     }
 }
 
-fn add_page(visit: &Visit, entered: &Fields, refusal: Option<&PageError>) -> Response {
+/// Returns the form with a path, or the form that was refused. A link can only fill in the path: an attacker could make a user
+/// click the button by accident.
+fn add_page(
+    visit: &Visit,
+    path: &str,
+    refused: Option<&Fields>,
+    refusal: Option<&PageError>,
+) -> Response {
+    let entered = |name: &str| refused.map(|form| form.text(name)).unwrap_or_default();
     let status = refusal.map_or(StatusCode::OK, PageError::status);
     let page = Page::of(visit, PERMISSIONS, "Add a permission").with_status(status);
     page.render(&html! {
         @if let Some(refusal) = refusal { (refusal.alert()) }
         form.entry method="post" action=(ADD_PERMISSION) {
             (csrf_field(visit))
-            (path_field(PATH, entered.text(PATH)))
-            (actor_field(entered.text(ACTOR)))
-            (operations_field(|operation| !entered.text(&operation_field(operation)).is_empty()))
+            (path_field(PATH, path))
+            (actor_field(entered(ACTOR)))
+            (operations_field(|operation| !entered(&operation_field(operation)).is_empty()))
             button { "Add" }
         }
     })
