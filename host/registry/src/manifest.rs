@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::json;
 
 use crate::{Digest, Registry, RegistryError};
@@ -18,6 +18,9 @@ pub(crate) struct Manifest {
     artifact_type: Option<String>,
     config: Descriptor,
     pub(crate) layers: Vec<Descriptor>,
+    /// The list of an image index. A manifest that has both can be read in two ways (CVE-2021-41190).
+    #[serde(default, skip_serializing)]
+    manifests: Option<IgnoredAny>,
 }
 
 /// A reference from a manifest to a blob.
@@ -39,7 +42,10 @@ impl Manifest {
             )
         })?;
         let media_type = manifest.media_type.as_deref();
-        if manifest.schema_version != 2 || media_type.is_some_and(|named| named != MEDIA_TYPE) {
+        if manifest.schema_version != 2
+            || media_type.is_some_and(|named| named != MEDIA_TYPE)
+            || manifest.manifests.is_some()
+        {
             return Err(RegistryError::ManifestMalformed(
                 "does not have the type of an OCI image manifest",
             ));
@@ -71,6 +77,7 @@ impl Manifest {
             artifact_type: None,
             config: Descriptor::of(CONFIG_MEDIA_TYPE, config),
             layers: vec![Descriptor::of(COMPONENT_MEDIA_TYPE, component)],
+            manifests: None,
         }
     }
 
@@ -81,6 +88,7 @@ impl Manifest {
             artifact_type: Some(MINISIGN_MEDIA_TYPE.to_owned()),
             config: Descriptor::of(EMPTY_MEDIA_TYPE, EMPTY),
             layers: vec![Descriptor::of(MINISIGN_MEDIA_TYPE, signature)],
+            manifests: None,
         }
     }
 }

@@ -69,6 +69,7 @@ impl Registry {
         let mut client = Client::builder()
             .https_only(!access.is_plain)
             .redirect(Policy::custom(redirect))
+            .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("keywright/", env!("CARGO_PKG_VERSION")));
         if host.is_loopback() {

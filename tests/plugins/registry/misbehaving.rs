@@ -188,6 +188,20 @@ fn descriptor_with_a_wrong_size_is_rejected() {
 }
 
 #[test]
+fn manifest_that_is_also_an_index_is_rejected() {
+    let manifest = manifest(COMPONENT).replacen('{', r#"{"manifests":[],"#, 1);
+    let reference_digest = digest(manifest.as_bytes());
+    let stub = Stub::start(move |_, _, _| Reply::new(200, &manifest));
+    let workshop = Workshop::new();
+    let host = stub.url().replace("https://", "");
+    let options = workshop
+        .options(&format!("oci://{host}/plain@{reference_digest}"), "")
+        .extra(&protected(&host, ""));
+    let expected = "does not have the type of an OCI image manifest";
+    assert_refused(&options, &["the plugin plain", expected]);
+}
+
+#[test]
 fn untrusted_certificate_is_rejected() {
     let stub = Stub::start(|_, _, _| Reply::new(200, ""));
     let workshop = Workshop::new();
@@ -266,6 +280,7 @@ fn redirect_target_does_not_get_the_password() {
         assert_refused(&options, &["the plugin plain", REFUSED]);
         assert_eq!(stranger.lines(), ["GET /blob"], "{challenge}");
         assert_no_credentials(stranger.requests().iter().map(|request| &request.head));
+        stranger.requests()[0].head.assert_lacks("referer");
     }
 }
 
