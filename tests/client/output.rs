@@ -272,6 +272,44 @@ fn malformed_responses_fail_without_a_panic() {
 }
 
 #[test]
+fn a_very_long_text_does_not_widen_its_column() {
+    let long = "x".repeat(70_000);
+    let found = json!({"credentials": [
+        {"name": "/a", "version_created_at": "now"}, {"name": long, "version_created_at": "now"},
+    ]});
+    let stub = Stub::start(move |_, _, _| Reply::new(200, &found.to_string()));
+    let run = stub.shell().run(&["find", "-o", "table"]).expect(0);
+    let row = format!("/a{}now", " ".repeat(1_000));
+    assert_eq!(run.output.lines().nth(1), Some(row.as_str()));
+    let mut version: Value = serde_json::from_str(&versions()).unwrap();
+    version["data"][0]["type"] = json!("odd");
+    version["data"][0]["value"] = json!({ "x".repeat(70_000): "y" });
+    let stub = Stub::start(move |_, _, _| Reply::new(200, &version.to_string()));
+    let run = stub.shell().run(&["get", "/a", "-o", "table"]).expect(0);
+    let row = format!("name{}/a", " ".repeat(998));
+    assert_eq!(run.output.lines().next(), Some(row.as_str()));
+}
+
+#[test]
+fn the_message_of_a_too_large_error_is_not_printed() {
+    for (length, message) in [
+        (1024 * 1024, None),
+        (
+            1024 * 1024 + 1,
+            Some("the server responded with status 404"),
+        ),
+    ] {
+        let frame = r#"{"error":""}"#;
+        let text = "x".repeat(length - frame.len());
+        let body = frame.replace("\"}", &format!("{text}\"}}"));
+        let stub = Stub::start(move |_, _, _| Reply::new(404, &body));
+        let run = stub.shell().run(&["get", "/a"]).expect(4);
+        let expected = format!("keywright: {}\n", message.unwrap_or(&text));
+        assert!(run.errors == expected, "{length}");
+    }
+}
+
+#[test]
 fn a_closed_output_pipe_is_not_a_failure() {
     let stub = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let run = stub

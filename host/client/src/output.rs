@@ -165,7 +165,7 @@ fn write_rows(
     let mut widths: Vec<usize> = heads.iter().map(|head| head.width()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(on_one_line(cell).width());
+            *width = (*width).max(on_one_line(cell).width().min(WIDTH_MAX));
         }
     }
     let head: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
@@ -197,7 +197,7 @@ fn write_row(
 fn write_fields(formatter: &mut fmt::Formatter<'_>, fields: &[(String, String)]) -> fmt::Result {
     let names: Vec<String> = fields.iter().map(|(name, _)| on_one_line(name)).collect();
     let width = names.iter().map(|name| name.width()).max();
-    let width = width.unwrap_or_default() + GAP;
+    let width = width.unwrap_or_default().min(WIDTH_MAX) + GAP;
     for (name, (_, text)) in names.iter().zip(fields) {
         let text = printable(text);
         let blanks = width.saturating_sub(name.width());
@@ -221,6 +221,9 @@ const BOLD: Style = Style::new().bold();
 
 /// The number of spaces between two columns.
 const GAP: usize = 2;
+
+/// The maximum width of a column. A wider cell moves the rest of its row to the right.
+const WIDTH_MAX: usize = 1_000;
 
 /// Indents JSON. Scalars are not parsed, so that numbers keep all digits.
 fn indented(json: &RawValue) -> Result<Zeroizing<String>, serde_json::Error> {

@@ -276,17 +276,26 @@ async fn receive(
         }
     };
     let mut response = request.send().await.map_err(unreachable)?;
-    let status = response.status().as_u16();
+    let status = response.status();
+    let bytes_max = if status.is_success() {
+        bytes_max
+    } else {
+        ERROR_BYTES_MAX
+    };
     let retry_after = retry_after(&response);
     let mut body = Zeroizing::new(Vec::new());
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         if body.len() + chunk.len() > bytes_max {
-            return Err(Error::ResponseTooLarge(bytes_max));
+            if status.is_success() {
+                return Err(Error::ResponseTooLarge(bytes_max));
+            }
+            body.clear();
+            break;
         }
         body.extend_from_slice(&chunk);
     }
     Ok(Response {
-        status,
+        status: status.as_u16(),
         retry_after,
         body,
     })
@@ -401,6 +410,9 @@ pub(crate) const UNTRUSTED: &str = "its certificate is signed by a CA that is no
 
 /// The timeout of a whole response of the identity provider.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The largest error response, in bytes. The message of a larger response is ignored.
+const ERROR_BYTES_MAX: usize = 1024 * 1024;
 
 /// The largest response of an identity provider, in bytes.
 const PROVIDER_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
