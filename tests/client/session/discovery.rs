@@ -169,6 +169,29 @@ fn tokens_other_than_bearer_tokens_are_refused() {
 }
 
 #[test]
+fn malformed_access_tokens_are_refused() {
+    for token in [
+        "",
+        "hunter2\nhunter2",
+        "hunter2é",
+        &"x".repeat(16 * 1024 + 1),
+    ] {
+        let response = json!({"access_token": token}).to_string();
+        let stub = Stub::start(move |request, _, url| {
+            let response = || Reply::new(200, &response);
+            openid(request, url, &json!({})).unwrap_or_else(response)
+        });
+        let shell = shell(&stub);
+        let run = shell.run_with(&["login", "--client-id", "ci"], "secret");
+        let run = run.expect(1);
+        run.errors
+            .assert_contains("access_token must be 1 to 16384");
+        run.errors.assert_lacks("hunter2");
+        assert!(session(&shell).is_none());
+    }
+}
+
+#[test]
 fn renewal_and_logout_use_client_and_resource_of_the_login() {
     let stub = Stub::start(|request, before, url| {
         if request.line.contains("/api/") && before == 0 {

@@ -29,6 +29,25 @@ fn refused(code: &str) -> Reply {
 const DEVICE: [&str; 4] = ["login", "--device", "--client-id", "cli"];
 
 #[test]
+fn only_https_pages_are_shown_to_the_user() {
+    for (field, page) in [
+        ("verification_uri", "javascript:alert(1)"),
+        ("verification_uri", "http://id.example/device"),
+        ("verification_uri", "https://id.example@other.example/"),
+        ("verification_uri_complete", "file:///etc/passwd"),
+    ] {
+        let stub = Stub::start(move |request, _, url| {
+            let device = || device(&json!({ field: page }));
+            openid(request, url, &json!({})).unwrap_or_else(device)
+        });
+        let run = shell(&stub).run(&DEVICE).expect(1);
+        let expected = format!("{field} is not an https address");
+        run.errors.assert_contains(&expected);
+        run.errors.assert_lacks(page);
+    }
+}
+
+#[test]
 fn polling_respects_the_interval_of_the_provider() {
     let stub = Stub::start(|request, before, url| {
         openid(request, url, &json!({})).unwrap_or_else(|| match (request.line.as_str(), before) {

@@ -156,17 +156,26 @@ pub(super) fn document_urls(url: &str) -> Vec<String> {
 }
 
 fn https_url(field: &str, endpoint: String) -> Result<String, String> {
-    let is_usable = Url::parse(&endpoint).is_ok_and(|url| {
-        url.scheme() == "https"
-            && url.username().is_empty()
-            && url.password().is_none()
-            && url.fragment().is_none()
-    });
-    if is_usable {
-        Ok(endpoint)
-    } else {
-        Err(format!("{field} is not an https address"))
+    match parse_https(&endpoint) {
+        Some(url) if url.fragment().is_none() => Ok(endpoint),
+        _ => Err(not_https(field)),
     }
+}
+
+/// Parses and normalizes the address of a page that the user opens.
+pub(super) fn page_url(field: &str, address: &str) -> Result<String, String> {
+    let url = parse_https(address).ok_or_else(|| not_https(field))?;
+    Ok(url.into())
+}
+
+fn parse_https(address: &str) -> Option<Url> {
+    let url = Url::parse(address).ok()?;
+    let names_user = !url.username().is_empty() || url.password().is_some();
+    (url.scheme() == "https" && !names_user).then_some(url)
+}
+
+fn not_https(field: &str) -> String {
+    format!("{field} is not an https address")
 }
 
 #[cfg(test)]

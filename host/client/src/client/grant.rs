@@ -132,6 +132,14 @@ impl Tokens {
     }
 }
 
+/// Returns whether a text can be sent as an access token.
+pub(crate) fn is_access_token(text: &str) -> bool {
+    (1..=TOKEN_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// The longest access token, in bytes. Servers accept 16 KiB.
+pub(crate) const TOKEN_BYTES_MAX: usize = 16 * 1024;
+
 #[cfg(test)]
 mod tests {
     use super::*;

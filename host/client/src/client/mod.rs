@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 
 pub use error::{Error, Loss, RequestError};
 pub use grant::{Grant, LoginOptions, Tokens, UserAction};
+pub(crate) use grant::{TOKEN_BYTES_MAX, is_access_token};
 pub(crate) use transport::{Call, UNTRUSTED, address};
 pub use waits::Wait;
 

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    discovery::{Document, Endpoints, SecretMethod, document_urls},
+    discovery::{Document, Endpoints, SecretMethod, document_urls, page_url},
     error::{Error, Loss, RequestError},
-    grant::{LoginOptions, OnUserAction, Tokens, UserAction},
+    grant::{LoginOptions, OnUserAction, TOKEN_BYTES_MAX, Tokens, UserAction, is_access_token},
     transport::{Call, Response, Transport, address, send_with_retries},
     waits::Waits,
 };
@@ -82,6 +82,11 @@ impl IdentityProvider<'_> {
         if !is_bearer {
             return Err(malformed("the tokens are not bearer tokens".to_owned()));
         }
+        if !is_access_token(response.access_token.expose()) {
+            return Err(malformed(format!(
+                "access_token must be 1 to {TOKEN_BYTES_MAX} bytes of visible ASCII"
+            )));
+        }
         Ok(Tokens {
             access_token: response.access_token,
             refresh_token: response.refresh_token,
@@ -144,17 +149,21 @@ impl IdentityProvider<'_> {
         let client = self.public_client();
         let form = self.options.initial_parameters();
         let response = self.post(endpoints, url, client, &form).await?;
+        let malformed = |reason: String| Error::ProviderMalformed {
+            url: url.clone(),
+            reason,
+        };
         let authorization: DeviceAuthorization = keywright_json::read_bytes(&response.body)
-            .map_err(|cause| Error::ProviderMalformed {
-                url: url.clone(),
-                reason: cause.to_string(),
-            })?;
+            .map_err(|cause| malformed(cause.to_string()))?;
+        let page = page_url("verification_uri", &authorization.verification_uri);
+        let page_with_code = authorization.verification_uri_complete.as_deref();
+        let page_with_code = page_with_code.map(|page| page_url("verification_uri_complete", page));
         let expires_in = Duration::from_secs(authorization.expires_in).min(CODE_AGE_MAX);
         let expires_at = Instant::now() + expires_in;
         let interval = authorization.interval.map_or(INTERVAL, Duration::from_secs);
         self.report(&UserAction::EnterCode {
-            page: authorization.verification_uri,
-            page_with_code: authorization.verification_uri_complete,
+            page: page.map_err(malformed)?,
+            page_with_code: page_with_code.transpose().map_err(malformed)?,
             code: authorization.user_code,
             expires_in,
         });

@@ -12,7 +12,12 @@ use std::{
 use zeroize::Zeroizing;
 
 use super::SettingsError;
-use crate::{Secret, input::without_line_end, new_file::SessionFileError};
+use crate::{
+    Secret,
+    client::{TOKEN_BYTES_MAX, is_access_token},
+    input::without_line_end,
+    new_file::SessionFileError,
+};
 
 /// The environment variables with settings, by name. Empty variables are ignored.
 #[derive(Debug, Default)]
@@ -114,9 +119,7 @@ fn read_token(path: &Path) -> Result<Secret, SettingsError> {
 
 /// Checks that a text can be sent as an access token.
 fn check_token(text: &str, name: &str) -> Result<Secret, SettingsError> {
-    let is_token = (1..=TOKEN_BYTES_MAX).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_token {
+    if is_access_token(text) {
         Ok(Secret::new(text.to_owned()))
     } else {
         Err(token_malformed(name))
@@ -128,9 +131,6 @@ fn token_malformed(name: &str) -> SettingsError {
         "{name} must contain an access token: 1 to {TOKEN_BYTES_MAX} bytes of visible ASCII on one line"
     ))
 }
-
-/// The longest access token, in bytes. Servers accept 16 KiB.
-const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 /// The variable with an access token.
 const TOKEN: &str = "KEYWRIGHT_TOKEN";
