@@ -271,6 +271,31 @@ async fn a_constantly_changing_ca_is_a_retryable_error() {
 }
 
 #[tokio::test]
+async fn a_permission_revoked_during_a_request_no_longer_counts() {
+    let (service, id) = service_with_leaf().await;
+    let imported = json!({
+        "name": "/imported", "type": "wireguard", "value": {}, "generated_by": "0".repeat(64), "parameters": {"ca": "/root"},
+    });
+    let mut count = service.storage.count().await;
+    let import = ("PUT", DATA.to_owned(), imported);
+    for (method, path, body) in requests(&id).into_iter().chain([import]) {
+        let revokes = OtherWriter::Revokes("/root");
+        service.storage.set_other_writer(revokes);
+        let response = service.send_json(method, &path, &body).await;
+        assert!(
+            matches!(response.status.as_u16(), 403 | 404),
+            "{method} {path} {body}: {}",
+            response.text
+        );
+        assert_eq!(service.storage.count().await, count);
+        service.storage.set_other_writer(OtherWriter::Idle);
+        service.storage.grant_everything().await;
+        check(&service, method, &path, body, 200).await;
+        count += 1;
+    }
+}
+
+#[tokio::test]
 async fn declared_certificates_in_generated_values_are_recorded() {
     let service = Service::new().await;
     let generate = |certificate: Value| {

@@ -63,6 +63,8 @@ pub(crate) enum OtherWriter {
     Recreates,
     /// Adds a version to this credential, which `/root` signed, this many times.
     Replaces(&'static str, usize),
+    /// Revokes the permission of [`ACTOR`] when the versions of this credential are read.
+    Revokes(&'static str),
 }
 
 /// Implements a trait of the repository. The reads call the database unless it is unavailable.
@@ -126,11 +128,25 @@ repository! {
     }
     reads {
         version_by_id(id: Uuid) -> Option<StoredVersion>;
-        versions_of(credential: CredentialKey<'_>, selection: VersionSelection) -> Vec<StoredVersion>;
         size_of_versions(actor: &Actor, credential: CredentialKey<'_>, count_max: u32) -> VersionsSize;
         newest_by_names(actor: &Actor, names: &[LookupName]) -> Vec<StoredVersion>;
         newest_signed_by(signers: &[LookupName], types: SignedTypes, count_max: u32) -> Vec<StoredVersion>;
         change_version(id: Uuid, change: VersionChange, additions: Additions) -> VersionChanged;
+    }
+
+    async fn versions_of(
+        &self,
+        credential: CredentialKey<'_>,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let other_writer = *self.other_writer.lock().unwrap();
+        if let (OtherWriter::Revokes(name), CredentialKey::Name(read)) = (other_writer, credential)
+            && read.requested() == name
+        {
+            self.revoke_everything().await;
+        }
+        self.available()?.versions_of(credential, selection).await
     }
 
     async fn read_permitted(
@@ -167,7 +183,9 @@ repository! {
     ) -> Result<Appended, RepositoryError> {
         let other_writer = *self.other_writer.lock().unwrap();
         match other_writer {
-            OtherWriter::Idle | OtherWriter::Replaces(..) => self.replace().await,
+            OtherWriter::Idle | OtherWriter::Replaces(..) | OtherWriter::Revokes(_) => {
+                self.replace().await;
+            }
             OtherWriter::Deletes => drop(self.credentials().delete(&version.name).await?),
             OtherWriter::Recreates => self.recreate(&version.name).await,
         }
@@ -220,13 +238,7 @@ impl Storage {
         };
         let added = database.add_encryption_key(&key, &HashSet::new()).await;
         assert!(added.unwrap());
-        let everything = Grant {
-            path: PermissionPath::parse("/*").unwrap(),
-            actor: Actor::parse(ACTOR).unwrap(),
-            operations: Operations::of(Operation::ALL).unwrap(),
-        };
-        database.grant(&[everything]).await.unwrap();
-        Self {
+        let storage = Self {
             _folder: folder,
             database,
             is_unavailable: AtomicBool::default(),
@@ -236,7 +248,25 @@ impl Storage {
             bytes_added_to_sizes: AtomicUsize::default(),
             pings: AtomicUsize::default(),
             reads: AtomicUsize::default(),
-        }
+        };
+        storage.grant_everything().await;
+        storage
+    }
+
+    pub(crate) async fn grant_everything(&self) {
+        let everything = Grant {
+            path: PermissionPath::parse("/*").unwrap(),
+            actor: Actor::parse(ACTOR).unwrap(),
+            operations: Operations::of(Operation::ALL).unwrap(),
+        };
+        self.database.grant(&[everything]).await.unwrap();
+    }
+
+    async fn revoke_everything(&self) {
+        let everything = PermissionPath::parse("/*").unwrap();
+        let actor = Actor::parse(ACTOR).unwrap();
+        let revoking = self.database.delete_of_actor_on(&actor, &everything);
+        revoking.await.unwrap();
     }
 
     fn credentials(&self) -> &dyn CredentialRepository {

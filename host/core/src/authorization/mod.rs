@@ -293,8 +293,8 @@ impl Authorization {
         Ok(effective)
     }
 
-    /// Checks that the caller still has the permissions of these permits, on the names as requested. Generating a value may have
-    /// taken long.
+    /// Checks that the caller still has the permissions of these permits, on the names as requested. Calls of plugins and checks of
+    /// certificates may have waited long.
     ///
     /// # Errors
     /// As for the first permit that would not be granted.

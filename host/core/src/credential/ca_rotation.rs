@@ -1,6 +1,8 @@
 //! Managing single versions of a certificate: adding and deleting versions, and moving the transitional flag. These steps rotate
 //! a CA while the certificates that it signed stay in use.
 
+use std::iter;
+
 use uuid::Uuid;
 
 use crate::{
@@ -73,6 +75,8 @@ impl CaRotation {
                 .await?;
             draft.attributes.is_transitional = new.is_transitional;
             draft.attributes.is_generated = None;
+            let permits = iter::once(&permit).chain(&ca_permit);
+            set.authorization.confirm(caller, permits).await?;
             let appending = self
                 .children
                 .append_to_certificate(caller.actor(), &permit, draft, id);

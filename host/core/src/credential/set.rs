@@ -1,7 +1,7 @@
 //! Setting a credential to a value from the caller. The host checks certificates without a guest, because it reads certificates
 //! anyway, and the private key of a CA must not enter a guest.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -116,6 +116,8 @@ impl SetCredentials {
         };
         if let Some(provenance) = provenance {
             provenance.add_to(&mut draft)?;
+            // The plugin's call to check the parameters may have waited.
+            self.authorization.confirm(caller, [&permit]).await?;
         }
         let appending = self.store.append(&permit, draft, AppendCondition::Always);
         let version = appending.await?.ok_or(UseCaseError::Contended)?;
@@ -169,6 +171,8 @@ impl SetCredentials {
             if let Some(provenance) = &provenance {
                 provenance.add_to(&mut draft)?;
             }
+            let permits = iter::once(&permit).chain(&ca_permit);
+            self.authorization.confirm(caller, permits).await?;
             let appending = self.store.append(&permit, draft, AppendCondition::Always);
             if let Some(version) = appending.await? {
                 warn_of_short_key(&set.name, checked.rsa_bits);
