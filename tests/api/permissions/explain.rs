@@ -146,6 +146,23 @@ async fn read_acl_on_the_path_is_required_and_sufficient() {
 }
 
 #[tokio::test]
+async fn an_explanation_reveals_no_hidden_name_in_another_casing() {
+    let server = Server::reused().await;
+    let reader = client_with(&server, "/A/*", &["read_acl"]).await;
+    server.grant("/A/*", "other", &["read"]).await;
+    set_value(&server, "/a/hidden", "x").await;
+    let explained = async |name: &str| {
+        let path = format!("/A/{name}");
+        let explained = request_explanation(&reader, &path, "other", "read").await;
+        explained.expect(200).body.replace(name, "absent")
+    };
+    assert_eq!(explained("hidden").await, explained("absent").await);
+    server.grant("/a/*", reader.actor(), &["read_acl"]).await;
+    let visible = request_explanation(&reader, "/A/hidden", "other", "read").await;
+    assert_eq!(visible.expect(200).json()["allowed"], false);
+}
+
+#[tokio::test]
 async fn an_incomplete_query_is_refused() {
     let server = Server::reused().await;
     let long = "x".repeat(256);

@@ -249,11 +249,17 @@ impl Authorization {
         Ok((effective, found))
     }
 
-    /// Returns whether an actor, which need not be the caller, may read the credential with this name in exactly this casing.
-    pub(crate) async fn may_read(&self, actor: &Actor, name: &str) -> Result<bool, UseCaseError> {
+    /// Returns whether an actor, which need not be the caller, may perform an operation on the credential with this name, or on
+    /// its permissions, in exactly this casing.
+    pub(crate) async fn may(
+        &self,
+        actor: &Actor,
+        operation: Operation,
+        name: &str,
+    ) -> Result<bool, UseCaseError> {
         let covering = PermissionPath::covering(name);
         let effective = self.permissions_on(actor, &covering).await?;
-        Ok(effective.allow(Operation::Read, name))
+        Ok(effective.allow(operation, name))
     }
 
     /// Returns all permissions of a caller, for responses that contain only credentials that it may read. Their memory counts as

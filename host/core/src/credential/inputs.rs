@@ -324,8 +324,8 @@ pub(super) async fn may_read_all(
     for input in inputs {
         let named = input.permitted.named.name.requested();
         let stored = input.version.name.as_str();
-        let may_read = authorization.may_read(actor, named).await?
-            && (named == stored || authorization.may_read(actor, stored).await?);
+        let may_read = authorization.may(actor, Operation::Read, named).await?
+            && (named == stored || authorization.may(actor, Operation::Read, stored).await?);
         if !may_read {
             return Ok(false);
         }
