@@ -133,6 +133,8 @@ pub struct ClientCertificateFacts {
 pub struct ClientAuthorityFacts {
     /// Whether it is a CA certificate (RFC 5280, section 4.2.1.9).
     pub is_certificate_authority: bool,
+    /// Maximum number of CAs between it and a client, if it limits them.
+    pub path_length_max: Option<u32>,
     /// The first second of its validity.
     pub valid_from: DateTime<Utc>,
     /// The last second of its validity.

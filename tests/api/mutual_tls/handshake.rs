@@ -327,6 +327,29 @@ async fn chain_constraints_are_enforced() {
 }
 
 #[tokio::test]
+async fn a_trusted_ca_limits_the_length_of_paths() {
+    let contents = Contents::of_client(&[&[UNIT]]);
+    for (length_max, middle_result) in [(0, CERTIFICATE_UNKNOWN), (1, ACCEPTED)] {
+        let root = Authority::root_with("constrained", |parameters| {
+            parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(length_max));
+        });
+        let server = server_trusting(&[&root]).await;
+        let middle = root.below("middle", &[]);
+        let lower = middle.below("lower", &[]);
+        let below_middle = middle.issue(&contents).sending(&middle);
+        let below_lower = lower.issue(&contents).sending(&lower).sending(&middle);
+        assert_result(&server, "no CA between", &root.issue(&contents), ACCEPTED);
+        assert_result(&server, "one CA between", &below_middle, middle_result);
+        assert_result(
+            &server,
+            "two CAs between",
+            &below_lower,
+            CERTIFICATE_UNKNOWN,
+        );
+    }
+}
+
+#[tokio::test]
 async fn several_cas_are_trusted() {
     let authorities = [
         Authority::root("one"),

@@ -143,8 +143,10 @@ pub fn client_authority_facts(der: &[u8]) -> Option<ClientAuthorityFacts> {
     let certificate = parse(der)?;
     let facts = facts(&certificate)?;
     let valid_from = certificate.validity().not_before.timestamp();
+    let constraints = certificate.basic_constraints().ok()?;
     Some(ClientAuthorityFacts {
         is_certificate_authority: facts.is_certificate_authority,
+        path_length_max: constraints.and_then(|constraints| constraints.value.path_len_constraint),
         valid_from: DateTime::from_timestamp(valid_from, 0)?,
         expires_at: facts.expires_at,
     })

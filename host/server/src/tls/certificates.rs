@@ -203,33 +203,40 @@ impl ClientVerifier {
                 None,
                 Some(&|path| {
                     check_intermediates(path)?;
-                    self.check_authority(path.anchor(), now)
+                    self.check_authority(path, now)
                 }),
             )
             .map(|_| ())
     }
 
-    /// Checks that the CA at the end of a path is valid, as every other certificate of the path must be. If several CAs
-    /// share a name and key, as after a renewal, a single valid CA is enough.
-    fn check_authority(
-        &self,
-        anchor: &TrustAnchor<'_>,
-        now: UnixTime,
-    ) -> Result<(), webpki::Error> {
-        let authorities = self.authorities.iter();
-        let mut facts = authorities
-            .filter(|authority| authority.anchor == *anchor)
-            .map(|authority| authority.facts);
+    /// Checks that the CA at the end of a path is valid and allows a path of this length, as every other CA of the path must. If
+    /// several CAs share a name and key, as after a renewal, a single one that is valid and allows the path is enough.
+    fn check_authority(&self, path: &VerifiedPath<'_>, now: UnixTime) -> Result<(), webpki::Error> {
         let time = i64::try_from(now.as_secs()).ok();
         let time = time.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
-        let is_valid = time.is_some_and(|time| facts.any(|facts| facts.is_valid_at(time)));
-        if !is_valid {
+        let is_valid =
+            |facts: &ClientAuthorityFacts| time.is_some_and(|time| facts.is_valid_at(time));
+        let authorities = self.authorities.iter();
+        let valid: Vec<_> = authorities
+            .filter(|authority| authority.anchor == *path.anchor())
+            .map(|authority| authority.facts)
+            .filter(is_valid)
+            .collect();
+        if valid.is_empty() {
             tracing::warn!(
                 "rejected a client: its CA in server.tls.client_authorities is not valid now"
             );
             return Err(webpki::Error::UnknownIssuer);
         }
-        Ok(())
+        let length = u32::try_from(path.intermediate_certificates().count()).unwrap_or(u32::MAX);
+        let allows = |facts: &ClientAuthorityFacts| {
+            let length_max = facts.path_length_max;
+            length_max.is_none_or(|length_max| length <= length_max)
+        };
+        let is_allowed = valid.iter().any(allows);
+        is_allowed
+            .then_some(())
+            .ok_or(webpki::Error::PathLenConstraintViolated)
     }
 }
 
