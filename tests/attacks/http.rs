@@ -40,6 +40,10 @@ async fn heads_with_ambiguous_host_or_length_are_400() {
         ),
         ("GET /health HTTP/1.0\r\nHost: a\r\nHost: a\r\n", 400),
         ("GET https://localhost/health HTTP/1.1\r\n", 400),
+        (
+            "GET https://user@localhost/health HTTP/1.1\r\nHost: localhost\r\n",
+            400,
+        ),
         ("GET /unknown%2fpath HTTP/1.1\r\n", 400),
         ("GET /health HTTP/1.1\r\nHost: a\r\n folded\r\n", 400),
         ("GET /health HTTP/1.1\r\nHost : a\r\n", 400),

@@ -248,8 +248,8 @@ impl<C: Clock + Clone> ActorRates<C> {
 ///
 /// - the path and query are too long
 /// - there are too many header fields
-/// - the host or the end of the body is ambiguous (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113,
-///   section 8.3.1)
+/// - the host or the end of the body is ambiguous, or the target names a user (RFC 9110, sections 4.2.4 and 7.2; RFC 9112,
+///   sections 3.2 and 6; RFC 9113, section 8.3.1)
 pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<Response> {
     let uri = request.uri();
     let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
@@ -293,6 +293,9 @@ fn broken_rule_of_host(request: &Request, headers: &HeaderMap) -> Option<&'stati
     }
     let target = request.extensions().get::<OriginalTarget>();
     let target = target.map_or(request.uri(), |target| &target.0);
+    if target.authority().is_some_and(has_user) {
+        return Some("the target of a request must not contain a user");
+    }
     let Some(host) = host else {
         let is_required = match request.version() {
             Version::HTTP_09 | Version::HTTP_10 => false,
@@ -313,8 +316,11 @@ fn broken_rule_of_host(request: &Request, headers: &HeaderMap) -> Option<&'stati
 
 fn authority(host: &HeaderValue) -> Option<Authority> {
     let authority = Authority::try_from(host.as_bytes()).ok()?;
-    let has_user = authority.as_str().contains('@');
-    (!has_user && !authority.host().is_empty()).then_some(authority)
+    (!has_user(&authority) && !authority.host().is_empty()).then_some(authority)
+}
+
+fn has_user(authority: &Authority) -> bool {
+    authority.as_str().contains('@')
 }
 
 /// The retry delay if no slot is free. Requests are short, so a slot is free soon.
