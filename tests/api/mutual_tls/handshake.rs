@@ -350,6 +350,20 @@ async fn a_trusted_ca_limits_the_length_of_paths() {
 }
 
 #[tokio::test]
+async fn a_client_may_send_up_to_6_ca_certificates() {
+    let (root, server) = authority_and_server().await;
+    let middle = root.below("middle", &[]);
+    let contents = Contents::of_client(&[&[UNIT]]);
+    for (count, expected) in [(6, ACCEPTED), (7, CERTIFICATE_UNKNOWN)] {
+        let holder = middle.issue(&contents).sending(&middle);
+        // CAs of the same name could be ordered in many ways.
+        let others = (1..count).map(|_| Authority::root("other"));
+        let holder = others.fold(holder, |holder, other| holder.sending(&other));
+        assert_result(&server, &count.to_string(), &holder, expected);
+    }
+}
+
+#[tokio::test]
 async fn several_cas_are_trusted() {
     let authorities = [
         Authority::root("one"),

@@ -193,6 +193,9 @@ impl ClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<(), webpki::Error> {
+        if intermediates.len() > INTERMEDIATES_MAX {
+            return Err(webpki::Error::MaximumPathDepthExceeded);
+        }
         EndEntityCert::try_from(certificate)?
             .verify_for_usage(
                 self.algorithms.all,
@@ -282,6 +285,10 @@ impl ClientCertVerifier for ClientVerifier {
         self.algorithms.supported_schemes()
     }
 }
+
+/// Maximum number of CA certificates that a client may send. `webpki` tries each order of CAs with the same name, so the time
+/// grows exponentially, up to more than a second. The client has not proved yet that it has any trusted certificate.
+const INTERMEDIATES_MAX: usize = 6;
 
 /// Accepts any purpose, if the extension is well-formed.
 struct AnyPurpose;
