@@ -21,10 +21,12 @@
 //! - An interpolation of a few names reads the newest versions, still encrypted, together with the stored names, if the caller
 //!   may read the names as in the request.
 //!
-//! There are four exceptions:
+//! There are five exceptions:
 //! - A missing write permission has its own result, [`UseCaseError::WriteNotPermitted`]. It is the same for names that exist and for
 //!   names that don't, except that a name stored in another casing also needs the permission in that casing.
 //! - Writes by the id of a certificate reveal whether the id exists, because ids can't be guessed.
+//! - A bulk regeneration succeeds if its CA or input is absent, and so does an import of parameters if an input is absent. So a
+//!   refusal reveals that the name is stored in another casing.
 //! - A search takes longer the more names match, including names that the caller may not read. A search below a path considers
 //!   only names from the first to the last that the caller's permissions cover.
 //! - A caller that may read a CA gets the names of all credentials that this CA signed, because a CA can't be replaced safely
