@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use keywright_harness::{Options, Scrape, Server, Text};
+use keywright_harness::{Caller, Options, Response, Scrape, Server, Text};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 /// Sends generate requests of one type concurrently, for numbered names. Returns their statuses, `Retry-After` headers and
@@ -255,15 +255,17 @@ async fn full_lane_is_visible_in_metrics() {
     assert_eq!(responded, Some(6.0), "aborted requests get no response");
 }
 
-#[tokio::test]
-async fn a_permission_revoked_while_a_call_waits_no_longer_counts() {
-    let server = server_with_metrics("generate", "loop", "deadline_ms = 4000").await;
-    let tenant = server.as_client("tenant").await;
-    let granted = server.grant("/t/*", tenant.actor(), &["read", "write"]);
-    let permission = granted.await;
-    let body = json!({"name": "/loop", "type": "hostile", "parameters": {}});
+/// Sends a request of a caller whose call waits in the lane, revokes a permission meanwhile, and returns the response.
+async fn revoked_while_waiting(
+    server: &Server,
+    permission: &str,
+    caller: Caller,
+    path: String,
+    body: Value,
+) -> Response {
+    let occupies = json!({"name": "/loop", "type": "hostile", "parameters": {}});
     let request = server.authorized(Method::POST, "/api/v1/data");
-    let occupying = tokio::spawn(request.body(body.to_string()).send());
+    let occupying = tokio::spawn(request.body(occupies.to_string()).send());
     let is_met = |scrape: &Scrape, what: &str| {
         let name = format!("keywright_plugin_lane_{what}");
         scrape.sum(&name, &[("lane", "generate")]) == Some(1.0)
@@ -271,15 +273,47 @@ async fn a_permission_revoked_while_a_call_waits_no_longer_counts() {
     server
         .scrape_until(|scrape| is_met(scrape, "threads_busy"))
         .await;
-    let body = json!({"name": "/t/p", "type": "password"});
-    let generating = tokio::spawn(async move { tenant.post("/api/v1/data", body).await });
+    let generating = tokio::spawn(async move { caller.post(&path, body).await });
     server
         .scrape_until(|scrape| is_met(scrape, "queue_length"))
         .await;
-    server.revoke(&permission).await.expect(200);
-    generating.await.unwrap().expect(403);
-    server.get("/api/v1/data?name=/t/p").await.expect(404);
+    server.revoke(permission).await.expect(200);
+    let response = generating.await.unwrap();
     drop(occupying.await);
+    response
+}
+
+#[tokio::test]
+async fn a_permission_revoked_while_a_call_waits_no_longer_counts() {
+    let server = server_with_metrics("generate", "loop", "deadline_ms = 4000").await;
+    let tenant = server.as_client("tenant").await;
+    let granted = server.grant("/t/*", tenant.actor(), &["read", "write"]);
+    let permission = granted.await;
+    let body = json!({"name": "/t/p", "type": "password"});
+    let path = "/api/v1/data".to_owned();
+    let response = revoked_while_waiting(&server, &permission, tenant, path, body).await;
+    response.expect(403);
+    server.get("/api/v1/data?name=/t/p").await.expect(404);
+}
+
+#[tokio::test]
+async fn a_ca_hidden_while_a_call_waits_no_longer_signs() {
+    let server = server_with_metrics("generate", "loop", "deadline_ms = 4000").await;
+    let tenant = server.as_client("tenant").await;
+    server.grant("/t/*", tenant.actor(), &["write"]).await;
+    let permission = server.grant("/ca", tenant.actor(), &["read"]).await;
+    server.generate_authority("/ca", None).await;
+    server.generate_leaf("/t/leaf", "/ca").await;
+    // A CA of the same name that has not signed the certificate requires permission.
+    server.delete("/api/v1/data?name=/ca").await.expect(204);
+    server.generate_authority("/ca", None).await;
+    let listed = server.get("/api/v1/certificates?name=/t/leaf").await;
+    let id = listed.json()["certificates"][0]["id"].clone();
+    let path = format!("/api/v1/certificates/{}/regenerate", id.as_str().unwrap());
+    let response = revoked_while_waiting(&server, &permission, tenant, path, json!({})).await;
+    response.expect(404);
+    let stored = server.get("/api/v1/data?name=/t/leaf").await.expect(200);
+    assert_eq!(stored.json()["data"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

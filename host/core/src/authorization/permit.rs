@@ -24,6 +24,8 @@ pub struct Permit<'a> {
     permissions: EffectivePermissions,
     /// Whether versions may be decrypted before they are deleted.
     may_open_deleted: bool,
+    /// Whether the permit [extends](Permit::extended_to) another one.
+    is_extended: bool,
 }
 
 impl<'a> Permit<'a> {
@@ -50,13 +52,13 @@ impl<'a> Permit<'a> {
         Ok(self.by(permissions))
     }
 
-    /// Checks that these permissions allow the operation on a name.
+    /// Checks that these permissions allow the operation on a name, unless the caller needs no permission on it.
     pub(super) fn check(
         &self,
         permissions: &EffectivePermissions,
         name: &str,
     ) -> Result<(), UseCaseError> {
-        if permissions.allow(self.operation, name) {
+        if self.is_extended || permissions.allow(self.operation, name) {
             return Ok(());
         }
         Err(match self.operation {
@@ -108,12 +110,11 @@ impl<'a> Permit<'a> {
     /// Returns a permit on another credential, which the server itself must read or write to perform the permitted
     /// operation. The caller needs no permission on it. Review every call.
     pub(crate) fn extended_to(&self, operation: Operation, name: &LookupName) -> Self {
-        Self::on(
-            self.trail,
-            operation,
-            name,
-            EffectivePermissions::everything(),
-        )
+        let everything = EffectivePermissions::everything();
+        Self {
+            is_extended: true,
+            ..Self::on(self.trail, operation, name, everything)
+        }
     }
 
     pub(crate) fn record_version(&self, credential_id: Uuid, version_id: Uuid) {
@@ -152,6 +153,7 @@ impl<'a> Permit<'a> {
             name: name.clone(),
             permissions,
             may_open_deleted: false,
+            is_extended: false,
         }
     }
 

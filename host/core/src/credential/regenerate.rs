@@ -286,7 +286,8 @@ impl RegenerateCredentials {
         let mut draft = self
             .draft(caller, &base, &effective, generator, issuer, parent)
             .await?;
-        self.authorization.confirm(caller, [&permit]).await?;
+        let permits = iter::once(&permit).chain(&issuer_permit);
+        self.authorization.confirm(caller, permits).await?;
         draft.attributes.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let appended = self
