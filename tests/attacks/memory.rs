@@ -9,7 +9,9 @@
 
 use std::{env, fs, time::Duration};
 
-use keywright_harness::{Caller, Options, Response, Server, component, until_some};
+use keywright_harness::{
+    Caller, Options, Response, Server, client_without_reading, component, until_some,
+};
 use reqwest::Method;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -71,6 +73,28 @@ async fn hostile_readers_leave_memory_for_other_readers() {
     );
     drop(unread);
     until_read(&actors[0], &path, largest).await;
+}
+
+#[tokio::test]
+async fn unread_responses_of_unauthenticated_clients_take_little_memory() {
+    const CONNECTIONS: usize = 40;
+    const RESPONSES: usize = 100;
+    let settings = "write_seconds_max = 3600";
+    let server = Server::start_with(&Options::default().server_settings(settings)).await;
+    let url = format!("{}/info", server.base_url());
+    let before_bytes = memory_bytes(&server, "VmRSS:");
+    let mut unread = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let client = client_without_reading();
+        // The other requests use the connection of the first.
+        unread.push(client.get(&url).send().await.unwrap());
+        let others: JoinSet<_> = (1..RESPONSES).map(|_| client.get(&url).send()).collect();
+        unread.extend(others.join_all().await.into_iter().map(Result::unwrap));
+    }
+    assert!(unread.iter().all(|response| response.status() == 200));
+    let bytes = memory_bytes(&server, "VmRSS:").saturating_sub(before_bytes);
+    let allowed_bytes = CONNECTIONS * RESPONSES * 6 * 1024;
+    assert!(bytes <= allowed_bytes, "{} KiB", bytes / 1024);
 }
 
 #[tokio::test]

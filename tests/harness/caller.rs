@@ -9,7 +9,7 @@ use reqwest::{Body, Client, Method, Request, RequestBuilder, header};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Options, Server, Shell, server::trusting};
+use crate::{Options, Server, Shell, client_without_reading};
 
 /// A caller of a server, with its own token or client certificate. [`crate::Server`] itself sends requests as the
 /// client `developer`, which has all permissions.
@@ -64,11 +64,7 @@ impl Caller {
 
     /// Sends a GET request over a separate connection, whose flow-control window has room for one byte of the body.
     pub async fn get_without_reading(&self, path: &str) -> reqwest::Response {
-        let client = trusting()
-            .http2_initial_stream_window_size(1)
-            .build()
-            .unwrap();
-        let request = client.get(format!("{}{path}", self.base_url));
+        let request = client_without_reading().get(format!("{}{path}", self.base_url));
         request.bearer_auth(self.token()).send().await.unwrap()
     }
 

@@ -61,7 +61,7 @@ pub use programs::{
     npm_package, print_message, python_program, signal, toolchain_program, toolchain_python,
 };
 pub use reuse::ReusedServer;
-pub use server::{Server, server_program};
+pub use server::{Server, client_without_reading, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{ReceivedRequest, Reply, Stub};
 pub use terminal::Terminal;

@@ -405,6 +405,12 @@ pub(crate) fn client() -> Client {
     trusting().build().unwrap()
 }
 
+/// Returns a client with a connection of its own, whose flow-control window has room for one byte of each response.
+pub fn client_without_reading() -> Client {
+    let client = trusting().http2_initial_stream_window_size(1);
+    client.build().unwrap()
+}
+
 /// Returns a client that trusts the tests' servers.
 pub(crate) fn trusting() -> ClientBuilder {
     // Another test of the same process may have installed it already.

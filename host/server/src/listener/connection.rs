@@ -102,12 +102,13 @@ impl Protocols {
             let (head, body) = request.into_parts();
             let (body, unread) = returnable(body, &head.headers);
             let request = Request::from_parts(head, body);
-            async move {
+            // Boxed, so that the memory is released with the response: a client may leave many responses unread.
+            Box::pin(async move {
                 let response = pipeline.respond(Some(&connection), request).await;
                 unread.drain(body_limits).await;
                 let in_progress = in_progress.responded();
                 Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, in_progress)))
-            }
+            })
         });
         let stream = TokioIo::new(stream);
         if is_http2 {
