@@ -24,7 +24,7 @@ use crate::{
 
 pub(crate) async fn show_form(_: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    Ok(add_page(&visit, query.text(PATH), None, None))
+    Ok(add_page(&visit, query.text(PATH), None))
 }
 
 /// Adds a permission, or shows the form again with an error.
@@ -32,7 +32,7 @@ pub(crate) async fn add(state: Arc<State>, visit: Visit, request: Request) -> Pa
     let form = Fields::of_form(request, &visit).await?;
     Ok(match added(&state, &visit, &form).await {
         Ok(permission) => confirmation(&visit, "Added the permission", &permission),
-        Err(refusal) => add_page(&visit, form.text(PATH), Some(&form), Some(&refusal)),
+        Err(refusal) => add_page(&visit, form.text(PATH), Some((&form, &refusal))),
     })
 }
 
@@ -139,15 +139,11 @@ fn operations_field(is_chosen: impl Fn(Operation) -> bool) -> Markup {
     }
 }
 
-/// Returns the form with a path, or the form that was refused. A link can only fill in the path: an attacker could make a user
-/// click the button by accident.
-fn add_page(
-    visit: &Visit,
-    path: &str,
-    refused: Option<&Fields>,
-    refusal: Option<&PageError>,
-) -> Response {
-    let entered = |name: &str| refused.map(|form| form.text(name)).unwrap_or_default();
+/// Returns the form with a path, or with all fields of a refused request and the reason. A link can only fill in the path: an
+/// attacker could make a user click the button by accident.
+fn add_page(visit: &Visit, path: &str, refused: Option<(&Fields, &PageError)>) -> Response {
+    let (form, refusal) = refused.unzip();
+    let entered = |name: &str| form.map(|form| form.text(name)).unwrap_or_default();
     let status = refusal.map_or(StatusCode::OK, PageError::status);
     let page = Page::of(visit, PERMISSIONS, "Add a permission").with_status(status);
     page.render(&html! {

@@ -75,15 +75,19 @@ impl EffectivePermissions {
         Self { granted: None }
     }
 
+    pub(super) fn allow_everything(&self) -> bool {
+        self.granted.is_none()
+    }
+
     /// Returns whether an operation is allowed on a name, or on the permissions of a path. All decisions go through this function.
     pub(crate) fn allow(&self, operation: Operation, name: &str) -> bool {
-        self.granted.is_none() || self.allowing(operation, name).is_some()
+        self.allow_everything() || self.allowing(operation, name).is_some()
     }
 
     /// Returns whether everything that `others` allow is allowed.
     pub(crate) fn include(&self, others: &Self) -> bool {
         let Some(others) = &others.granted else {
-            return self.granted.is_none();
+            return self.allow_everything();
         };
         others.all().all(|permission| {
             let mut operations = permission.operations.iter();

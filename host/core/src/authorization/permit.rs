@@ -24,8 +24,6 @@ pub struct Permit<'a> {
     permissions: EffectivePermissions,
     /// Whether versions may be decrypted before they are deleted.
     may_open_deleted: bool,
-    /// Whether the permit [extends](Permit::extended_to) another one.
-    is_extended: bool,
 }
 
 impl<'a> Permit<'a> {
@@ -58,7 +56,7 @@ impl<'a> Permit<'a> {
         permissions: &EffectivePermissions,
         name: &str,
     ) -> Result<(), UseCaseError> {
-        if self.is_extended || permissions.allow(self.operation, name) {
+        if self.permissions.allow_everything() || permissions.allow(self.operation, name) {
             return Ok(());
         }
         Err(match self.operation {
@@ -110,11 +108,12 @@ impl<'a> Permit<'a> {
     /// Returns a permit on another credential, which the server itself must read or write to perform the permitted
     /// operation. The caller needs no permission on it. Review every call.
     pub(crate) fn extended_to(&self, operation: Operation, name: &LookupName) -> Self {
-        let everything = EffectivePermissions::everything();
-        Self {
-            is_extended: true,
-            ..Self::on(self.trail, operation, name, everything)
-        }
+        Self::on(
+            self.trail,
+            operation,
+            name,
+            EffectivePermissions::everything(),
+        )
     }
 
     pub(crate) fn record_version(&self, credential_id: Uuid, version_id: Uuid) {
@@ -153,7 +152,6 @@ impl<'a> Permit<'a> {
             name: name.clone(),
             permissions,
             may_open_deleted: false,
-            is_extended: false,
         }
     }
 

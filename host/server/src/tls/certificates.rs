@@ -220,12 +220,12 @@ impl ClientVerifier {
         let is_valid =
             |facts: &ClientAuthorityFacts| time.is_some_and(|time| facts.is_valid_at(time));
         let authorities = self.authorities.iter();
-        let valid: Vec<_> = authorities
+        let mut valid = authorities
             .filter(|authority| authority.anchor == *path.anchor())
             .map(|authority| authority.facts)
             .filter(is_valid)
-            .collect();
-        if valid.is_empty() {
+            .peekable();
+        if valid.peek().is_none() {
             tracing::warn!(
                 "rejected a client: its CA in server.tls.client_authorities is not valid now"
             );
@@ -236,10 +236,10 @@ impl ClientVerifier {
             let length_max = facts.path_length_max;
             length_max.is_none_or(|length_max| length <= length_max)
         };
-        let is_allowed = valid.iter().any(allows);
-        is_allowed
-            .then_some(())
-            .ok_or(webpki::Error::PathLenConstraintViolated)
+        if !valid.any(|facts| allows(&facts)) {
+            return Err(webpki::Error::PathLenConstraintViolated);
+        }
+        Ok(())
     }
 }
 

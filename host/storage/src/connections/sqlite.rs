@@ -522,9 +522,9 @@ const STEPS_BETWEEN_CHECKS: i32 = 4_096;
 /// The most prepared statements that a connection caches.
 const STATEMENTS_CACHED_MAX: usize = 128;
 
-/// The number of pages in the write-ahead log from which on a commit also writes them to the database file. That takes three more
-/// flushes, so it must not happen in every few commits, as with SQLite's default of 1,000. The index of the log has one part for
-/// about 4,000 pages, and a read searches each part.
+/// When the write-ahead log has this many pages, a commit also writes them to the database file, which takes three more flushes. With
+/// SQLite's default of 1,000, this happens too often. With more than about 4,000, reads are slower: the index of the log has one part
+/// for that many pages, and a read searches all parts.
 const CHECKPOINT_PAGES: u32 = 4_000;
 
 /// The most bytes of the write-ahead log that stay on disk after a checkpoint.
