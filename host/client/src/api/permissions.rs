@@ -38,20 +38,6 @@ pub enum Operation {
     WriteAcl,
 }
 
-impl Operation {
-    /// Returns the name in the API.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Delete => "delete",
-            Self::ReadAcl => "read_acl",
-            Self::WriteAcl => "write_acl",
-        }
-    }
-}
-
 /// A permission to add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AddPermission {

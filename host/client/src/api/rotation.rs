@@ -79,12 +79,7 @@ impl Step {
     /// Returns the number of the step, from 1.
     #[must_use]
     pub fn number(self) -> usize {
-        match self {
-            Self::Introduce => 1,
-            Self::Switch => 2,
-            Self::Renew => 3,
-            Self::Retire => 4,
-        }
+        self as usize + 1
     }
 }
 
@@ -111,14 +106,14 @@ impl Rotation {
     /// Determines the state of a CA's rotation.
     pub async fn observe(client: &Client, name: &str) -> Result<Self, RotationError> {
         let summary = client.certificate(name).await?;
-        let versions = Versions::of(&summary)?;
+        let (signing, transitional, stage) = versions(&summary)?;
         let current = client.certificate_versions(&summary.id, true).await?;
         let trusted: Vec<_> = current.iter().map(certificates).collect();
         let mut rotation = Self {
             name: summary.name.clone(),
-            stage: versions.stage_before_renewal(),
-            signing_version: versions.signing.id.clone(),
-            transitional_version: versions.transitional.map(|version| version.id.clone()),
+            stage,
+            signing_version: signing.id.clone(),
+            transitional_version: transitional.map(|version| version.id.clone()),
             outstanding: Vec::new(),
             trusted: trusted.concat(),
             certificate_id: summary.id.clone(),
@@ -203,40 +198,25 @@ pub enum RotationError {
     Request(#[from] Error),
 }
 
-/// The signing and the transitional version of a CA.
-struct Versions<'a> {
-    signing: &'a ListedVersion,
-    transitional: Option<&'a ListedVersion>,
-    is_newest_transitional: bool,
-}
-
-impl<'a> Versions<'a> {
-    fn of(summary: &'a CertificateSummary) -> Result<Self, RotationError> {
-        let versions = &summary.versions;
-        let signing = versions.iter().position(|version| !version.transitional);
-        let transitional = versions.iter().position(|version| version.transitional);
-        let signing_version = signing.and_then(|index| versions.get(index));
-        let signing_version =
-            signing_version.ok_or_else(|| RotationError::NothingSigns(summary.name.clone()))?;
-        if !signing_version.certificate_authority {
-            return Err(RotationError::NoAuthority(summary.name.clone()));
-        }
-        Ok(Self {
-            signing: signing_version,
-            transitional: transitional.and_then(|index| versions.get(index)),
-            // Versions are listed newest first.
-            is_newest_transitional: transitional < signing,
-        })
+/// Returns the signing version of a CA, its transitional version, and the stage without a check of the signed certificates.
+fn versions(
+    summary: &CertificateSummary,
+) -> Result<(&ListedVersion, Option<&ListedVersion>, Stage), RotationError> {
+    let versions = || summary.versions.iter().enumerate();
+    let signing = versions().find(|(_, version)| !version.transitional);
+    let (newer_versions, signing) =
+        signing.ok_or_else(|| RotationError::NothingSigns(summary.name.clone()))?;
+    if !signing.certificate_authority {
+        return Err(RotationError::NoAuthority(summary.name.clone()));
     }
-
-    /// Returns the stage without checking the signed certificates.
-    fn stage_before_renewal(&self) -> Stage {
-        match self.transitional {
-            None => Stage::NotBegun,
-            Some(_) if self.is_newest_transitional => Stage::Introduced,
-            Some(_) => Stage::Switched,
+    Ok(match versions().find(|(_, version)| version.transitional) {
+        None => (signing, None, Stage::NotBegun),
+        // Versions are listed newest first.
+        Some((0, transitional)) if newer_versions > 0 => {
+            (signing, Some(transitional), Stage::Introduced)
         }
-    }
+        Some((_, transitional)) => (signing, Some(transitional), Stage::Switched),
+    })
 }
 
 /// Returns the PEM certificates of a version.
@@ -388,10 +368,10 @@ mod tests {
         ];
         for (versions, stage, signing, transitional) in cases {
             let summary = summary(versions, true);
-            let found = Versions::of(&summary).unwrap();
-            assert_eq!(found.stage_before_renewal(), stage, "{versions}");
-            assert_eq!(found.signing.id, signing, "{versions}");
-            let flagged = found.transitional.map(|version| version.id.as_str());
+            let (found, flagged, found_stage) = super::versions(&summary).unwrap();
+            assert_eq!(found_stage, stage, "{versions}");
+            assert_eq!(found.id, signing, "{versions}");
+            let flagged = flagged.map(|version| version.id.as_str());
             assert_eq!(flagged, transitional, "{versions}");
         }
     }

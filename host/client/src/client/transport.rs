@@ -27,7 +27,6 @@ pub(crate) struct Call {
     method: Method,
     path: String,
     body: Option<Zeroizing<Vec<u8>>>,
-    needs_login: bool,
     has_query: bool,
 }
 
@@ -38,15 +37,8 @@ impl Call {
             method,
             path: path.into(),
             body: None,
-            needs_login: true,
             has_query: false,
         }
-    }
-
-    /// Marks the request as not requiring a login.
-    pub(crate) fn without_login(mut self) -> Self {
-        self.needs_login = false;
-        self
     }
 
     /// Adds a query parameter.
@@ -122,9 +114,7 @@ impl Transport {
             .request(call.method.clone(), format!("{}{}", self.server, call.path))
             .header(ACCEPT, JSON)
             .header(CONTENT_TYPE, JSON);
-        if call.needs_login
-            && let Some(token) = token
-        {
+        if let Some(token) = token {
             request = request.bearer_auth(token.expose());
         }
         if let Some(body) = &call.body {

@@ -1,6 +1,6 @@
 //! `keywright permissions`: the commands of permissions.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
@@ -166,7 +166,11 @@ struct Operations {
 }
 
 fn table(permission: &Permission) -> Table {
-    let operations: Vec<_> = permission.operations.iter().map(|one| one.name()).collect();
+    let operations = permission.operations.iter();
+    let operations: Vec<_> = operations
+        .filter_map(ValueEnum::to_possible_value)
+        .map(|operation| operation.get_name().to_owned())
+        .collect();
     Table::Fields(vec![
         field("id", &permission.uuid),
         field("path", &permission.path),

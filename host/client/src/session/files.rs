@@ -61,12 +61,6 @@ impl Directory {
         write_whole(&self.file(name), bytes, Readers::Owner)
     }
 
-    /// Returns whether group or others have any permission on a file in the folder.
-    fn is_open_to_others(&self, name: &str) -> bool {
-        let metadata = fs::metadata(self.file(name));
-        metadata.is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
-    }
-
     /// Locks the folder against other runs of the program until the returned file is dropped. `None` if the file system does not
     /// support locks.
     fn lock(&self) -> Option<File> {
@@ -191,8 +185,9 @@ impl StoredSession {
 
     /// Returns the path of the session file if users other than its owner have access to it.
     pub(crate) fn open_to_others(directory: &Directory) -> Option<PathBuf> {
-        let is_open = directory.is_open_to_others(SESSION_FILE);
-        is_open.then(|| directory.file(SESSION_FILE))
+        let file = directory.file(SESSION_FILE);
+        let permissions = fs::metadata(&file).ok()?.permissions();
+        (permissions.mode() & OTHERS != 0).then_some(file)
     }
 
     /// Writes the session, and replaces an existing one.
