@@ -205,9 +205,11 @@ impl Console {
             access: Access::Open,
             action: None,
             handle: Box::new(move |request| {
-                let responding = handler(Arc::clone(&state), request);
+                let state = Arc::clone(&state);
                 Box::pin(async move {
-                    secured(responding.await.unwrap_or_else(PageError::into_response))
+                    let responding = handler(Arc::clone(&state), request).await;
+                    let refused = |failure| state.error(failure).into_response();
+                    secured(responding.unwrap_or_else(refused))
                 })
             }),
         }
@@ -234,14 +236,13 @@ impl Console {
                 let state = Arc::clone(&state);
                 Box::pin(async move {
                     let visit = Visit::of(&request);
-                    let responding = match visit.clone() {
-                        Some(visit) => handler(state, visit, request).await,
-                        None => Err(PageError::new(
-                            StatusCode::UNAUTHORIZED,
-                            "there is no session",
-                        )),
+                    let responding = if let Some(visit) = visit.clone() {
+                        handler(Arc::clone(&state), visit, request).await
+                    } else {
+                        let message = "there is no session";
+                        Err(PageError::new(StatusCode::UNAUTHORIZED, message).into())
                     };
-                    let refused = |error: PageError| error.into_response_to(visit.as_ref());
+                    let refused = |failure| state.error(failure).into_response_to(visit.as_ref());
                     secured(responding.unwrap_or_else(refused))
                 })
             }),
@@ -269,5 +270,5 @@ fn reading_form(route: ConsoleRoute) -> ConsoleRoute {
 /// Responds to requests for paths without a page.
 async fn no_such_page(_: Arc<State>, _: Visit, _: Request) -> PageResult {
     let message = "the console has no page at this address";
-    Err(PageError::new(StatusCode::NOT_FOUND, message))
+    Err(PageError::new(StatusCode::NOT_FOUND, message).into())
 }

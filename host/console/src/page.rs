@@ -11,6 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, SecondsFormat, Utc};
+use keywright_core::UseCaseError;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::{paths, session::Visit};
@@ -195,7 +196,26 @@ fn distance(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
 }
 
 /// The page that responds to a request, or the reason to refuse the request.
-pub(crate) type PageResult = Result<Response, PageError>;
+pub(crate) type PageResult = Result<Response, Failure>;
+
+/// The reason to refuse a request: of the console itself, or of a use case. [`State::error`](crate::state::State::error) returns
+/// the page.
+pub(crate) enum Failure {
+    Page(PageError),
+    UseCase(UseCaseError),
+}
+
+impl From<PageError> for Failure {
+    fn from(error: PageError) -> Self {
+        Self::Page(error)
+    }
+}
+
+impl<E: Into<UseCaseError>> From<E> for Failure {
+    fn from(failure: E) -> Self {
+        Self::UseCase(failure.into())
+    }
+}
 
 /// The reason to refuse a request, shown on a page.
 #[derive(Debug)]

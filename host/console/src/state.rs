@@ -1,8 +1,13 @@
 use std::sync::Arc;
 
-use keywright_core::{UseCaseError, credential::KnownType};
+use keywright_core::credential::KnownType;
 
-use crate::{login::Login, page::PageError, ports::ConsolePorts, session::Sessions};
+use crate::{
+    login::Login,
+    page::{Failure, PageError},
+    ports::ConsolePorts,
+    session::Sessions,
+};
 
 /// The state that all handlers share.
 pub(crate) struct State {
@@ -13,10 +18,15 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Returns the page of a failure, with the status and the message of the API.
-    pub(crate) fn failed(&self, failure: UseCaseError) -> PageError {
-        let (status, message) = (self.ports.status_and_message)(failure);
-        PageError::new(status, &message)
+    /// Returns the page of a failure. Failures of use cases have the status and the message of the API.
+    pub(crate) fn error(&self, failure: impl Into<Failure>) -> PageError {
+        match failure.into() {
+            Failure::Page(error) => error,
+            Failure::UseCase(failure) => {
+                let (status, message) = (self.ports.status_and_message)(failure);
+                PageError::new(status, &message)
+            }
+        }
     }
 
     /// Returns the credential type with this name, if this server has it.

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use crate::{
-    page::{Page, PageError, PageResult, due, moment, next_links, scrolled},
+    page::{Failure, Page, PageError, PageResult, due, moment, next_links, scrolled},
     paths::{BROWSE, GENERATE, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -114,11 +114,10 @@ impl Search {
         })
     }
 
-    async fn tree(&self, state: &State, visit: &Visit, from: &str) -> Result<Markup, PageError> {
+    async fn tree(&self, state: &State, visit: &Visit, from: &str) -> Result<Markup, Failure> {
         let below = self.below();
         let read = &state.ports.credentials.read;
-        let browsed = read.browse(&visit.caller, &below, from).await;
-        let page = browsed.map_err(|failure| state.failed(failure))?;
+        let page = read.browse(&visit.caller, &below, from).await?;
         let nothing = || nothing_below(&below);
         Ok(self.page(
             &page,
@@ -129,12 +128,7 @@ impl Search {
         ))
     }
 
-    async fn filtered(
-        &self,
-        state: &State,
-        visit: &Visit,
-        from: &str,
-    ) -> Result<Markup, PageError> {
+    async fn filtered(&self, state: &State, visit: &Visit, from: &str) -> Result<Markup, Failure> {
         let now = state.ports.clock.now();
         let filter = Filter {
             name_like: self.text(CONTAINING).to_owned(),
@@ -143,10 +137,9 @@ impl Search {
             due_until: self.days(EXPIRES_WITHIN_DAYS)?.map(|time| now + time),
         };
         let read = &state.ports.credentials.read;
-        let found = read
+        let page = read
             .filter(&visit.caller, &self.below(), from, &filter)
-            .await;
-        let page = found.map_err(|failure| state.failed(failure))?;
+            .await?;
         let nothing = || {
             html! {
                 p.empty {
@@ -158,11 +151,10 @@ impl Search {
         Ok(self.page(&page, "", from, now, nothing))
     }
 
-    async fn first_found(&self, state: &State, visit: &Visit) -> Result<Markup, PageError> {
+    async fn first_found(&self, state: &State, visit: &Visit) -> Result<Markup, Failure> {
         let text = self.text(CONTAINING);
         let read = &state.ports.credentials.read;
-        let found = read.first_found(&visit.caller, text).await;
-        let found = found.map_err(|failure| state.failed(failure))?;
+        let found = read.first_found(&visit.caller, text).await?;
         let entries = found.credentials.into_iter().map(BrowsedEntry::Credential);
         let entries: Vec<_> = entries.collect();
         Ok(html! {

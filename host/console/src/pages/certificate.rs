@@ -18,7 +18,7 @@ use super::{
     download::{self, Part},
 };
 use crate::{
-    page::{Page, PageError, PageResult, due, moment, page_links, rfc3339, scrolled},
+    page::{Failure, Page, PageResult, due, moment, page_links, rfc3339, scrolled},
     paths::{
         CERTIFICATE, CERTIFICATES, NAME, link, link_to_certificate, link_to_credential,
         link_to_rotation,
@@ -32,15 +32,15 @@ use crate::{
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = LookupName::new(query.text(NAME));
-    let failed = |failure| state.failed(failure);
     let credentials = &state.ports.credentials;
     let certificates = &credentials.certificates;
-    let summary = certificates.with_first_signed(&visit.caller, &name, SIGNED_MAX);
-    let (summary, signed, has_more) = summary.await.map_err(failed)?;
+    let (summary, signed, has_more) = certificates
+        .with_first_signed(&visit.caller, &name, SIGNED_MAX)
+        .await?;
     let versions = download::versions(&state, &visit, &name, query.text(download::VERSION)).await?;
     let mut read = Vec::new();
     for version in versions {
-        let parts = certificates.public_parts(&version).await.map_err(failed)?;
+        let parts = certificates.public_parts(&version).await?;
         read.push((version, parts));
     }
     let signed = Signed::of(&state, &visit, (signed, has_more), query.text(PAGE)).await?;
@@ -197,7 +197,7 @@ impl Signed {
         visit: &Visit,
         (mut signed, has_more): (Vec<SignedCredential>, bool),
         page: &str,
-    ) -> Result<Self, PageError> {
+    ) -> Result<Self, Failure> {
         signed.sort_by_cached_key(|signed| signed.name.folded());
         let pages = signed.len().div_ceil(ENTRIES_MAX);
         let number = page.parse().unwrap_or(1).clamp(1, pages.max(1));
@@ -205,8 +205,7 @@ impl Signed {
         let names = names.skip((number - 1) * ENTRIES_MAX);
         let names: Vec<_> = names.take(ENTRIES_MAX).collect();
         let read = &state.ports.credentials.read;
-        let listed = read.all_listed(&visit.caller, &names).await;
-        let listed = listed.map_err(|failure| state.failed(failure))?;
+        let listed = read.all_listed(&visit.caller, &names).await?;
         Ok(Self {
             entries: names.into_iter().zip(listed).collect(),
             number,

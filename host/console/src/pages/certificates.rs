@@ -27,8 +27,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     let from = query.text(FROM);
     visit.caller.trail().set_details(json!({FROM: from}));
     let certificates = &state.ports.credentials.certificates;
-    let forest = certificates.forest(&visit.caller, from).await;
-    let forest = forest.map_err(|failure| state.failed(failure))?;
+    let forest = certificates.forest(&visit.caller, from).await?;
     let now = state.ports.clock.now();
     let page = Page::of(&visit, CERTIFICATES, "Certificates");
     Ok(page.render(&html! {

@@ -70,13 +70,11 @@ impl Change {
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = LookupName::new(query.text(NAME));
-    let failed = |failure| state.failed(failure);
     let read = &state.ports.credentials.read;
-    let history = read.history(&visit.caller, &name).await.map_err(failed)?;
+    let history = read.history(&visit.caller, &name).await?;
     let current = read
         .by_name(&visit.caller, &name, VersionSelection::Current)
-        .await;
-    let current = current.map_err(failed)?;
+        .await?;
     let shown = Shown {
         known: state.known_type(history.credential_type.as_str()),
         visit: &visit,
@@ -98,16 +96,15 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
 pub(crate) async fn reveal(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let is_for_script = accepts_text(request.headers());
     let form = Fields::of_form(request, &visit).await?;
-    let failed = |failure| state.failed(failure);
     let id: Result<Uuid, _> = form.text(VERSION).parse();
-    let id = id.map_err(|_| failed(UseCaseError::NotFound))?;
+    let id = id.map_err(|_| UseCaseError::NotFound)?;
     let read = &state.ports.credentials.read;
-    let version = read.by_id(&visit.caller, id).await.map_err(failed)?;
+    let version = read.by_id(&visit.caller, id).await?;
     let known = state.known_type(version.credential_type.as_str());
     let fields = ValueSchema::of(known.as_ref()).fields(&version.content.value);
     let wanted = form.text(FIELD);
     let field = fields.iter().find(|field| field.name == wanted);
-    let field = field.ok_or_else(|| failed(UseCaseError::NotFound))?;
+    let field = field.ok_or(UseCaseError::NotFound)?;
     if is_for_script {
         let media_type = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
         return Ok((media_type, field.text.to_string()).into_response());
@@ -134,8 +131,7 @@ pub(crate) async fn regenerate(state: Arc<State>, visit: Visit, request: Request
     let written = credentials
         .regenerate
         .credential(&visit.caller, regenerate)
-        .await;
-    let written = written.map_err(|failure| state.failed(failure))?;
+        .await?;
     Ok(see_changed(
         written.version.name.as_str(),
         Change::Regenerated,
@@ -148,11 +144,10 @@ pub(crate) async fn delete(state: Arc<State>, visit: Visit, request: Request) ->
     let name = form.text(NAME);
     if form.text(TYPED_NAME) != name {
         let message = "the typed name differs from the name of the credential; nothing was deleted";
-        return Err(PageError::new(StatusCode::BAD_REQUEST, message));
+        return Err(PageError::new(StatusCode::BAD_REQUEST, message).into());
     }
     let read = &state.ports.credentials.read;
-    let deleted = read.delete(&visit.caller, &LookupName::new(name)).await;
-    deleted.map_err(|failure| state.failed(failure))?;
+    read.delete(&visit.caller, &LookupName::new(name)).await?;
     let page = Page::of(&visit, BROWSE, "Deleted");
     Ok(page.render(&html! {
         p.done role="status" { "Deleted " code { (name) } " with all its versions." }

@@ -17,7 +17,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    page::{PageError, PageResult},
+    page::PageResult,
     paths::{DOWNLOAD, NAME, link},
     request::Fields,
     session::Visit,
@@ -64,10 +64,9 @@ pub(super) fn link_to(name: &str, version: Option<Uuid>, part: Part) -> String {
 
 pub(crate) async fn send(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    let failed = |failure| state.failed(failure);
     let mut parts = Part::ALL.into_iter();
     let part = parts.find(|part| part.label() == query.text(PART));
-    let part = part.ok_or_else(|| failed(UseCaseError::NotFound))?;
+    let part = part.ok_or(UseCaseError::NotFound)?;
     visit
         .caller
         .trail()
@@ -79,8 +78,7 @@ pub(crate) async fn send(state: Arc<State>, visit: Visit, request: Request) -> P
     let mut name = String::new();
     for version in versions {
         name = file_name(version.name.as_str(), part);
-        let public = credentials.certificates.public_parts(&version).await;
-        let public = public.map_err(failed)?;
+        let public = credentials.certificates.public_parts(&version).await?;
         let is_first = certificates.is_empty();
         let facts = version.attributes.certificate.as_ref();
         let is_authority = facts.is_some_and(|facts| facts.is_certificate_authority);
@@ -90,14 +88,14 @@ pub(crate) async fn send(state: Arc<State>, visit: Visit, request: Request) -> P
             Part::Chain if is_first => {
                 let read = &credentials.read;
                 let chain = credentials.certificates.chain(&visit.caller, read, version);
-                certificates = chain.await.map_err(failed)?;
+                certificates = chain.await?;
             }
             Part::Trusted if is_authority => certificates.extend(public.certificates),
             _ => {}
         }
     }
     if certificates.is_empty() {
-        return Err(failed(UseCaseError::NotFound));
+        return Err(UseCaseError::NotFound.into());
     }
     let fields = [
         (CONTENT_TYPE, "application/x-pem-file".to_owned()),
@@ -115,20 +113,19 @@ pub(super) async fn versions(
     visit: &Visit,
     name: &LookupName,
     id: &str,
-) -> Result<Vec<CredentialVersion>, PageError> {
-    let failed = |failure| state.failed(failure);
+) -> Result<Vec<CredentialVersion>, UseCaseError> {
     let read = &state.ports.credentials.read;
     if id.is_empty() {
-        let current = read.by_name(&visit.caller, name, VersionSelection::Current);
-        return current.await.map_err(failed);
+        let current = VersionSelection::Current;
+        return read.by_name(&visit.caller, name, current).await;
     }
     let id: Result<Uuid, _> = id.parse();
-    let id = id.map_err(|_| failed(UseCaseError::NotFound))?;
-    let version = read.by_id(&visit.caller, id).await.map_err(failed)?;
+    let id = id.map_err(|_| UseCaseError::NotFound)?;
+    let version = read.by_id(&visit.caller, id).await?;
     if name.is(&version.name) {
         Ok(vec![version])
     } else {
-        Err(failed(UseCaseError::NotFound))
+        Err(UseCaseError::NotFound)
     }
 }
 

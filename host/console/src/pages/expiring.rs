@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Page, PageError, PageResult, due, page_links, scrolled},
+    page::{Failure, Page, PageError, PageResult, due, page_links, scrolled},
     paths::{EXPIRING, OVERVIEW, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -23,16 +23,16 @@ pub(super) async fn all_due(
     visit: &Visit,
     days: i64,
     selects: impl Fn(DateTime<Utc>) -> bool + Send + Sync,
-) -> Result<(Vec<DateTime<Utc>>, Vec<DueCredential>), PageError> {
+) -> Result<(Vec<DateTime<Utc>>, Vec<DueCredential>), Failure> {
     let details = json!({"path": "/", "expires-within-days": days});
     visit.caller.trail().set_details(details);
-    let due = state.ports.credentials.due(&visit.caller, days, selects);
-    let due = due.await.map_err(|failure| state.failed(failure))?;
+    let credentials = &state.ports.credentials;
+    let due = credentials.due(&visit.caller, days, selects).await?;
     // There can be hundreds of thousands of times.
     let sorting = tokio::task::spawn_blocking(|| due.in_order());
     sorting.await.map_err(|_| {
         let message = "the server failed to sort the credentials";
-        PageError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+        PageError::new(StatusCode::INTERNAL_SERVER_ERROR, message).into()
     })
 }
 

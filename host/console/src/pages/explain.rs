@@ -6,14 +6,14 @@ use axum::{extract::Request, http::StatusCode};
 use keywright_core::{
     UseCaseError,
     credential::CredentialName,
-    permission::{Operation, Permission, PermissionPath},
+    permission::{Actor, Operation, Permission, PermissionPath},
     permission_management::Explanation,
 };
 use maud::{Markup, html};
 
-use super::permission::{ACTOR, PATH, actor_field, listed, parsed_actor, parsed_path, path_field};
+use super::permission::{ACTOR, PATH, actor_field, listed, path_field};
 use crate::{
-    page::{Page, PageError, PageResult, last_characters, scrolled},
+    page::{Page, PageResult, last_characters, scrolled},
     paths::{EXPLAIN, PERMISSIONS, link_to_permissions},
     request::Fields,
     session::Visit,
@@ -26,7 +26,8 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     let (status, above) = if request.uri().query().is_none() {
         (StatusCode::OK, html! {})
     } else {
-        match explained(&state, &visit, &query).await {
+        let explained = explained(&state, &visit, &query).await;
+        match explained.map_err(|failure| state.error(failure)) {
             Ok(explanation) => (StatusCode::OK, result(&explanation)),
             Err(refusal) => (refusal.status(), refusal.alert()),
         }
@@ -60,15 +61,18 @@ pub(super) fn form(path: &str, actor: &str, operation: Option<Operation>) -> Mar
     }
 }
 
-async fn explained(state: &State, visit: &Visit, query: &Fields) -> Result<Explanation, PageError> {
-    let failed = |failure| state.failed(failure);
-    let path = parsed_path(state, query.text(PATH))?;
-    let actor = parsed_actor(state, query.text(ACTOR))?;
-    let operation = Operation::parse(query.text(OPERATION)).map_err(UseCaseError::from);
-    let operation = operation.map_err(failed)?;
+async fn explained(
+    state: &State,
+    visit: &Visit,
+    query: &Fields,
+) -> Result<Explanation, UseCaseError> {
+    let path = PermissionPath::parse(query.text(PATH))?;
+    let actor = Actor::parse(query.text(ACTOR))?;
+    let operation = Operation::parse(query.text(OPERATION))?;
     let permissions = &state.ports.permissions;
-    let explained = permissions.explain(&visit.caller, actor, operation, path);
-    explained.await.map_err(failed)
+    permissions
+        .explain(&visit.caller, actor, operation, path)
+        .await
 }
 
 fn result(explanation: &Explanation) -> Markup {

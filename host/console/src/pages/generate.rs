@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::Request, http::StatusCode, response::Response};
-use keywright_core::{
-    UseCaseError,
-    credential::{CredentialName, Generate, KnownType, WriteMode},
-};
+use keywright_core::credential::{CredentialName, Generate, KnownType, WriteMode};
 use maud::{Markup, html};
 
 use super::{
@@ -15,7 +12,7 @@ use super::{
     set,
 };
 use crate::{
-    page::{Page, PageError, PageResult, csrf_field},
+    page::{Failure, Page, PageError, PageResult, csrf_field},
     paths::{GENERATE, NAME, SET, link},
     request::Fields,
     session::Visit,
@@ -47,14 +44,14 @@ pub(crate) async fn submit(state: Arc<State>, visit: Visit, request: Request) ->
     let (known, parameters) = form_of(&state, form.text(TYPE))?;
     match generated(&state, &visit, &form, &parameters).await {
         Ok(name) => Ok(see_changed(&name, Change::Generated)),
-        Err(refusal) => {
+        Err(failure) => {
             let shown = Form {
                 known: &known,
                 parameters: &parameters,
                 name: form.text(NAME),
                 entered: Some(&form),
             };
-            Ok(shown.page(&visit, Some(&refusal)))
+            Ok(shown.page(&visit, Some(&state.error(failure))))
         }
     }
 }
@@ -64,20 +61,18 @@ async fn generated(
     visit: &Visit,
     form: &Fields,
     parameters: &ParameterForm,
-) -> Result<String, PageError> {
-    let failed = |failure| state.failed(failure);
+) -> Result<String, Failure> {
     let bad = |message: String| PageError::new(StatusCode::BAD_REQUEST, &message);
     let credentials = &state.ports.credentials;
-    let name = CredentialName::parse(form.text(NAME));
-    let credential_type = credentials.types.parse(form.text(TYPE)).map_err(failed)?;
+    let credential_type = credentials.types.parse(form.text(TYPE))?;
     let mode = match form.text(MODE) {
         "converge" => WriteMode::Converge,
         "no-overwrite" => WriteMode::NoOverwrite,
         "overwrite" => WriteMode::Overwrite,
-        _ => return Err(bad("choose what to do if the credential exists".to_owned())),
+        _ => return Err(bad("choose what to do if the credential exists".to_owned()).into()),
     };
     let generate = Generate {
-        name: name.map_err(|malformed| failed(UseCaseError::from(malformed)))?,
+        name: CredentialName::parse(form.text(NAME))?,
         credential_type,
         mode,
         parameters: Some(parameters.read(form).map_err(bad)?),
@@ -86,8 +81,8 @@ async fn generated(
     let written = credentials
         .generate
         .credential(&visit.caller, generate)
-        .await;
-    Ok(written.map_err(failed)?.version.name.to_string())
+        .await?;
+    Ok(written.version.name.to_string())
 }
 
 fn form_of(state: &State, name: &str) -> Result<(KnownType, ParameterForm), PageError> {

@@ -19,8 +19,7 @@ use crate::{
 
 /// Shows the keys, the types and the plugins. None of this depends on the user's permissions, as in the API.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageResult {
-    let used = state.ports.encryption_keys.used().await;
-    let mut used = used.map_err(|failure| state.failed(failure))?;
+    let mut used = state.ports.encryption_keys.used().await?;
     // The records of keys remain after the keys are removed from the configuration.
     used.retain(|key| key.status != KeyStatus::Unknown || key.versions > 0);
     used.sort_by_key(|key| (order(key.status), key.id));

@@ -24,12 +24,10 @@ use crate::{
 };
 
 pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageResult {
-    let failed = |failure| state.failed(failure);
     let read = &state.ports.credentials.read;
-    let counts = read.count_by_type(&visit.caller).await.map_err(failed)?;
-    let rotating = read.rotating_authorities(&visit.caller).await;
-    let rotating = rotating.map_err(failed)?;
-    let usage = state.ports.encryption_keys.usage().await.map_err(failed)?;
+    let counts = read.count_by_type(&visit.caller).await?;
+    let rotating = read.rotating_authorities(&visit.caller).await?;
+    let usage = state.ports.encryption_keys.usage().await?;
     let plugins = state.ports.plugins.states(visit.caller.actor());
     let now = state.ports.clock.now();
     let (times, first) = all_due(&state, &visit, DAYS_MAX, |_| true).await?;

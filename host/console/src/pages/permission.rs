@@ -32,16 +32,18 @@ pub(crate) async fn add(state: Arc<State>, visit: Visit, request: Request) -> Pa
     let form = Fields::of_form(request, &visit).await?;
     Ok(match added(&state, &visit, &form).await {
         Ok(permission) => confirmation(&visit, "Added the permission", &permission),
-        Err(refusal) => add_page(&visit, form.text(PATH), Some((&form, &refusal))),
+        Err(failure) => {
+            let refusal = state.error(failure);
+            add_page(&visit, form.text(PATH), Some((&form, &refusal)))
+        }
     })
 }
 
 /// Shows a permission, with the forms to change and to remove it.
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    let id = id(&state, &query)?;
-    let permission = state.ports.permissions.by_id(&visit.caller, id).await;
-    let permission = permission.map_err(|failure| state.failed(failure))?;
+    let id = id(&query)?;
+    let permission = state.ports.permissions.by_id(&visit.caller, id).await?;
     let page = Page::of(&visit, PERMISSIONS, "Change a permission");
     let actor = permission.actor.as_str();
     let id = id.to_string();
@@ -71,8 +73,8 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
 /// Replaces the operations of a permission.
 pub(crate) async fn change(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
-    let id = id(&state, &form)?;
-    let operations = operations(&state, &form)?;
+    let id = id(&form)?;
+    let operations = operations(&form)?;
     // If the permission does not exist, no event about a resource contains the operations.
     let names: Vec<_> = operations.iter().map(Operation::as_str).collect();
     visit
@@ -80,39 +82,36 @@ pub(crate) async fn change(state: Arc<State>, visit: Visit, request: Request) ->
         .trail()
         .set_details(json!({"operations": names}));
     let permissions = &state.ports.permissions;
-    let changed = permissions.amend(&visit.caller, id, operations).await;
-    let changed = changed.map_err(|failure| state.failed(failure))?;
+    let changed = permissions.amend(&visit.caller, id, operations).await?;
     Ok(confirmation(&visit, "Changed the permission", &changed))
 }
 
 pub(crate) async fn remove(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit).await?;
-    let id = id(&state, &form)?;
-    let removed = state.ports.permissions.delete(&visit.caller, id).await;
-    let removed = removed.map_err(|failure| state.failed(failure))?;
+    let id = id(&form)?;
+    let removed = state.ports.permissions.delete(&visit.caller, id).await?;
     Ok(confirmation(&visit, "Removed the permission", &removed))
 }
 
-async fn added(state: &State, visit: &Visit, form: &Fields) -> Result<Permission, PageError> {
+async fn added(state: &State, visit: &Visit, form: &Fields) -> Result<Permission, UseCaseError> {
     let grant = Grant {
-        operations: operations(state, form)?,
-        path: parsed_path(state, form.text(PATH))?,
-        actor: parsed_actor(state, form.text(ACTOR))?,
+        operations: operations(form)?,
+        path: PermissionPath::parse(form.text(PATH))?,
+        actor: Actor::parse(form.text(ACTOR))?,
     };
-    let added = state.ports.permissions.add(&visit.caller, &grant).await;
-    added.map_err(|failure| state.failed(failure))
+    state.ports.permissions.add(&visit.caller, &grant).await
 }
 
 /// Returns the id in a form or a query. A text that is not a UUID is treated as an unknown id, as in the API.
-fn id(state: &State, fields: &Fields) -> Result<Uuid, PageError> {
+fn id(fields: &Fields) -> Result<Uuid, UseCaseError> {
     let id = fields.text(ID).parse();
-    id.map_err(|_| state.failed(UseCaseError::PermissionNotFound))
+    id.map_err(|_| UseCaseError::PermissionNotFound)
 }
 
-fn operations(state: &State, form: &Fields) -> Result<Operations, PageError> {
+fn operations(form: &Fields) -> Result<Operations, UseCaseError> {
     let chosen = |operation: &Operation| !form.text(&operation_field(*operation)).is_empty();
     let operations = Operations::of(Operation::ALL.into_iter().filter(chosen));
-    operations.ok_or_else(|| state.failed(UseCaseError::OperationsMissing))
+    operations.ok_or(UseCaseError::OperationsMissing)
 }
 
 fn operation_field(operation: Operation) -> String {
@@ -171,16 +170,6 @@ fn confirmation(visit: &Visit, change: &str, permission: &Permission) -> Respons
 pub(super) const PATH: &str = "path";
 pub(super) const ACTOR: &str = "actor";
 pub(super) const ID: &str = "id";
-
-pub(super) fn parsed_path(state: &State, text: &str) -> Result<PermissionPath, PageError> {
-    let parsed = PermissionPath::parse(text).map_err(UseCaseError::from);
-    parsed.map_err(|failure| state.failed(failure))
-}
-
-pub(super) fn parsed_actor(state: &State, text: &str) -> Result<Actor, PageError> {
-    let parsed = Actor::parse(text).map_err(UseCaseError::from);
-    parsed.map_err(|failure| state.failed(failure))
-}
 
 /// Returns the names of operations, separated by commas.
 pub(super) fn listed(operations: Operations) -> String {

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use axum::{extract::Request, http::StatusCode};
 use keywright_core::{
-    permission::{Permission, PermissionPath},
+    UseCaseError,
+    permission::{Actor, Permission, PermissionPath},
     permission_management::{CoveringPermissions, ListPosition},
 };
 use maud::{Markup, html};
 
 use super::{
     explain,
-    permission::{ID, PATH, listed, parsed_actor, parsed_path},
+    permission::{ID, PATH, listed},
 };
 use crate::{
-    page::{Page, PageError, PageResult, next_links, scrolled},
+    page::{Page, PageResult, next_links, scrolled},
     paths::{ADD_PERMISSION, PERMISSION, PERMISSIONS, link, link_to_permissions},
     request::Fields,
     session::Visit,
@@ -28,7 +29,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
         "" => Ok(without_path()),
         path => permissions_on(&state, &visit, path, &query).await,
     };
-    let (status, content) = match content {
+    let (status, content) = match content.map_err(|failure| state.error(failure)) {
         Ok(content) => (StatusCode::OK, content),
         Err(refusal) => (refusal.status(), refusal.alert()),
     };
@@ -48,12 +49,13 @@ async fn permissions_on(
     visit: &Visit,
     path: &str,
     query: &Fields,
-) -> Result<Markup, PageError> {
-    let path = parsed_path(state, path)?;
-    let from = position(state, query)?;
+) -> Result<Markup, UseCaseError> {
+    let path = PermissionPath::parse(path)?;
+    let from = position(query)?;
     let permissions = &state.ports.permissions;
-    let covering = permissions.covering(&visit.caller, &path, from.as_ref());
-    let covering = covering.await.map_err(|failure| state.failed(failure))?;
+    let covering = permissions
+        .covering(&visit.caller, &path, from.as_ref())
+        .await?;
     let shown = Shown {
         visit,
         path: &path,
@@ -63,14 +65,14 @@ async fn permissions_on(
     Ok(shown.content())
 }
 
-fn position(state: &State, query: &Fields) -> Result<Option<ListPosition>, PageError> {
+fn position(query: &Fields) -> Result<Option<ListPosition>, UseCaseError> {
     let (path, actor) = (query.text(AFTER_PATH), query.text(AFTER_ACTOR));
     if path.is_empty() {
         return Ok(None);
     }
     Ok(Some(ListPosition {
-        path: parsed_path(state, path)?,
-        actor: parsed_actor(state, actor)?,
+        path: PermissionPath::parse(path)?,
+        actor: Actor::parse(actor)?,
     }))
 }
 

@@ -63,14 +63,16 @@ pub(crate) async fn advance(state: Arc<State>, visit: Visit, request: Request) -
             Ok(see_other(&link(ROTATION, [(NAME, name), (TAKEN, &*step)])))
         }
         Err(failure) => {
-            Err(refused(&state, failure).with_link(&link_to_rotation(name), SHOW_STATE))
+            let refusal = refused(&state, failure);
+            let refusal = refusal.with_link(&link_to_rotation(name), SHOW_STATE);
+            Err(refusal.into())
         }
     }
 }
 
 fn refused(state: &State, failure: RotationError) -> PageError {
     match failure {
-        RotationError::UseCase(failure) => state.failed(failure),
+        RotationError::UseCase(failure) => state.error(failure),
         failure => PageError::new(StatusCode::CONFLICT, &failure.to_string()),
     }
 }

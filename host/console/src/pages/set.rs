@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
-    Secret, UseCaseError,
+    Secret,
     credential::{CredentialName, CredentialType, Metadata, Set},
 };
 use maud::{Markup, html};
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::credential::{Change, see_changed};
 use crate::{
-    page::{Page, PageError, PageResult, csrf_field},
+    page::{Failure, Page, PageError, PageResult, csrf_field},
     paths::{NAME, SET},
     request::Fields,
     session::Visit,
@@ -31,24 +31,22 @@ pub(crate) async fn submit(state: Arc<State>, visit: Visit, request: Request) ->
     let form = Fields::of_form(request, &visit).await?;
     Ok(match set(&state, &visit, &form).await {
         Ok(name) => see_changed(&name, Change::Set),
-        Err(refusal) => page(&state, &visit, &form, Some(&refusal)),
+        Err(failure) => page(&state, &visit, &form, Some(&state.error(failure))),
     })
 }
 
-async fn set(state: &State, visit: &Visit, form: &Fields) -> Result<String, PageError> {
-    let failed = |failure| state.failed(failure);
+async fn set(state: &State, visit: &Visit, form: &Fields) -> Result<String, Failure> {
     let credentials = &state.ports.credentials;
-    let credential_type = credentials.types.parse(form.text(TYPE)).map_err(failed)?;
-    let name = CredentialName::parse(form.text(NAME));
+    let credential_type = credentials.types.parse(form.text(TYPE))?;
     let set = Set {
-        name: name.map_err(|malformed| failed(UseCaseError::from(malformed)))?,
+        name: CredentialName::parse(form.text(NAME))?,
         value: value(&credential_type, form)?,
         credential_type,
         metadata: metadata(form)?,
         provenance: None,
     };
-    let version = credentials.set.credential(&visit.caller, set).await;
-    Ok(version.map_err(failed)?.name.to_string())
+    let version = credentials.set.credential(&visit.caller, set).await?;
+    Ok(version.name.to_string())
 }
 
 /// Returns the value as JSON: a string for types whose values are text, the entered JSON for others.
