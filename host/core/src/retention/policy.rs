@@ -58,10 +58,6 @@ impl RetentionLimits {
         self.age_days_max.map(NonZeroU32::get)
     }
 
-    fn has_age(self) -> bool {
-        self.age_days_max.is_some()
-    }
-
     /// Returns the threshold at a time. Without a time, the age limit doesn't apply.
     #[must_use]
     pub fn at(&self, now: Option<DateTime<Utc>>) -> RetentionThreshold {
@@ -118,7 +114,8 @@ impl RetentionPolicies {
     /// Returns whether any policy has an age limit, which depends on the clock.
     #[must_use]
     pub fn has_age_limits(&self) -> bool {
-        self.segments.iter().any(|segment| segment.limits.has_age())
+        let mut segments = self.segments.iter();
+        segments.any(|segment| segment.limits.age_days_max.is_some())
     }
 
     /// Returns the names that have limits, divided into segments with one policy each, in the order of names.

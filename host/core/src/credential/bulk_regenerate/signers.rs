@@ -54,7 +54,8 @@ pub(super) struct Signers<'a> {
     ready: HashMap<String, Option<Arc<Signer>>>,
     planned: HashSet<String>,
     regenerated: HashMap<String, RegeneratedAuthority>,
-    read: Vec<ReadVersions>,
+    /// The CA versions that must be unchanged when the new versions are written.
+    pub(super) read: Vec<ReadVersions>,
 }
 
 impl<'a> Signers<'a> {
@@ -114,11 +115,6 @@ impl<'a> Signers<'a> {
         let signer = self.look_up(&name, generator).await?.map(Arc::new);
         self.ready.insert(name.folded().to_owned(), signer.clone());
         Ok(signer)
-    }
-
-    /// Returns the CA versions that must be unchanged when the new versions are written.
-    pub(super) fn into_read_versions(self) -> Vec<ReadVersions> {
-        self.read
     }
 
     async fn look_up(

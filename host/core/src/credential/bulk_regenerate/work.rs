@@ -163,7 +163,7 @@ impl<'a> Work<'a> {
 
     /// Returns the CA versions that must be unchanged when the new versions are written, and the credentials that failed.
     pub(super) fn end(self) -> (Vec<ReadVersions>, Vec<NotRegenerated>) {
-        (self.signers.into_read_versions(), self.failures.all)
+        (self.signers.read, self.failures.all)
     }
 
     /// Starts work on each credential after the work on its signer has finished, on as many concurrently as the generator
