@@ -11,14 +11,14 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use tokio::sync::{Semaphore, oneshot};
 use tracing::Span;
 
-pub(crate) use queue::Flow;
-use queue::{FairQueue, NotQueued};
+use queue::FairQueue;
+pub(crate) use queue::{Flow, NotRun, QueueLimits};
 
 use crate::{
     engine::CALLING_THREAD_STACK_BYTES,
@@ -54,21 +54,10 @@ impl Lanes {
     }
 }
 
-/// The limits of a lane's queue.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct QueueLimits {
-    pub(crate) length_max: usize,
-    /// The maximum number of waiting calls of one actor.
-    pub(crate) length_per_actor_max: usize,
-    /// The time after which a refused caller should retry.
-    pub(crate) retry_after: Duration,
-}
-
 /// Threads that take work from one bounded queue.
 pub(crate) struct Lane {
     name: &'static str,
     queue: Arc<FairQueue<Job>>,
-    retry_after: Duration,
     threads: usize,
     threads_busy: Arc<AtomicUsize>,
     measurements: Arc<QueueMeasurements>,
@@ -85,10 +74,7 @@ impl Lane {
         limits: QueueLimits,
         before: fn(),
     ) -> io::Result<Self> {
-        let queue = Arc::new(FairQueue::<Job>::new(
-            limits.length_max,
-            limits.length_per_actor_max,
-        ));
+        let queue = Arc::new(FairQueue::<Job>::new(limits));
         let threads_busy = Arc::new(AtomicUsize::new(0));
         for number in 1..=threads {
             let (jobs, threads_busy) = (Arc::clone(&queue), Arc::clone(&threads_busy));
@@ -107,7 +93,6 @@ impl Lane {
         Ok(Self {
             name,
             queue,
-            retry_after: limits.retry_after,
             threads,
             threads_busy,
             measurements: Arc::default(),
@@ -127,12 +112,8 @@ impl Lane {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotRun> {
         let (job, response) = self.job(work);
-        let retry_after = self.retry_after;
-        match self.queue.push(flow, job) {
-            Ok(()) => response.await.map_err(|_| NotRun::Panicked),
-            Err(NotQueued::LaneFull) => Err(NotRun::QueueFull { retry_after }),
-            Err(NotQueued::FlowFull) => Err(NotRun::ActorQueueFull { retry_after }),
-        }
+        self.queue.push(flow, job)?;
+        response.await.map_err(|_| NotRun::Panicked)
     }
 
     /// Like [`Lane::run`], for the parts of bulk work. All bulk work is one flow, with at most as many running and queued jobs as
@@ -197,17 +178,6 @@ impl Drop for Lane {
     }
 }
 
-/// The reason why work returned no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotRun {
-    /// The actor has the maximum number of waiting jobs.
-    ActorQueueFull { retry_after: Duration },
-    /// It panicked: a defect of the host.
-    Panicked,
-    /// The lane has the maximum number of waiting jobs.
-    QueueFull { retry_after: Duration },
-}
-
 fn run_job(job: Job) {
     if catch_unwind(AssertUnwindSafe(job)).is_err() {
         tracing::error!("a plugin call panicked in the host");
@@ -244,7 +214,7 @@ mod tests {
         QueueLimits {
             length_max: queue_length,
             length_per_actor_max: queue_length,
-            retry_after: Duration::from_secs(7),
+            retry_after: std::time::Duration::from_secs(7),
         }
     }
 

@@ -1,6 +1,9 @@
 //! The queue of a lane: one queue per flow, served in rotation.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
 
 use keywright_core::permission::Actor;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -16,21 +19,32 @@ pub(crate) enum Flow {
     Server,
 }
 
-/// The reason why a job was not queued.
+/// The limits of a lane's queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueLimits {
+    pub(crate) length_max: usize,
+    /// The maximum number of waiting calls of one actor.
+    pub(crate) length_per_actor_max: usize,
+    /// The time after which a refused caller should retry.
+    pub(crate) retry_after: Duration,
+}
+
+/// The reason why work returned no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotQueued {
+pub(crate) enum NotRun {
+    /// The actor has the maximum number of waiting jobs.
+    ActorQueueFull { retry_after: Duration },
+    /// It panicked: a defect of the host.
+    Panicked,
     /// The lane has the maximum number of waiting jobs.
-    LaneFull,
-    /// The flow has the maximum number of waiting jobs.
-    FlowFull,
+    QueueFull { retry_after: Duration },
 }
 
 /// Waiting jobs, in one queue per flow.
 pub(super) struct FairQueue<J> {
     state: Mutex<State<J>>,
     has_changed: Condvar,
-    length_max: usize,
-    length_per_flow_max: usize,
+    limits: QueueLimits,
 }
 
 struct State<J> {
@@ -42,7 +56,7 @@ struct State<J> {
 }
 
 impl<J> FairQueue<J> {
-    pub(super) fn new(length_max: usize, length_per_flow_max: usize) -> Self {
+    pub(super) fn new(limits: QueueLimits) -> Self {
         Self {
             state: Mutex::new(State {
                 by_flow: HashMap::new(),
@@ -51,8 +65,7 @@ impl<J> FairQueue<J> {
                 is_closed: false,
             }),
             has_changed: Condvar::new(),
-            length_max,
-            length_per_flow_max,
+            limits,
         }
     }
 
@@ -61,14 +74,15 @@ impl<J> FairQueue<J> {
     ///
     /// # Errors
     /// If the lane or the flow is full. If both are, reports the lane.
-    pub(super) fn push(&self, flow: Flow, job: J) -> Result<(), NotQueued> {
+    pub(super) fn push(&self, flow: Flow, job: J) -> Result<(), NotRun> {
+        let retry_after = self.limits.retry_after;
         let state = self.state.lock();
         let waiting = state.waiting(&flow);
-        if waiting > 0 && state.length - state.waiting(&Flow::Bulk) >= self.length_max {
-            return Err(NotQueued::LaneFull);
+        if waiting > 0 && state.length - state.waiting(&Flow::Bulk) >= self.limits.length_max {
+            return Err(NotRun::QueueFull { retry_after });
         }
-        if waiting >= self.length_per_flow_max {
-            return Err(NotQueued::FlowFull);
+        if waiting >= self.limits.length_per_actor_max {
+            return Err(NotRun::ActorQueueFull { retry_after });
         }
         self.add(state, flow, job);
         Ok(())
@@ -115,7 +129,7 @@ impl<J> FairQueue<J> {
     }
 
     pub(super) fn length_max(&self) -> usize {
-        self.length_max
+        self.limits.length_max
     }
 }
 
@@ -143,13 +157,21 @@ impl<J> State<J> {
 mod tests {
     use super::*;
 
+    fn queue<J>(length_max: usize, length_per_actor_max: usize) -> FairQueue<J> {
+        FairQueue::new(QueueLimits {
+            length_max,
+            length_per_actor_max,
+            retry_after: Duration::ZERO,
+        })
+    }
+
     fn actor(name: &str) -> Flow {
         Flow::Actor(Actor::of_lookup(name))
     }
 
     #[test]
     fn flows_are_served_in_rotation_and_each_in_order() {
-        let queue = FairQueue::new(100, 50);
+        let queue = queue(100, 50);
         for number in 0..50 {
             queue.push(actor("many"), format!("many {number}")).unwrap();
         }
@@ -161,24 +183,27 @@ mod tests {
 
     #[test]
     fn a_full_lane_accepts_one_job_of_each_other_flow() {
-        let queue = FairQueue::new(3, 2);
-        for expected in [Ok(()), Ok(()), Err(NotQueued::FlowFull)] {
-            assert_eq!(queue.push(actor("a"), ()), expected);
-        }
+        let queue = queue(3, 2);
+        assert_eq!(queue.push(actor("a"), ()), Ok(()));
+        assert_eq!(queue.push(actor("a"), ()), Ok(()));
+        let refused = queue.push(actor("a"), ());
+        assert!(matches!(refused, Err(NotRun::ActorQueueFull { .. })));
         assert_eq!(queue.push(actor("b"), ()), Ok(()));
         assert_eq!(queue.push(actor("c"), ()), Ok(()));
         for name in ["a", "b", "c"] {
-            assert_eq!(queue.push(actor(name), ()), Err(NotQueued::LaneFull));
+            let refused = queue.push(actor(name), ());
+            assert!(matches!(refused, Err(NotRun::QueueFull { .. })));
         }
     }
 
     #[test]
     fn limits_neither_count_nor_refuse_bulk_work() {
-        let queue = FairQueue::new(1, 1);
+        let queue = queue(1, 1);
         queue.push_bulk(());
         queue.push_bulk(());
         assert_eq!(queue.push(actor("a"), ()), Ok(()));
-        assert_eq!(queue.push(actor("a"), ()), Err(NotQueued::LaneFull));
+        let refused = queue.push(actor("a"), ());
+        assert!(matches!(refused, Err(NotRun::QueueFull { .. })));
         queue.push_bulk(());
         assert_eq!(queue.length(), 4);
         queue.close();
