@@ -18,10 +18,10 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     config::{
-        self, AuditConfig, AuthenticationConfig, AuthorizationConfig, CertificatesConfig, Config,
-        ConsoleConfig, DevelopmentConfig, EncryptionConfig, Findings, LogConfig, ManagementConfig,
-        PluginConfig, RegistryConfig, RetentionConfig, Section, ServerSection, StorageConfig,
-        in_words, joined, name_within,
+        self, AuditConfig, AuthenticationConfig, AuthorizationConfig, Config, ConsoleConfig,
+        DevelopmentConfig, EncryptionConfig, Findings, LogConfig, ManagementConfig, PluginConfig,
+        RegistryConfig, RetentionConfig, Section, ServerSection, StorageConfig, in_words, joined,
+        name_within,
     },
     keys,
     plugins::{self, Components, ConfiguredPlugins},
@@ -47,12 +47,13 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
     config::check_schema(&figment, &Config::schema(), &mut findings);
     let folder = file.parent().unwrap_or(Path::new(""));
     let invalid = findings.mistakes.iter();
-    let invalid = invalid.map(|mistake| mistake.setting.as_str()).collect();
-    let (sections, unreadable) = Sections::read(&figment, folder, invalid);
-    for (setting, what) in unreadable {
-        findings.mistake(setting, what);
-    }
-    sections.check(extent, &mut findings).await;
+    let mut reader = Reader {
+        figment: &figment,
+        folder,
+        invalid: invalid.map(|mistake| mistake.setting.clone()).collect(),
+        findings: &mut findings,
+    };
+    let sections = check_sections(&mut reader, extent).await;
     check_plugins(sections, extent, &mut findings).await;
     if findings.mistakes.is_empty() {
         // Reports errors that no check of a section finds.
@@ -61,125 +62,90 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
     Ok(findings)
 }
 
-/// The valid sections. An absent optional section has its default.
+/// The valid sections that plugins need. An absent optional section has its default.
 struct Sections {
-    server: Option<ServerSection>,
     storage: Option<StorageConfig>,
     encryption: Option<EncryptionConfig>,
-    authentication: Option<AuthenticationConfig>,
-    audit: Option<AuditConfig>,
-    authorization: Option<AuthorizationConfig>,
     plugins: Option<SandboxConfig>,
     registry: Option<RegistryConfig>,
     generators: BTreeMap<String, PluginConfig>,
     resolver: Option<PluginConfig>,
-    certificates: Option<CertificatesConfig>,
-    retention: Option<RetentionConfig>,
-    management: Option<ManagementConfig>,
-    log: Option<LogConfig>,
-    console: Option<ConsoleConfig>,
-    development_identity_provider: Option<DevelopmentConfig>,
 }
 
-/// An unreadable setting and the reason.
-type Unreadable = (String, String);
-
-impl Sections {
-    /// Reads the valid sections, with relative paths resolved against the folder. Settings in `invalid` are removed,
-    /// so that the rest of their sections can be read. Missing settings are not reported here.
-    fn read<'a>(
-        figment: &'a Figment,
-        folder: &'a Path,
-        invalid: Vec<&'a str>,
-    ) -> (Self, Vec<Unreadable>) {
-        let mut reader = Reader {
-            figment,
-            folder,
-            invalid,
-            unreadable: Vec::new(),
-        };
-        let sections = Self {
-            server: reader.section("server"),
-            storage: reader.section("storage"),
-            encryption: reader.section("encryption"),
-            authentication: reader.section_or_default("authentication"),
-            audit: reader.section_or_default("audit"),
-            authorization: reader.section_or_default("authorization"),
-            plugins: reader.section("plugins"),
-            registry: reader.section_or_default("registry"),
-            generators: reader.generators(),
-            resolver: reader.section("resolver"),
-            certificates: reader.section_or_default("certificates"),
-            retention: reader.section_or_default("retention"),
-            management: reader.section_or_default("management"),
-            log: reader.section_or_default("log"),
-            console: reader.section("console"),
-            development_identity_provider: reader.section("development_identity_provider"),
-        };
-        (sections, reader.unreadable)
+/// Checks each section, except the plugins.
+async fn check_sections(reader: &mut Reader<'_>, extent: Extent) -> Sections {
+    let server: Option<ServerSection> = reader.section("server");
+    let authentication: Option<AuthenticationConfig> = reader.section_or_default("authentication");
+    let development: Option<DevelopmentConfig> = reader.section("development_identity_provider");
+    let management: Option<ManagementConfig> = reader.section_or_default("management");
+    if let Some(server) = &server {
+        let addresses = server.check(reader.findings);
+        if let Some(management) = &management {
+            management.check_address(&addresses, reader.findings);
+        }
+        if let Some(development) = &development {
+            development.check(authentication.as_ref(), &addresses, reader.findings);
+        }
     }
-
-    /// Checks each section, except the plugins.
-    async fn check(&self, extent: Extent, findings: &mut Findings) {
-        let management = self.management.as_ref();
-        let development = self.development_identity_provider.as_ref();
-        if let Some(server) = &self.server {
-            let addresses = server.check(findings);
-            if let Some(management) = management {
-                management.check_address(&addresses, findings);
-            }
-            if let Some(development) = development {
-                development.check(self.authentication.as_ref(), &addresses, findings);
-            }
+    let storage: Option<StorageConfig> = reader.section("storage");
+    if let Some(storage) = &storage {
+        storage.check(extent.connects, reader.findings).await;
+    }
+    let encryption: Option<EncryptionConfig> = reader.section("encryption");
+    if let Some(encryption) = &encryption {
+        encryption.check(reader.findings);
+    }
+    let console: Option<ConsoleConfig> = reader.section("console");
+    if let Some(authentication) = &authentication {
+        let accepts_certificates =
+            server.is_none_or(|server| server.tls.client_authorities.is_some());
+        authentication.check(development.is_some(), accepts_certificates, reader.findings);
+        if let Some(console) = console {
+            console.check(authentication, reader.findings);
         }
-        if let Some(storage) = &self.storage {
-            storage.check(extent.connects, findings).await;
-        }
-        if let Some(encryption) = &self.encryption {
-            encryption.check(findings);
-        }
-        if let Some(authentication) = &self.authentication {
-            let server = self.server.as_ref();
-            let accepts_certificates =
-                server.is_none_or(|server| server.tls.client_authorities.is_some());
-            authentication.check(development.is_some(), accepts_certificates, findings);
-        }
-        if let (Some(console), Some(authentication)) = (&self.console, &self.authentication) {
-            console.check(authentication, findings);
-        }
-        if let Some(authorization) = &self.authorization {
-            authorization.check(findings);
-        }
-        if let Some(audit) = &self.audit {
-            audit.check(findings);
-        }
-        if let Some(log) = &self.log {
-            findings.ok_or_report("log.filter", log.filter());
-        }
-        if let Some(certificates) = &self.certificates {
-            findings.ok_or_report("certificates", certificates.settings());
-        }
-        if let Some(retention) = &self.retention {
-            findings.ok_or_report("retention.policies", retention.policies());
-        }
-        if let Some(management) = management {
-            management.check(findings);
-        }
-        if let Some(registry) = &self.registry {
-            registry.check(findings);
-        }
+    }
+    if let Some(authorization) = reader.section_or_default::<AuthorizationConfig>("authorization") {
+        authorization.check(reader.findings);
+    }
+    if let Some(audit) = reader.section_or_default::<AuditConfig>("audit") {
+        audit.check(reader.findings);
+    }
+    if let Some(log) = reader.section_or_default::<LogConfig>("log") {
+        reader.findings.ok_or_report("log.filter", log.filter());
+    }
+    if let Some(retention) = reader.section_or_default::<RetentionConfig>("retention") {
+        let policies = retention.policies();
+        reader.findings.ok_or_report("retention.policies", policies);
+    }
+    if let Some(management) = management {
+        management.check(reader.findings);
+    }
+    let registry: Option<RegistryConfig> = reader.section_or_default("registry");
+    if let Some(registry) = &registry {
+        registry.check(reader.findings);
+    }
+    Sections {
+        storage,
+        encryption,
+        plugins: reader.section("plugins"),
+        registry,
+        generators: reader.generators(),
+        resolver: reader.section("resolver"),
     }
 }
 
+/// Reads sections, and reports unreadable settings.
 struct Reader<'a> {
     figment: &'a Figment,
     folder: &'a Path,
-    invalid: Vec<&'a str>,
-    unreadable: Vec<Unreadable>,
+    /// Settings that are removed, so that the rest of their sections can be read.
+    invalid: Vec<String>,
+    findings: &'a mut Findings,
 }
 
 impl Reader<'_> {
-    /// Reads a section, if it exists and is valid.
+    /// Reads a section, if it exists and is valid, with relative paths resolved against the folder. Missing settings are not
+    /// reported here.
     fn section<T: Section + DeserializeOwned>(&mut self, name: &str) -> Option<T> {
         let section = self.figment.find_value(name).ok()?;
         self.section_of(name, section)
@@ -202,13 +168,12 @@ impl Reader<'_> {
                 Some(section)
             }
             Err(errors) => {
-                let is_missing = |kind: &Kind| matches!(kind, Kind::MissingField(_));
-                let named = |error: figment::Error| {
-                    let setting = name_within(name, &error.path);
-                    (setting, in_words(&error.kind))
-                };
-                let errors = errors.into_iter().filter(|error| !is_missing(&error.kind));
-                self.unreadable.extend(errors.map(named));
+                for error in errors {
+                    if !matches!(error.kind, Kind::MissingField(_)) {
+                        let setting = name_within(name, &error.path);
+                        self.findings.mistake(setting, in_words(&error.kind));
+                    }
+                }
                 None
             }
         }
@@ -358,7 +323,6 @@ fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {
                     None => section,
                 }
             }
-            LoadError::SettingOutOfBounds { setting, .. } => format!("plugins.{setting}"),
             _ => "plugins".to_owned(),
         };
         let what = match &refused {
