@@ -63,16 +63,6 @@ pub(crate) struct Role<'a> {
 }
 
 impl Role<'_> {
-    /// Checks that its limits are in range.
-    pub(crate) fn check_limits(&self) -> Result<(), PluginLoadError> {
-        match self.config.limits.out_of_bounds() {
-            Some((limit, min, max)) => {
-                Err(self.refused(PluginRefusedError::LimitOutOfBounds { limit, min, max }))
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Returns the error for a plugin that can't be loaded.
     pub(crate) fn refused(&self, refusal: PluginRefusedError) -> PluginLoadError {
         PluginLoadError {

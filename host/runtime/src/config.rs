@@ -95,44 +95,6 @@ impl SandboxConfig {
         }
     }
 
-    /// Returns the name and the maximum of the first setting that is out of range. All minimums are 1.
-    pub(crate) fn out_of_bounds(&self) -> Option<(&'static str, u64)> {
-        let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
-        let threads = self.threads_per_lane.map_or(1, usize::from);
-        [
-            (
-                "cache_unused_days_max",
-                self.cache_unused_days_max,
-                CACHE_UNUSED_DAYS_MAX_MAX,
-            ),
-            (
-                "threads_per_lane",
-                number(threads),
-                number(THREADS_PER_LANE_MAX),
-            ),
-            (
-                "queue_length",
-                number(self.queue_length),
-                number(QUEUE_LENGTH_MAX),
-            ),
-            (
-                "queue_length_per_actor_max",
-                number(self.queue_length_per_actor_max.map_or(1, usize::from)),
-                number(QUEUE_LENGTH_MAX),
-            ),
-            (
-                "retry_after_seconds",
-                self.retry_after_seconds,
-                RETRY_AFTER_SECONDS_MAX,
-            ),
-            ("faults_max", self.faults_max.into(), FAULTS_MAX_MAX),
-            ("rest_seconds", self.rest_seconds, REST_SECONDS_MAX),
-        ]
-        .into_iter()
-        .find(|(_, value, max)| !(1..=*max).contains(value))
-        .map(|(setting, _, max)| (setting, max))
-    }
-
     /// Returns the time after which unused files in the cache folder expire.
     #[must_use]
     pub fn cache_unused_max(&self) -> Duration {

@@ -25,7 +25,7 @@ use crate::{
     cache::{self, Cache, CacheAccess, CacheKeys},
     call::Plugin,
     component::{Role, Uncompiled, credential_type, link, roles},
-    config::{Limits, RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX},
+    config::{Limits, RuntimeConfig, THREADS_PER_LANE_MAX},
     conformance::{Effort, RepeatableRandom, TestedComponents},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{GeneratorGuest, WasmGenerator, entropy_report},
@@ -60,11 +60,7 @@ impl Runtime {
         issuers: TestIssuers,
     ) -> Result<Self, LoadError> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        check_sandbox(&config.sandbox)?;
         let roles: Vec<_> = roles(config).collect();
-        for role in &roles {
-            role.check_limits()?;
-        }
         let threads = config.sandbox.threads_per_lane;
         let threads = threads.map_or(cores.min(THREADS_PER_LANE_MAX), usize::from);
         let cache = CacheAccess::ReadWrite(cache_keys);
@@ -79,19 +75,15 @@ impl Runtime {
         loader.load_all(&roles, cores.min(threads * 2))
     }
 
-    /// Returns the errors of all plugins that can be found without compiling a component: limits out of range, missing files,
-    /// unexpected digests, imports that are not granted.
+    /// Returns the errors of all plugins that can be found without compiling a component: missing files, unexpected digests,
+    /// imports that are not granted.
     #[must_use]
     pub fn check_components(config: &RuntimeConfig) -> Vec<LoadError> {
-        let sandbox = check_sandbox(&config.sandbox).err();
-        let each = roles(config).filter_map(|role| {
-            let checked = role.check_limits().and_then(|()| {
-                let uncompiled = Uncompiled::read(role);
-                uncompiled.map_err(|refusal| role.refused(refusal))
-            });
-            checked.err().map(LoadError::from)
+        let refused = roles(config).filter_map(|role| {
+            let refusal = Uncompiled::read(role).err()?;
+            Some(role.refused(refusal).into())
         });
-        sandbox.into_iter().chain(each).collect()
+        refused.collect()
     }
 
     /// Returns all errors that prevent plugins from loading. Compiles components that are not in the cache.
@@ -102,26 +94,16 @@ impl Runtime {
         random: Arc<dyn RandomSource>,
         issuers: TestIssuers,
     ) -> Vec<LoadError> {
-        let mut refusals: Vec<LoadError> =
-            check_sandbox(&config.sandbox).err().into_iter().collect();
-        let (mut valid, mut out_of_range) = (Vec::new(), Vec::new());
-        for role in roles(config) {
-            match role.check_limits() {
-                Ok(()) => valid.push(role),
-                Err(refused) => out_of_range.push(refused.into()),
-            }
-        }
-        refusals.append(&mut out_of_range);
+        let roles: Vec<_> = roles(config).collect();
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        match Loader::new(&valid, [1, cores], random, issuers, config, cache) {
-            Ok(loader) => match loader.load_each(&valid, cores) {
-                Ok(outcomes) => {
-                    let refused = outcomes.into_iter().filter_map(Result::err);
-                    refusals.extend(refused.map(LoadError::from));
-                }
-                Err(refused) => refusals.push(refused),
-            },
-            Err(refused) => refusals.push(refused),
+        let outcomes = Loader::new(&roles, [1, cores], random, issuers, config, cache)
+            .and_then(|loader| loader.load_each(&roles, cores));
+        match outcomes {
+            Ok(outcomes) => {
+                let refused = outcomes.into_iter().filter_map(Result::err);
+                refused.map(LoadError::from).collect()
+            }
+            Err(refused) => vec![refused],
         }
         refusals
     }
@@ -176,12 +158,9 @@ impl Plugins {
 
     /// Replaces all plugins atomically. The threads of the previous plugins end after their last call.
     pub fn replace(&self, runtime: Runtime) {
-        let runtime = Arc::new(runtime);
-        // The value is always a complete set, so a panic can't leave an inconsistent state.
-        let mut current = self.0.write();
-        let before = std::mem::replace(&mut *current, runtime);
-        drop(current);
-        drop(before);
+        let previous = std::mem::replace(&mut *self.0.write(), Arc::new(runtime));
+        // The lock is already released.
+        drop(previous);
     }
 
     /// Returns the current occupancy of the active plugins' lanes.
@@ -221,17 +200,6 @@ impl PluginStates for Plugins {
 impl Resolvers for Plugins {
     fn resolver(&self) -> Option<Arc<dyn Resolver>> {
         self.current().resolver()
-    }
-}
-
-fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadError> {
-    match sandbox.out_of_bounds() {
-        Some((setting, max)) => Err(LoadError::SettingOutOfBounds {
-            setting,
-            min: 1,
-            max,
-        }),
-        None => Ok(()),
     }
 }
 

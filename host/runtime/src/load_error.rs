@@ -21,12 +21,6 @@ pub enum LoadError {
     Engine { calls: u32, source: wasmtime::Error },
     #[error(transparent)]
     Plugin(#[from] PluginLoadError),
-    #[error("the sandbox setting {setting} must be from {min} to {max}")]
-    SettingOutOfBounds {
-        setting: &'static str,
-        min: u64,
-        max: u64,
-    },
     #[error("the threads for plugin calls could not be started")]
     Threads(#[source] io::Error),
 }
@@ -170,12 +164,6 @@ pub enum PluginRefusedError {
         "it has an issuer parameter but does not export issued-generator; report this to its author"
     )]
     IssuerNotAccepted,
-    #[error("the limit {limit} must be from {min} to {max}")]
-    LimitOutOfBounds {
-        limit: &'static str,
-        min: u64,
-        max: u64,
-    },
     #[error(
         "it exports more than one of generator, issued-generator and derived-generator; report this to its author"
     )]
@@ -222,7 +210,6 @@ impl PluginRefusedError {
             Self::DerivedNotAllowed => "derived",
             Self::DigestDiffers { .. } | Self::DigestMalformed => "sha256",
             Self::ImportNotGranted { .. } | Self::InputsNotGranted => "grants",
-            Self::LimitOutOfBounds { .. } => "limits",
             Self::SettingsRefused(_) | Self::SettingsTooLarge => "settings",
             _ => "component",
         };

@@ -98,7 +98,7 @@ pub(crate) async fn assemble(
     let encryption_keys = encryption_keys(&database, key_ring);
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
-    let settings = config.certificates.settings()?;
+    let settings = config.certificates.settings();
     let store = version_store(&database, &encryption_keys, clock, identifiers, settings);
     let credentials = credentials(&authorization, store, Arc::clone(&plugins) as _, settings);
     let server_mode = config.management.server_mode()?;

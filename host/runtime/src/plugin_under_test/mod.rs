@@ -112,7 +112,6 @@ impl PluginUnderTest {
             limits,
         };
         let role = role(&name, &config);
-        role.check_limits()?;
         let refused = |refusal| LoadError::Plugin(role.refused(refusal));
         let engine = engine_for([role].into_iter(), 1)?;
         let bytes = config.component.read().map_err(refused)?;

@@ -386,10 +386,7 @@ mod tests {
             repository: versions,
             sealer,
         };
-        let config = RotationConfig {
-            pause_milliseconds: 0.try_into().unwrap(),
-            ..RotationConfig::default()
-        };
+        let config = toml::from_str("pause_milliseconds = 0").unwrap();
         Rotation::new(rotate, usage, config, LogReporter::default())
     }
 

@@ -187,34 +187,15 @@ pub(crate) struct CertificatesConfig {
 }
 
 impl CertificatesConfig {
-    /// Validates and returns the settings.
-    pub(crate) fn settings(&self) -> Result<CertificateSettings, StartupError> {
-        for (name, days) in [
-            (
-                "ca_minimum_duration_in_days",
-                self.ca_minimum_duration_in_days,
-            ),
-            (
-                "leaf_minimum_duration_in_days",
-                self.leaf_minimum_duration_in_days,
-            ),
-        ] {
-            if days > DURATION_DAYS_MAX {
-                return Err(StartupError::new(format!(
-                    "certificates.{name}: must be at most {DURATION_DAYS_MAX}, not {days}"
-                )));
-            }
-        }
-        Ok(CertificateSettings {
+    pub(crate) fn settings(&self) -> CertificateSettings {
+        CertificateSettings {
             authority_duration_days_min: self.ca_minimum_duration_in_days,
             leaf_duration_days_min: self.leaf_minimum_duration_in_days,
             has_default_authority_key_usages: self.enable_default_ca_key_usages,
             concatenates_authorities: self.concatenate_cas,
-        })
+        }
     }
 }
-
-impl Section for CertificatesConfig {}
 
 impl Section for LogConfig {}
 

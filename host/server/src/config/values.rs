@@ -20,20 +20,10 @@ use zeroize::Zeroizing;
 use super::findings::Findings;
 use crate::started::{StartupContext, StartupError};
 
-/// A number from `MIN` to `MAX`, inclusive, with the default `DEFAULT`. A number out of range is rejected when the
-/// configuration is read, with the name of the setting.
+/// A number with the default `DEFAULT`. The check of the configuration against its schema rejects numbers that are not from `MIN`
+/// to `MAX`, inclusive.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(try_from = "u64")]
 pub(crate) struct Number<const MIN: u64, const MAX: u64, const DEFAULT: u64>(u64);
-
-/// A number is out of range.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be from {min} to {max}, not {number}")]
-pub(crate) struct OutOfBoundsError {
-    min: u64,
-    max: u64,
-    number: u64,
-}
 
 impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Number<MIN, MAX, DEFAULT> {
     /// Returns the number as a count of items or bytes.
@@ -74,23 +64,6 @@ impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> JsonSchema for Number<M
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "integer", "minimum": MIN, "maximum": MAX})
-    }
-}
-
-impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> TryFrom<u64>
-    for Number<MIN, MAX, DEFAULT>
-{
-    type Error = OutOfBoundsError;
-
-    fn try_from(number: u64) -> Result<Self, OutOfBoundsError> {
-        if (MIN..=MAX).contains(&number) {
-            return Ok(Self(number));
-        }
-        Err(OutOfBoundsError {
-            min: MIN,
-            max: MAX,
-            number,
-        })
     }
 }
 
