@@ -86,14 +86,8 @@ impl ConsoleConfig {
     }
 
     fn client_secret(&self) -> Result<Option<SecretSource<'_>>, StartupError> {
-        match (&self.client_secret_file, &self.client_secret_environment) {
-            (Some(_), Some(_)) => Err(StartupError::new(
-                "only one of console.client_secret_file and console.client_secret_environment may be set",
-            )),
-            (Some(file), None) => Ok(Some(SecretSource::File(file))),
-            (None, Some(name)) => Ok(Some(SecretSource::Environment(name))),
-            (None, None) => Ok(None),
-        }
+        let file = self.client_secret_file.as_deref();
+        SecretSource::of(SECRET, file, self.client_secret_environment.as_deref())
     }
 
     /// Returns the address as browsers send it in `Origin`.
@@ -118,14 +112,11 @@ impl ConsoleConfig {
             findings.warn_if_world_accessible("console.client_secret_file", file);
         }
         let secret = self.client_secret().ok().flatten();
-        let setting = match secret {
-            Some(SecretSource::Environment(_)) => "console.client_secret_environment",
-            Some(SecretSource::File(_)) | None => "console.client_secret_file",
-        };
-        if findings
-            .ok_or_report(setting, secret.map(SecretSource::read).transpose())
-            .is_some()
-        {
+        let is_readable = secret.is_none_or(|secret| {
+            let read = findings.ok_or_report(secret.setting(SECRET), secret.read());
+            read.is_some()
+        });
+        if is_readable {
             findings.ok_or_report("console", self.settings(authentication));
         }
         authentication.check_login_provider(findings);
@@ -133,6 +124,9 @@ impl ConsoleConfig {
 }
 
 const OPENID: &str = "openid";
+
+/// The prefix of the settings that locate the client's secret.
+const SECRET: &str = "console.client_secret";
 
 /// Browsers omit the default port.
 const DEFAULT_PORT: &str = ":443";

@@ -183,12 +183,16 @@ impl ServerSection {
 
     /// Returns the settings that contradict others, each with the reason.
     pub(crate) fn mistakes(&self) -> Vec<(String, String)> {
+        let per_address = self.connections_per_address_max();
+        let response = ("response_bytes_max", self.response_bytes_max.count());
+        let all_responses = self.responses_bytes_max.count();
+        let of_actor = (
+            "responses_bytes_per_actor_max",
+            self.responses_bytes_per_actor_max(),
+        );
         let pairs = [
             (
-                (
-                    "connections_per_address_max",
-                    self.connections_per_address_max(),
-                ),
+                ("connections_per_address_max", per_address),
                 ("connections_max", self.connections_max.count()),
             ),
             (
@@ -201,30 +205,12 @@ impl ServerSection {
             ),
             (
                 ("request_bytes_max", self.request_bytes_max.count()),
-                ("response_bytes_max", self.response_bytes_max.count()),
+                response,
             ),
-            (
-                ("response_bytes_max", self.response_bytes_max.count()),
-                // A response counts twice while it is being built.
-                (
-                    "responses_bytes_max / 2",
-                    self.responses_bytes_max.count() / 2,
-                ),
-            ),
-            (
-                ("response_bytes_max", self.response_bytes_max.count()),
-                (
-                    "responses_bytes_per_actor_max",
-                    self.responses_bytes_per_actor_max(),
-                ),
-            ),
-            (
-                (
-                    "responses_bytes_per_actor_max",
-                    self.responses_bytes_per_actor_max(),
-                ),
-                ("responses_bytes_max", self.responses_bytes_max.count()),
-            ),
+            // A response counts twice while it is being built.
+            (response, ("responses_bytes_max / 2", all_responses / 2)),
+            (response, of_actor),
+            (of_actor, ("responses_bytes_max", all_responses)),
         ];
         let larger = pairs.into_iter().filter(|(part, whole)| part.1 > whole.1);
         larger

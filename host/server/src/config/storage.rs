@@ -105,11 +105,8 @@ impl StorageConfig {
         if self.file.is_none()
             && let Ok(Some(password)) = self.password()
         {
-            let setting = match password {
-                SecretSource::File(_) => "storage.password_file",
-                SecretSource::Environment(_) => "storage.password_environment",
-            };
-            match findings.ok_or_report(setting, password.read()) {
+            let setting = password.setting(PASSWORD);
+            match findings.ok_or_report(&setting, password.read()) {
                 Some(password) if password.expose().is_empty() => {
                     findings.warning(setting, "the password is empty");
                 }
@@ -147,14 +144,8 @@ impl StorageConfig {
     }
 
     fn password(&self) -> Result<Option<SecretSource<'_>>, StartupError> {
-        match (&self.password_file, &self.password_environment) {
-            (Some(file), None) => Ok(Some(SecretSource::File(file))),
-            (None, Some(name)) => Ok(Some(SecretSource::Environment(name))),
-            (None, None) => Ok(None),
-            (Some(_), Some(_)) => Err(StartupError::new(
-                "only one of storage.password_file and storage.password_environment may be set",
-            )),
-        }
+        let file = self.password_file.as_deref();
+        SecretSource::of(PASSWORD, file, self.password_environment.as_deref())
     }
 
     fn check_no_postgres_settings(&self) -> Result<(), StartupError> {
@@ -171,6 +162,9 @@ impl StorageConfig {
         }
     }
 }
+
+/// The prefix of the settings that locate the password.
+const PASSWORD: &str = "storage.password";
 
 fn file_creation_enabled() -> bool {
     true

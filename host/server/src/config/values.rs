@@ -216,7 +216,30 @@ pub(crate) enum SecretSource<'a> {
     File(&'a Path),
 }
 
-impl SecretSource<'_> {
+impl<'a> SecretSource<'a> {
+    /// Returns the location of an optional secret by the settings `name_file` and `name_environment`.
+    pub(super) fn of(
+        name: &str,
+        file: Option<&'a Path>,
+        environment: Option<&'a str>,
+    ) -> Result<Option<Self>, StartupError> {
+        match (file, environment) {
+            (Some(_), Some(_)) => Err(StartupError::new(format!(
+                "only one of {name}_file and {name}_environment may be set"
+            ))),
+            (Some(file), None) => Ok(Some(Self::File(file))),
+            (None, environment) => Ok(environment.map(Self::Environment)),
+        }
+    }
+
+    /// Returns the setting that locates the secret.
+    pub(super) fn setting(self, name: &str) -> String {
+        match self {
+            Self::Environment(_) => format!("{name}_environment"),
+            Self::File(_) => format!("{name}_file"),
+        }
+    }
+
     pub(crate) fn read(self) -> Result<Secret, StartupError> {
         self.read_while("reading the secret file")
     }

@@ -121,7 +121,7 @@ impl TrackedStream {
             return polled;
         }
         let stall = self.stall.get_or_insert_with(|| {
-            self.tracker.0.lock().write_is_blocked();
+            self.tracker.0.lock().is_write_blocked = true;
             Box::pin(sleep(self.write_time_max))
         });
         ready!(stall.as_mut().poll(context));

@@ -42,7 +42,7 @@ pub(super) struct ConnectionState {
     /// The arrival of the first byte of the next request. `None` for HTTP/2, whose connections also receive other bytes.
     head_since: Option<Instant>,
     last_write_at: Instant,
-    is_write_blocked: bool,
+    pub(super) is_write_blocked: bool,
 }
 
 impl ConnectionState {
@@ -75,10 +75,6 @@ impl ConnectionState {
     pub(super) fn bytes_written(&mut self, now: Instant) {
         self.last_write_at = now;
         self.is_write_blocked = false;
-    }
-
-    pub(super) fn write_is_blocked(&mut self) {
-        self.is_write_blocked = true;
     }
 
     pub(super) fn request_begins(&mut self, now: Instant) {
