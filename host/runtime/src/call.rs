@@ -17,7 +17,9 @@ use crate::{
     engine::{MemoryLimiter, deadline_ticks},
     host::{CallState, HostError, NoteReader, Notes, RandomSource, TBS_CERTIFICATE_BYTES_MAX},
     lane::NotRun,
+    load_error::PluginRefusedError,
     measure::{self, CallMeasurements, Usage},
+    schema::SettingsSchema,
     text::for_log,
 };
 
@@ -41,6 +43,8 @@ pub(crate) struct Plugin {
     pub(crate) component: InstancePre<CallState>,
     /// Its settings, as JSON text.
     pub(crate) settings: String,
+    /// The schema of its settings, if it declares one.
+    pub(crate) settings_schema: Option<SettingsSchema>,
     /// The limits of each call.
     pub(crate) limits: Limits,
     /// The source of its random bytes.
@@ -101,6 +105,12 @@ impl Plugin {
             let fault = fault_of(&cause, deadline_ms, exceeded_bytes, output_bytes_max);
             self.fault(function, fault, &cause.root_cause().to_string())
         })
+    }
+
+    /// Checks the settings against their schema, if the plugin declares one.
+    pub(crate) fn check_settings(&self) -> Result<(), PluginRefusedError> {
+        let schema = self.settings_schema.as_ref();
+        schema.map_or(Ok(()), |schema| schema.check(&self.settings))
     }
 
     /// Creates and drops an instance without a call.

@@ -243,6 +243,7 @@ pub(crate) fn link(
         wit_version: built_for.supported,
         component,
         settings,
+        settings_schema: None,
         limits: config.limits,
         random,
         notes: None,

@@ -344,7 +344,7 @@ impl<'c> Loader<'c> {
         let credential_type = credential_type(role)?;
         let plugin = self.link(role)?;
         let mut guest = GeneratorGuest::of(plugin, Some(&credential_type))?;
-        guest.check_settings()?;
+        guest.plugin.check_settings()?;
         let repeatable = Arc::new(RepeatableRandom::new());
         guest.plugin.random = Arc::clone(&repeatable) as Arc<dyn RandomSource>;
         self.check_entropy(role, &guest, &repeatable)?;
@@ -409,7 +409,7 @@ impl<'c> Loader<'c> {
         log_loaded(&plugin);
         let breaker = self.breakers.of(&plugin.identity.digest);
         let guest = ResolverGuest::new(plugin)?;
-        guest.check_settings()?;
+        guest.plugin.check_settings()?;
         let observed = ObservedPlugin::new(&guest.plugin, &breaker, None, None);
         let lanes = Arc::clone(&self.lanes);
         let resolver = WasmResolver::new(guest, lanes, breaker);

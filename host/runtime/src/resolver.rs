@@ -47,8 +47,6 @@ pub(crate) struct WasmResolver {
 pub(crate) struct ResolverGuest {
     pub(crate) plugin: Plugin,
     function: FindReferences,
-    /// The schema of its settings, if it declares one. The caller of [`ResolverGuest::new`] must check the settings.
-    pub(crate) settings_schema: Option<SettingsSchema>,
 }
 
 /// The guest's function.
@@ -86,8 +84,8 @@ impl Resolver for WasmResolver {
 }
 
 impl ResolverGuest {
-    /// Finds the guest's function and checks its type in a first instance.
-    pub(crate) fn new(plugin: Plugin) -> Result<Self, PluginRefusedError> {
+    /// Finds the guest's function and checks its type in a first instance. The caller must check the settings.
+    pub(crate) fn new(mut plugin: Plugin) -> Result<Self, PluginRefusedError> {
         let (component, version) = (&plugin.component, plugin.wit_version);
         let function = match Exported::find(component, version)? {
             Some(function) => FindReferences::OfAnyType(function),
@@ -101,24 +99,14 @@ impl ResolverGuest {
                 })
             })
             .map_err(PluginRefusedError::DescribeFailed)??;
-        let settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
-        Ok(Self {
-            plugin,
-            function,
-            settings_schema,
-        })
+        plugin.settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
+        Ok(Self { plugin, function })
     }
 
     /// Creates and drops an instance without a call.
     pub(crate) fn instantiate(&self) -> Result<(), PluginCallError> {
         let outcome = self.plugin.instantiate();
         outcome.map_err(|fault| self.plugin.faulted(fault))
-    }
-
-    /// Checks the plugin's settings against its settings schema, if it declares one.
-    pub(crate) fn check_settings(&self) -> Result<(), PluginRefusedError> {
-        let schema = self.settings_schema.as_ref();
-        schema.map_or(Ok(()), |schema| schema.check(&self.plugin.settings))
     }
 
     pub(crate) fn find_references(

@@ -77,10 +77,6 @@ impl GeneratorExports {
         })
     }
 
-    pub(super) fn takes_issuer(&self) -> bool {
-        matches!(self.generate, GenerateFunction::IssuedGenerator(_))
-    }
-
     /// Returns the parameters that name inputs, if the generator takes inputs.
     pub(super) fn input_parameters(
         &self,

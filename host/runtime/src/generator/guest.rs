@@ -43,8 +43,6 @@ pub(crate) struct GeneratorGuest {
     pub(crate) description: Description,
     /// The parameters that name inputs; none unless it derives values from them.
     pub(crate) input_parameters: InputParameters,
-    /// The schema of its settings, if it declares one. The caller of [`GeneratorGuest::of`] must check the settings.
-    pub(crate) settings_schema: Option<SettingsSchema>,
 }
 
 /// The result of a guest's normalizer.
@@ -55,7 +53,7 @@ pub(super) struct Normalized {
 }
 
 impl GeneratorGuest {
-    /// Calls a linked component's `describe`. Its type must match the configured one, if any.
+    /// Calls a linked component's `describe`. Its type must match the configured one, if any. The caller must check the settings.
     ///
     /// # Errors
     /// If it is not a generator, or its description violates a rule.
@@ -79,11 +77,12 @@ impl GeneratorGuest {
         if credential_type.is_set_only() {
             return Err(PluginRefusedError::CredentialTypeSetOnly);
         }
-        if description.issuer_parameter.is_some() && !exports.takes_issuer() {
+        let takes_issuer = matches!(exports.generate, GenerateFunction::IssuedGenerator(_));
+        if description.issuer_parameter.is_some() && !takes_issuer {
             return Err(PluginRefusedError::IssuerNotAccepted);
         }
         let input_parameters = exports.input_parameters(&plugin)?;
-        let settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
+        plugin.settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
         let identity = &mut plugin.identity;
         identity.version.clone_from(&description.plugin_version);
         credential_type.as_str().clone_into(&mut identity.name);
@@ -92,14 +91,7 @@ impl GeneratorGuest {
             exports,
             description,
             input_parameters,
-            settings_schema,
         })
-    }
-
-    /// Checks the plugin's settings against its settings schema, if it declares one.
-    pub(crate) fn check_settings(&self) -> Result<(), PluginRefusedError> {
-        let schema = self.settings_schema.as_ref();
-        schema.map_or(Ok(()), |schema| schema.check(&self.plugin.settings))
     }
 
     /// Reads the parameters of a request, and converts scalars to the types that the schema declares. Does not convert the names of

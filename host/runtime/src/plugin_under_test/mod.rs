@@ -183,6 +183,7 @@ impl PluginUnderTest {
     fn describe_into(&self, inspection: &mut Inspection) -> Result<(), PluginTestError> {
         let schema = if inspection.is_resolver {
             self.unchecked_resolver(None, Arc::new(SystemRandom), &Arc::default())?
+                .plugin
                 .settings_schema
         } else {
             let guest = self.unchecked_guest(None, Arc::new(SystemRandom), &Arc::default())?;
@@ -288,9 +289,10 @@ impl PluginUnderTest {
         let (random, usage) = (Arc::new(SystemRandom), Arc::default());
         Ok(if self.is_resolver() {
             let resolver = self.unchecked_resolver(None, random, &usage)?;
-            resolver.settings_schema
+            resolver.plugin.settings_schema
         } else {
-            self.unchecked_guest(None, random, &usage)?.settings_schema
+            let guest = self.unchecked_guest(None, random, &usage)?;
+            guest.plugin.settings_schema
         })
     }
 
@@ -299,7 +301,7 @@ impl PluginUnderTest {
         let guest = on_calling_thread(|| {
             self.unchecked_guest(None, Arc::new(SystemRandom), &Arc::default())
         })??;
-        let refused_settings = guest.check_settings().err();
+        let refused_settings = guest.plugin.check_settings().err();
         let (generator, settings_schema) = inspected(guest);
         Ok(Described {
             generator,
@@ -319,7 +321,7 @@ impl PluginUnderTest {
         usage: &Arc<Usage>,
     ) -> Result<GeneratorGuest, PluginTestError> {
         let guest = self.unchecked_guest(settings, random, usage)?;
-        let checked = guest.check_settings();
+        let checked = guest.plugin.check_settings();
         checked.map_err(|refusal| self.refused(refusal))?;
         Ok(guest)
     }
@@ -342,7 +344,7 @@ impl PluginUnderTest {
         usage: &Arc<Usage>,
     ) -> Result<ResolverGuest, PluginTestError> {
         let resolver = self.unchecked_resolver(settings, random, usage)?;
-        let checked = resolver.check_settings();
+        let checked = resolver.plugin.check_settings();
         checked.map_err(|refusal| self.refused(refusal))?;
         Ok(resolver)
     }
@@ -500,7 +502,7 @@ fn inspected(guest: GeneratorGuest) -> (InspectedGenerator, Option<SettingsSchem
         value_schema: schema(&description.declared.value_schema),
         summary: description.declared.summary,
     };
-    (generator, guest.settings_schema)
+    (generator, guest.plugin.settings_schema)
 }
 
 fn role<'a>(name: &'a str, config: &'a PluginConfig) -> Role<'a> {
