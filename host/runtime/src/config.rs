@@ -109,10 +109,6 @@ impl SandboxConfig {
             retry_after: Duration::from_secs(self.retry_after_seconds),
         }
     }
-
-    pub(crate) fn circuit_open_time(&self) -> Duration {
-        Duration::from_secs(self.rest_seconds)
-    }
 }
 
 fn default_cache_unused_days_max() -> u64 {

@@ -10,6 +10,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use keywright_core::{
@@ -105,7 +106,12 @@ impl Runtime {
             }
             Err(refused) => vec![refused],
         }
-        refusals
+    }
+
+    /// Returns the generator of this type, if configured.
+    #[must_use]
+    pub fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>> {
+        self.generators.get(credential_type).cloned()
     }
 
     /// Returns the resolver, if configured.
@@ -133,16 +139,6 @@ impl Runtime {
                 measure::entropy_conforms(credential_type.as_str(), conforms);
             }
         }
-    }
-}
-
-impl Generators for Runtime {
-    fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>> {
-        self.generators.get(credential_type).map(Arc::clone)
-    }
-
-    fn credential_types(&self) -> Vec<CredentialType> {
-        self.generators.keys().cloned().collect()
     }
 }
 
@@ -185,7 +181,7 @@ impl Generators for Plugins {
     }
 
     fn credential_types(&self) -> Vec<CredentialType> {
-        self.current().credential_types()
+        self.current().generators.keys().cloned().collect()
     }
 }
 
@@ -267,7 +263,10 @@ impl<'c> Loader<'c> {
             lanes: Arc::new(lanes),
             random,
             issuers,
-            breakers: Breakers::new(sandbox.faults_max, sandbox.circuit_open_time()),
+            breakers: Breakers::new(
+                sandbox.faults_max,
+                Duration::from_secs(sandbox.rest_seconds),
+            ),
             tested: &config.tested,
         })
     }

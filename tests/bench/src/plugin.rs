@@ -7,10 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use keywright_core::{
-    credential::CredentialType,
-    ports::{Generator, Generators},
-};
+use keywright_core::{credential::CredentialType, ports::Generator};
 use keywright_harness::component;
 use keywright_runtime::{
     CacheKeys, Grant, Limits, PluginConfig, RandomError, RandomSource, Runtime, RuntimeConfig,

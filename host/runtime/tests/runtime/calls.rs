@@ -7,9 +7,8 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     certificate::CertificateFacts,
-    ports::{
-        CertificateIssuer, Generator, Generators, PluginCallError, PluginFaultError, SigningError,
-    },
+    credential::CredentialType,
+    ports::{CertificateIssuer, Generator, PluginCallError, PluginFaultError, SigningError},
 };
 use keywright_runtime::{RandomError, RandomSource};
 use serde_json::{Value, json};
@@ -46,9 +45,9 @@ async fn randomness_only_comes_from_the_configured_source() {
             .generators
             .insert("plain".to_owned(), plugin(component("plain"), &json!({})));
         let runtime = load_drawing(&config, Arc::new(Constant(byte))).unwrap();
-        let types = runtime.credential_types();
-        let generator = runtime.generator(&types[0]).unwrap();
+        let generator = runtime.generator(&CredentialType::parse("plain").unwrap());
         let value = generator
+            .unwrap()
             .generate(&no_parameters(), DateTime::UNIX_EPOCH, None, Vec::new())
             .await;
         assert_eq!(json_of(&value.unwrap())["secret"], expected);

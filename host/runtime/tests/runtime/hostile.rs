@@ -11,7 +11,7 @@ use chrono::Utc;
 use keywright_core::{
     Secret,
     credential::CredentialType,
-    ports::{Generator, Generators, PluginCallError, PluginFaultError},
+    ports::{Generator, PluginCallError, PluginFaultError},
 };
 use keywright_runtime::{Limits, PluginConfig, RandomError, RandomSource, SystemRandom};
 use serde_json::{Value, json};

@@ -25,7 +25,7 @@ use std::{
 
 use keywright_core::{
     credential::{CredentialType, Parameters},
-    ports::{Generator, Generators, PluginCallError, PluginFaultError},
+    ports::{Generator, PluginCallError, PluginFaultError},
 };
 use keywright_runtime::{
     CacheKeys, Grant, Limits, LoadError, PluginConfig, RandomSource, Runtime, RuntimeConfig,
