@@ -8,7 +8,7 @@
 use std::{
     net::IpAddr,
     pin::Pin,
-    sync::{self, Arc, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -47,7 +47,7 @@ pub(crate) struct Login {
     /// The last result of looking up the provider's endpoints, with its time.
     endpoints: Mutex<Option<(Instant, Result<Endpoints, ProviderError>)>>,
     /// The networks of the clients whose logins wait for the provider.
-    in_progress: sync::Mutex<Vec<IpAddr>>,
+    in_progress: parking_lot::Mutex<Vec<IpAddr>>,
 }
 
 /// A permit for a login to wait for the provider, until it is dropped.
@@ -58,7 +58,7 @@ pub(crate) struct LoginPermit<'a> {
 
 impl Drop for LoginPermit<'_> {
     fn drop(&mut self) {
-        let mut networks = self.login.in_progress();
+        let mut networks = self.login.in_progress.lock();
         let own = networks.iter().position(|other| *other == self.network);
         if let Some(own) = own {
             networks.swap_remove(own);
@@ -138,7 +138,7 @@ impl Login {
             provider,
             settings,
             endpoints: Mutex::default(),
-            in_progress: sync::Mutex::default(),
+            in_progress: parking_lot::Mutex::default(),
         }
     }
 
@@ -246,7 +246,7 @@ impl Login {
 
     /// Returns a permit for the login of a client in this network.
     pub(crate) fn permit(&self, network: IpAddr) -> Result<LoginPermit<'_>, PageError> {
-        let mut networks = self.in_progress();
+        let mut networks = self.in_progress.lock();
         let of_network = networks.iter().filter(|other| **other == network).count();
         if networks.len() >= LOGINS_IN_PROGRESS_MAX || of_network >= LOGINS_OF_NETWORK_MAX {
             let message = "too many logins are in progress; try again later";
@@ -257,13 +257,6 @@ impl Login {
             login: self,
             network,
         })
-    }
-
-    fn in_progress(&self) -> sync::MutexGuard<'_, Vec<IpAddr>> {
-        // No code panics while it holds this lock.
-        self.in_progress
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn client(&self) -> Result<CodeClient, ProviderError> {

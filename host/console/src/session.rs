@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicI64, Ordering},
     },
     time::Duration,
@@ -18,6 +18,7 @@ use axum::extract::Request;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use keywright_core::{Secret, authorization::Caller, permission::Actor};
+use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
 /// The limits of sessions.
@@ -122,7 +123,7 @@ impl Sessions {
         now: DateTime<Utc>,
     ) -> Result<String, TooManySessions> {
         let now_ms = now.timestamp_millis();
-        let mut sessions = self.locked();
+        let mut sessions = self.by_digest.lock();
         sessions.retain(|_, session| !session.is_over(&self.limits, now_ms));
         let of_actor = sessions
             .iter()
@@ -157,7 +158,7 @@ impl Sessions {
         is_by_user: bool,
     ) -> Option<Arc<Session>> {
         let (digest, now_ms) = (digest_of(id), now.timestamp_millis());
-        let mut sessions = self.locked();
+        let mut sessions = self.by_digest.lock();
         let session = Arc::clone(sessions.get(&digest)?);
         if session.is_over(&self.limits, now_ms) {
             sessions.remove(&digest);
@@ -171,13 +172,7 @@ impl Sessions {
 
     /// Ends the session with this id, if there is one.
     pub(crate) fn end(&self, id: &str) {
-        self.locked().remove(&digest_of(id));
-    }
-
-    fn locked(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Session>>> {
-        self.by_digest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.by_digest.lock().remove(&digest_of(id));
     }
 }
 

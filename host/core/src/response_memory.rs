@@ -6,8 +6,10 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 /// The limits of response memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub struct ResponseMemory {
 pub struct ResponseReservation {
     memory: Arc<ResponseMemory>,
     actor: String,
-    bytes: Mutex<Reserved>,
+    reserved: Mutex<Reserved>,
 }
 
 /// The limit that a refused reservation would exceed.
@@ -77,19 +79,14 @@ impl ResponseMemory {
         ResponseReservation {
             memory: Arc::clone(self),
             actor: actor.to_owned(),
-            bytes: Mutex::default(),
+            reserved: Mutex::default(),
         }
     }
 
     /// Returns the bytes reserved for all responses.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
-        self.used().total
-    }
-
-    fn used(&self) -> MutexGuard<'_, Used> {
-        // No code under this lock panics between two related writes.
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock().total
     }
 
     /// Changes the reservation of a response if it fits or is forced.
@@ -107,7 +104,7 @@ impl ResponseMemory {
         if from.in_total() == to.in_total() && from.of_actor() == to.of_actor() {
             return Ok(());
         }
-        let mut used = self.used();
+        let mut used = self.used.lock();
         let of_actor = used.by_actor.get(actor).copied().unwrap_or_default();
         let of_actor = of_actor
             .saturating_sub(from.of_actor())
@@ -137,7 +134,7 @@ impl ResponseReservation {
     /// # Errors
     /// If a limit would be exceeded. The reservation is unchanged then.
     pub fn reserve(&self, bytes: usize) -> Result<(), NoResponseMemory> {
-        let mut reserved = self.reserved();
+        let mut reserved = self.reserved.lock();
         let more = Reserved {
             response: reserved.response.saturating_add(bytes),
             is_complete: false,
@@ -152,7 +149,7 @@ impl ResponseReservation {
     /// # Errors
     /// If it is larger than the reservation and a limit would be exceeded. It is counted nevertheless.
     pub fn complete(&self, bytes: usize) -> Result<(), NoResponseMemory> {
-        let mut reserved = self.reserved();
+        let mut reserved = self.reserved.lock();
         let complete = Reserved {
             response: bytes,
             is_complete: true,
@@ -167,15 +164,11 @@ impl ResponseReservation {
         *reserved = complete;
         outcome
     }
-
-    fn reserved(&self) -> MutexGuard<'_, Reserved> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for ResponseReservation {
     fn drop(&mut self) {
-        let reserved = *self.reserved();
+        let reserved = *self.reserved.lock();
         let nothing = Reserved::default();
         let _ = self.memory.change(&self.actor, reserved, nothing, true);
     }
@@ -241,7 +234,7 @@ mod tests {
         assert_eq!(memory.used_bytes(), 16 * MIB);
         drop((first, second, other));
         assert_eq!(memory.used_bytes(), 0);
-        assert!(memory.used().by_actor.is_empty());
+        assert!(memory.used.lock().by_actor.is_empty());
     }
 
     #[test]

@@ -13,11 +13,12 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use keywright_core::ports::Clock;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -125,8 +126,8 @@ impl AuditTrail {
     pub async fn close(&self) {
         self.shared.queue.lock().is_closed = true;
         self.shared.wake.notify_one();
-        let ended = self.ended.lock().map(|mut ended| ended.take());
-        if let Ok(Some(ended)) = ended
+        let ended = self.ended.lock().take();
+        if let Some(ended) = ended
             && timeout(self.settings.write_time_max, ended).await.is_err()
         {
             tracing::error!("timed out writing the remaining audit events");

@@ -3,11 +3,12 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -178,28 +179,28 @@ impl Trail {
     /// Returns the resources accessed so far.
     #[must_use]
     pub fn accessed(&self) -> Vec<AccessedResource> {
-        self.entries().accessed.clone()
+        self.entries.lock().accessed.clone()
     }
 
     /// Returns the audit data of the request as a whole.
     #[must_use]
     pub fn account(&self) -> Account {
-        self.account_mut().clone()
+        self.account.lock().clone()
     }
 
     /// Records the requested action, if the request's path does not determine it.
     pub fn set_action(&self, action: &'static str) {
-        self.account_mut().action = Some(action);
+        self.account.lock().action = Some(action);
     }
 
     /// Records further details of the request. They must never contain a value.
     pub fn set_details(&self, details: Value) {
-        self.account_mut().details = Some(details);
+        self.account.lock().details = Some(details);
     }
 
     /// Adds a resource unless the trail already contains this operation on this name. Returns its position.
     pub(super) fn push(&self, accessed: AccessedResource) -> Position {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let next = Position(entries.accessed.len());
         let key = (accessed.operation.as_str(), accessed.name.clone());
         let position = *entries.positions.entry(key).or_insert(next);
@@ -211,7 +212,7 @@ impl Trail {
 
     /// Records the id of the resource at a position. If it already has another id, adds another resource of the same name.
     pub(super) fn identify(&self, position: Position, resource_id: Uuid, version_id: Option<Uuid>) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         if !entries
             .identified
             .insert((position, resource_id, version_id))
@@ -236,7 +237,7 @@ impl Trail {
     /// Records that the response contains the value of an existing version.
     pub(super) fn disclose(&self, position: Position, resource_id: Uuid, version_id: Uuid) {
         self.identify(position, resource_id, Some(version_id));
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let Some(operation) = entries
             .accessed
             .get(position.0)
@@ -255,7 +256,7 @@ impl Trail {
     /// Records a permission to change, before the caller is authorized, so that refused attempts are recorded completely.
     /// Each permission of a request gets its own entry.
     pub(crate) fn record_change_request(&self, path: &PermissionPath, granted: Granted) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let next = Position(entries.accessed.len());
         let lookup = path.lookup();
         let accessed = AccessedResource::new(Operation::WriteAcl, lookup.requested());
@@ -269,7 +270,7 @@ impl Trail {
 
     /// Records the id of a changed permission in the entries for its actor on the path at this position.
     pub(super) fn identify_permission(&self, position: Position, permission: &Permission) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let Some(path) = entries
             .accessed
             .get(position.0)
@@ -298,14 +299,6 @@ impl Trail {
                 operations: Some(permission.operations),
             });
         }
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn account_mut(&self) -> MutexGuard<'_, Account> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,8 +6,9 @@
 //! certificate follows the issuing certificate. The step and these versions are written in one transaction. A certificate whose newest
 //! version is transitional gets none, because the version would activate its old key again.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::{
@@ -351,10 +352,6 @@ impl BulkSlots {
             is_held: false,
         }
     }
-
-    fn holders(&self) -> MutexGuard<'_, Vec<Actor>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl BulkSlot {
@@ -371,7 +368,7 @@ impl BulkSlot {
         if self.is_held {
             return Ok(());
         }
-        let mut holders = self.slots.holders();
+        let mut holders = self.slots.0.lock();
         if holders.contains(&self.actor) {
             return Err(UseCaseError::BulkChangeOfActor);
         }
@@ -387,7 +384,7 @@ impl BulkSlot {
 impl Drop for BulkSlot {
     fn drop(&mut self) {
         if self.is_held {
-            self.slots.holders().retain(|holder| *holder != self.actor);
+            self.slots.0.lock().retain(|holder| *holder != self.actor);
         }
     }
 }

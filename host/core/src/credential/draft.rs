@@ -1,6 +1,6 @@
 //! Generating a value: creating the issuer, calling the generator, and checking the result.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::{
     Secret, UseCaseError,
@@ -19,6 +19,7 @@ use crate::{
     },
 };
 use chrono::{DateTime, Timelike, Utc};
+use parking_lot::Mutex;
 
 /// Generates values. Reads and writes no stored data.
 #[derive(Clone)]
@@ -204,10 +205,10 @@ pub(super) async fn run_on_plugin_thread<T: Send + 'static>(
     let result = Arc::clone(&sender);
     let work = Box::new(move || {
         let computed = work();
-        *sender.lock().unwrap_or_else(PoisonError::into_inner) = Some(computed);
+        *sender.lock() = Some(computed);
     });
     generator.run_for_host(work).await?;
-    let computed = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let computed = result.lock().take();
     computed.ok_or_else(|| PluginCallError::Faulted {
         plugin: generator.identity().name.clone(),
         fault: PluginFaultError::Trapped,

@@ -27,7 +27,7 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver},
     },
@@ -36,6 +36,7 @@ use std::{
 
 use futures_util::FutureExt;
 use keywright_core::ports::RepositoryError;
+use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::spawn_blocking, time::timeout};
 
 use super::{
@@ -381,8 +382,7 @@ impl WriterThread {
 }
 
 fn run(connection: &SharedConnection, sql: &'static str) -> sqlx::Result<()> {
-    let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-    connection.execute(&statement(sql)).map(|_| ())
+    connection.lock().execute(&statement(sql)).map(|_| ())
 }
 
 const THREAD_NAME: &str = "sqlite-writer";

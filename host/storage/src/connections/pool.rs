@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, hash_map::RandomState},
     hash::BuildHasher,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -13,6 +13,7 @@ use std::{
 
 use deadpool::{Status, managed::PoolError};
 use keywright_core::{permission::Actor, ports::RepositoryError};
+use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::timeout,
@@ -107,10 +108,7 @@ impl LongReads {
 
     /// Returns the same slots for reads of an actor.
     pub(super) fn of_actor(&self, actor: &Actor) -> Self {
-        let mut of_actors = self
-            .of_actors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut of_actors = self.of_actors.lock();
         let known = of_actors.get(actor).and_then(Weak::upgrade);
         let of_actor = known.unwrap_or_else(|| {
             let slots = Arc::new(Semaphore::new(self.slots_max));
@@ -184,8 +182,7 @@ impl WaitCounter {
 impl<W> Queued<W> {
     /// Takes the work to begin it. Returns `None` if the caller gave it up.
     pub(crate) fn begin(&self) -> Option<W> {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.take().map(|(work, _)| work)
+        self.0.lock().take().map(|(work, _)| work)
     }
 }
 
@@ -286,31 +283,27 @@ struct HealthState {
 impl ServerHealth {
     /// Marks all idle connections as suspect.
     pub(super) fn suspect_idle(&self, now: Instant) {
-        self.state().suspect_since = Some(now);
+        self.state.lock().suspect_since = Some(now);
     }
 
     /// Returns whether a connection that was last used this long ago needs a health check.
     pub(super) fn needs_check(&self, last_used: Duration, now: Instant) -> bool {
-        is_before(self.state().suspect_since, last_used, now) || last_used > UNCHECKED_IDLE_MAX
+        is_before(self.state.lock().suspect_since, last_used, now) || last_used > UNCHECKED_IDLE_MAX
     }
 
     /// Retires all open connections, because another server may be the primary now. At most once per
     /// [`RETIREMENT_INTERVAL_MIN`], in case reconnecting does not help.
     pub(super) fn retire_older(&self, now: Instant) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.next_retirement = Some(now);
         state.apply_next_retirement(now);
     }
 
     /// Returns whether a connection that was opened this long ago is retired.
     pub(super) fn retires(&self, age: Duration, now: Instant) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.apply_next_retirement(now);
         is_before(state.retired_before, age, now) || age > AGE_MAX
-    }
-
-    fn state(&self) -> MutexGuard<'_, HealthState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -403,11 +396,11 @@ mod tests {
         // A connection that was opened in between.
         let opened = first + INSTANT;
         assert!(!health.retires(again - opened, again));
-        assert_eq!(health.state().retired_before, Some(first));
+        assert_eq!(health.state.lock().retired_before, Some(first));
         let later = first + RETIREMENT_INTERVAL_MIN;
         assert!(health.retires(later - opened, later));
-        assert_eq!(health.state().retired_before, Some(again));
-        assert_eq!(health.state().next_retirement, None);
+        assert_eq!(health.state.lock().retired_before, Some(again));
+        assert_eq!(health.state.lock().next_retirement, None);
         assert!(!health.retires(later - again, later));
     }
 }

@@ -1,11 +1,12 @@
 //! A transaction that writes.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use keywright_core::ports::RepositoryError;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::{
@@ -101,7 +102,7 @@ impl Transaction {
                 .run(&statement)
                 .await
                 .map(|(rows, _)| rows),
-            Inner::Sqlite(connection) => locked(connection).fetch_all(&statement),
+            Inner::Sqlite(connection) => connection.lock().fetch_all(&statement),
         };
         self.recorded(rows)
     }
@@ -115,7 +116,7 @@ impl Transaction {
                 let ran = transaction.connection()?.run(&statement).await;
                 ran.map(|(rows, _)| rows.iter().map(T::decode).collect())
             }
-            Inner::Sqlite(connection) => locked(connection).decode_all(&statement),
+            Inner::Sqlite(connection) => connection.lock().decode_all(&statement),
         };
         self.recorded(decoded)?
     }
@@ -130,7 +131,7 @@ impl Transaction {
                 let ran = transaction.connection()?.run(&statement).await;
                 ran.map(|(rows, _)| rows.into_iter().next())
             }
-            Inner::Sqlite(connection) => locked(connection).fetch_optional(&statement),
+            Inner::Sqlite(connection) => connection.lock().fetch_optional(&statement),
         };
         self.recorded(row)
     }
@@ -149,7 +150,7 @@ impl Transaction {
                 .run(&statement)
                 .await
                 .map(|(_, changed)| changed),
-            Inner::Sqlite(connection) => locked(connection).execute(&statement),
+            Inner::Sqlite(connection) => connection.lock().execute(&statement),
         };
         self.recorded(done)
     }
@@ -161,7 +162,7 @@ impl Transaction {
     ) -> Result<i64, RepositoryError> {
         let inserted = match self.usable()? {
             Inner::Postgres(_) => Err(sqlx::Error::InvalidArgument("not on SQLite".to_owned())),
-            Inner::Sqlite(connection) => locked(connection).insert(statement),
+            Inner::Sqlite(connection) => connection.lock().insert(statement),
         };
         self.recorded(inserted)
     }
@@ -250,11 +251,6 @@ impl<T> Ended<T> {
     pub(super) fn into_parts(self) -> (T, Completion) {
         (self.outcome, self.completion)
     }
-}
-
-/// Locks the connection, which nothing else uses while its transaction runs.
-fn locked(connection: &Mutex<SqliteConnection>) -> MutexGuard<'_, SqliteConnection> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A PostgreSQL transaction, on a connection of its own.
