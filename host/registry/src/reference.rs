@@ -282,9 +282,7 @@ impl Digest {
     /// Computes the digest of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        let digest = digest(&SHA256, bytes);
-        let digits = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
-        Self(digits.collect())
+        Self(hex::encode(digest(&SHA256, bytes)))
     }
 
     /// Returns the 64 hexadecimal digits.

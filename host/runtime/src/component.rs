@@ -26,7 +26,6 @@ use crate::{
     measure::{CallMeasurements, Usage},
     outline::Outline,
     resolver::RESOLVERS,
-    text::hexadecimal,
 };
 
 /// The maximum size of a component, in bytes.
@@ -116,7 +115,7 @@ pub(crate) fn checked_digest(
     expected: Option<&str>,
 ) -> Result<String, PluginRefusedError> {
     let digest = digest::digest(&digest::SHA256, bytes);
-    let found = hexadecimal(digest.as_ref());
+    let found = hex::encode(digest);
     let Some(expected) = expected else {
         return Ok(found);
     };

@@ -1,4 +1,4 @@
-//! Sanitizes texts of guests for callers and for the log, and encodes bytes as hexadecimal.
+//! Sanitizes texts of guests for callers and for the log.
 
 use keywright_core::ports::Violation;
 
@@ -43,36 +43,4 @@ fn printable(text: &str, bytes_max: usize) -> String {
 fn truncated(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max))
         .unwrap_or_default()
-}
-
-/// Encodes bytes as lower-case hexadecimal.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        let nibbles = [byte >> 4, byte & 15];
-        digits.extend(
-            nibbles
-                .iter()
-                .filter_map(|nibble| char::from_digit(u32::from(*nibble), 16)),
-        );
-        digits
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_cut_at_a_character() {
-        let text = format!("{}é", "a".repeat(GUEST_TEXT_BYTES_MAX - 1));
-        assert_eq!(for_caller(&text).len(), GUEST_TEXT_BYTES_MAX - 1);
-        assert_eq!(for_caller("é"), "é");
-    }
-
-    #[test]
-    fn control_characters_are_removed_or_escaped() {
-        assert_eq!(for_caller("a\r\n\u{1b}[31mb"), "a[31mb");
-        assert_eq!(for_log("a\n\u{1b}b"), "a\\n\\u{1b}b");
-        assert_eq!(violation(Some("x\ny"), "r\u{7}").to_string(), "xy r");
-    }
 }

@@ -37,7 +37,7 @@ pub(super) fn details(certificate: &X509Certificate<'_>) -> Option<CertificateDe
         basic_constraints: None,
         subject_key_id: None,
         authority_key_id: None,
-        fingerprint: hexadecimal(&Sha256::digest(certificate.as_raw())),
+        fingerprint: hex::encode(Sha256::digest(certificate.as_raw())),
     };
     for extension in certificate.iter_extensions() {
         add(extension.parsed_extension(), &mut details);
@@ -61,11 +61,11 @@ fn add(extension: &ParsedExtension<'_>, details: &mut CertificateDetails) {
             details.basic_constraints = Some((constraints.ca, constraints.path_len_constraint));
         }
         ParsedExtension::SubjectKeyIdentifier(id) => {
-            details.subject_key_id = Some(hexadecimal(id.0));
+            details.subject_key_id = Some(hex::encode(id.0));
         }
         ParsedExtension::AuthorityKeyIdentifier(authority) => {
             let id = authority.key_identifier.as_ref();
-            details.authority_key_id = id.map(|id| hexadecimal(id.0));
+            details.authority_key_id = id.map(|id| hex::encode(id.0));
         }
         _ => {}
     }
@@ -89,7 +89,7 @@ fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     };
     match text(attribute) {
         Some(value) => format!("{label}={}", escaped(&value)),
-        None => format!("{label}=#{}", hexadecimal(attribute.attr_value().data)),
+        None => format!("{label}=#{}", hex::encode(attribute.attr_value().data)),
     }
 }
 
@@ -112,7 +112,7 @@ fn general_name(general: &GeneralName<'_>) -> String {
         GeneralName::DirectoryName(directory) => format!("directory: {}", name(directory)),
         GeneralName::IPAddress(octets) => match ip_address(octets) {
             Some(address) => format!("IP: {address}"),
-            None => format!("IP: #{}", hexadecimal(octets)),
+            None => format!("IP: #{}", hex::encode(octets)),
         },
         GeneralName::RegisteredID(number) => format!("registered id: {}", name_of(number)),
         GeneralName::OtherName(number, _) => format!("other name: {}", name_of(number)),
@@ -176,13 +176,6 @@ fn key_algorithm(key: &SubjectPublicKeyInfo<'_>) -> String {
         return format!("EC, curve {}", curve.as_deref().unwrap_or("unknown"));
     }
     name_of(algorithm)
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
 }
 
 #[cfg(test)]

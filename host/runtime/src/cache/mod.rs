@@ -22,10 +22,7 @@ use parking_lot::Mutex;
 use wasmtime::{Engine, component::Component};
 use zeroize::Zeroizing;
 
-use crate::{
-    load_error::{LoadError, PluginRefusedError},
-    text::hexadecimal,
-};
+use crate::load_error::{LoadError, PluginRefusedError};
 
 /// The label from which the cache key is derived.
 const KEY_LABEL: &[u8] = b"keywright compiled components, version 1";
@@ -66,7 +63,7 @@ fn key_tag(key: &hmac::Key) -> String {
 /// Returns the first eight bytes of an HMAC in hexadecimal, for a file name.
 fn tag(key: &hmac::Key, of: &[u8]) -> String {
     let tag = hmac::sign(key, of);
-    hexadecimal(tag.as_ref().get(..8).unwrap_or_default())
+    hex::encode(tag.as_ref().get(..8).unwrap_or_default())
 }
 
 fn derived_key(master_key: &[u8; 32]) -> hmac::Key {

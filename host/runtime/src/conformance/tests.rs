@@ -3,7 +3,6 @@
 use aws_lc_rs::digest;
 
 use super::*;
-use crate::text::hexadecimal;
 
 const SEED: [u8; 32] = [3; 32];
 
@@ -68,7 +67,7 @@ fn faults(
 
 /// Expands a seed to 128 pseudorandom bits.
 fn stretched(seed: &[u8]) -> String {
-    hexadecimal(&digest::digest(&digest::SHA256, seed).as_ref()[..16])
+    hex::encode(&digest::digest(&digest::SHA256, seed).as_ref()[..16])
 }
 
 /// Draws one of 62 characters by rejection sampling.
@@ -86,7 +85,7 @@ fn letter(draw: &mut Draw) -> char {
 #[test]
 fn correct_generators_of_many_forms_pass() {
     assert_eq!(
-        report(256, |draw| vec![("", hexadecimal(&draw.bytes::<32>()))]),
+        report(256, |draw| vec![("", hex::encode(draw.bytes::<32>()))]),
         EntropyReport {
             declared_bits: 256,
             drawn_bits: 256,
@@ -101,7 +100,7 @@ fn correct_generators_of_many_forms_pass() {
         let mut bytes = draw.bytes::<16>();
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
-        vec![("id", hexadecimal(&bytes))]
+        vec![("id", hex::encode(bytes))]
     };
     assert_eq!(faults(122, uuid), []);
     let multiplied = |draw: &mut Draw| {
@@ -121,7 +120,7 @@ fn a_hidden_input_violates_only_the_first_rule() {
     let mut calls = 0;
     let hidden = |draw: &mut Draw| {
         calls += 1;
-        vec![("", format!("{}{calls}", hexadecimal(&draw.bytes::<16>())))]
+        vec![("", format!("{}{calls}", hex::encode(draw.bytes::<16>())))]
     };
     assert_eq!(faults(128, hidden), [EntropyError::Unrepeatable]);
 }
@@ -130,7 +129,7 @@ fn a_hidden_input_violates_only_the_first_rule() {
 fn one_constant_secret_part_violates_only_the_second_rule() {
     let pepper = |draw: &mut Draw| {
         vec![
-            ("password", hexadecimal(&draw.bytes::<16>())),
+            ("password", hex::encode(draw.bytes::<16>())),
             ("pepper", "d6".repeat(16)),
         ]
     };
@@ -145,7 +144,7 @@ fn one_constant_secret_part_violates_only_the_second_rule() {
 fn too_few_drawn_bytes_violate_only_the_third_rule() {
     let squared = |draw: &mut Draw| {
         let few = u64::from_le_bytes(draw.bytes());
-        vec![("", hexadecimal(&u128::from(few).pow(2).to_le_bytes()))]
+        vec![("", hex::encode(u128::from(few).pow(2).to_le_bytes()))]
     };
     let expected = EntropyError::TooFewDrawn {
         drawn_bits: 64,
@@ -186,7 +185,7 @@ fn implausibly_repeated_values_violate_only_the_fifth_rule() {
 #[test]
 fn fixed_and_biased_positions_violate_only_the_sixth_rule() {
     let fixed = |draw: &mut Draw| {
-        let mut digits = hexadecimal(&draw.bytes::<16>());
+        let mut digits = hex::encode(draw.bytes::<16>());
         let folded = u8::from_str_radix(&digits[..1], 16).unwrap()
             ^ u8::from_str_radix(&digits[1..2], 16).unwrap();
         digits.replace_range(..2, &format!("0{folded:x}"));
@@ -236,7 +235,7 @@ impl<F: Fn(u32) -> Duration> Subject for Computing<F> {
     fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, ()> {
         self.2 += (self.0)(self.1);
         self.1 += 1;
-        Function(|draw: &mut Draw| vec![("", hexadecimal(&draw.bytes::<16>()))]).generate(stream)
+        Function(|draw: &mut Draw| vec![("", hex::encode(draw.bytes::<16>()))]).generate(stream)
     }
 
     fn processor_time(&self) -> Duration {

@@ -81,15 +81,8 @@ impl FromStr for TestRandom {
         if let Some(seed) = text.strip_prefix(SEED_PREFIX) {
             return Ok(Self::Seed(seed.to_owned()));
         }
-        let pairs = text.as_bytes().chunks(2).map(|pair| {
-            let pair = std::str::from_utf8(pair).ok()?;
-            let is_pair = pair.len() == 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit());
-            is_pair.then(|| u8::from_str_radix(pair, 16).ok())?
-        });
-        let bytes: Option<_> = pairs.collect();
-        bytes
-            .map(Self::Bytes)
-            .ok_or("must be hexadecimal, or seed: followed by any text")
+        let bytes = hex::decode(text).map(Self::Bytes);
+        bytes.map_err(|_| "must be hexadecimal, or seed: followed by any text")
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    fmt::Write,
     path::{Path, PathBuf},
 };
 
@@ -159,13 +158,7 @@ fn folders_above(path: &str) -> impl Iterator<Item = &str> {
 
 /// Computes the SHA-256 of bytes, in lower-case hexadecimal.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::new(), |mut digits, byte| {
-            // Writing to a string does not fail.
-            let _ = write!(digits, "{byte:02x}");
-            digits
-        })
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// Returns the checksums of files in the format of `sha256sum`.
