@@ -179,10 +179,7 @@ fn truncated(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max {
         return Cow::Borrowed(text);
     }
-    let mut end = bytes_max;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(bytes_max);
     Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default()))
 }
 
