@@ -1,15 +1,13 @@
-use keywright_core::permission::{
-    Actor, ActorError, Grant, Operation, Operations, UnknownOperationError,
-};
+use keywright_core::permission::{Actor, Grant, Operation, Operations};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
     findings::Findings,
     source::Section,
-    values::{ConfiguredPathError, actor_forms, configured_path},
+    values::{actor_forms, configured_path},
 };
-use crate::started::StartupError;
+use crate::started::{StartupContext, StartupError};
 
 /// Permissions granted by the configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -54,7 +52,7 @@ impl AuthorizationConfig {
             );
         }
         for (index, grants) in self.grants_of_each().enumerate() {
-            let setting = format!("authorization.permissions[{index}]");
+            let setting = setting(index);
             for grant in findings
                 .ok_or_report(&setting, grants)
                 .into_iter()
@@ -81,61 +79,40 @@ impl AuthorizationConfig {
 
     /// Like [`Self::grants`], for each configured permission separately.
     fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartupError>> {
-        self.permissions.iter().enumerate().map(|(index, granted)| {
-            granted.grants().map_err(|refused| {
-                let setting = format!("authorization.permissions[{index}].{}", refused.field());
-                StartupError::while_doing(setting, refused)
-            })
-        })
+        let numbered = self.permissions.iter().enumerate();
+        numbered.map(|(index, granted)| granted.grants(&setting(index)))
     }
 }
 
 impl GrantedConfig {
-    fn grants(&self) -> Result<Vec<Grant>, GrantError> {
-        let path = configured_path(&self.path)?;
-        let operations = self
-            .operations
-            .iter()
+    /// Returns the permissions of this setting, one per actor.
+    fn grants(&self, setting: &str) -> Result<Vec<Grant>, StartupError> {
+        let path = configured_path(&self.path).while_doing(format!("{setting}.path"))?;
+        let operations = self.operations.iter();
+        let operations: Result<Vec<_>, _> = operations
             .map(|operation| Operation::parse(operation))
-            .collect::<Result<Vec<_>, _>>()?;
-        let operations = Operations::of(operations).ok_or(GrantError::NoOperation)?;
+            .collect();
+        let operations = operations.while_doing(format!("{setting}.operations"))?;
+        let operations = Operations::of(operations).ok_or_else(|| {
+            StartupError::new(format!(
+                "{setting}.operations: must name at least one operation"
+            ))
+        })?;
         if self.actors.is_empty() {
-            return Err(GrantError::NoActor);
+            let what = format!("{setting}.actors: must name at least one actor");
+            return Err(StartupError::new(what));
         }
-        self.actors
-            .iter()
-            .map(|actor| {
-                Ok(Grant {
-                    path: path.clone(),
-                    actor: Actor::parse(actor)?,
-                    operations,
-                })
+        let grants = self.actors.iter().map(|actor| {
+            Ok(Grant {
+                path: path.clone(),
+                actor: Actor::parse(actor).while_doing(format!("{setting}.actors"))?,
+                operations,
             })
-            .collect()
+        });
+        grants.collect()
     }
 }
 
-/// Configured permissions are invalid.
-#[derive(Debug, thiserror::Error)]
-enum GrantError {
-    #[error(transparent)]
-    ActorMalformed(#[from] ActorError),
-    #[error("must name at least one actor")]
-    NoActor,
-    #[error("must name at least one operation")]
-    NoOperation,
-    #[error(transparent)]
-    OperationUnknown(#[from] UnknownOperationError),
-    #[error(transparent)]
-    PathRefused(#[from] ConfiguredPathError),
-}
-
-impl GrantError {
-    fn field(&self) -> &'static str {
-        match self {
-            Self::ActorMalformed(_) | Self::NoActor => "actors",
-            Self::NoOperation | Self::OperationUnknown(_) => "operations",
-            Self::PathRefused(_) => "path",
-        }
-    }
+fn setting(index: usize) -> String {
+    format!("authorization.permissions[{index}]")
 }

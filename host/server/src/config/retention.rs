@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     source::Section,
-    values::{ConfiguredPathError, Number, configured_path},
+    values::{Number, configured_path},
 };
 use crate::started::{StartupContext, StartupError};
 
@@ -49,46 +49,33 @@ impl RetentionConfig {
     /// Validates and returns the policies.
     pub(crate) fn policies(&self) -> Result<RetentionPolicies, StartupError> {
         let numbered = self.policies.iter().enumerate();
-        let policies = numbered.map(|(index, policy)| {
-            policy.policy().map_err(|refused| {
-                let field = match refused {
-                    PolicyError::PathRefused(_) => ".path",
-                    PolicyError::Contradictory | PolicyError::LimitMissing => "",
-                };
-                StartupError::while_doing(format!("retention.policies[{index}]{field}"), refused)
-            })
-        });
+        let policies =
+            numbered.map(|(index, policy)| policy.policy(&format!("retention.policies[{index}]")));
         RetentionPolicies::new(policies.collect::<Result<_, _>>()?)
             .while_doing("retention.policies")
     }
 }
 
 impl PolicyConfig {
-    fn policy(&self) -> Result<RetentionPolicy, PolicyError> {
-        let path = configured_path(&self.path)?;
+    fn policy(&self, setting: &str) -> Result<RetentionPolicy, StartupError> {
+        let path = configured_path(&self.path).while_doing(format!("{setting}.path"))?;
         let versions_max = self.versions_max.map(VersionsMax::count_u32);
         let age_days_max = self.age_days_max.map(AgeDaysMax::count_u32);
         let limits = RetentionLimits::new(
             versions_max.and_then(NonZeroU32::new),
             age_days_max.and_then(NonZeroU32::new),
         );
+        let refused = |rule: &str| Err(StartupError::new(format!("{setting}: {rule}")));
         let kept = match (limits, self.keep_all) {
             (None, true) => Kept::All,
             (Some(limits), false) => Kept::Within(limits),
-            (None, false) => return Err(PolicyError::LimitMissing),
-            (Some(_), true) => return Err(PolicyError::Contradictory),
+            (None, false) => {
+                return refused("versions_max, age_days_max or keep_all = true is required");
+            }
+            (Some(_), true) => {
+                return refused("keep_all cannot be combined with versions_max or age_days_max");
+            }
         };
         Ok(RetentionPolicy { path, kept })
     }
-}
-
-/// A policy is invalid.
-#[derive(Debug, thiserror::Error)]
-enum PolicyError {
-    #[error("keep_all cannot be combined with versions_max or age_days_max")]
-    Contradictory,
-    #[error("versions_max, age_days_max or keep_all = true is required")]
-    LimitMissing,
-    #[error(transparent)]
-    PathRefused(#[from] ConfiguredPathError),
 }

@@ -11,7 +11,7 @@ use std::{
 
 use keywright_core::{
     Secret,
-    permission::{ACTOR_KINDS, PathError, PermissionPath},
+    permission::{ACTOR_KINDS, PermissionPath},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -186,20 +186,11 @@ impl fmt::Display for ListenAddress {
 }
 
 /// Parses the path of a permission or a policy. Refuses a lone `*`, which the API accepts as `/*`: in a file, it is probably a mistake.
-pub(crate) fn configured_path(text: &str) -> Result<PermissionPath, ConfiguredPathError> {
+pub(crate) fn configured_path(text: &str) -> Result<PermissionPath, String> {
     if text == "*" {
-        return Err(ConfiguredPathError::Asterisk);
+        return Err("must not be only an asterisk; for all credentials, use \"/*\"".to_owned());
     }
-    Ok(PermissionPath::parse(text)?)
-}
-
-/// The path of a permission or a policy is invalid.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfiguredPathError {
-    #[error("must not be only an asterisk; for all credentials, use \"/*\"")]
-    Asterisk,
-    #[error(transparent)]
-    Malformed(#[from] PathError),
+    PermissionPath::parse(text).map_err(|malformed| malformed.to_string())
 }
 
 /// Returns the forms of actors that callers can have, for messages.
