@@ -11,6 +11,7 @@ use std::{
 };
 
 use figment::{Figment, error::Kind, value::Value};
+use keywright_api::error_chain;
 use keywright_registry::Cache;
 use keywright_runtime::{CacheAccess, CacheKeys, LoadError, Runtime, SandboxConfig, SystemRandom};
 use keywright_storage::Database;
@@ -26,7 +27,7 @@ use crate::{
     keys,
     plugins::{self, Components, ConfiguredPlugins},
     process::RandomIdentifiers,
-    started::{StartupError, causes_of},
+    started::StartupError,
     test_authority::test_issuers,
 };
 
@@ -327,10 +328,10 @@ fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {
         };
         let what = match &refused {
             LoadError::Plugin(plugin) if setting.ends_with(".component") => {
-                format!("{}: {}", plugin.component, causes_of(&plugin.refusal))
+                format!("{}: {}", plugin.component, error_chain(&plugin.refusal))
             }
-            LoadError::Plugin(plugin) => causes_of(&plugin.refusal),
-            refused => causes_of(refused),
+            LoadError::Plugin(plugin) => error_chain(&plugin.refusal),
+            refused => error_chain(refused),
         };
         findings.mistake(setting, what);
     }

@@ -16,6 +16,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use keywright_api::error_chain;
 use keywright_registry::{Cache, PinnedReference, RegistryError, SignatureKey, pull};
 use keywright_runtime::{
     self as runtime, CacheAccess, CacheKeys, ComponentSource, LoadError, Plugins, Runtime,
@@ -30,7 +31,7 @@ use crate::{
     keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
     process::hangup_signal,
-    started::{StartupContext, StartupError, causes_of},
+    started::{StartupContext, StartupError},
     test_authority::test_issuers,
 };
 
@@ -220,7 +221,7 @@ pub(crate) struct ComponentError {
 impl ComponentError {
     /// Returns the component and the cause, for a message that names the setting.
     pub(crate) fn without_plugin(&self) -> String {
-        format!("{}: {}", self.component, causes_of(self.source.as_ref()))
+        format!("{}: {}", self.component, error_chain(self.source.as_ref()))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The error that prevents the server from starting.
 
-use std::{error::Error, fmt::Write, path::Path};
+use std::{error::Error, path::Path};
 
+use keywright_api::error_chain;
 use keywright_storage::DatabaseOpenError;
 
 /// The operation that failed, and its cause, for an operator.
@@ -43,14 +44,14 @@ impl StartupError {
 
     /// Returns the error with its causes, outermost first, on one line.
     pub(crate) fn with_causes(&self) -> String {
-        causes_of(self)
+        error_chain(self)
     }
 }
 
 /// The message of the cause names the database or its setting.
 impl From<DatabaseOpenError> for StartupError {
     fn from(cause: DatabaseOpenError) -> Self {
-        Self::new(causes_of(&cause))
+        Self::new(error_chain(&cause))
     }
 }
 
@@ -71,26 +72,4 @@ impl<T, E: Into<Box<dyn Error + Send + Sync>>> StartupContext<T> for Result<T, E
     fn on_file(self, doing: &str, path: &Path) -> Result<T, StartupError> {
         self.map_err(|cause| StartupError::file(doing, path, cause))
     }
-}
-
-/// Returns the messages of an error and its causes, outermost first, on one line. Skips a message that an outer message
-/// contains.
-pub(crate) fn causes_of(error: &dyn Error) -> String {
-    let mut chain = on_one_line(error);
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let message = on_one_line(cause);
-        if !chain.contains(&message) {
-            // Writing to a string does not fail.
-            let _ = write!(chain, ": {message}");
-        }
-        source = cause.source();
-    }
-    chain
-}
-
-fn on_one_line(error: &dyn Error) -> String {
-    let message = error.to_string();
-    let lines: Vec<_> = message.lines().map(str::trim).collect();
-    lines.join(" ")
 }

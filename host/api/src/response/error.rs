@@ -249,20 +249,27 @@ impl Endpoint {
     }
 }
 
-/// Returns the messages of an error and its causes. Omits a cause whose message the previous message already ends with, as in
-/// errors of sqlx.
+/// Returns the messages of an error and its causes, outermost first, on one line. Skips a message that an outer message
+/// contains, as in errors of sqlx.
 #[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
-    let mut chain = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !chain.ends_with(&message) {
+    let mut chain = on_one_line(error);
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let message = on_one_line(cause);
+        if !chain.contains(&message) {
+            // Writing to a string does not fail.
             let _ = write!(chain, ": {message}");
         }
-        cause = error.source();
+        source = cause.source();
     }
     chain
+}
+
+fn on_one_line(error: &dyn Error) -> String {
+    let message = error.to_string();
+    let lines: Vec<_> = message.lines().map(str::trim).collect();
+    lines.join(" ")
 }
 
 /// The body of an error response. All fields are strings, because clients parse it into a map of strings.

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use keywright_api::error_chain;
 use keywright_crypto::{
     ConfiguredKey, ConfiguredKeys, KeySource, PASSWORD_ITERATIONS_MIN, WrappingKey,
 };
@@ -18,7 +19,7 @@ use super::{
     values::{Number, SecretSource},
 };
 use crate::{
-    started::{StartupContext, StartupError, causes_of},
+    started::{StartupContext, StartupError},
     tls::certificates::read_trusted_authorities,
 };
 
@@ -196,7 +197,8 @@ impl KeyConfig {
         let source = match &origin {
             KeyOrigin::Plugin(address) => {
                 let plugin = KeyManagementPlugin::connect(address.settings()?).await;
-                address.wrapping_key(plugin.map_err(|cause| StartupError::new(causes_of(&cause)))?)
+                address
+                    .wrapping_key(plugin.map_err(|cause| StartupError::new(error_chain(&cause)))?)
             }
             KeyOrigin::Password(_) | KeyOrigin::Raw(_) => origin.source()?,
         };
@@ -261,7 +263,7 @@ impl KeyOrigin<'_> {
         match self {
             Self::Plugin(address) => {
                 let plugin = KeyManagementPlugin::new(address.settings()?);
-                let plugin = plugin.map_err(|cause| StartupError::new(causes_of(&cause)))?;
+                let plugin = plugin.map_err(|cause| StartupError::new(error_chain(&cause)))?;
                 Ok(address.wrapping_key(plugin))
             }
             Self::Password(secret) => Ok(KeySource::Password {
