@@ -218,11 +218,7 @@ pub enum Grant {
 
 impl fmt::Display for Grant {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Random => "random",
-            Self::Signing => "signing",
-            Self::Inputs => "inputs",
-        })
+        self.serialize(formatter)
     }
 }
 

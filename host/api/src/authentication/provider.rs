@@ -140,10 +140,9 @@ impl HttpsIdentityProvider {
 
     /// Returns the URL of the keys: `jwks_uri`, or the default.
     fn keys_url(&self, discovery: &Discovery) -> Result<Url, DocumentError> {
-        let fallback = || format!("{}/{KEYS_PATH}", self.url);
         let address = match &discovery.jwks_uri {
             Some(named) => self.as_reached(named),
-            None => fallback(),
+            None => format!("{}/{KEYS_PATH}", self.url),
         };
         https_url(&address).ok_or(DocumentError::KeysAddressMalformed)
     }

@@ -164,17 +164,17 @@ pub(crate) struct RegistryConfig {
 pub(crate) struct RegistryHostConfig {
     /// The registry's host, with the port if references have one: `HOST` or `HOST:PORT`.
     #[schemars(with = "String")]
-    host: RegistryHost,
+    pub(crate) host: RegistryHost,
     /// The user to log in as.
-    user: Option<String>,
+    pub(crate) user: Option<String>,
     /// The file that contains the user's password or access token. A trailing line break is ignored.
-    password_file: Option<PathBuf>,
+    pub(crate) password_file: Option<PathBuf>,
     /// The file with the CA certificates to trust (PEM) instead of the platform's, for the registry and for hosts it
     /// redirects to.
-    trusted_authorities: Option<PathBuf>,
+    pub(crate) trusted_authorities: Option<PathBuf>,
     /// Whether to use plain HTTP, which protects nothing in transit. By default, only for registries on this machine:
     /// `localhost` and loopback addresses.
-    plain_http: Option<bool>,
+    pub(crate) plain_http: Option<bool>,
 }
 
 impl Section for RegistryConfig {
@@ -258,23 +258,6 @@ impl RegistryConfig {
 }
 
 impl RegistryHostConfig {
-    /// Creates the settings of a registry from command-line arguments.
-    pub(crate) fn of_arguments(
-        host: RegistryHost,
-        user: Option<String>,
-        password_file: Option<PathBuf>,
-        trusted_authorities: Option<PathBuf>,
-        plain_http: Option<bool>,
-    ) -> Self {
-        Self {
-            host,
-            user,
-            password_file,
-            trusted_authorities,
-            plain_http,
-        }
-    }
-
     /// Returns whether the password would be sent unencrypted over the network.
     fn exposes_password(&self) -> bool {
         self.user.is_some() && self.is_plain() && !self.host.is_loopback()

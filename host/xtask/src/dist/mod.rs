@@ -34,7 +34,9 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepError> {
     };
     let components = guests::build(Which::Shipped)?;
     let program = if is_debug {
-        build_debug()?
+        // Built with the profile of the tests.
+        step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
+        step::workspace().join("target/debug/keywright")
     } else {
         // A release always tests its components itself.
         tested::remove_list(&components)?;
@@ -80,12 +82,6 @@ fn name(version: &str, host: &str, is_debug: bool, is_modified: bool) -> String 
 fn is_modified() -> bool {
     let status = output(Command::new("git").args(["status", "--porcelain"]));
     status.is_ok_and(|changes| !changes.is_empty())
-}
-
-/// Builds the program with the profile of the tests.
-fn build_debug() -> Result<PathBuf, StepError> {
-    step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
-    Ok(step::workspace().join("target/debug/keywright"))
 }
 
 /// Builds the program with the profile of releases, in its own folder. It contains no paths of this machine.

@@ -260,13 +260,13 @@ impl RegistryArguments {
                 "passwords are sent over plain HTTP only to this machine; omit --plain-http, or --user and --docker-config",
             ));
         }
-        let known = RegistryHostConfig::of_arguments(
-            host.clone(),
-            self.user.clone(),
-            self.password_file.clone(),
-            self.trusted_authorities.clone(),
-            self.plain_http(),
-        );
+        let known = RegistryHostConfig {
+            host: host.clone(),
+            user: self.user.clone(),
+            password_file: self.password_file.clone(),
+            trusted_authorities: self.trusted_authorities.clone(),
+            plain_http: self.plain_http(),
+        };
         Ok(RegistryConfig {
             docker_config: self.docker_config.clone(),
             hosts: vec![known],
