@@ -78,7 +78,7 @@ mod regenerate {
 }
 
 /// Requests that clients of CredHub depend on, and exceptions from CredHub's behavior.
-mod rulings {
+mod compatibility {
     mod certificates;
     pub(crate) mod requests;
     mod responses;

@@ -120,11 +120,11 @@ const API_ON_POSTGRES: [&str; 31] = [
     "--skip",
     "generate::password_and_user::",
     "--skip",
-    "rulings::certificates::encoding::",
+    "compatibility::certificates::encoding::",
     "--skip",
-    "rulings::certificates::signatures::",
+    "compatibility::certificates::signatures::",
     "--skip",
-    "rulings::scalars::",
+    "compatibility::scalars::",
 ];
 
 /// The client's tests that also run on PostgreSQL, because they depend on the order, paging and transactions of the database.

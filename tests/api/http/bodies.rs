@@ -4,7 +4,7 @@ use keywright_harness::{Server, Text};
 use reqwest::{Method, header};
 use serde_json::json;
 
-use crate::{given, rulings::requests::typed_requests};
+use crate::{given, compatibility::requests::typed_requests};
 
 #[tokio::test]
 async fn a_content_type_other_than_json_is_400_and_named() {
