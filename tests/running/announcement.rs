@@ -57,6 +57,16 @@ fn printed_instructions_work_and_are_in_the_readme() {
     expect_a_note_without_a_console(&folder);
 }
 
+#[test]
+fn a_low_port_is_accepted_for_a_development_server() {
+    let folder = TempDir::new().unwrap();
+    let components = workspace().join("target/components");
+    let arguments = ["develop", "--directory", "a", "--listen", "0.0.0.0:80"];
+    let plugins = ["--plugins", components.to_str().unwrap()];
+    let run = run_program(folder.path(), &[&arguments[..], &plugins].concat(), &[]).expect(1);
+    run.errors.assert_contains("can't be served on 0.0.0.0:80");
+}
+
 /// Another user of the machine could have prepared the folder.
 #[test]
 fn a_folder_that_other_users_own_or_can_write_to_is_rejected() {

@@ -275,7 +275,7 @@ fn management_address(listen: &ListenAddress) -> ListenAddress {
         0 => 0,
         port => port
             .checked_add(MANAGEMENT_PORT_DISTANCE)
-            .unwrap_or(port - MANAGEMENT_PORT_DISTANCE),
+            .unwrap_or_else(|| port - MANAGEMENT_PORT_DISTANCE),
     };
     ListenAddress::new(ip, port)
 }
