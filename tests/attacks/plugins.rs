@@ -198,7 +198,7 @@ async fn server() -> Server {
         .extra(&resolver.replace("derived = true\n", ""))
         .generator("hostile", &section("generate"))
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", &FAULTS_MAX.to_string())
-        .environment("KEYWRIGHT_PLUGINS__REST_SECONDS", "3600");
+        .environment("KEYWRIGHT_PLUGINS__DISABLED_SECONDS", "3600");
     Server::start_with(&options).await
 }
 

@@ -81,7 +81,7 @@ async fn an_open_circuit_is_only_shown_to_callers_it_refuses() {
     let options = Options::default()
         .hostile("", "generate = \"trap\"")
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "3")
-        .environment("KEYWRIGHT_PLUGINS__REST_SECONDS", "3600")
+        .environment("KEYWRIGHT_PLUGINS__DISABLED_SECONDS", "3600")
         .console("");
     let server = Server::start_with(&options).await;
     server.grant("/a/*", GUEST_ACTOR, &["write"]).await;

@@ -20,7 +20,7 @@ async fn a_form_of_an_earlier_stage_is_refused() {
         for page in &earlier {
             let refused = browser.submit(page, ROTATION, &[]).await.expect(409);
             refused
-                .assert_contains("The rotation has been continued elsewhere; nothing was changed.");
+                .assert_contains("Another client has continued the rotation; nothing was changed.");
             refused.assert_contains("href=\"/console/certificate/rotation?name=%2Froot\"");
         }
         assert_eq!(server.versions("/root").await, versions, "{step}");

@@ -362,9 +362,12 @@ async fn reload_enables_a_disabled_plugin() {
 const FAULTS_MAX: usize = 2;
 
 /// Returns options with a generator `hostile` that misbehaves in this way.
-fn options_with_pause(behaviour: &str, rest_seconds: u32) -> Options {
+fn options_with_pause(behaviour: &str, disabled_seconds: u32) -> Options {
     Options::default()
         .hostile("", &format!("generate = \"{behaviour}\""))
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", &FAULTS_MAX.to_string())
-        .environment("KEYWRIGHT_PLUGINS__REST_SECONDS", &rest_seconds.to_string())
+        .environment(
+            "KEYWRIGHT_PLUGINS__DISABLED_SECONDS",
+            &disabled_seconds.to_string(),
+        )
 }

@@ -45,8 +45,9 @@ const TRAPPED: &str = "trapped";
 const MALFORMED: &str = "returned output that does not have the declared form";
 const OUTPUT_TOO_LARGE: &str =
     "returned more output than its limit of 131072 bytes (output_bytes_max)";
-const REPORTED: &str = "reported an internal error; the log has its message";
-const MISCONFIGURED: &str = "reported that its settings are invalid; the log has its message";
+const REPORTED: &str = "reported an internal error; the server's log has its message";
+const MISCONFIGURED: &str =
+    "reported that its settings are invalid; the server's log has its message";
 const MEMORY_EXCEEDED: &str = "exceeded its memory limit of 16777216 bytes (memory_bytes_max)";
 
 #[tokio::test]

@@ -21,7 +21,7 @@ fn failed(name: &str) -> Value {
 }
 
 const INPUTS_FORBIDDEN: &str = "the credential can't be regenerated: the actor that chose its parameters may no longer read \
-    all of its inputs; check who may read the credential, then delete it or regenerate it alone";
+    all of its inputs; check who may read the credential, then delete it, or regenerate it by its name";
 
 /// Returns a client that may read `/db/Root`, in both casings, and write below `/mine`; and the ids of the permissions to read.
 async fn spy(server: &Server) -> (Caller, [String; 2]) {

@@ -203,10 +203,6 @@ async fn pinned_component_is_accepted() {
 
 // Settings that do not match the schema that a plugin declares for them.
 
-/// The invalid setting of [`with_settings`], with its keyword and JSON Pointer.
-const REFUSED: &str =
-    r#"size must be a whole number (violates "type" of its schema at the JSON Pointer "/size")"#;
-
 fn with_settings(settings: &str) -> Options {
     Options::default().plugin(
         "plain-current",
@@ -219,13 +215,10 @@ fn with_settings(settings: &str) -> Options {
 #[test]
 fn the_server_does_not_start_with_invalid_settings() {
     for (settings, reason) in [
-        ("size = \"hunter2\"", REFUSED),
-        (
-            "sise = \"hunter2\"",
-            r#"sise is unknown (violates "additionalProperties" of its schema at the JSON Pointer "")"#,
-        ),
+        ("size = \"hunter2\"", "size must be a whole number"),
+        ("sise = \"hunter2\"", "sise is unknown"),
     ] {
-        let refusal = Server::refusal(&with_settings(settings)).replace('\\', "");
+        let refusal = Server::refusal(&with_settings(settings));
         let expected = "the plugin plain-current ";
         refusal.assert_contains(expected);
         let expected = format!("is refused: invalid settings: {reason}");

@@ -68,7 +68,7 @@ pub enum JsonError {
         column: usize,
     },
     /// The text is not UTF-8.
-    #[error("invalid JSON: it is not UTF-8")]
+    #[error("the JSON is not UTF-8")]
     NotUtf8,
     /// A key starts with [`RESERVED_KEY_PREFIX`].
     #[error("a key starts with {RESERVED_KEY_PREFIX}, which is reserved")]

@@ -343,14 +343,14 @@ impl Attempt {
             Some(Opened::ForAll) => tracing::error!(
                 plugin.name = plugin.identity.name,
                 plugin.digest = plugin.identity.digest,
-                rest_seconds = seconds,
+                disabled_seconds = seconds,
                 "the plugin's component kept failing for several actors: temporarily disabled it"
             ),
             Some(Opened::ForActor) => tracing::error!(
                 plugin.name = plugin.identity.name,
                 plugin.digest = plugin.identity.digest,
                 actor = self.call.actor.as_ref().map(Actor::as_str),
-                rest_seconds = seconds,
+                disabled_seconds = seconds,
                 "the plugin's component kept failing for one actor: temporarily disabled it for this actor"
             ),
             None => {}

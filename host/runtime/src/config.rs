@@ -30,7 +30,7 @@ pub struct SandboxConfig {
     /// The folder for compiled components. It is created with mode 0700 if it does not exist. It must belong to the server's user
     /// and be inaccessible to others.
     pub cache_directory: PathBuf,
-    /// Days until a file in that folder expires after a server last loaded it. Expired files are removed after each start and
+    /// Days until a file in `cache_directory` expires after a server last loaded it. Expired files are removed after each start and
     /// SIGHUP, unless a running server has loaded them.
     #[schemars(range(min = 1, max = CACHE_UNUSED_DAYS_MAX_MAX))]
     #[serde(default = "default_cache_unused_days_max")]
@@ -54,16 +54,16 @@ pub struct SandboxConfig {
     #[serde(default = "default_retry_after_seconds")]
     pub retry_after_seconds: u64,
     /// Consecutive faults of a component (traps, exceeded deadlines, exceeded memory) that open its circuit. With this many faults
-    /// of one actor's calls, that actor's calls are refused with 503 for `rest_seconds`, and again after each further fault. The
+    /// of one actor's calls, that actor's calls are refused with 503 for `disabled_seconds`, and again after each further fault. The
     /// circuit opens for all actors after this many faults of at least three actors without a success in between. Actors whose
     /// latest calls succeeded are still served.
     #[schemars(range(min = 1, max = FAULTS_MAX_MAX))]
     #[serde(default = "default_faults_max")]
     pub faults_max: u32,
     /// Seconds for which the circuit of a component stays open.
-    #[schemars(range(min = 1, max = REST_SECONDS_MAX))]
-    #[serde(default = "default_rest_seconds")]
-    pub rest_seconds: u64,
+    #[schemars(range(min = 1, max = DISABLED_SECONDS_MAX))]
+    #[serde(default = "default_disabled_seconds")]
+    pub disabled_seconds: u64,
 }
 
 /// The maximum of `cache_unused_days_max`, in days.
@@ -76,8 +76,8 @@ const QUEUE_LENGTH_MAX: usize = 65_536;
 const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
 /// The maximum of `faults_max`.
 const FAULTS_MAX_MAX: u64 = 1_000_000;
-/// The maximum of `rest_seconds`.
-const REST_SECONDS_MAX: u64 = 3_600;
+/// The maximum of `disabled_seconds`.
+const DISABLED_SECONDS_MAX: u64 = 3_600;
 
 impl SandboxConfig {
     /// Returns the defaults with this cache directory.
@@ -91,7 +91,7 @@ impl SandboxConfig {
             queue_length_per_actor_max: None,
             retry_after_seconds: default_retry_after_seconds(),
             faults_max: default_faults_max(),
-            rest_seconds: default_rest_seconds(),
+            disabled_seconds: default_disabled_seconds(),
         }
     }
 
@@ -127,7 +127,7 @@ fn default_faults_max() -> u32 {
     5
 }
 
-fn default_rest_seconds() -> u64 {
+fn default_disabled_seconds() -> u64 {
     30
 }
 

@@ -184,7 +184,7 @@ impl QueueMeasurements {
 /// The outcome of a call that was refused because the actor has too many waiting calls.
 pub(crate) const ACTOR_QUEUE_FULL: &str = "actor_queue_full";
 /// The outcome of a call that was refused because the circuit breaker is open.
-pub(crate) const CIRCUIT_OPEN: &str = "resting";
+pub(crate) const CIRCUIT_OPEN: &str = "disabled";
 /// The outcome of a call that panicked in the host.
 pub(crate) const HOST_PANICKED: &str = "host_panicked";
 /// The outcome of a call that was refused because the lane has too many waiting calls.

@@ -24,12 +24,14 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemaVersionError {
     /// A server that began to migrate the schema has not finished.
-    #[error("another server has been running migrations for {0} seconds and has not finished")]
+    #[error(
+        "another server has been running migrations for {0} seconds and has not finished; check its log"
+    )]
     ChangedByOther(u64),
     /// A migration removed something that this server needs.
     #[error(
         "migration {migration} of the database ({description}) requires a server with migration {needed}, but this server's last \
-         migration is {known}: a newer version of the server is needed"
+         migration is {known}; use a newer version of the server"
     )]
     TooNew {
         /// The migration that removed it.
@@ -43,7 +45,7 @@ pub(crate) enum SchemaVersionError {
     },
     /// The database has an unknown migration that is not newer than this server.
     #[error(
-        "migration {0} of the database is unknown to this server, although the server has later migrations"
+        "migration {0} of the database is unknown to this server, although the server has later migrations; use the release that ran it"
     )]
     Unknown(i64),
 }
@@ -299,7 +301,7 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "migration 9 of the database (drop salt needs 0007) requires a server with migration 7, but this server's last \
-             migration is 3: a newer version of the server is needed"
+             migration is 3; use a newer version of the server"
         );
     }
 

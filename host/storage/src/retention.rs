@@ -89,7 +89,7 @@ impl RetentionRepository for Database {
         let query = version_ids
             .iter()
             .fold(bound(query, threshold), |query, id| query.bind(*id));
-        // The statement checks again that each version is deletable. It never deletes the newest version or the newest version
+        // The statement checks again that each version is deletable. It never deletes the latest version or the latest version
         // that is not transitional, so the credential's columns that repeat values of its versions stay correct.
         let rows = self.pools.writer.serializable(query).await?;
         rows.iter()
@@ -188,9 +188,9 @@ pub(crate) mod statements {
     /// The condition for deleting a version of the credential with the id `$1` and with a sequence after `$2`:
     ///
     /// - It exceeds the threshold, as in [`PAGE`].
-    /// - It is older than the newest version that is not transitional, and is not transitional itself.
+    /// - It is older than the latest version that is not transitional, and is not transitional itself.
     /// - It signed no stored version.
-    /// - It is neither the newest version with a certificate nor the newest version signed by its CA: responses other than
+    /// - It is neither the latest version with a certificate nor the latest version signed by its CA: responses other than
     ///   version lists depend on these two.
     ///
     /// `coalesce` prevents the use of the index of all versions that a CA signed.

@@ -48,8 +48,8 @@ impl AlternativeName {
             return Err(Violation::of(
                 PARAMETER,
                 format!(
-                    "each {} must have at most {} characters",
-                    form.noun, form.characters_max
+                    "must have at most {} characters in each {}",
+                    form.characters_max, form.noun
                 ),
             ));
         }

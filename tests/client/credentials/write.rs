@@ -279,7 +279,7 @@ fn server_with_pins() -> Stub {
                 "places": {"type": "array", "items": {"type": "string"}},
             });
             let parameters = json!({
-                "type": "object", "properties": properties, "additionalProperties": false,
+                "type": "object", "properties": properties, "required": ["digits"], "additionalProperties": false,
             });
             let pin = json!({
                 "name": "pin", "summary": "A number.", "plugin": null, "parameters": parameters,
@@ -314,6 +314,7 @@ fn parameters_that_violate_the_schema_are_not_sent() {
     for (parameter, words) in [
         ("digits=13", "digits: the value is greater"),
         ("digits=x", "digits: "),
+        ("label=x", "digits is required"),
         ("colour=red", "colour"),
     ] {
         let stub = server_with_pins();

@@ -373,7 +373,11 @@ fn bench_uses_the_example_for_required_parameters() {
 #[test]
 fn bench_stops_at_a_failing_call() {
     let workshop = Workshop::with(&["hostile"]);
-    let line = r#"bench hostile.wasm --settings '{"generate": "trap"}'"#;
-    let run = workshop.fails(line, 1, "trapped");
-    assert_eq!(run.output, "");
+    for (behaviour, expected) in [("trap", "trapped"), ("other", "reported an internal error")] {
+        let settings = json!({"generate": behaviour});
+        let line = format!("bench hostile.wasm --settings '{settings}'");
+        let run = workshop.fails(&line, 1, expected);
+        run.errors.assert_lacks("the log");
+        assert_eq!(run.output, "");
+    }
 }

@@ -183,7 +183,11 @@ fn malformed_test_vectors_are_reported() {
     run.errors.assert_contains("wireguard.vectors.json");
     run.errors.assert_contains("expected");
     workshop.write("wireguard.vectors.json", r#"[{"parameters": 5}]"#);
-    workshop.fails("test wireguard.wasm", 1, "parameters: invalid type: ");
+    workshop.fails(
+        "test wireguard.wasm",
+        1,
+        "parameters: must be a JSON object",
+    );
     let line = "test wireguard.wasm --vectors absent.json";
     workshop.fails(line, 1, "absent.json");
 }

@@ -195,7 +195,7 @@ async fn provoke_start_error(text: &str) -> String {
         "no configured encryption key can decrypt any of the stored values, which need the keys …" => {
             with_another_key().await
         }
-        "a newer version of the server is needed" => on_a_newer_schema().await,
+        "use a newer version of the server" => on_a_newer_schema().await,
         text => nothing_provokes(text),
     }
 }

@@ -32,8 +32,8 @@ pub struct ClaimSettings {
     /// How to distinguish tokens of clients and users.
     pub grant_type: GrantTypeSettings,
     /// The ids of clients, for providers whose client tokens have the same id in `client_id` and `subject`, and no claim for
-    /// `grant_type` (RFC 9068). A token with the same id in both claims is the client's if the id is listed here;
-    /// otherwise it is rejected. If the claims differ, it is a user's. List no client through which users log in. `*` matches every
+    /// `grant_type` (RFC 9068). A token with the same id in both claims belongs to the client if the id is listed here;
+    /// otherwise it is rejected. If the claims differ, it belongs to a user. List no client through which users log in. `*` matches every
     /// client; use it only if no user's id can ever equal a client's. If empty, `grant_type` applies.
     pub client_subjects: Vec<String>,
 }
@@ -88,7 +88,7 @@ pub(super) enum Bearer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum TokenRulesError {
-    #[error("authentication.claims.{0}: must be the name of a claim, which is not empty")]
+    #[error("authentication.claims.{0}: must not be empty; set the name of a claim")]
     ClaimUnnamed(&'static str),
     #[error(
         "authentication.claims.grant_type: {0:?} is in both of_clients and of_users; remove it from one of the two"
@@ -103,8 +103,8 @@ pub enum TokenRulesError {
     )]
     GrantTypeUnused,
     #[error(
-        "authentication.audience: is required if authentication.scopes_required is empty: otherwise the provider's tokens \
-         for any service would be accepted"
+        "authentication.audience: is required if authentication.scopes_required is empty, because tokens for other \
+         services would be accepted otherwise"
     )]
     NothingRequired,
     #[error("authentication.audience: must not be empty")]

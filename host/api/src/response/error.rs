@@ -114,7 +114,7 @@ impl ApiError {
     pub(crate) fn body(refused: &BodyError, endpoint: Endpoint) -> Self {
         let status = match refused {
             BodyError::Json(_)
-            | BodyError::Malformed
+            | BodyError::Malformed(_)
             | BodyError::Mismatched(_)
             | BodyError::FieldMalformed { .. }
             | BodyError::FieldMissing(_)
@@ -382,6 +382,11 @@ fn message(failure: &UseCaseError) -> String {
         UseCaseError::InputNotFound(parameter) => {
             UseCaseError::InputNotFound(truncated_name(parameter)).to_string()
         }
+        // Callers do not get the plugin's own message.
+        UseCaseError::Plugin(PluginCallError::Faulted {
+            fault: PluginFaultError::Misconfigured | PluginFaultError::Reported,
+            ..
+        }) => format!("{failure}; the server's log has its message"),
         UseCaseError::NotAllRegenerated { reason, .. } => format!("{failure}: {}", message(reason)),
         UseCaseError::Repository(RepositoryError::Unavailable(_)) => {
             "the database is not available; try again later".to_owned()

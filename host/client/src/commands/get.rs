@@ -203,7 +203,7 @@ keywright get /demo/password
 PASSWORD=$(keywright get /demo/password --raw)
 # Write one field of the value to a file of mode 0600
 keywright get /demo/user --member password --file password.txt
-# Read the two newest versions
+# Read the two latest versions
 keywright get /demo/password --versions 2 --output yaml
 # Read all versions
 keywright get /demo/password --versions

@@ -56,7 +56,7 @@ struct UserOptions {
     /// Log in as a user with a browser on any device, where you enter a code.
     #[arg(long)]
     device: bool,
-    /// Log in as a user with the browser on this machine. `BROWSER` names the program that opens the page.
+    /// Log in as a user with the browser on this machine. The environment variable `BROWSER` names the browser.
     #[arg(long)]
     browser: bool,
     /// Log in with a refresh token.

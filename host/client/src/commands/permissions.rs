@@ -58,9 +58,7 @@ impl Run for Add {
         };
         let added = context.client()?.add_permission(&new).await;
         let permission = added.map_err(|error| match error.status() {
-            Some(CONFLICT) => {
-                CommandError::Other(format!("{error}; use `permissions update` to change it"))
-            }
+            Some(CONFLICT) => CommandError::Other(ALREADY_PERMITTED.to_owned()),
             _ => error.into(),
         })?;
         context.show(&permission, || table(&permission))
@@ -188,6 +186,8 @@ pub(super) const EXAMPLES: [(&str, &str); 4] = [
 
 /// The status if the actor already has a permission on the path.
 const CONFLICT: u16 = 409;
+
+const ALREADY_PERMITTED: &str = "the actor already has a permission on this path; use `permissions update` to change its operations";
 
 const ADD_EXAMPLES: &str = "\
 # Let an app read everything below a path

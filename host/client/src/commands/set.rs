@@ -39,7 +39,7 @@ pub struct Set {
     value: Option<String>,
     #[command(flatten)]
     fields: Fields,
-    /// Metadata to store: a JSON object. CredHub stores it unencrypted.
+    /// Metadata to store: a JSON object. Keywright encrypts it, CredHub does not.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     metadata: Option<SecretJson>,
 }

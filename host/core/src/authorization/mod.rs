@@ -18,7 +18,7 @@
 //!   the request and for the stored name.
 //! - For a request by id, one index lookup finds the name. For an unknown id, as many permissions are looked up as for any
 //!   other id.
-//! - An interpolation of a few names reads the newest versions, still encrypted, together with the stored names, if the caller
+//! - An interpolation of a few names reads the latest versions, still encrypted, together with the stored names, if the caller
 //!   may read the names as in the request.
 //!
 //! There are five exceptions:

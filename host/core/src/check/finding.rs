@@ -49,7 +49,7 @@ pub enum Fault {
     CredentialWithoutVersions,
     #[error("the recorded active version does not match the credential's versions")]
     CurrentDiffers,
-    #[error("the database reports: {0}")]
+    #[error("{0}")]
     DatabaseDamaged(String),
     /// A search by input would miss the version, or find it wrongly.
     #[error("the recorded inputs do not match the versions from which the value was derived")]
@@ -70,7 +70,7 @@ pub enum Fault {
     KeyWithoutRecord(Uuid),
     #[error("the name index has an entry for sequence {0}, but no credential has this sequence")]
     IndexEntryWithoutCredential(i64),
-    #[error("the credential's name is not the name that the version was encrypted for")]
+    #[error("the version was encrypted for a credential with another name")]
     NameDiffers,
     #[error("column name_folded is not the name in lower case")]
     NameFoldedDiffers,
@@ -79,7 +79,7 @@ pub enum Fault {
     /// A search by a part of the name would miss the credential, or find it by a text that its name does not contain.
     #[error("the entry of this name in the name index is missing or wrong")]
     NameNotIndexed,
-    #[error("the recorded newest version does not match the credential's versions")]
+    #[error("the recorded latest version does not match the credential's versions")]
     NewestDiffers,
     #[error("can't be decrypted: its ciphertext was modified or moved from another record")]
     NotAuthentic,
@@ -95,7 +95,7 @@ pub enum Fault {
     SeveralTransitional(u64),
     #[error("column {0} does not name the credential that signed the certificate")]
     SignerDiffers(&'static str),
-    #[error("the credential's type is not the type that the version was encrypted for")]
+    #[error("the version was encrypted for a credential of another type")]
     TypeDiffers,
     #[error("the type is malformed")]
     TypeMalformed,

@@ -26,7 +26,7 @@ pub struct ListedCredential {
     pub credential_type: CredentialType,
     /// The creation time of its active version.
     pub version_created_at: DateTime<Utc>,
-    /// The time at which its newest version is due
+    /// The time at which its latest version is due
     /// ([`VersionAttributes::due_at`](super::VersionAttributes::due_at)).
     pub due_at: Option<DateTime<Utc>>,
 }
@@ -66,7 +66,7 @@ pub struct History {
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,
-    /// The newest versions, at most [`HISTORY_VERSIONS_MAX`], newest first.
+    /// The latest versions, at most [`HISTORY_VERSIONS_MAX`], newest first.
     pub versions: Vec<StoredVersion>,
     /// Whether there are older versions.
     pub has_more: bool,
@@ -223,7 +223,7 @@ impl ReadCredentials {
         Ok(listed.into_iter().next())
     }
 
-    /// Returns the newest versions of a credential. Nothing is decrypted.
+    /// Returns the latest versions of a credential. Nothing is decrypted.
     ///
     /// # Errors
     /// [`UseCaseError::NotFound`] if it does not exist or the caller may not read it.
@@ -326,7 +326,7 @@ pub struct Filter {
     pub credential_type: String,
     /// The time before which the active version was created.
     pub created_before: Option<DateTime<Utc>>,
-    /// The latest time at which the newest version may be due. Excludes credentials that are never due.
+    /// The latest time at which the latest version may be due. Excludes credentials that are never due.
     pub due_until: Option<DateTime<Utc>>,
 }
 

@@ -33,7 +33,7 @@ use crate::{
 pub struct CertificateSummary {
     /// The certificate.
     pub certificate: ListedCertificate,
-    /// The signer of its newest version, if known; itself if that version is self-signed.
+    /// The signer of its latest version, if known; itself if that version is self-signed.
     pub signed_by: Option<CredentialName>,
     /// The certificates that it signed, except itself, in case-insensitive alphabetical order. In a list of all types, also the
     /// credentials of other types.
@@ -42,7 +42,7 @@ pub struct CertificateSummary {
     pub issued: Vec<IssuedCredential>,
 }
 
-/// The numbers of credentials of one type by days left until they expire or should be rotated. Each counts once, by its newest
+/// The numbers of credentials of one type by days left until they expire or should be rotated. Each counts once, by its latest
 /// version, as in a search by expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CredentialsByDaysLeft {
@@ -92,8 +92,8 @@ pub struct CertificateCredentials {
 }
 
 impl CertificateCredentials {
-    /// Returns all certificates that the caller may read, ordered from the newest version. In each, `signs` contains the
-    /// returned certificates whose newest version it signed. Sends no query if the caller may read no credential.
+    /// Returns all certificates that the caller may read, ordered from the latest version. In each, `signs` contains the
+    /// returned certificates whose latest version it signed. Sends no query if the caller may read no credential.
     pub async fn all(
         &self,
         caller: &Caller,
@@ -131,7 +131,7 @@ impl CertificateCredentials {
     }
 
     /// Returns one certificate. `signs` contains the certificates with any version that it signed, and `issued` the
-    /// credentials of other types whose newest version it signed. Credentials in `issued` that the caller may not read have
+    /// credentials of other types whose latest version it signed. Credentials in `issued` that the caller may not read have
     /// no record.
     ///
     /// # Errors

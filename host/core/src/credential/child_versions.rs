@@ -3,7 +3,7 @@
 //!
 //! Clients must then trust both certificates of the CA. With `concatenates_authorities`, each step of the rotation therefore
 //! adds a version to every certificate that the CA signed. It has the same certificate and key, and in `ca`, the CA's other
-//! certificate follows the issuing certificate. The step and these versions are written in one transaction. A certificate whose newest
+//! certificate follows the issuing certificate. The step and these versions are written in one transaction. A certificate whose latest
 //! version is transitional gets none, because the version would activate its old key again.
 
 use std::sync::Arc;
@@ -203,7 +203,7 @@ impl ChildVersions {
         }
     }
 
-    /// Returns the newest version of every certificate that a CA has ever signed, except itself.
+    /// Returns the latest version of every certificate that a CA has ever signed, except itself.
     async fn children_of(
         &self,
         authority: &LookupName,
@@ -283,7 +283,7 @@ impl ChildVersions {
     }
 }
 
-/// Returns whether a child with this newest version gets another version in a step of its CA's rotation.
+/// Returns whether a child with this latest version gets another version in a step of its CA's rotation.
 fn gets_version(newest: &StoredVersion, authority: &CredentialName) -> bool {
     let signer = newest.attributes.signed_by.as_ref();
     !newest.attributes.is_transitional
@@ -299,7 +299,7 @@ struct AuthorityCertificates {
     transitional: Option<String>,
 }
 
-/// Returns the total size of the newest versions of credentials.
+/// Returns the total size of the latest versions of credentials.
 ///
 /// # Errors
 /// If it exceeds [`BULK_BYTES_MAX`].
@@ -324,7 +324,7 @@ pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
 /// The maximum total size of the versions that a step of a rotation replaces without a slot.
 const SMALL_STEP_BYTES_MAX: usize = 256 * 1024;
 
-/// The maximum total size of the newest versions of the credentials that such a change affects, encrypted. All of them and
+/// The maximum total size of the latest versions of the credentials that such a change affects, encrypted. All of them and
 /// their new versions are in memory at once.
 pub const BULK_BYTES_MAX: usize = 256 * 1024 * 1024;
 

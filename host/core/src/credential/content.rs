@@ -367,20 +367,20 @@ pub(crate) fn check_size(value: &Secret) -> Result<(), UseCaseError> {
     }
     let string = keywright_json::text(json).map(Zeroizing::new).ok();
     check_bytes(string.as_ref().map_or(json.len(), |string| string.len()))?;
-    let is_too_long = |(name, field): (String, &RawValue)| {
-        let text = keywright_json::text(field.get()).map(Zeroizing::new);
-        LONG_FIELDS.contains(&name.as_str())
-            && text.is_ok_and(|text| text.chars().count() > LONG_FIELD_CHARACTERS_MAX)
+    let too_long = |(name, field): (String, &RawValue)| {
+        let what = LONG_FIELDS.into_iter().find(|long| *long == name)?;
+        let text = Zeroizing::new(keywright_json::text(field.get()).ok()?);
+        (text.chars().count() > LONG_FIELD_CHARACTERS_MAX).then_some(what)
     };
     // A value that is not an object has no fields.
     let fields = keywright_json::fields(json).unwrap_or_default();
-    if fields.into_iter().any(is_too_long) {
-        return Err(UseCaseError::ValueTooLarge {
-            what: "a public_key or a username",
+    match fields.into_iter().find_map(too_long) {
+        Some(what) => Err(UseCaseError::ValueTooLarge {
+            what,
             limit: "7,000 characters",
-        });
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Checks a lower bound of the size of a value.

@@ -54,7 +54,7 @@ impl CertificateCredentials {
     /// Returns a page of the CAs that the caller may read. `from` is the name of the page's first CA, from the previous page, or
     /// empty for the first page.
     ///
-    /// A CA is below the signer of its newest version, if the caller may read the signer. CAs that signed each other are below the
+    /// A CA is below the signer of its latest version, if the caller may read the signer. CAs that signed each other are below the
     /// first of them. The names of signed credentials are returned even if the caller may not read them, as by
     /// [`CertificateCredentials::one`].
     pub async fn forest(&self, caller: &Caller, from: &str) -> Result<ForestPage, UseCaseError> {

@@ -120,8 +120,7 @@ pub(super) fn as_set(
     } else {
         recovered.remove(issuer_parameter);
         if !is_self_signed {
-            let reason =
-                "it was set, and the name of the certificate authority that signed it is unknown";
+            let reason = "it was set, and the name of the CA that signed it is unknown; set it again with ca_name";
             return Err(UseCaseError::NotRegeneratable(reason.to_owned()));
         }
     }

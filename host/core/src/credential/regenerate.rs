@@ -63,7 +63,7 @@ pub struct RegenerateCredentials {
 }
 
 impl RegenerateCredentials {
-    /// Regenerates a credential: adds a version generated from the parameters of the newest version, transitional or not.
+    /// Regenerates a credential: adds a version generated from the parameters of the latest version, transitional or not.
     ///
     /// # Errors
     /// [`UseCaseError::NotFound`]; [`UseCaseError::NotRegeneratable`] if the value was set and lacks required information, or its type
@@ -258,7 +258,9 @@ impl RegenerateCredentials {
             permit_to_write(authorization, &self.store, caller, id, current).await?;
         let current = ActiveVersions::new(current);
         let base = current.active.ok_or_else(|| {
-            UseCaseError::NotRegeneratable("its only version is transitional".to_owned())
+            UseCaseError::NotRegeneratable(
+                "its only version is transitional; clear its transitional flag first".to_owned(),
+            )
         })?;
         // Checked here to avoid generating an unused key, and again when the version is added.
         if regenerate.is_transitional && current.transitional.is_some() {
@@ -354,7 +356,8 @@ pub async fn regeneration_parameters(
         Ok(Some(recovered)) => recovered.parameters,
         Ok(None) => {
             return Err(not_regeneratable(
-                "its value was set, not generated".to_owned(),
+                "its value was set, not generated; generate the credential in mode overwrite instead"
+                    .to_owned(),
             ));
         }
         Err(PluginCallError::ValueRefused(violation)) => {

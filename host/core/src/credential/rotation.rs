@@ -25,7 +25,7 @@ use crate::{
 pub enum RotationStage {
     /// No rotation is in progress. Step 1 adds a transitional version, so that clients can trust it before it signs.
     NotBegun,
-    /// The newest version is transitional, so an older version signs. Step 2 moves the transitional flag to the old version,
+    /// The latest version is transitional, so an older version signs. Step 2 moves the transitional flag to the old version,
     /// so that the new one signs.
     Introduced,
     /// A version older than the signing version is transitional, and it signed certificates in use. Step 3 regenerates
@@ -100,7 +100,7 @@ pub struct Rotation {
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
     /// The state of the rotation differs from the state that the caller observed. Nothing was changed.
-    #[error("the rotation has been continued elsewhere; nothing was changed")]
+    #[error("another client has continued the rotation; nothing was changed")]
     Changed,
     /// The certificate is not a CA certificate.
     #[error("{0} is not a CA; regenerate it instead")]
@@ -112,7 +112,7 @@ pub enum RotationError {
     NothingSigns(CredentialName),
     /// The caller may not read a credential below the CA.
     #[error(
-        "you may not read {0}, which the CA signed, so it is unknown whether it was regenerated"
+        "you may not read {0}, which the CA signed; the step requires the operation read to check whether it was regenerated"
     )]
     Unreadable(CredentialName),
     /// A use case failed.
@@ -381,7 +381,7 @@ impl Walk<'_> {
     }
 }
 
-/// The number of credentials whose newest versions are read at once.
+/// The number of credentials whose latest versions are read at once.
 const READ_AT_ONCE: usize = 64;
 
 #[cfg(test)]

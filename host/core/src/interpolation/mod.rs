@@ -38,7 +38,7 @@ pub struct Interpolation {
 }
 
 impl Interpolation {
-    /// Replaces every reference in a document with the newest value of the named credential, or a part of it. The
+    /// Replaces every reference in a document with the latest value of the named credential, or a part of it. The
     /// rest of the document stays as written.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Interpolation {
         Ok(substitutions.apply(document)?)
     }
 
-    /// Returns the newest values of all referenced credentials, by folded name. Fails for the first reference, in document
+    /// Returns the latest values of all referenced credentials, by folded name. Fails for the first reference, in document
     /// order, that can't be resolved. Decrypts no value before all references are authorized and within the size limit.
     async fn fetch(
         &self,
@@ -134,7 +134,7 @@ impl Interpolation {
         Ok(opened)
     }
 
-    /// Returns the newest versions of the credentials that exist and whose stored names the caller may also read. Reads the
+    /// Returns the latest versions of the credentials that exist and whose stored names the caller may also read. Reads the
     /// versions before their size is known, so it must only be called for a few names. Adds the permissions for the stored
     /// names. Reserves memory for a document with the values, once per reference.
     async fn readable_versions(
@@ -217,7 +217,7 @@ impl Interpolation {
         Ok(names.into_iter().filter(is_readable).collect())
     }
 
-    /// Returns the newest version of each of these credentials that exists. Reads them in chunks, so that at most
+    /// Returns the latest version of each of these credentials that exists. Reads them in chunks, so that at most
     /// [`REFERENCED_BYTES_MAX`] plus one chunk is in memory.
     async fn newest_by_folded_name(
         &self,
@@ -291,7 +291,7 @@ impl ReferencedSize {
 /// The maximum number of credentials per query.
 const NAMES_AT_ONCE: usize = 256;
 
-/// The maximum number of credentials whose newest versions are read before their size is known. A version is at most
+/// The maximum number of credentials whose latest versions are read before their size is known. A version is at most
 /// slightly larger than [`VALUE_BYTES_MAX`](crate::credential::VALUE_BYTES_MAX).
 const NAMES_READ_FIRST: usize = 16;
 

@@ -47,10 +47,10 @@ pub struct Lease {
 /// A version is needed, and stays regardless of the threshold, if deleting it would change any response other than a list of
 /// versions:
 ///
-/// - the newest version of its credential, the newest that is not transitional, and the newest with a certificate
+/// - the latest version of its credential, the newest that is not transitional, and the newest with a certificate
 /// - a transitional version
 /// - a version that signed an existing version
-/// - for each CA, the newest version of a credential that this CA signed
+/// - for each CA, the latest version of a credential that this CA signed
 ///
 /// If a method that writes fails, it has written nothing, unless the commit succeeded and its response was lost.
 #[async_trait]

@@ -85,9 +85,9 @@ pub struct CheckedCredential {
     pub name_folded: String,
     /// The name of its type.
     pub credential_type: String,
-    /// Its columns about its newest version.
+    /// Its columns about its latest version.
     pub newest: PointedVersion,
-    /// The same data, read from its newest version.
+    /// The same data, read from its latest version.
     pub newest_found: PointedVersion,
     /// Its columns about its active version, the newest that is not transitional.
     pub current: PointedVersion,

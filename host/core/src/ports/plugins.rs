@@ -256,7 +256,7 @@ pub enum PluginCallError {
     #[error("invalid document: {0}")]
     DocumentRefused(String),
     /// The guest failed. The error contains no data from the guest, only the plugin's name and the fault.
-    #[error("the plugin {plugin} {fault}{}", .fault.hint())]
+    #[error("the plugin {plugin} {fault}")]
     Faulted {
         /// The plugin's configured name.
         plugin: String,
@@ -313,16 +313,6 @@ pub enum PluginFaultError {
     TimedOut(u64),
     #[error("trapped")]
     Trapped,
-}
-
-impl PluginFaultError {
-    /// Returns where to find the guest's own message, which callers do not get.
-    fn hint(self) -> &'static str {
-        match self {
-            Self::Misconfigured | Self::Reported => "; the log has its message",
-            _ => "",
-        }
-    }
 }
 
 /// A violated rule. `Display` joins the field and the rule: "length must be at most 9".

@@ -73,7 +73,7 @@ impl RetentionLimits {
 /// Limits at a point in time. A version exceeds them if it has too many newer versions, or was created too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionThreshold {
-    /// The number of newest versions of a credential within the limit.
+    /// The number of latest versions of a credential within the limit.
     pub versions_max: Option<u32>,
     /// The earliest creation time within the limit.
     pub created_before: Option<DateTime<Utc>>,

@@ -71,8 +71,8 @@ pub enum EntropyError {
     )]
     Unrepeatable,
     #[error(
-        "only {effective_bits} of {flipped_bits} single flipped random bits changed the value: it uses too few of the \
-         {drawn_bits} bits that it draws for the {declared_bits} that it declares"
+        "only {effective_bits} of {flipped_bits} flipped random bits changed the value; it uses too few of the {drawn_bits} bits \
+         that it draws, and declares {declared_bits}"
     )]
     Unused {
         flipped_bits: u32,

@@ -62,7 +62,7 @@ pub(crate) fn entropy_report(
             fault: PluginFaultError::Misconfigured,
             ..
         } => PluginRefusedError::SettingsRefused(
-            "the plugin reported that they are invalid; its documentation describes them"
+            "the plugin reported that they are invalid; `keywright plugin run` prints its message"
                 .to_owned(),
         ),
         failure => PluginRefusedError::ExampleFailed {

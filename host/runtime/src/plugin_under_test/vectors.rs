@@ -124,8 +124,8 @@ impl TryFrom<JsonVector> for Vector {
 }
 
 /// The rule for expected results.
-const EXPECTED: &str = "the expected result is missing or does not belong to the call: canonical or value for parameters, value for accept, \
-     recovered for recover, references for document; instead of a result, refused or misconfigured expects an error";
+const EXPECTED: &str = "the expected result must be `canonical` or `value` for `parameters`, `value` for `accept`, `recovered` for \
+     `recover` and `references` for `document`; for an expected error, it must be `refused` or `misconfigured`";
 
 impl Vector {
     /// Parses a JSON array of vectors.
@@ -159,7 +159,13 @@ fn check_fields(vector: &Value) -> Result<(), serde_json::Error> {
         if let Err(cause) = checked
             && !cause.to_string().starts_with("unknown field")
         {
-            return Err(serde_json::Error::custom(format!("{name}: {cause}")));
+            let cause = cause.to_string();
+            let rule = match cause.split_once(", expected ") {
+                Some((_, "a map")) => "must be a JSON object".to_owned(),
+                Some((_, expected)) => format!("must be {expected}"),
+                None => cause,
+            };
+            return Err(serde_json::Error::custom(format!("{name}: {rule}")));
         }
     }
     Ok(())

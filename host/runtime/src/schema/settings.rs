@@ -57,10 +57,9 @@ impl SettingsSchema {
     pub(crate) fn check(&self, settings: &str) -> Result<(), PluginRefusedError> {
         let settings = keywright_json::read(settings).unwrap_or_default();
         match self.checker.broken_rule(&settings) {
-            Some(broken) => Err(PluginRefusedError::SettingsRefused(format!(
-                "{} ({broken})",
-                broken.violation
-            ))),
+            Some(broken) => Err(PluginRefusedError::SettingsRefused(
+                broken.violation.to_string(),
+            )),
             None => Ok(()),
         }
     }
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_has_rule_keyword_and_pointer_without_the_value() {
+    fn a_refusal_has_setting_and_rule_without_the_value() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -87,16 +86,10 @@ mod tests {
         for (settings, expected) in [
             (
                 json!({"issuer": "a", "keys": ["a", 70707]}),
-                r#"keys.1 must be a string (violates "type" of its schema at the JSON Pointer "/keys/1")"#,
+                "keys.1 must be a string",
             ),
-            (
-                json!({}),
-                r#"issuer is required (violates "required" of its schema at the JSON Pointer "/issuer")"#,
-            ),
-            (
-                json!({"issuer": "a", "key": 70707}),
-                r#"key is unknown (violates "additionalProperties" of its schema at the JSON Pointer "")"#,
-            ),
+            (json!({}), "issuer is required"),
+            (json!({"issuer": "a", "key": 70707}), "key is unknown"),
         ] {
             let refusal = schema.check(&settings.to_string()).unwrap_err();
             assert_eq!(

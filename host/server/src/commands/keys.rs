@@ -200,7 +200,7 @@ impl RotateCommand {
         }
         Err(StartupError::new(format!(
             "the active key of this configuration is {}, but a server has started later with another active key; to rotate \
-             values to the key of this configuration, restart a server with it first",
+             values to this key, first restart a server with this configuration",
             self.active_key_id
         )))
     }

@@ -33,7 +33,7 @@ pub(crate) struct EncryptionConfig {
     /// another server to create it.
     #[serde(default = "key_creation_enabled")]
     pub(crate) key_creation_enabled: bool,
-    /// Maximum time to wait for that record before the server refuses to start.
+    /// Maximum time to wait for the record of the active key before the server refuses to start.
     #[serde(default = "key_wait_seconds_max")]
     pub(crate) key_wait_seconds_max: u32,
     /// The re-encryption of values with the active key.
@@ -244,11 +244,9 @@ impl KeyConfig {
                 "file and environment cannot be set for the provider kms, which has no secret",
             ));
         }
-        let socket = self.socket.as_deref().ok_or_else(|| {
-            StartupError::new(
-                "socket is required for the provider kms: the socket of the key management plugin",
-            )
-        })?;
+        let socket = self.socket.as_deref();
+        let socket =
+            socket.ok_or_else(|| StartupError::new("socket: is required for the provider kms"))?;
         Ok(PluginAddress {
             socket,
             host: self.host.as_deref().unwrap_or("localhost"),

@@ -45,7 +45,7 @@ impl ManagementConfig {
         if self.listen.is_none() {
             findings.warning(
                 LISTEN,
-                "is not set: /metrics is not served, and no metrics are collected",
+                "is not set, so /metrics is not served and no metrics are collected",
             );
         }
     }

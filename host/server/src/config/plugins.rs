@@ -291,7 +291,10 @@ impl RegistryHostConfig {
         let authorities = self.trusted_authorities.as_deref();
         Ok(Access {
             credentials,
-            trusted_certificates_pem: authorities.map(read_authorities).transpose()?,
+            trusted_certificates_pem: authorities
+                .map(read_authorities)
+                .transpose()
+                .while_doing("trusted_authorities")?,
             is_plain: self.is_plain(),
         })
     }

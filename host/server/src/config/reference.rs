@@ -153,7 +153,8 @@ Generated from the code by `cargo xtask golden`. `keywright config-reference` pr
 - Relative paths are relative to the file's folder.
 - Each setting that is not in a list has an environment variable, which overrides it: `KEYWRIGHT_SERVER__TLS__CERTIFICATE` overrides
   `certificate` in the section `server.tls`. Its value is a TOML value, but strings need no quotes.
-- `NAME` in a section and in its variables represents a name of your choice.
+- `NAME` in a section and in its variables represents a name of your choice. Shells and systemd do not support variables whose names
+  contain hyphens: configure such names in the file.
 - The file contains no secrets: settings name the file or environment variable that contains a secret.
 - Unknown settings are rejected, and so are environment variables that start with `KEYWRIGHT_` and match no setting.
   `KEYWRIGHT_LOG` overrides `log.filter`.

@@ -206,6 +206,7 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
             let found = match (kind, instance.as_ref()) {
                 // Only where a number is expected: elsewhere, it may be a secret.
                 (TypeKind::Single(JsonType::Integer), Value::Number(number)) => number.to_string(),
+                (_, Value::Bool(_)) => "a boolean".to_owned(),
                 (_, other) => type_name(&JsonType::from(other).to_string()),
             };
             let expected = match kind {

@@ -111,9 +111,10 @@ pub(crate) struct ServerSection {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsConfig {
-    /// The file with the certificate chain, in PEM, with the server's certificate first. All three files are reloaded at SIGHUP.
+    /// The file with the certificate chain, in PEM, with the server's certificate first. The server reloads the files of this
+    /// section at SIGHUP.
     pub(crate) certificate: PathBuf,
-    /// The file with its private key, in PEM: PKCS#8, PKCS#1 or SEC1.
+    /// The file with the private key of `certificate`, in PEM: PKCS#8, PKCS#1 or SEC1.
     pub(crate) private_key: PathBuf,
     /// The file with the CA certificates that client certificates are verified against, in PEM. Without it, the server requests
     /// no client certificates.

@@ -111,6 +111,9 @@ pub(crate) fn in_words(kind: &Kind) -> String {
         Kind::Message(message) if message == INVALID_ADDRESS => {
             "must be an IP address, without a prefix length".to_owned()
         }
+        Kind::Message(message) if message.starts_with("UUID parsing failed") => {
+            "must be a UUID".to_owned()
+        }
         other => other.to_string(),
     }
 }

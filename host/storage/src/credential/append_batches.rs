@@ -308,7 +308,7 @@ async fn append_all(
     transaction.commit(responses).await
 }
 
-/// Returns whether a version can be added to an existing credential, whose newest version has not been read.
+/// Returns whether a version can be added to an existing credential, whose latest version has not been read.
 fn fits(addition: &Addition, credential: &CredentialRow) -> bool {
     let version = &addition.version;
     credential.credential_type == version.credential_type

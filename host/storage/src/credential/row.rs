@@ -27,7 +27,7 @@ macro_rules! version_columns {
 }
 pub(crate) use version_columns;
 
-/// The time from which the newest version should not be used any more, repeated in its credential.
+/// The time from which the latest version should not be used any more, repeated in its credential.
 macro_rules! due_at {
     () => {
         "coalesce(v.rotate_at, v.value_expires_at, v.expires_at)"
@@ -176,7 +176,7 @@ pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryError> 
     })
 }
 
-/// Decodes the result of a query for the sizes of newest versions.
+/// Decodes the result of a query for the sizes of latest versions.
 impl Decoded for NewestSize {
     fn decode(row: &impl Columns) -> Result<Self, RepositoryError> {
         let name = column_at!(row, 0, "credential", "name")?;

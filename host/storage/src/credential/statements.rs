@@ -121,7 +121,7 @@ pub(crate) const SIZE_OF_VERSIONS: &str = size_of_newest!("name_folded");
 
 pub(crate) const SIZE_OF_VERSIONS_OF_CREDENTIAL: &str = size_of_newest!("id");
 
-/// Selects the stored name of each of `count` names (the parameters), with the size of its newest version.
+/// Selects the stored name of each of `count` names (the parameters), with the size of its latest version.
 pub(crate) fn newest_sizes_by_names(count: usize) -> String {
     of_each_name(
         "select c.name, cast(length(v.ciphertext) as bigint) as ciphertext_bytes
@@ -130,7 +130,7 @@ pub(crate) fn newest_sizes_by_names(count: usize) -> String {
     )
 }
 
-/// Selects the newest version of each of `count` names (the parameters).
+/// Selects the latest version of each of `count` names (the parameters).
 pub(crate) fn newest_by_names(count: usize) -> String {
     of_each_name(
         select_version!(
@@ -158,7 +158,7 @@ fn of_each_name(select: &str, count: usize) -> String {
 /// The maximum number of names that are looked up one by one.
 pub(crate) const NAMES_ONE_BY_ONE_MAX: usize = 16;
 
-/// Selects the newest version of each credential that one of `count` names signed. The parameters are the type of certificates,
+/// Selects the latest version of each credential that one of `count` names signed. The parameters are the type of certificates,
 /// the maximum number of rows, and the names.
 pub(crate) fn newest_signed_by(types: SignedTypes, count: usize) -> String {
     let select = select_version!(
@@ -181,9 +181,9 @@ pub(crate) fn names_signed_by(types: SignedTypes, count: usize) -> String {
     signed_by(select, types, count)
 }
 
-/// Selects a credential of type certificate if one of the names signed any of its versions, and its newest version has a
+/// Selects a credential of type certificate if one of the names signed any of its versions, and its latest version has a
 /// certificate: nothing can be generated from it otherwise. Selects a credential of another type if one of the names signed its
-/// newest version. A signed version that was set, not generated, counts only if it has a certificate.
+/// latest version. A signed version that was set, not generated, counts only if it has a certificate.
 fn signed_by(select: &str, types: SignedTypes, count: usize) -> String {
     let signers = placeholders(3, count);
     let of_other_types = match types {
@@ -200,7 +200,7 @@ fn signed_by(select: &str, types: SignedTypes, count: usize) -> String {
     )
 }
 
-/// The credentials of other types than certificate whose newest version this name signed. Omits imported versions, because
+/// The credentials of other types than certificate whose latest version this name signed. Omits imported versions, because
 /// nothing proves who signed them.
 pub(crate) const ISSUED_BY: &str = "
     select c.name, c.credential_type, v.id, v.issuer_version_id, v.serial_number, v.expires_at
@@ -330,7 +330,7 @@ macro_rules! select_certificates {
 
 pub(crate) const CERTIFICATES: &str = newest_certificate_first!(select_certificates!());
 
-/// The certificates whose newest version is a CA. Equal sequences are written as in [`CERTIFICATES_OF_ALL_TYPES`].
+/// The certificates whose latest version is a CA. Equal sequences are written as in [`CERTIFICATES_OF_ALL_TYPES`].
 pub(crate) const AUTHORITIES: &str = newest_certificate_first!(select_listed!(
     "credential_version n
         join credential c on c.sequence between n.credential_sequence and n.credential_sequence
@@ -341,7 +341,7 @@ pub(crate) const AUTHORITIES: &str = newest_certificate_first!(select_listed!(
 pub(crate) const CERTIFICATE_BY_NAME: &str =
     newest_certificate_first!(select_certificates!(" and c.name_folded = $1"));
 
-/// Whether the newest version of a credential has the facts of a certificate. The time in `newest_expires_at` can also be the
+/// Whether the latest version of a credential has the facts of a certificate. The time in `newest_expires_at` can also be the
 /// lifetime that a plugin returned.
 macro_rules! newest_has_certificate {
     () => {
@@ -349,7 +349,7 @@ macro_rules! newest_has_certificate {
     };
 }
 
-/// Like [`CERTIFICATES`], with the credentials of other types whose newest version has the facts of a certificate, or a signer
+/// Like [`CERTIFICATES`], with the credentials of other types whose latest version has the facts of a certificate, or a signer
 /// without them: older releases stored only the signer. Equal sequences are written as a difference, so that no plan begins
 /// with a scan of all credentials.
 pub(crate) const CERTIFICATES_OF_ALL_TYPES: &str = newest_certificate_first!(
@@ -389,7 +389,7 @@ pub(crate) const CERTIFICATES_SIGNED_BY: &str = "
     where v.signed_by_folded = $1 and v.expires_at is not null and c.credential_type = 'certificate'
         and c.name_folded <> $1";
 
-/// The number of credentials of each type whose newest version is due in each interval between the parameters, which must ascend,
+/// The number of credentials of each type whose latest version is due in each interval between the parameters, which must ascend,
 /// with certificates and without.
 pub(crate) const CREDENTIALS_BY_EXPIRY: &str = concat!(
     "select c.credential_type,
@@ -411,7 +411,7 @@ pub(crate) const CREDENTIAL_BY_NAME: &str = "
     select c.sequence, c.id, c.name, c.credential_type, cast(null as uuid) as newest_version_id
     from credential c where c.name_folded = $1";
 
-/// Like [`CREDENTIAL_BY_NAME`], with the newest version, for decisions based on it. On PostgreSQL, reading a version conflicts
+/// Like [`CREDENTIAL_BY_NAME`], with the latest version, for decisions based on it. On PostgreSQL, reading a version conflicts
 /// with concurrent additions of versions to the credential.
 pub(crate) const CREDENTIAL_AND_NEWEST_VERSION: &str = "
     select c.sequence, c.id, c.name, c.credential_type, v.id as newest_version_id
@@ -424,7 +424,7 @@ pub(crate) const INSERT_CREDENTIAL: &str = "
 
 /// PostgreSQL: inserts versions of the credentials with these sequences, and points the credentials at them, in a single round
 /// trip. A new version is the newest; it is also the active version unless it is transitional. Returns no row for a version
-/// whose sequence is not after the newest version's sequence.
+/// whose sequence is not after the latest version's sequence.
 ///
 /// The number of rows in the text is a power of two, so that few texts exist and stay prepared. Unused rows have no id.
 pub(super) fn postgres_add_versions(

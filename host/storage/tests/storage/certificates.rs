@@ -31,7 +31,7 @@ async fn credentials_are_counted_by_the_expiry_of_the_newest_version() {
             .append_certificate(&name, false, 1, expires_at)
             .await;
     }
-    // Counts only the newest version of each credential, and only if it has a certificate.
+    // Counts only the latest version of each credential, and only if it has a certificate.
     fixture.append_certificate("/c/0", true, 2, 45).await;
     fixture.append("/password", "password", 3).await;
     fixture.append("/without", "certificate", 4).await;

@@ -52,7 +52,7 @@ pub(crate) fn route() -> Route {
             "regenerated_credentials": ["/demo/web"],
             "failed_credentials": [{
                 "name": "/demo/imported",
-                "error": "the credential can't be regenerated: it was set, and the name of the certificate authority that signed it is unknown",
+                "error": "the credential can't be regenerated: it was set, and the name of the CA that signed it is unknown; set it again with ca_name",
             }],
         }))
 }

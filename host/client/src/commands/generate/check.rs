@@ -66,6 +66,9 @@ pub(super) fn check(
                 ValidationErrorKind::Type {
                     kind: TypeKind::Single(expected),
                 } => format!("must be of type {expected}"),
+                ValidationErrorKind::Required { property } => {
+                    format!("{} is required", property.as_str().unwrap_or_default())
+                }
                 ValidationErrorKind::Enum { options } => {
                     let options = options.as_array().into_iter().flatten();
                     let options: Vec<_> = options.map(Value::to_string).collect();

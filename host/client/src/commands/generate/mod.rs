@@ -34,7 +34,7 @@ pub struct Generate {
     mode: Option<GenerateMode>,
     #[command(flatten)]
     parameters: Parameters,
-    /// Metadata to store: a JSON object. CredHub stores it unencrypted.
+    /// Metadata to store: a JSON object. Keywright encrypts it, CredHub does not.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     metadata: Option<SecretJson>,
 }
@@ -71,7 +71,7 @@ impl Run for Generate {
 pub struct Regenerate {
     /// Name of the credential.
     name: String,
-    /// Metadata to store: a JSON object. CredHub stores it unencrypted.
+    /// Metadata to store: a JSON object. Keywright encrypts it, CredHub does not.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     metadata: Option<SecretJson>,
 }

@@ -52,7 +52,7 @@ pub struct BulkRegenerateCredentials {
 impl BulkRegenerateCredentials {
     /// Regenerates many credentials.
     ///
-    /// Each is generated from the parameters of its newest version. A certificate is signed by the CA that this version
+    /// Each is generated from the parameters of its latest version. A certificate is signed by the CA that this version
     /// names, with the new version of the CA if that is regenerated, too. All credentials are checked before the first value
     /// is generated. A dry run ends after these checks, and fails like a real run that fails in them.
     ///

@@ -7,7 +7,7 @@ use std::{
 
 use crate::credential::{CredentialName, LookupName, StoredVersion, regenerate::signer_of};
 
-/// The certificates that are still to be checked or regenerated, as their newest versions.
+/// The certificates that are still to be checked or regenerated, as their latest versions.
 ///
 /// Some are ready. The others wait until their signer is finished. If certificates wait for each other in a cycle, because
 /// each was once signed by the next, the first certificate found is started, and its stored signer signs it.

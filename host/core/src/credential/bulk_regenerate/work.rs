@@ -45,7 +45,7 @@ pub struct NotRegenerated {
 /// The credentials of one type, and their generator.
 pub(super) struct OfOneType<T> {
     pub(super) generator: Arc<dyn Generator>,
-    /// The newest version of each credential.
+    /// The latest version of each credential.
     pub(super) bases: Vec<T>,
 }
 
@@ -327,7 +327,7 @@ impl RegenerateCredentials {
 
 /// The error contains neither the actor nor the input, because the caller need not be allowed to read permissions.
 const INPUTS_FORBIDDEN: &str = "the actor that chose its parameters may no longer read all of its inputs; check who may read \
-    the credential, then delete it or regenerate it alone";
+    the credential, then delete it, or regenerate it by its name";
 
 impl OfOneType<Checked> {
     pub(super) fn names(&self) -> impl Iterator<Item = CredentialName> {
