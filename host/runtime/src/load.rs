@@ -265,7 +265,7 @@ impl<'c> Loader<'c> {
             issuers,
             breakers: Breakers::new(
                 sandbox.faults_max,
-                Duration::from_secs(sandbox.rest_seconds),
+                Duration::from_secs(sandbox.disabled_seconds),
             ),
             tested: &config.tested,
         })

@@ -130,31 +130,32 @@ async fn a_content_type_is_optional_on_get() {
 }
 
 #[tokio::test]
-async fn a_malformed_body_is_400_with_one_generic_message_and_the_position() {
+async fn a_malformed_body_is_400_with_one_generic_message() {
     let server = Server::reused().await;
-    let malformed: [(&[u8], &str); 11] = [
-        (b" ", " (line 1, column 1)"),
-        (b"{", " (line 1, column 1)"),
-        (b"{\n\"name\":", " (line 2, column 7)"),
-        (b"{} {}", " (line 1, column 4)"),
-        (b"{'name':'/a'}", " (line 1, column 2)"),
-        (b"[]", ""),
-        (b"[{\"name\":\"/a\"}]", ""),
-        (b"null", ""),
-        (b"1", ""),
-        (b"\"a planted text\"", ""),
-        (b"{\"name\":\"\xff\"}", ""),
+    let malformed: [&[u8]; 11] = [
+        b" ",
+        b"{",
+        b"{\"name\":",
+        b"{} {}",
+        b"{'name':'/a'}",
+        b"[]",
+        b"[{\"name\":\"/a\"}]",
+        b"null",
+        b"1",
+        b"\"a planted text\"",
+        b"{\"name\":\"\xff\"}",
     ];
+    let mut messages = Vec::new();
     for (method, path) in requests_of_every_kind() {
-        for (body, position) in malformed {
+        for body in malformed {
             let request = server.authorized(method.clone(), &path).body(body.to_vec());
             let response = server.send(request).await;
-            let expected = format!(
-                "the request body is malformed{position}; it must be a JSON object in UTF-8"
-            );
-            assert_eq!(response.expect(400).error(), expected);
+            messages.push(response.expect(400).error());
         }
     }
+    messages.dedup();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(!messages[0].contains("planted"), "{messages:?}");
 }
 
 const UNKNOWN_FIELDS: &str = r#"

@@ -331,7 +331,7 @@ shared! {
 
 fn error_examples() -> Value {
     json!({
-        "400": {"malformed": {"value": {"error": "the request body is malformed (line 1, column 18); it must be a JSON object in UTF-8"}}},
+        "400": {"malformed": {"value": {"error": "the request body is malformed; it must be a JSON object in UTF-8"}}},
         "401": {
             "absent": {"value": {"error": "access_denied", "error_description": "the request requires an access token, or a client certificate if the server accepts one"}},
             "expired": {"value": {"error": "access_token_expired", "error_description": "the access token has expired"}},

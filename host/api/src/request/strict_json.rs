@@ -57,9 +57,9 @@ pub(crate) enum BodyError {
     /// The body has a duplicate or reserved key.
     #[error("the request body is invalid: {0}")]
     Json(JsonError),
-    /// The body is not a JSON object. If its syntax is wrong, with the line and the column.
-    #[error("the request body is malformed{}; it must be a JSON object in UTF-8", position(*.0))]
-    Malformed(Option<(usize, usize)>),
+    /// The body is not a JSON object.
+    #[error("the request body is malformed; it must be a JSON object in UTF-8")]
+    Malformed,
     /// A field has the wrong type.
     #[error("{field} must be {expected}")]
     FieldMalformed {
@@ -77,12 +77,6 @@ pub(crate) enum BodyError {
     TooDeep,
     #[error("the request has the unknown field {0}")]
     UnknownField(String),
-}
-
-fn position(at: Option<(usize, usize)>) -> String {
-    at.map_or_else(String::new, |(line, column)| {
-        format!(" (line {line}, column {column})")
-    })
 }
 
 impl BodyError {
@@ -119,10 +113,10 @@ impl From<JsonError> for BodyError {
         match error {
             JsonError::TooDeep => Self::TooDeep,
             JsonError::DuplicateKey(_) | JsonError::ReservedKey => Self::Json(error),
-            JsonError::Malformed { line, column } | JsonError::Truncated { line, column } => {
-                Self::Malformed((column > 0).then_some((line, column)))
-            }
-            JsonError::Mismatched { .. } | JsonError::NotUtf8 => Self::Malformed(None),
+            JsonError::Malformed { .. }
+            | JsonError::Mismatched { .. }
+            | JsonError::NotUtf8
+            | JsonError::Truncated { .. } => Self::Malformed,
         }
     }
 }
@@ -182,7 +176,7 @@ impl<'de> Deserializer<'de> for RequestObject<'de> {
     type Error = BodyError;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, BodyError> {
-        Err(BodyError::Malformed(None))
+        Err(BodyError::Malformed)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -233,7 +227,7 @@ impl<'de> MapAccess<'de> for InOrder<'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, BodyError> {
-        let (name, json) = self.value.take().ok_or(BodyError::Malformed(None))?;
+        let (name, json) = self.value.take().ok_or(BodyError::Malformed)?;
         seed.deserialize(Field(json))
             .map_err(|error| error.in_field(name))
     }
@@ -390,7 +384,7 @@ pub(crate) fn parse_document(body: &[u8]) -> Result<CheckedText, BodyError> {
     if document.is_object() {
         Ok(document.compact())
     } else {
-        Err(BodyError::Malformed(None))
+        Err(BodyError::Malformed)
     }
 }
 

@@ -114,7 +114,7 @@ impl ApiError {
     pub(crate) fn body(refused: &BodyError, endpoint: Endpoint) -> Self {
         let status = match refused {
             BodyError::Json(_)
-            | BodyError::Malformed(_)
+            | BodyError::Malformed
             | BodyError::Mismatched(_)
             | BodyError::FieldMalformed { .. }
             | BodyError::FieldMissing(_)
