@@ -1,7 +1,7 @@
 //! The caller of a request, and the resources that the request accessed, for the audit trail.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -162,17 +162,18 @@ pub struct Granted {
     pub operations: Option<Operations>,
 }
 
-/// The accessed resources, with indexes, because a document to interpolate may refer to thousands of credentials.
+/// The accessed resources, with indexes, because a document to interpolate may refer to thousands of credentials. Most requests
+/// access a few, for which hashing costs more than comparing.
 #[derive(Debug, Default)]
 struct Entries {
     accessed: Vec<AccessedResource>,
     /// The first position of each operation on each name.
-    positions: HashMap<(&'static str, String), Position>,
+    positions: BTreeMap<(&'static str, String), Position>,
     /// The known ids of the resources at a position.
-    identified: HashSet<(Position, Uuid, Option<Uuid>)>,
+    identified: BTreeSet<(Position, Uuid, Option<Uuid>)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position(usize);
 
 impl Trail {

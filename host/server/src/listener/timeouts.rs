@@ -1,6 +1,6 @@
 //! Decides whether a connection may stay open.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
@@ -34,7 +34,7 @@ pub(super) struct ConnectionState {
     /// The number of requests being processed.
     requests_running: usize,
     /// Incomplete responses by number, each with the time when the client last accepted its data.
-    responses: HashMap<u64, Instant>,
+    responses: BTreeMap<u64, Instant>,
     responses_begun: u64,
     last_request_at: Instant,
     /// The end of the last request or response, or the time when the connection became ready.
@@ -52,7 +52,7 @@ impl ConnectionState {
             is_http1,
             has_requested: false,
             requests_running: 0,
-            responses: HashMap::new(),
+            responses: BTreeMap::new(),
             responses_begun: 0,
             last_request_at: now,
             idle_since: now,

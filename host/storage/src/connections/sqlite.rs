@@ -8,7 +8,7 @@
 use std::{
     borrow::Cow,
     cell::RefCell,
-    collections::HashMap,
+    collections::BTreeMap,
     error::Error,
     fmt, fs, io, mem,
     ops::ControlFlow,
@@ -229,7 +229,7 @@ pub(crate) struct SqliteSettings {
 pub(crate) struct SqliteConnection {
     connection: rusqlite::Connection,
     /// The SQLite texts of constant statements that have run, by the address and the length of the constant.
-    texts: RefCell<HashMap<(usize, usize), Arc<str>>>,
+    texts: RefCell<BTreeMap<(usize, usize), Arc<str>>>,
 }
 
 /// A function that receives the rows of a statement, and may stop before the last one.
