@@ -23,7 +23,7 @@ use governor::{
     state::keyed::HashMapStateStore,
 };
 use http_body::Body as _;
-use keywright_core::{UseCaseError, response_memory::ResponseReservation};
+use keywright_core::{UseCaseError, permission::Actor, response_memory::ResponseReservation};
 use parking_lot::Mutex;
 
 use crate::{
@@ -62,9 +62,9 @@ impl Admission {
         }
     }
 
-    pub(crate) fn admit(&self, actor: &str) -> Result<RequestPermit, ApiError> {
+    pub(crate) fn admit(&self, actor: &Actor) -> Result<RequestPermit, ApiError> {
         if let Some(rates) = &self.rates
-            && let Err(retry_after) = rates.count(actor)
+            && let Err(retry_after) = rates.count(actor.as_str())
         {
             request_refused(ACTOR_RATE);
             return Err(ApiError::too_many_requests(retry_after));
@@ -123,7 +123,7 @@ struct RequestSlots {
 
 /// The slot of one request, released on drop.
 pub(crate) struct RequestPermit {
-    actor: Arc<str>,
+    actor: Actor,
     used: Arc<Mutex<UsedSlots>>,
 }
 
@@ -140,7 +140,7 @@ enum LimitExceeded {
 #[derive(Default)]
 struct UsedSlots {
     total: usize,
-    by_actor: HashMap<Arc<str>, usize>,
+    by_actor: HashMap<Actor, usize>,
 }
 
 impl RequestSlots {
@@ -152,13 +152,9 @@ impl RequestSlots {
         }
     }
 
-    fn take(&self, actor: &str) -> Result<RequestPermit, LimitExceeded> {
+    fn take(&self, actor: &Actor) -> Result<RequestPermit, LimitExceeded> {
         let mut used = self.used.lock();
-        let known = used.by_actor.get_key_value(actor);
-        let (actor, used_by_actor) = known.map_or_else(
-            || (Arc::from(actor), 0),
-            |(actor, count)| (Arc::clone(actor), *count),
-        );
+        let used_by_actor = used.by_actor.get(actor).copied().unwrap_or_default();
         if used_by_actor >= self.per_actor_max {
             return Err(LimitExceeded::PerActor);
         }
@@ -167,9 +163,9 @@ impl RequestSlots {
         }
         used.total = used.total.saturating_add(1);
         used.by_actor
-            .insert(Arc::clone(&actor), used_by_actor.saturating_add(1));
+            .insert(actor.clone(), used_by_actor.saturating_add(1));
         Ok(RequestPermit {
-            actor,
+            actor: actor.clone(),
             used: Arc::clone(&self.used),
         })
     }
@@ -340,17 +336,21 @@ mod tests {
 
     use super::*;
 
+    fn take(slots: &RequestSlots, actor: &str) -> Result<RequestPermit, LimitExceeded> {
+        slots.take(&Actor::of_lookup(actor))
+    }
+
     #[test]
     fn slots_are_limited_per_actor_and_in_total() {
         let slots = RequestSlots::new(3, 2);
-        let first = slots.take("one").unwrap();
-        let second = slots.take("one").unwrap();
-        assert_eq!(slots.take("one").err(), Some(LimitExceeded::PerActor));
-        let others = slots.take("other").unwrap();
-        assert_eq!(slots.take("third").err(), Some(LimitExceeded::Total));
+        let first = take(&slots, "one").unwrap();
+        let second = take(&slots, "one").unwrap();
+        assert_eq!(take(&slots, "one").err(), Some(LimitExceeded::PerActor));
+        let others = take(&slots, "other").unwrap();
+        assert_eq!(take(&slots, "third").err(), Some(LimitExceeded::Total));
         drop(first);
-        let _again = slots.take("one").unwrap();
-        assert_eq!(slots.take("one").err(), Some(LimitExceeded::PerActor));
+        let _again = take(&slots, "one").unwrap();
+        assert_eq!(take(&slots, "one").err(), Some(LimitExceeded::PerActor));
         drop((second, others));
         assert_eq!(slots.used.lock().total, 1);
     }
@@ -359,7 +359,7 @@ mod tests {
     fn actors_without_requests_are_not_stored() {
         let slots = RequestSlots::new(2, 1);
         for number in 0..100 {
-            drop(slots.take(&number.to_string()).unwrap());
+            drop(take(&slots, &number.to_string()).unwrap());
         }
         assert!(slots.used.lock().by_actor.is_empty());
     }

@@ -149,7 +149,7 @@ impl Pipeline {
         // From here on, the request is audited, whatever its outcome.
         let trail = self.api.audit.as_ref();
         let audited = AuditedRequest::begin(trail, context, &caller, &request).await?;
-        let permit = match self.admission.admit(caller.actor().as_str()) {
+        let permit = match self.admission.admit(caller.actor()) {
             Ok(permit) => permit,
             Err(refused) => {
                 // The request accessed nothing, so its response does not wait for the audit trail. Otherwise, a caller that

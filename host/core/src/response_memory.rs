@@ -11,6 +11,8 @@ use std::{
 
 use parking_lot::Mutex;
 
+use crate::permission::Actor;
+
 /// The limits of response memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseLimits {
@@ -33,7 +35,7 @@ pub struct ResponseMemory {
 #[derive(Debug)]
 pub struct ResponseReservation {
     memory: Arc<ResponseMemory>,
-    actor: String,
+    actor: Actor,
     reserved: Mutex<Reserved>,
 }
 
@@ -52,7 +54,7 @@ pub enum NoResponseMemory {
 #[derive(Debug, Default)]
 struct Used {
     total: usize,
-    by_actor: HashMap<String, usize>,
+    by_actor: HashMap<Actor, usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,10 +77,10 @@ impl ResponseMemory {
 
     /// Starts an empty reservation for a response to this actor.
     #[must_use]
-    pub fn begin(self: &Arc<Self>, actor: &str) -> ResponseReservation {
+    pub fn begin(self: &Arc<Self>, actor: &Actor) -> ResponseReservation {
         ResponseReservation {
             memory: Arc::clone(self),
-            actor: actor.to_owned(),
+            actor: actor.clone(),
             reserved: Mutex::default(),
         }
     }
@@ -92,7 +94,7 @@ impl ResponseMemory {
     /// Changes the reservation of a response if it fits or is forced.
     fn change(
         &self,
-        actor: &str,
+        actor: &Actor,
         from: Reserved,
         to: Reserved,
         is_forced: bool,
@@ -120,7 +122,7 @@ impl ResponseMemory {
             return Err(NoResponseMemory::AllTaken);
         }
         used.total = total;
-        match used.by_actor.entry(actor.to_owned()) {
+        match used.by_actor.entry(actor.clone()) {
             Entry::Occupied(entry) if of_actor == 0 => drop(entry.remove()),
             entry => drop(entry.insert_entry(of_actor)),
         }
@@ -215,20 +217,24 @@ mod tests {
         }))
     }
 
+    fn begin(memory: &Arc<ResponseMemory>, actor: &str) -> ResponseReservation {
+        memory.begin(&Actor::of_lookup(actor))
+    }
+
     #[test]
     fn one_byte_past_each_limit_is_refused() {
         let memory = memory();
-        let first = memory.begin("one");
+        let first = begin(&memory, "one");
         let too_large = Err(NoResponseMemory::TooLarge(4 * MIB));
         assert_eq!(first.reserve(4 * MIB + 1), too_large);
         assert_eq!(first.reserve(4 * MIB), Ok(()));
         assert_eq!(first.reserve(1), too_large);
         assert_eq!(memory.used_bytes(), 8 * MIB);
-        let second = memory.begin("one");
+        let second = begin(&memory, "one");
         let taken = Err(NoResponseMemory::ActorsTaken);
         assert_eq!(second.reserve(2 * MIB + 1), taken);
         assert_eq!(second.reserve(2 * MIB), Ok(()));
-        let other = memory.begin("other");
+        let other = begin(&memory, "other");
         assert_eq!(other.reserve(2 * MIB + 1), Err(NoResponseMemory::AllTaken));
         assert_eq!(other.reserve(2 * MIB), Ok(()));
         assert_eq!(memory.used_bytes(), 16 * MIB);
@@ -240,7 +246,7 @@ mod tests {
     #[test]
     fn a_complete_response_counts_once() {
         let memory = memory();
-        let reservation = memory.begin("one");
+        let reservation = begin(&memory, "one");
         reservation.reserve(3 * MIB).unwrap();
         assert_eq!(reservation.complete(2 * MIB), Ok(()));
         assert_eq!(memory.used_bytes(), 2 * MIB);
@@ -249,7 +255,7 @@ mod tests {
     #[test]
     fn the_memory_of_a_refused_response_counts_until_it_is_dropped() {
         let memory = memory();
-        let reservation = memory.begin("one");
+        let reservation = begin(&memory, "one");
         let refused = reservation.complete(5 * MIB);
         assert_eq!(refused, Err(NoResponseMemory::TooLarge(4 * MIB)));
         assert_eq!(memory.used_bytes(), 5 * MIB);
@@ -263,12 +269,12 @@ mod tests {
         let large: Vec<_> = ["one", "two"]
             .into_iter()
             .map(|actor| {
-                let reservation = memory.begin(actor);
+                let reservation = begin(&memory, actor);
                 reservation.reserve(4 * MIB).unwrap();
                 reservation
             })
             .collect();
-        let small = memory.begin("one");
+        let small = begin(&memory, "one");
         assert_eq!(small.reserve(UNCOUNTED_RESPONSE_BYTES_MAX), Ok(()));
         assert_eq!(small.reserve(1), Err(NoResponseMemory::AllTaken));
         drop(large);

@@ -53,7 +53,7 @@ pub(crate) async fn authenticate(
         return Err(ApiError::unavailable(error, CLOCK_RETRY_AFTER).into_response());
     }
     let identity = identify(api, connection, headers).await?;
-    let memory = Arc::new(api.response_memory.begin(identity.actor.as_str()));
+    let memory = Arc::new(api.response_memory.begin(&identity.actor));
     let caller = Caller::new(identity.actor, identity.authentication);
     Ok((caller.with_response(Arc::clone(&memory)), memory))
 }

@@ -311,8 +311,8 @@ mod tests {
         }));
         let actor = Actor::parse("uaa-client:app").unwrap();
         let subject = "app".to_owned();
-        let caller = Caller::new(actor, Authentication::Token { subject })
-            .with_response(Arc::new(memory.begin("uaa-client:app")));
+        let response = Arc::new(memory.begin(&actor));
+        let caller = Caller::new(actor, Authentication::Token { subject }).with_response(response);
         caller.reserve(BYTES).unwrap();
         let caller = Arc::new(caller);
         let small = rendered_list(Arc::clone(&caller), vec![()], BYTES - 1, |_| {
