@@ -44,18 +44,19 @@ pub(crate) struct SqliteReaders {
 struct Opener(SqliteFile);
 
 impl Manager for Opener {
-    type Type = SqliteConnection;
+    /// Boxed, because the pool moves it several times per read.
+    type Type = Box<SqliteConnection>;
     type Error = sqlx::Error;
 
-    async fn create(&self) -> sqlx::Result<SqliteConnection> {
+    async fn create(&self) -> sqlx::Result<Self::Type> {
         let file = self.0.clone();
         let opening = spawn_blocking(move || file.connect());
         let opened = opening.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
         opened.set_wait_max(Duration::ZERO)?;
-        Ok(opened)
+        Ok(Box::new(opened))
     }
 
-    async fn recycle(&self, _: &mut SqliteConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
+    async fn recycle(&self, _: &mut Self::Type, _: &Metrics) -> RecycleResult<sqlx::Error> {
         Ok(())
     }
 }

@@ -46,35 +46,32 @@ async fn from_sqlite(
         let query = statement(sql).bind(read.name.folded());
         query.bind(read.name.requested())
     };
-    let (chosen, transitional) = match read.versions {
-        VersionKey::Current => (
-            named(statements::SQLITE_NAMED_VERSION_CURRENT),
-            Some(named(statements::SQLITE_NAMED_VERSION_TRANSITIONAL)),
-        ),
-        VersionKey::Id(id) => (named(statements::SQLITE_NAMED_VERSION_BY_ID).bind(id), None),
+    let chosen = match read.versions {
+        VersionKey::Current => named(statements::SQLITE_NAMED_VERSION_CURRENT),
+        VersionKey::Id(id) => named(statements::SQLITE_NAMED_VERSION_BY_ID).bind(id),
         VersionKey::Newest(count) => {
-            let query = named(statements::SQLITE_NAMED_VERSIONS_NEWEST_FIRST);
-            (query.bind(i64::from(count)), None)
+            named(statements::SQLITE_NAMED_VERSIONS_NEWEST_FIRST).bind(i64::from(count))
         }
     };
-    let stored_name = statement(statements::STORED_NAME).bind(read.name.folded());
     let reading = readers.in_place(|connection| {
         connection.decode_and_read(&on_paths, |granted| {
             if !permits(granted) {
                 return Ok(Ok(PermittedVersions::default()));
             }
             let mut found: Result<Vec<StoredVersion>, _> = connection.decode_all(&chosen)?;
-            if let (Some(transitional), Ok(versions)) = (&transitional, &mut found)
+            if let (VersionKey::Current, Ok(versions)) = (read.versions, &mut found)
                 && versions
                     .iter()
                     .all(|version| version.credential_type.is_certificate())
             {
-                match connection.decode_all(transitional)? {
+                let transitional = named(statements::SQLITE_NAMED_VERSION_TRANSITIONAL);
+                match connection.decode_all(&transitional)? {
                     Ok(transitional) => versions.extend::<Vec<_>>(transitional),
                     Err(failure) => found = Err(failure),
                 }
             }
             let stored = if matches!(&found, Ok(none) if none.is_empty()) {
+                let stored_name = statement(statements::STORED_NAME).bind(read.name.folded());
                 connection.fetch_optional(&stored_name)?
             } else {
                 None
