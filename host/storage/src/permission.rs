@@ -314,15 +314,14 @@ pub(crate) mod statements {
 
     /// SQLite: as [`of_actor_on`]. With `in`, SQLite would copy the paths into a temporary table first.
     pub(crate) fn sqlite_of_actor_on(count: usize) -> String {
-        let on_each: Vec<String> = (2..count + 2)
-            .map(|number| {
-                format!(
-                    select_permission!("where p.actor = $1 and p.path = ${}"),
-                    number
-                )
-            })
+        let paths: Vec<String> = (2..count + 2)
+            .map(|number| format!("(${number})"))
             .collect();
-        on_each.join(" union all ")
+        format!(
+            "select p.id, p.path, p.actor, p.operations from (values {}) k cross join permission p
+             where p.actor = $1 and p.path = k.column1",
+            paths.join(", ")
+        )
     }
 
     /// SQLite: as [`of_actor_on`], followed by a row of nulls.

@@ -296,6 +296,7 @@ fn is_whole_scan(step: &str) -> bool {
     let is_short = [
         "SCAN CONSTANT ROW",
         "SCAN 2 CONSTANT ROWS",
+        "SCAN 4-ROW VALUES CLAUSE",
         "SCAN k",
         "SCAN resealed",
     ]
