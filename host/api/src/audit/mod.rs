@@ -6,8 +6,8 @@
 //! its action; an endpoint with two actions records the action of each request in that trail.
 //!
 //! The events are written before the response is sent, except for requests that are not admitted, because they access
-//! nothing. If the events can't be written, the response is withheld. Until the sink works again, requests are refused before
-//! they access anything. With [`OnAuditFailure::Continue`], requests proceed instead. A request that is cancelled because its
+//! nothing. If the events can't be written, the response is withheld. Until the sink works again, and while too many events are
+//! unwritten, requests are refused before they access anything. With [`OnAuditFailure::Continue`], requests proceed instead. A request that is cancelled because its
 //! client has disconnected is also audited.
 //!
 //! Changes that the server itself makes to credentials are also audited: see `retention.rs`.
@@ -105,7 +105,8 @@ impl AuditedRequest {
     pub(crate) fn finish_later(self, status: StatusCode) {
         if let Some(mut pending) = self.0 {
             pending.is_open = false;
-            pending.write_later(status.as_u16());
+            let (lines, count) = pending.lines(status.as_u16());
+            pending.trail.write_if_room(&lines, count);
         }
     }
 }
@@ -150,7 +151,7 @@ impl Pending {
             self.trail.write_later(&lines, count);
             Err(UnwrittenError)
         } else {
-            self.trail.write(&lines, count).await
+            self.trail.write(lines, count).await
         };
         if outcome.is_err() && continues {
             tracing::error!(
@@ -165,11 +166,6 @@ impl Pending {
     fn lines(&self, status: u16) -> (Vec<u8>, u64) {
         lines(&self.facts, &self.caller, status, &self.trail.settings)
     }
-
-    fn write_later(&self, status: u16) {
-        let (lines, count) = self.lines(status);
-        self.trail.write_later(&lines, count);
-    }
 }
 
 impl Drop for Pending {
@@ -177,7 +173,8 @@ impl Drop for Pending {
     /// something.
     fn drop(&mut self) {
         if self.is_open {
-            self.write_later(STATUS_ABANDONED);
+            let (lines, count) = self.lines(STATUS_ABANDONED);
+            self.trail.write_later(&lines, count);
         }
     }
 }

@@ -24,7 +24,7 @@ impl RetentionTrail for AuditTrail {
     async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), AuditTrailError> {
         self.probe().await?;
         let (lines, count) = self.lines_of(deletion, DELETED);
-        let written = self.write(&lines, count).await;
+        let written = self.write(lines, count).await;
         if written.is_err() {
             // The first event may still be written later, so a second one corrects it.
             let (lines, count) = self.lines_of(deletion, WRITTEN_TOO_LATE);

@@ -30,7 +30,7 @@ use tokio::{
 
 use super::{
     event::AuditFormat,
-    writer::{AuditSink, Shared, UnwrittenError, start_thread},
+    writer::{AuditSink, Queue, Shared, UnwrittenError, start_thread},
 };
 
 /// The settings of the audit trail.
@@ -44,8 +44,8 @@ pub struct AuditSettings {
     pub host: String,
     /// Maximum time that a request waits for its events to be written; after that, they count as not written.
     pub write_time_max: Duration,
-    /// Maximum size of the queue, in bytes; further events are lost, and counted. The events of one request may exceed it if
-    /// the queue is otherwise empty.
+    /// Size of the queue, in bytes, at which requests are refused before they access anything. With
+    /// [`OnAuditFailure::Continue`], further events are lost, and counted.
     pub unwritten_bytes_max: usize,
 }
 
@@ -134,12 +134,26 @@ impl AuditTrail {
         }
     }
 
-    /// Checks whether a request may start. If events must not be lost and the sink is failing, retries the sink first.
+    /// Checks whether a request may start. If events must not be lost, retries a failing sink and waits for room in the queue.
     pub(super) async fn ready(&self) -> Result<(), UnwrittenError> {
         if self.settings.on_failure == OnAuditFailure::Continue {
             return Ok(());
         }
-        self.probe().await
+        self.probe().await?;
+        self.wait_for_room().await
+    }
+
+    async fn wait_for_room(&self) -> Result<(), UnwrittenError> {
+        let has_room = |queue: &Queue| queue.has_room(1, self.settings.unwritten_bytes_max);
+        if has_room(&self.shared.queue.lock()) {
+            return Ok(());
+        }
+        let waiting = self.enqueue(&[], 0, usize::MAX);
+        self.shared.leave_to_thread();
+        match timeout(PROBE_TIME_MAX, waiting).await {
+            Ok(Ok(outcome)) => outcome,
+            _ => Err(UnwrittenError),
+        }
     }
 
     pub(super) async fn probe(&self) -> Result<(), UnwrittenError> {
@@ -147,7 +161,7 @@ impl AuditTrail {
             return Ok(());
         }
         let time_max = self.settings.write_time_max.min(PROBE_TIME_MAX);
-        self.wait_until_written(self.enqueue(&[], 0), time_max)
+        self.wait_until_written(self.enqueue(&[], 0, usize::MAX), time_max)
             .await
     }
 
@@ -156,25 +170,46 @@ impl AuditTrail {
     }
 
     /// Writes events. They are queued before the first `await`, so that they are not lost if the caller stops waiting.
-    pub(super) async fn write(&self, lines: &[u8], event_count: u64) -> Result<(), UnwrittenError> {
-        let waiting = self.enqueue(lines, event_count);
+    pub(super) async fn write(
+        &self,
+        lines: Vec<u8>,
+        event_count: u64,
+    ) -> Result<(), UnwrittenError> {
+        let waiting = self.enqueue(&lines, event_count, self.bytes_max());
+        drop(lines);
         self.wait_until_written(waiting, self.settings.write_time_max)
             .await
     }
 
     pub(super) fn write_later(&self, lines: &[u8], event_count: u64) {
-        drop(self.enqueue(lines, event_count));
+        drop(self.enqueue(lines, event_count, self.bytes_max()));
         self.shared.leave_to_thread();
+    }
+
+    /// Like [`AuditTrail::write_later`], for a request that accessed nothing. Its events are lost if the queue is full.
+    pub(super) fn write_if_room(&self, lines: &[u8], event_count: u64) {
+        drop(self.enqueue(lines, event_count, self.settings.unwritten_bytes_max));
+        self.shared.leave_to_thread();
+    }
+
+    /// Returns the maximum size of the queue. If events must not be lost, only the requests in progress limit it: another caller
+    /// could otherwise fill the queue to have the events of a change lost.
+    fn bytes_max(&self) -> usize {
+        match self.settings.on_failure {
+            OnAuditFailure::Continue => self.settings.unwritten_bytes_max,
+            OnAuditFailure::Refuse => usize::MAX,
+        }
     }
 
     fn enqueue(
         &self,
         lines: &[u8],
         event_count: u64,
+        bytes_max: usize,
     ) -> oneshot::Receiver<Result<(), UnwrittenError>> {
         let (sender, receiver) = oneshot::channel();
         let mut queue = self.shared.queue.lock();
-        if queue.is_closed || !queue.has_room(lines.len(), self.settings.unwritten_bytes_max) {
+        if queue.is_closed || !queue.has_room(lines.len(), bytes_max) {
             drop(queue);
             let lost = self
                 .shared

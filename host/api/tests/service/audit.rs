@@ -195,7 +195,7 @@ async fn events_beyond_the_queue_limit_are_lost_and_counted() {
 }
 
 #[tokio::test]
-async fn one_request_alone_may_exceed_the_queue_limit() {
+async fn a_request_waits_for_room_in_the_queue_or_is_refused() {
     let (service, trail, sink) = audited(AuditSettings {
         unwritten_bytes_max: 1,
         ..settings(OnAuditFailure::Refuse)
@@ -209,11 +209,47 @@ async fn one_request_alone_may_exceed_the_queue_limit() {
     sink.hold();
     let mut first = Box::pin(service.get("/api/v1/data?name=/a"));
     begin(first.as_mut()).await;
-    let lost = service.get("/api/v1/data?name=/a").await;
-    assert_eq!(lost.status, StatusCode::INTERNAL_SERVER_ERROR);
-    assert_eq!(trail.events_lost(), 1);
+    let refused = service.send("PUT", "/api/v1/data", VALUE).await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(
+        trail.is_written(),
+        "a full queue does not count as a failure"
+    );
+    let mut waiting = Box::pin(service.get("/api/v1/data?name=/a"));
+    begin(waiting.as_mut()).await;
     sink.release();
-    assert_eq!(first.await.status, StatusCode::NOT_FOUND);
+    for read in [first, waiting] {
+        assert_eq!(read.await.status, StatusCode::NOT_FOUND, "the PUT was done");
+    }
+    assert_eq!(trail.events_lost(), 0);
+}
+
+#[tokio::test]
+async fn no_event_of_a_started_request_is_lost_if_the_queue_is_full() {
+    let (service, trail, sink) = audited(AuditSettings {
+        unwritten_bytes_max: 1,
+        ..settings(OnAuditFailure::Refuse)
+    })
+    .await;
+    let storage = &service.storage;
+    storage
+        .is_stalled_after_append
+        .store(true, Ordering::SeqCst);
+    let mut change = Box::pin(service.send("PUT", "/api/v1/data", VALUE));
+    tokio::select! {
+        _ = change.as_mut() => panic!("the request is complete"),
+        () = storage.has_stalled.notified() => {}
+    }
+    sink.hold();
+    let mut filling = Box::pin(service.get("/api/v1/data?name=/b"));
+    begin(filling.as_mut()).await;
+    drop(change);
+    sink.release();
+    filling.await;
+    trail.close().await;
+    let events = sink.events();
+    assert_eq!(fields(&events, "status"), [&json!(404), &json!(499)]);
+    assert_eq!(trail.events_lost(), 0);
 }
 
 #[tokio::test]
