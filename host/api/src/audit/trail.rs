@@ -223,8 +223,7 @@ impl AuditTrail {
             return receiver;
         }
         queue.lines.extend_from_slice(lines);
-        queue.waiting.retain(|waiting| !waiting.is_closed());
-        queue.waiting.push(sender);
+        queue.add_waiting(sender);
         receiver
     }
 

@@ -67,7 +67,7 @@ pub(super) struct Queue {
     /// The lines to write, oldest first.
     pub(super) lines: Vec<u8>,
     /// Senders to the requests that wait until all these lines are written.
-    pub(super) waiting: Vec<oneshot::Sender<Result<(), UnwrittenError>>>,
+    waiting: Vec<oneshot::Sender<Result<(), UnwrittenError>>>,
     /// The number of bytes being written.
     bytes_taken: usize,
     /// `None` during a write.
@@ -86,6 +86,16 @@ impl Queue {
     pub(super) fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
         let unwritten = self.lines.len() + self.bytes_taken;
         bytes == 0 || unwritten == 0 || unwritten + bytes <= bytes_max
+    }
+
+    /// Adds a request that waits. Requests that no longer wait are removed only when the vector is full, so that adding many takes
+    /// linear time.
+    pub(super) fn add_waiting(&mut self, sender: oneshot::Sender<Result<(), UnwrittenError>>) {
+        if self.waiting.len() == self.waiting.capacity() {
+            self.waiting.retain(|waiting| !waiting.is_closed());
+            self.waiting.reserve(self.waiting.len() + 1);
+        }
+        self.waiting.push(sender);
     }
 
     fn is_for_thread(&self) -> bool {
