@@ -88,8 +88,27 @@ async fn a_refresh_returns_a_new_token_of_the_same_user() {
 }
 
 #[tokio::test]
-async fn refresh_and_access_tokens_are_not_interchangeable() {
+async fn a_refresh_grants_no_other_scopes_than_its_login() {
     let server = Server::reused().await;
+    let login = format!("{USER_LOGIN}&scope=credhub.read");
+    let mut granted = request_token(&server, &login).await.expect(200).json();
+    for requested in ["", "&scope=", "&scope=credhub.write+credhub.read"] {
+        let form = format!("{}{requested}", refresh(&granted));
+        granted = request_token(&server, &form).await.expect(200).json();
+        assert_eq!(granted["scope"], "credhub.read", "{requested}");
+        let token = granted["access_token"].as_str().unwrap();
+        assert_eq!(claims_of(token)["scope"], json!(["credhub.read"]));
+    }
+    let form = format!("{}&scope=credhub.write", refresh(&granted));
+    let response = request_token(&server, &form).await;
+    assert_eq!(response.expect(400).error(), "invalid_scope");
+}
+
+#[tokio::test]
+async fn refresh_and_access_tokens_are_not_interchangeable() {
+    let settings = "[authentication.claims]\ngrant_type.when_absent = \"user\"";
+    let options = Options::default().authentication_settings(settings);
+    let server = Server::start_with(&options).await;
     let granted = request_token(&server, USER_LOGIN).await.expect(200).json();
     let refresh_token = granted["refresh_token"].as_str().unwrap();
     let response = present(&server, refresh_token).await;

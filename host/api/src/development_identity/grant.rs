@@ -15,8 +15,8 @@ use uuid::Uuid;
 use super::{
     codes::{Exchange, IssuedCodes},
     tokens::{
-        AccessClaims, IdClaims, REFRESH_USE, RefreshClaims, RevokedSessions, Session,
-        SessionClaims, TokenSigner,
+        AccessClaims, IdClaims, REFRESH_TOKEN, RefreshClaims, RevokedSessions, Session,
+        SessionClaims, TOKEN, TokenSigner,
     },
 };
 use crate::{
@@ -146,22 +146,23 @@ impl Provider {
         match grant {
             Grant::AuthorizationCode => self.exchange(form, client),
             Grant::ClientCredentials => {
-                let scopes = self.allowed_scopes(requested)?;
+                let scopes = requested_scopes(requested, &self.scopes)?;
                 self.access_token(client, None, &scopes, Session::begin())
             }
             Grant::Password => {
                 let user = self.user(form)?;
-                let scopes = self.allowed_scopes(requested)?;
+                let scopes = requested_scopes(requested, &self.scopes)?;
                 let session = Session::begin();
                 Ok(Granted {
-                    refresh_token: Some(self.refresh_token(client, user, session)?),
+                    refresh_token: Some(self.refresh_token(client, user, &scopes, session)?),
                     ..self.access_token(client, Some(user), &scopes, session)?
                 })
             }
             Grant::RefreshToken => {
                 let refresh_token = form.required("refresh_token")?;
-                let (user, session) = self.session(client, refresh_token)?;
-                let scopes = self.allowed_scopes(requested)?;
+                let (user, session, granted) = self.session(client, refresh_token)?;
+                // A refresh may only narrow the scopes of its login (RFC 6749, section 6).
+                let scopes = requested_scopes(requested, &granted)?;
                 Ok(Granted {
                     refresh_token: Some(refresh_token.to_owned()),
                     ..self.access_token(client, Some(user), &scopes, session)?
@@ -188,7 +189,7 @@ impl Provider {
         let mut users = self.users.iter();
         let user = users.find(|user| user.id == code.user_id);
         let user = user.ok_or(TokenGrantError::CodeWrong)?;
-        let scopes = self.allowed_scopes(&code.scope)?;
+        let scopes = requested_scopes(&code.scope, &self.scopes)?;
         let session = Session::begin();
         let is_oidc = code.scope.split_whitespace().any(|scope| scope == "openid");
         let claims = IdClaims {
@@ -199,8 +200,8 @@ impl Provider {
             nonce: code.nonce.as_deref(),
         };
         Ok(Granted {
-            refresh_token: Some(self.refresh_token(client, user, session)?),
-            id_token: is_oidc.then(|| self.sign(&claims)).transpose()?,
+            refresh_token: Some(self.refresh_token(client, user, &scopes, session)?),
+            id_token: is_oidc.then(|| self.sign(TOKEN, &claims)).transpose()?,
             ..self.access_token(client, Some(user), &scopes, session)?
         })
     }
@@ -211,7 +212,7 @@ impl Provider {
         let presented = self
             .signer
             .read::<SessionClaims>(token)
-            .and_then(|claims| Session::of_token_id(&claims.jti));
+            .and_then(|token| Session::of_token_id(&token.claims.jti));
         let Some(session) =
             presented.filter(|presented| Session::of_token_id(token_id) == Some(*presented))
         else {
@@ -245,11 +246,12 @@ impl Provider {
             .ok_or(TokenGrantError::CredentialsWrong)
     }
 
+    /// Returns the user, the login and the scopes of a refresh token.
     fn session(
         &self,
         client: &DevelopmentClient,
         refresh_token: &str,
-    ) -> Result<(&DevelopmentUser, Session), TokenGrantError> {
+    ) -> Result<(&DevelopmentUser, Session, Vec<String>), TokenGrantError> {
         let claims = self
             .signer
             .read_refresh_token(refresh_token, self.clock.now())
@@ -263,7 +265,7 @@ impl Provider {
             .iter()
             .find(|user| user.id == claims.user_id)
             .ok_or(TokenGrantError::RefreshTokenWrong)?;
-        Ok((user, session))
+        Ok((user, session, claims.scope))
     }
 
     fn access_token(
@@ -292,7 +294,7 @@ impl Provider {
             user_name: user.map(|user| user.name.as_str()),
         };
         Ok(Granted {
-            access_token: self.sign(&claims)?,
+            access_token: self.sign(TOKEN, &claims)?,
             token_type: "bearer",
             expires_in: self.access_token_lifetime.as_secs(),
             scope: scopes.join(" "),
@@ -306,6 +308,7 @@ impl Provider {
         &self,
         client: &DevelopmentClient,
         user: &DevelopmentUser,
+        scopes: &[String],
         session: Session,
     ) -> Result<String, TokenGrantError> {
         let now = self.clock.now();
@@ -315,29 +318,29 @@ impl Provider {
             exp: seconds_after(now, self.refresh_token_lifetime),
             client_id: client.id.clone(),
             user_id: user.id,
-            token_use: REFRESH_USE.to_owned(),
+            scope: scopes.to_vec(),
         };
-        self.sign(&claims)
+        self.sign(REFRESH_TOKEN, &claims)
     }
 
-    /// Returns the scopes of a token: all scopes, or the requested ones of them.
-    fn allowed_scopes(&self, requested: &str) -> Result<Vec<String>, TokenGrantError> {
-        let requested: Vec<&str> = requested.split_whitespace().collect();
-        let is_requested =
-            |scope: &&String| requested.is_empty() || requested.contains(&scope.as_str());
-        let scopes: Vec<String> = self.scopes.iter().filter(is_requested).cloned().collect();
-        if scopes.is_empty() && !requested.is_empty() {
-            return Err(TokenGrantError::ScopesNotAllowed);
-        }
-        Ok(scopes)
-    }
-
-    fn sign<T: Serialize>(&self, claims: &T) -> Result<String, TokenGrantError> {
-        self.signer.sign(claims).map_err(|error| {
+    fn sign<T: Serialize>(&self, token_type: &str, claims: &T) -> Result<String, TokenGrantError> {
+        self.signer.sign(token_type, claims).map_err(|error| {
             tracing::error!(error = %error, "could not sign a token");
             TokenGrantError::SigningFailed
         })
     }
+}
+
+/// Returns the requested scopes that are allowed, or all allowed scopes if the request names none.
+fn requested_scopes(requested: &str, allowed: &[String]) -> Result<Vec<String>, TokenGrantError> {
+    let requested: Vec<&str> = requested.split_whitespace().collect();
+    let is_requested =
+        |scope: &&String| requested.is_empty() || requested.contains(&scope.as_str());
+    let scopes: Vec<String> = allowed.iter().filter(is_requested).cloned().collect();
+    if scopes.is_empty() && !requested.is_empty() {
+        return Err(TokenGrantError::ScopesNotAllowed);
+    }
+    Ok(scopes)
 }
 
 /// Compares digests, so that the time reveals neither the position of a difference nor the lengths.

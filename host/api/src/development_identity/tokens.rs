@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use jsonwebtoken::{
-    Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode,
+    Algorithm, DecodingKey, EncodingKey, Header, TokenData, Validation, decode, encode,
     jwk::{AlgorithmParameters, Jwk, PublicKeyUse, ThumbprintHash},
 };
 use keywright_core::Secret;
@@ -55,8 +55,8 @@ pub(super) struct IdClaims<'a> {
     pub(super) nonce: Option<&'a str>,
 }
 
-/// The claims of a refresh token. It has neither scopes nor a grant type, so a server with default settings does not accept it
-/// as an access token.
+/// The claims of a refresh token. The type in its header differs from the types of access tokens, so no server accepts it as an
+/// access token.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RefreshClaims {
     pub(super) jti: String,
@@ -64,7 +64,7 @@ pub(super) struct RefreshClaims {
     pub(super) exp: i64,
     pub(super) client_id: String,
     pub(super) user_id: Uuid,
-    pub(super) token_use: String,
+    pub(super) scope: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -140,9 +140,11 @@ impl TokenSigner {
 
     pub(super) fn sign<T: Serialize>(
         &self,
+        token_type: &str,
         claims: &T,
     ) -> Result<String, jsonwebtoken::errors::Error> {
         let header = Header {
+            typ: Some(token_type.to_owned()),
             kid: self.jwk.common.key_id.clone(),
             ..Header::new(Algorithm::RS256)
         };
@@ -158,20 +160,19 @@ impl TokenSigner {
         token: &str,
         now: DateTime<Utc>,
     ) -> Option<RefreshClaims> {
-        self.read::<RefreshClaims>(token)
-            .filter(|claims| claims.token_use == REFRESH_USE && claims.exp > now.timestamp())
+        let TokenData { header, claims } = self.read::<RefreshClaims>(token)?;
+        let is_valid = header.typ.as_deref() == Some(REFRESH_TOKEN) && claims.exp > now.timestamp();
+        is_valid.then_some(claims)
     }
 
-    /// Returns the claims of a token of this issuer, even if it has expired.
-    pub(super) fn read<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
+    /// Returns a token of this issuer, even if it has expired.
+    pub(super) fn read<T: DeserializeOwned>(&self, token: &str) -> Option<TokenData<T>> {
         let mut validation = Validation::new(Algorithm::RS256);
         validation.set_required_spec_claims(&["iss"]);
         validation.set_issuer(&[&self.issuer]);
         validation.validate_exp = false;
         validation.validate_aud = false;
-        decode(token, &self.decoding_key, &validation)
-            .ok()
-            .map(|token| token.claims)
+        decode(token, &self.decoding_key, &validation).ok()
     }
 }
 
@@ -192,7 +193,11 @@ impl RevokedSessions {
     }
 }
 
-pub(super) const REFRESH_USE: &str = "refresh";
+/// The type of access tokens and ID tokens, in their headers.
+pub(super) const TOKEN: &str = "JWT";
+
+/// The type of refresh tokens, in their headers.
+pub(super) const REFRESH_TOKEN: &str = "refresh+jwt";
 
 const UUID_CHARACTERS: usize = 36;
 
