@@ -1,7 +1,7 @@
 //! The fields of events, the events of requests that touch several resources or fail, and requests without events.
 
 use chrono::Utc;
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Response, Server};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
@@ -236,6 +236,37 @@ async fn bulk_regeneration_audits_the_id_of_each_new_version() {
     for event in written {
         let name = event["resource_name"].as_str().unwrap();
         let newest = given::newest(&server, name).await;
+        assert_eq!(event["version_id"], newest["id"], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn each_step_of_a_rotation_audits_the_versions_that_it_adds() {
+    let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");
+    let server = Server::start_with(&concatenated).await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    for name in ["/a", "/b"] {
+        given::generate_certificate(&server, name, json!({"ca": "/root"})).await;
+    }
+    let listed = server.get("/api/v1/certificates?name=/root").await;
+    let root = given::id(&listed.json()["certificates"][0]);
+    let path = format!("/api/v1/certificates/{root}");
+    let regenerate = json!({"set_as_transitional": true});
+    let added = server.post(&format!("{path}/regenerate"), regenerate).await;
+    expect_newest_of_leaves(&server, &added.expect(200)).await;
+    let update = format!("{path}/update_transitional_version");
+    let cleared = server.put(&update, json!({"version": null})).await;
+    expect_newest_of_leaves(&server, &cleared.expect(200)).await;
+}
+
+/// Expects one event for each of `/a` and `/b` that names its newest version.
+async fn expect_newest_of_leaves(server: &Server, response: &Response) {
+    let mut written = events_of(server, response);
+    written.retain(|event| event["resource_name"] != "/root");
+    assert_eq!(touched(&written), ["write /a", "write /b"]);
+    for event in written {
+        let name = event["resource_name"].as_str().unwrap();
+        let newest = given::newest(server, name).await;
         assert_eq!(event["version_id"], newest["id"], "{name}");
     }
 }

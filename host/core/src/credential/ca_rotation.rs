@@ -11,7 +11,7 @@ use crate::{
     credential::{
         CredentialType, CredentialVersion, SetCredentials, StoredVersion,
         certificates::{permit_certificate, permit_to_write},
-        child_versions::{ChildVersions, RotationStep},
+        child_versions::{ChildVersion, ChildVersions, RotationStep},
         set::{CertificateRequest, warn_of_short_key},
         version_store::WRITE_ATTEMPTS_MAX,
     },
@@ -159,12 +159,15 @@ impl CaRotation {
             let building = self
                 .children
                 .of_step(permit, certificate_id, step, &mut slot);
-            let mut additions = building.await?;
+            let (mut additions, added) = building.await?;
             additions.unchanged.extend_from_slice(unchanged);
             let changing = repository.change_version(certificate_id, change, additions);
             return Err(match (changing.await?, change) {
                 (VersionChanged::Outdated, _) => continue,
-                (VersionChanged::Written(current), _) => return Ok(current),
+                (VersionChanged::Written(current), _) => {
+                    added.iter().for_each(ChildVersion::record);
+                    return Ok(current);
+                }
                 (VersionChanged::IsOnly, _) => UseCaseError::OnlyVersion,
                 (_, VersionChange::Delete(_)) => UseCaseError::VersionNotFound,
                 (VersionChanged::CredentialAbsent, _) => UseCaseError::NotFound,

@@ -38,6 +38,20 @@ pub(super) enum RotationStep<'a> {
     Change(VersionChange),
 }
 
+/// A version to add to a certificate that a CA signed.
+pub(super) struct ChildVersion<'a> {
+    permit: Permit<'a>,
+    credential_id: Uuid,
+    id: Uuid,
+}
+
+impl ChildVersion<'_> {
+    /// Records the version in the trail, once it is written.
+    pub(super) fn record(&self) {
+        self.permit.record_version(self.credential_id, self.id);
+    }
+}
+
 /// Adds versions to the certificates that a CA signed.
 #[derive(Clone)]
 pub(super) struct ChildVersions {
@@ -64,13 +78,14 @@ impl ChildVersions {
         let mut slot = self.slots.of(actor);
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let step = RotationStep::Add(&draft);
-            let mut additions = self
+            let (mut additions, children) = self
                 .of_step(permit, certificate_id, step, &mut slot)
                 .await?;
             additions.versions.insert(0, (version.clone(), condition));
             additions.unchanged.extend(draft.unchanged.iter().cloned());
             let appended = self.store.repository.append_all(additions).await?;
             if let AllAppended::Written(written) = appended {
+                children.iter().for_each(ChildVersion::record);
                 let stored = written.into_iter().next();
                 return Ok(stored.map(|stored| {
                     permit.record_version(stored.credential_id, stored.id);
@@ -84,17 +99,18 @@ impl ChildVersions {
         Err(UseCaseError::Contended)
     }
 
-    /// Returns the versions to add with a step, and the data that they depend on. Both are empty if the settings don't
-    /// require such versions. Takes the slot if there are many.
-    pub(super) async fn of_step(
+    /// Returns the versions to add with a step, the data that they depend on, and the record of each. All are empty if the settings
+    /// don't require such versions. Takes the slot if there are many.
+    pub(super) async fn of_step<'a>(
         &self,
-        permit: &Permit<'_>,
+        permit: &Permit<'a>,
         certificate_id: Uuid,
         step: RotationStep<'_>,
         slot: &mut BulkSlot,
-    ) -> Result<Additions, UseCaseError> {
+    ) -> Result<(Additions, Vec<ChildVersion<'a>>), UseCaseError> {
+        let (mut additions, mut added) = (Additions::default(), Vec::new());
         if !self.adds_child_versions(step) {
-            return Ok(Additions::default());
+            return Ok((additions, added));
         }
         // Without the values, because only two of them are needed.
         let repository = &self.store.repository;
@@ -106,14 +122,13 @@ impl ChildVersions {
             .await?;
         let listed = listed.filter(|certificate| certificate.id == certificate_id);
         let versions = listed.ok_or(UseCaseError::NotFound)?.versions;
-        let mut additions = Additions::default();
         additions.unchanged.push(ReadVersions {
             name: name.lookup(),
             selection: VersionSelection::All,
             ids: versions.iter().map(|version| version.id).collect(),
         });
         let Some(after) = self.after(permit, &versions, step).await? else {
-            return Ok(additions);
+            return Ok((additions, added));
         };
         let mut pace = Pace::default();
         for child in self
@@ -125,10 +140,19 @@ impl ChildVersions {
             if !gets_version(&child, &name) {
                 continue;
             }
-            let version = self.child_version(permit, child, &after).await?;
+            // The caller needs no permission on the child: only its `ca` changes, which every step of the CA's rotation requires.
+            let permit = permit.extended_to(Operation::Write, &child.name.lookup());
+            let credential_id = child.credential_id;
+            let version = self.child_version(&permit, child, &after).await?;
+            let id = version.id;
             additions.versions.push((version, condition));
+            added.push(ChildVersion {
+                permit,
+                credential_id,
+                id,
+            });
         }
-        Ok(additions)
+        Ok((additions, added))
     }
 
     fn adds_child_versions(&self, step: RotationStep<'_>) -> bool {
@@ -244,10 +268,7 @@ impl ChildVersions {
         newest: StoredVersion,
         after: &AuthorityCertificates,
     ) -> Result<NewVersion, UseCaseError> {
-        // The caller needs no permission on the child: only its `ca` changes, which every step of the CA's rotation requires.
-        let permit = permit.extended_to(Operation::Write, &newest.name.lookup());
-        let version = self.store.open(&permit, newest).await?;
-        permit.record_resource(version.credential_id);
+        let version = self.store.open(permit, newest).await?;
         let ca = StoredCertificate::parse(&version.content.value)?.ca;
         let trusted_ca = ca.and_then(|ca| self.additional_trusted_ca(&ca, after));
         let child = Draft {
@@ -264,7 +285,7 @@ impl ChildVersions {
             },
             unchanged: Vec::new(),
         };
-        self.store.seal(&permit, &child).await
+        self.store.seal(permit, &child).await
     }
 
     /// Returns the CA's certificate that is not in `ca`, or `None` if the CA has only one certificate.
