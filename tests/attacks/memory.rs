@@ -10,7 +10,8 @@
 use std::{env, fs, time::Duration};
 
 use keywright_harness::{
-    Caller, Options, Response, Server, client_without_reading, component, until_some,
+    Caller, Options, Response, Server, client_without_reading, component, is_on_postgres,
+    until_some,
 };
 use reqwest::Method;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -205,6 +206,38 @@ async fn the_permissions_that_a_search_reads_count_as_its_memory() {
         .get(&format!("/api/v1/data?name={name}"))
         .await
         .expect(200);
+}
+
+#[tokio::test]
+async fn permissions_granted_by_others_neither_fill_memory_nor_fail_a_search_elsewhere() {
+    let lines = "response_bytes_max = 1048576";
+    let server = Server::start_with(&Options::default().server_settings(lines)).await;
+    let caller = server.as_client("searcher").await;
+    for path in ["/own/*", "/Own/*"] {
+        server.grant(path, caller.actor(), &["read"]).await;
+    }
+    server.set("/own/a", "value", json!("v")).await.expect(200);
+    let id = if is_on_postgres() {
+        "gen_random_uuid()"
+    } else {
+        "randomblob(16)"
+    };
+    for path in ["/own", "/other"] {
+        let sql = format!(
+            "insert into permission (id, path, actor, operations)
+             with recursive number (n) as (select 1 union all select n + 1 from number where n < 100000)
+             select {id}, '{path}/' || n, '{}', 1 from number",
+            caller.actor()
+        );
+        server.run_sql(&sql).await;
+    }
+    let idle_bytes = memory_bytes(&server, "VmHWM:");
+    let found = caller.get("/api/v1/data?path=/OWN").await.expect(200);
+    assert_eq!(found.json()["credentials"][0]["name"], "/own/a");
+    caller.get("/api/v1/data?path=/").await.expect(413);
+    let bytes = memory_bytes(&server, "VmHWM:") - idle_bytes;
+    // All of them together take about 200 MiB.
+    assert!(bytes < 32 * MIB, "{} MiB", bytes / MIB);
 }
 
 #[tokio::test]

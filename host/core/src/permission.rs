@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 
 use uuid::Uuid;
 
-use crate::credential::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError};
+use crate::credential::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix};
 
 /// The operations that an actor may perform on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -340,6 +340,15 @@ impl PermissionPath {
         self.0.strip_suffix(BELOW)
     }
 
+    /// Returns whether a permission on this path can apply to a name below another path, in any casing.
+    pub(crate) fn applies_below(&self, prefix: &PathPrefix) -> bool {
+        let path = self.0.to_ascii_lowercase();
+        match path.strip_suffix('*') {
+            Some(below) => below.starts_with(prefix.as_str()) || prefix.as_str().starts_with(below),
+            None => path.starts_with(prefix.as_str()),
+        }
+    }
+
     /// Returns the enclosing paths of a name without their slash and asterisk, as [`PermissionPath::enclosing`] does, nearest
     /// first. Paths longer than [`PERMISSION_PATH_CHARACTERS_MAX`] are omitted.
     pub(crate) fn enclosing_each(name: &str) -> impl Iterator<Item = &str> {
@@ -411,6 +420,31 @@ mod tests {
         let beginning = "ä".repeat(REPORTED_CHARACTERS_MAX);
         let refused = Operation::parse(&format!("{beginning}ä")).unwrap_err();
         assert_eq!(refused, UnknownOperationError(beginning));
+    }
+
+    #[test]
+    fn a_path_applies_below_paths_that_enclose_it_or_that_it_covers() {
+        for (path, applies) in [
+            ("/*", true),
+            ("/a/*", true),
+            ("/A/*", true),
+            ("/a/B/*", true),
+            ("/a/b/c", true),
+            ("/a/b/c/*", true),
+            ("/a/b", false),
+            ("/a/bc", false),
+            ("/a/bc/*", false),
+            ("/a/c/*", false),
+            ("/b/*", false),
+        ] {
+            let path = PermissionPath::parse(path).unwrap();
+            assert_eq!(
+                path.applies_below(&PathPrefix::new("/a/b")),
+                applies,
+                "{path}"
+            );
+            assert!(path.applies_below(&PathPrefix::new("")), "{path}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use keywright_core::{
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operations, Permission, PermissionPath},
-    ports::{Identifiers, PermissionRepository, RepositoryError},
+    ports::{Identifiers, PermissionRepository, Receive, RepositoryError},
 };
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::{
     Database,
     connections::{Connections, Ended, Engine, SqliteConnection, Transaction},
     credential::statements::STORED_NAME,
-    row::{Columns, Decoded, column, column_at},
+    row::{Columns, Decoded, Row, column, column_at},
     statement::{Statement, StatementOfMany, statement},
 };
 
@@ -85,18 +85,25 @@ impl PermissionRepository for Database {
         Ok((found, stored.map(CredentialName::from_stored)))
     }
 
-    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryError> {
+    async fn of_actor(
+        &self,
+        actor: &Actor,
+        receive: Receive<'_, Permission>,
+    ) -> Result<(), RepositoryError> {
         let reader = &self.pools.reader;
         // Nearly every actor has few permissions.
         let some = statement(statements::SOME_OF_ACTOR)
             .bind(actor.as_str())
             .bind(IN_PLACE_MAX + 1);
-        let some = reader.decode_all(some.short()).await?;
+        let some: Vec<Permission> = reader.decode_all(some.short()).await?;
         if i64::try_from(some.len()).is_ok_and(|count| count <= IN_PLACE_MAX) {
-            return Ok(some);
+            let _ = some.into_iter().try_for_each(receive);
+            return Ok(());
         }
         let all = statement(statements::OF_ACTOR).bind(actor.as_str());
-        reader.of_actor(actor).decode_all(all).await
+        let decode = |row: &Row| Permission::decode(row).map(Some);
+        let reader = reader.of_actor(actor);
+        reader.decode_each(all, decode, receive).await
     }
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryError> {
@@ -298,7 +305,7 @@ pub(crate) mod statements {
         };
     }
 
-    pub(crate) const OF_ACTOR: &str = select_permission!("where p.actor = $1");
+    pub(crate) const OF_ACTOR: &str = select_permission!("where p.actor = $1 order by p.path");
 
     /// At most `$2` permissions of an actor. SQLite would prepare `limit $2` again for each value, so the limit is an expression.
     pub(crate) const SOME_OF_ACTOR: &str =

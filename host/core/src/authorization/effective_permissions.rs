@@ -24,34 +24,38 @@ struct Granted {
     below: BTreeMap<String, Permission>,
 }
 
+/// The permissions of one actor, which are read one by one: others may have granted the actor any number of them.
+#[derive(Default)]
+pub(super) struct PermissionsBeingRead {
+    granted: Granted,
+    bytes: usize,
+}
+
+impl PermissionsBeingRead {
+    /// Adds a permission, unless a permission on an enclosing path that was added before allows as much. Returns the approximate
+    /// memory of all permissions, in bytes: of each, its path twice, and its actor.
+    pub(super) fn add(&mut self, permission: Permission) -> usize {
+        if !self.granted.covers(&permission) {
+            let texts = 2 * permission.path.as_str().len() + permission.actor.as_str().len();
+            self.bytes += PERMISSION_FRAME_BYTES + texts;
+            self.granted.insert(permission);
+        }
+        self.bytes
+    }
+
+    pub(super) fn finish(self) -> EffectivePermissions {
+        EffectivePermissions {
+            granted: Some(Arc::new(self.granted)),
+        }
+    }
+}
+
 impl EffectivePermissions {
     /// Evaluates the permissions of one actor.
     pub(crate) fn of(permissions: Vec<Permission>) -> Self {
         Self {
             granted: Some(Arc::new(Granted::of(permissions))),
         }
-    }
-
-    /// Evaluates all permissions of one actor. Keeps only those that allow more than a permission on an enclosing path: others may
-    /// have added any number of permissions on paths that the actor already has.
-    pub(super) fn of_all(permissions: Vec<Permission>) -> Self {
-        let mut granted = Granted::of(permissions);
-        granted.remove_covered();
-        Self {
-            granted: Some(Arc::new(granted)),
-        }
-    }
-
-    /// Returns the approximate memory of the permissions, in bytes: of each, its path twice, and its actor.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let granted = self.granted.as_ref();
-        let texts = |permission: &Permission| {
-            2 * permission.path.as_str().len() + permission.actor.as_str().len()
-        };
-        granted.map_or(0, |granted| {
-            let sizes = granted.all().map(texts);
-            sizes.map(|texts| PERMISSION_FRAME_BYTES + texts).sum()
-        })
     }
 
     /// Returns permissions that allow everything that `self` or `others` allow.
@@ -192,35 +196,25 @@ impl Granted {
     fn of(permissions: Vec<Permission>) -> Self {
         let mut granted = Self::default();
         for permission in permissions {
-            if let Some(path) = permission.path.enclosing() {
-                granted.below.insert(path.to_owned(), permission);
-            } else {
-                let name = permission.path.as_str().to_owned();
-                granted.on_name.insert(name, permission);
-            }
+            granted.insert(permission);
         }
         granted
     }
 
-    /// Removes each permission whose operations a permission on an enclosing path also allows.
-    fn remove_covered(&mut self) {
-        let is_covered = |below: &BTreeMap<String, Permission>, permission: &Permission| {
-            let enclosing = PermissionPath::enclosing_each(permission.path.as_str());
-            let mut others = enclosing
-                .filter_map(|path| below.get(path))
-                .filter(|other| other.path != permission.path);
-            others.any(|other| other.operations.union(permission.operations) == other.operations)
-        };
-        let below = &self.below;
-        self.on_name
-            .retain(|_, permission| !is_covered(below, permission));
-        let covered = below
-            .iter()
-            .filter(|(_, permission)| is_covered(below, permission));
-        let covered: Vec<String> = covered.map(|(path, _)| path.clone()).collect();
-        for path in covered {
-            self.below.remove(&path);
+    fn insert(&mut self, permission: Permission) {
+        if let Some(path) = permission.path.enclosing() {
+            self.below.insert(path.to_owned(), permission);
+        } else {
+            let name = permission.path.as_str().to_owned();
+            self.on_name.insert(name, permission);
         }
+    }
+
+    /// Returns whether a permission on an enclosing path allows all operations of this permission.
+    fn covers(&self, permission: &Permission) -> bool {
+        let enclosing = PermissionPath::enclosing_each(permission.path.as_str());
+        let mut others = enclosing.filter_map(|path| self.below.get(path));
+        others.any(|other| other.operations.union(permission.operations) == other.operations)
     }
 
     fn all(&self) -> impl Iterator<Item = &Permission> {
@@ -333,11 +327,13 @@ mod tests {
                 actor: Actor::parse("a").unwrap(),
                 operations: Operations::of(operations.iter().copied()).unwrap(),
             });
-            EffectivePermissions::of_all(permissions.collect())
+            let mut read = PermissionsBeingRead::default();
+            let bytes = permissions.map(|permission| read.add(permission)).last();
+            (read.finish(), bytes)
         };
         let (read, both) = (&[Read][..], &[Read, Write][..]);
-        let kept = granted(&[("/a/*", both), ("/b", both), ("/a/d/*", &[Delete])]);
-        let all = granted(&[
+        let (kept, kept_bytes) = granted(&[("/a/*", both), ("/b", both), ("/a/d/*", &[Delete])]);
+        let (all, all_bytes) = granted(&[
             ("/a/*", both),
             ("/a/b", read),
             ("/a/b/*", both),
@@ -345,7 +341,7 @@ mod tests {
             ("/a/d/*", &[Delete]),
             ("/b", both),
         ]);
-        assert_eq!(all.memory_bytes(), kept.memory_bytes());
+        assert_eq!(all_bytes, kept_bytes);
         for name in ["/a/b", "/a/b/c", "/a/d/e", "/b"] {
             for operation in Operation::ALL {
                 let allows = kept.allow(operation, name);

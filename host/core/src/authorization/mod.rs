@@ -36,14 +36,14 @@ mod caller;
 mod effective_permissions;
 mod permit;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
 use uuid::Uuid;
 
 use crate::{
     UseCaseError,
-    credential::{CredentialName, LookupName, StoredVersion},
-    permission::{Actor, Operation, PermissionPath},
+    credential::{CredentialName, LookupName, PathPrefix, StoredVersion},
+    permission::{Actor, Operation, Permission, PermissionPath},
     ports::{
         CredentialKey, CredentialRepository, PermissionRepository, PermittedRead,
         PermittedVersions, VersionKey, VersionSelection,
@@ -52,6 +52,7 @@ use crate::{
 
 pub use caller::{AccessedResource, Account, Authentication, Caller, Granted, Trail};
 pub(crate) use effective_permissions::EffectivePermissions;
+use effective_permissions::PermissionsBeingRead;
 pub use permit::Permit;
 
 /// Decides which operations callers may perform.
@@ -270,13 +271,42 @@ impl Authorization {
         &self,
         caller: &Caller,
     ) -> Result<EffectivePermissions, UseCaseError> {
+        self.permissions_of_kind(caller, |_| true).await
+    }
+
+    /// Like [`Authorization::permissions_of`], but without permissions that apply to no name below this path. Others can grant the
+    /// caller so many permissions elsewhere that there is no memory for all.
+    pub(crate) async fn permissions_below(
+        &self,
+        caller: &Caller,
+        path: &PathPrefix,
+    ) -> Result<EffectivePermissions, UseCaseError> {
+        self.permissions_of_kind(caller, |permission| permission.path.applies_below(path))
+            .await
+    }
+
+    async fn permissions_of_kind(
+        &self,
+        caller: &Caller,
+        mut is_kept: impl FnMut(&Permission) -> bool + Send,
+    ) -> Result<EffectivePermissions, UseCaseError> {
         if !self.is_enforced {
             return Ok(EffectivePermissions::everything());
         }
-        let permissions = self.permissions.of_actor(caller.actor()).await?;
-        let effective = EffectivePermissions::of_all(permissions);
-        caller.reserve_permissions(effective.memory_bytes())?;
-        Ok(effective)
+        let mut read = PermissionsBeingRead::default();
+        let mut refused = None;
+        let mut receive = |permission| {
+            if is_kept(&permission) {
+                refused = caller.reserve_permissions(read.add(permission)).err();
+            }
+            if refused.is_some() {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        let repository = &self.permissions;
+        repository.of_actor(caller.actor(), &mut receive).await?;
+        refused.map_or(Ok(read.finish()), Err)
     }
 
     /// Returns the permissions of a caller that cover any of these names. Returns all permissions of the caller only if more than

@@ -212,13 +212,17 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         caller: &'a Caller,
     ) -> Result<Option<Self>, UseCaseError> {
         let permissions = authorization.permissions_of(caller).await?;
-        Ok(permissions.allow_somewhere(Operation::Read).then(|| Self {
+        Ok(Self::with(caller, permissions))
+    }
+
+    fn with(caller: &'a Caller, permissions: EffectivePermissions) -> Option<Self> {
+        permissions.allow_somewhere(Operation::Read).then(|| Self {
             caller,
             permissions,
             items: Vec::new(),
             unreserved_bytes: 0,
             refused: None,
-        }))
+        })
     }
 
     /// Creates an empty list for a search, and narrows the pattern to names that the caller may read; `None` if there are none.
@@ -227,11 +231,33 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         caller: &'a Caller,
         names: &FindNames,
     ) -> Result<Option<(Self, FindNames)>, UseCaseError> {
-        let Some(list) = Self::of(authorization, caller).await? else {
-            return Ok(None);
+        let permissions = authorization.permissions_of(caller).await?;
+        Ok(Self::narrowed(caller, permissions, names))
+    }
+
+    /// Like [`ReadableList::of_search`], for a search whose response contains no other names than those that it finds.
+    pub(super) async fn of_names(
+        authorization: &Authorization,
+        caller: &'a Caller,
+        names: &FindNames,
+    ) -> Result<Option<(Self, FindNames)>, UseCaseError> {
+        let permissions = match names {
+            FindNames::Below(path) => authorization.permissions_below(caller, path).await?,
+            FindNames::Between(..) | FindNames::Containing(_) => {
+                authorization.permissions_of(caller).await?
+            }
         };
-        let narrowed = names.readable(&list.permissions);
-        Ok(narrowed.map(|names| (list, names)))
+        Ok(Self::narrowed(caller, permissions, names))
+    }
+
+    fn narrowed(
+        caller: &'a Caller,
+        permissions: EffectivePermissions,
+        names: &FindNames,
+    ) -> Option<(Self, FindNames)> {
+        let list = Self::with(caller, permissions)?;
+        let names = names.readable(&list.permissions)?;
+        Some((list, names))
     }
 
     /// Returns whether the caller may read a credential.

@@ -78,7 +78,7 @@ impl ReadCredentials {
         expires_within_days: Option<i64>,
     ) -> Result<Vec<FoundCredential>, UseCaseError> {
         let now = self.store.clock.now();
-        let searching = ReadableList::of_search(&self.authorization, caller, &names);
+        let searching = ReadableList::of_names(&self.authorization, caller, &names);
         let Some((mut found, names)) = searching.await? else {
             return Ok(Vec::new());
         };
@@ -100,7 +100,7 @@ impl ReadCredentials {
         digest: &PluginDigest,
         names: &FindNames,
     ) -> Result<Vec<FoundCredential>, UseCaseError> {
-        let searching = ReadableList::of_search(&self.authorization, caller, names);
+        let searching = ReadableList::of_names(&self.authorization, caller, names);
         let Some((mut found, names)) = searching.await? else {
             return Ok(Vec::new());
         };

@@ -523,8 +523,13 @@ pub trait PermissionRepository: Send + Sync {
         name: &LookupName,
     ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryError>;
 
-    /// Returns all permissions of an actor, in no particular order.
-    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryError>;
+    /// Passes all permissions of an actor to the receiver until there are no more or the receiver stops. Permissions usually follow
+    /// the permissions on their enclosing paths.
+    async fn of_actor(
+        &self,
+        actor: &Actor,
+        receive: Receive<'_, Permission>,
+    ) -> Result<(), RepositoryError>;
 
     /// Adds each of these permissions, or adds its operations to the actor's existing permission on the path, in one
     /// transaction.
