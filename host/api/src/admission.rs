@@ -132,7 +132,7 @@ pub(crate) struct RequestPermit {
 enum LimitExceeded {
     /// All slots are in use.
     Total,
-    /// The actor has reached its limit.
+    /// The actor has reached its limit, which is lower while most slots are in use.
     PerActor,
 }
 
@@ -160,6 +160,10 @@ impl RequestSlots {
         }
         if used.total >= self.count {
             return Err(LimitExceeded::Total);
+        }
+        let are_scarce = used.total >= self.count - self.count / RESERVED_DIVISOR;
+        if are_scarce && used_by_actor >= (self.count / FEW_DIVISOR).max(1) {
+            return Err(LimitExceeded::PerActor);
         }
         used.total = used.total.saturating_add(1);
         used.by_actor
@@ -318,6 +322,12 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
 fn has_user(authority: &Authority) -> bool {
     authority.as_str().contains('@')
 }
+
+/// One slot of this many is reserved for actors with few requests in progress, so that several busy actors leave some to others.
+const RESERVED_DIVISOR: usize = 8;
+
+/// An actor has few requests in progress if they use less than one slot of this many, or none.
+const FEW_DIVISOR: usize = 64;
 
 /// The retry delay if no slot is free. Requests are short, so a slot is free soon.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -138,6 +138,24 @@ async fn an_actor_over_its_request_limit_is_429_and_others_succeed() {
 }
 
 #[tokio::test]
+async fn busy_actors_leave_slots_to_actors_with_few_requests() {
+    let server = Server::start_with(&patient("requests_max = 16")).await;
+    let mut in_progress = Vec::new();
+    for (actor, count) in [("a", 4), ("b", 4), ("c", 4), ("d", 2)] {
+        let actor = server.as_client(actor).await;
+        for _ in 0..count {
+            in_progress.push(request_in_progress_of(&server, actor.token()).await);
+        }
+    }
+    let busy = server.as_client("d").await;
+    busy.get("/version").await.expect(429);
+    let other = server.as_client("other").await;
+    let _one = request_in_progress_of(&server, other.token()).await;
+    other.get("/version").await.expect(429);
+    server.get("/version").await.expect(200);
+}
+
+#[tokio::test]
 async fn an_abandoned_request_releases_its_slot() {
     let server = Server::start_with(&patient("requests_max = 1")).await;
     for _ in 0..3 {
@@ -192,11 +210,15 @@ async fn until_free(server: &Server) {
 
 /// Starts a request. Returns its connection once the server has requested the body.
 async fn request_in_progress(server: &Server) -> TlsStream<TcpStream> {
+    request_in_progress_of(server, server.token()).await
+}
+
+async fn request_in_progress_of(server: &Server, token: &str) -> TlsStream<TcpStream> {
     let mut stream = tls(server, OTHER, HTTP1).await.unwrap();
     let head = format!(
         "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
-        server.token(),
+        token,
         BODY.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
