@@ -124,7 +124,7 @@ pub struct ClientCertificateFacts {
     /// Whether its extended key usage names client authentication (RFC 5280, section 4.2.1.12). A missing extension or the
     /// purpose `anyExtendedKeyUsage` does not count.
     pub is_for_client_authentication: bool,
-    /// The last second of its validity. A connection may stay open longer.
+    /// The last second of its validity, and of the validity of its chain. A connection may stay open longer.
     pub expires_at: DateTime<Utc>,
 }
 

@@ -9,7 +9,7 @@ use reqwest::Method;
 use super::{
     ACCEPTED, ACTOR, Caller, Connection, Expected, OTHER_UNIT, UNIT, VERSIONS, another_client,
     assert_result, authority_and_server,
-    issued::{Authority, Contents},
+    issued::{Authority, Contents, Holder},
     logged_actor, server_trusting_with,
 };
 use crate::audit::events_of;
@@ -291,7 +291,25 @@ const TOKEN_ACTOR: &str = "uaa-client:developer";
 #[tokio::test]
 async fn a_certificate_expiring_on_an_open_connection_is_refused() {
     let (authority, server) = authority_and_server().await;
-    let (mut open, soon) = connected_for_a_while(&authority, &server);
+    let expiring = |soon: SystemTime| {
+        let contents = Contents::of_client(&[&[UNIT]]).with(|parameters| {
+            parameters.not_after = soon.into();
+        });
+        authority.issue(&contents)
+    };
+    expect_refusal_from_expiry(&server, expiring).await;
+    let below_expiring_authority = |soon: SystemTime| {
+        let middle = authority.below_with("middle", |parameters| {
+            parameters.not_after = soon.into();
+        });
+        let holder = middle.issue(&Contents::of_client(&[&[UNIT]]));
+        holder.sending(&middle)
+    };
+    expect_refusal_from_expiry(&server, below_expiring_authority).await;
+}
+
+async fn expect_refusal_from_expiry(server: &Server, expiring: impl Fn(SystemTime) -> Holder) {
+    let (mut open, soon) = connected_for_a_while(server, expiring);
     let refused = until_some("refusal", async || {
         let response = open.get("/version", None).unwrap();
         (response.status != 200).then(|| response.expect(401))
@@ -301,15 +319,15 @@ async fn a_certificate_expiring_on_an_open_connection_is_refused() {
     assert!(refused.error().contains("has expired"), "{refused:?}");
 }
 
-/// Returns a connection that was used before its certificate expired, and the time of expiry. If the certificate expires
-/// too early on a busy machine, another one with a longer validity is tried.
-fn connected_for_a_while(authority: &Authority, server: &Server) -> (Connection, SystemTime) {
+/// Returns a connection that was used before its certificate or a CA expired, and the time of expiry. If it expires too early
+/// on a busy machine, another one with a longer validity is tried.
+fn connected_for_a_while(
+    server: &Server,
+    expiring: impl Fn(SystemTime) -> Holder,
+) -> (Connection, SystemTime) {
     for seconds in [3, 10, 40, 160] {
         let soon = SystemTime::now() + Duration::from_secs(seconds);
-        let contents = Contents::of_client(&[&[UNIT]]).with(|parameters| {
-            parameters.not_after = soon.into();
-        });
-        let holder = authority.issue(&contents);
+        let holder = expiring(soon);
         let mut open = Caller::new(Some(&holder), VERSIONS[1]).connect(server);
         match open.get("/version", None) {
             Ok(response) if response.status == 200 => return (open, soon),

@@ -35,7 +35,7 @@ impl Identity {
 pub(crate) enum ClientCertificateError {
     /// The organizational units contain different identities.
     Ambiguous,
-    /// The certificate has expired since the connection was opened.
+    /// The certificate or a CA in its chain has expired since the connection was opened.
     Expired,
     /// No organizational unit contains an identity.
     NoIdentity,
@@ -88,7 +88,9 @@ impl IntoResponse for ClientCertificateError {
         authentication_failed("client_certificate", self.label());
         ApiError::unidentified(match self {
             Self::Ambiguous => "the client certificate contains more than one identity",
-            Self::Expired => "the client certificate has expired since the connection was opened",
+            Self::Expired => {
+                "the client certificate or a CA in its chain has expired since the connection was opened"
+            }
             Self::NoIdentity => {
                 "the client certificate provides no valid identity: one of its organizational units must be app: followed by a \
                  version 4 UUID in lower case"

@@ -27,7 +27,7 @@ use crate::{
     measurements::handshake_failed,
     process::{self, ServiceManager},
     started::StartupError,
-    tls::{self, Tls},
+    tls::Tls,
 };
 
 /// Serves requests until the process receives a shutdown signal, then completes the requests in progress.
@@ -190,7 +190,7 @@ impl Connections {
                     return;
                 }
             };
-            let connection = match connection_facts(&stream, peer) {
+            let connection = match shared.connection_facts(&stream, peer) {
                 Ok(connection) => connection,
                 Err(cause) => {
                     tracing::debug!(client.address = %peer, error = %cause, "connection ended early");
@@ -248,16 +248,20 @@ impl Shared {
             .await
             .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long")))
     }
-}
 
-/// Returns the properties of a connection for its requests.
-fn connection_facts(stream: &TlsStream<TrackedStream>, peer: SocketAddr) -> io::Result<Connection> {
-    let (transport, session) = stream.get_ref();
-    Ok(Connection {
-        peer,
-        local: transport.stream().local_addr()?,
-        client_certificate: tls::client_certificate(session),
-    })
+    /// Returns the properties of a connection for its requests.
+    fn connection_facts(
+        &self,
+        stream: &TlsStream<TrackedStream>,
+        peer: SocketAddr,
+    ) -> io::Result<Connection> {
+        let (transport, session) = stream.get_ref();
+        Ok(Connection {
+            peer,
+            local: transport.stream().local_addr()?,
+            client_certificate: self.tls.client_certificate(session),
+        })
+    }
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -187,34 +187,44 @@ impl ClientVerifier {
         }
     }
 
-    fn verify(
+    /// Verifies a chain, and returns the time at which the first CA certificate of the chain expires.
+    pub(super) fn verify(
         &self,
         certificate: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
-    ) -> Result<(), webpki::Error> {
+    ) -> Result<DateTime<Utc>, webpki::Error> {
         if intermediates.len() > INTERMEDIATES_MAX {
             return Err(webpki::Error::MaximumPathDepthExceeded);
         }
-        EndEntityCert::try_from(certificate)?
-            .verify_for_usage(
-                self.algorithms.all,
-                &self.anchors,
-                intermediates,
-                now,
-                AnyPurpose,
-                None,
-                Some(&|path| {
-                    check_intermediates(path)?;
-                    self.check_authority(path, now)
-                }),
-            )
-            .map(|_| ())
+        let certificate = EndEntityCert::try_from(certificate)?;
+        let path = certificate.verify_for_usage(
+            self.algorithms.all,
+            &self.anchors,
+            intermediates,
+            now,
+            AnyPurpose,
+            None,
+            Some(&|path| {
+                check_intermediates(path)?;
+                self.authority_expires_at(path, now).map(|_| ())
+            }),
+        )?;
+        let intermediates = path
+            .intermediate_certificates()
+            .filter_map(|authority| client_authority_facts(&authority.der()));
+        let expiries = intermediates.map(|facts| facts.expires_at);
+        Ok(expiries.fold(self.authority_expires_at(&path, now)?, DateTime::min))
     }
 
     /// Checks that the CA at the end of a path is valid and allows a path of this length, as every other CA of the path must. If
-    /// several CAs share a name and key, as after a renewal, a single one that is valid and allows the path is enough.
-    fn check_authority(&self, path: &VerifiedPath<'_>, now: UnixTime) -> Result<(), webpki::Error> {
+    /// several CAs share a name and key, as after a renewal, a single one that is valid and allows the path is enough. Returns the
+    /// latest expiry of these.
+    fn authority_expires_at(
+        &self,
+        path: &VerifiedPath<'_>,
+        now: UnixTime,
+    ) -> Result<DateTime<Utc>, webpki::Error> {
         let time = i64::try_from(now.as_secs()).ok();
         let time = time.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
         let is_valid =
@@ -236,10 +246,10 @@ impl ClientVerifier {
             let length_max = facts.path_length_max;
             length_max.is_none_or(|length_max| length <= length_max)
         };
-        if !valid.any(|facts| allows(&facts)) {
-            return Err(webpki::Error::PathLenConstraintViolated);
-        }
-        Ok(())
+        let expiries = valid.filter(allows).map(|facts| facts.expires_at);
+        expiries
+            .max()
+            .ok_or(webpki::Error::PathLenConstraintViolated)
     }
 }
 
@@ -259,7 +269,7 @@ impl ClientCertVerifier for ClientVerifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         self.verify(end_entity, intermediates, now)
-            .map(|()| ClientCertVerified::assertion())
+            .map(|_| ClientCertVerified::assertion())
             .map_err(|cause| Error::InvalidCertificate(certificate_error(cause)))
     }
 

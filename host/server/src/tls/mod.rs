@@ -11,11 +11,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use chrono::DateTime;
 use keywright_core::certificate::ClientCertificateFacts;
 use keywright_crypto::client_certificate_facts;
 use rustls::{
     ServerConfig, ServerConnection,
-    crypto::CryptoProvider,
     pki_types::UnixTime,
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
     time_provider::TimeProvider,
@@ -29,8 +29,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use self::certificates::{
-    ClientAuthority, ClientVerifier, pair_refused, read_certificates, read_client_authorities,
-    read_private_key,
+    ClientVerifier, pair_refused, read_certificates, read_client_authorities, read_private_key,
 };
 use crate::{
     config::TlsConfig,
@@ -41,14 +40,22 @@ use crate::{
 /// The TLS configuration for handshakes.
 pub(crate) struct Tls {
     files: TlsConfig,
-    current: watch::Sender<Arc<ServerConfig>>,
+    current: watch::Sender<Current>,
+}
+
+/// The contents of the files.
+#[derive(Clone)]
+struct Current {
+    server: Arc<ServerConfig>,
+    /// `None` if no client certificates are requested.
+    client_verifier: Option<Arc<ClientVerifier>>,
 }
 
 impl Tls {
     pub(crate) fn load(files: &TlsConfig) -> Result<Self, StartupError> {
         Ok(Self {
             files: files.clone(),
-            current: watch::Sender::new(Arc::new(server_config(files)?)),
+            current: watch::Sender::new(read(files)?),
         })
     }
 
@@ -57,7 +64,7 @@ impl Tls {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.current.borrow()));
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.current.borrow().server));
         match acceptor.accept(stream).into_fallible().await {
             Ok(stream) => Ok(stream),
             Err((cause, stream)) => {
@@ -65,6 +72,24 @@ impl Tls {
                 Err(cause)
             }
         }
+    }
+
+    /// Returns the facts of the client certificate, if the client presented one. A certificate that can't be parsed identifies
+    /// no client. The certificate expires with the first certificate of its chain: the connection may stay open longer.
+    pub(crate) fn client_certificate(
+        &self,
+        session: &ServerConnection,
+    ) -> Option<Arc<ClientCertificateFacts>> {
+        let (certificate, intermediates) = session.peer_certificates()?.split_first()?;
+        let mut facts = client_certificate_facts(certificate).unwrap_or_default();
+        let verifier = self.current.borrow().client_verifier.clone();
+        let chain_expires_at = verifier
+            .zip(TimeFrom1970.current_time())
+            .and_then(|(verifier, now)| verifier.verify(certificate, intermediates, now).ok());
+        // If the chain is no longer valid, it has expired since the handshake.
+        let chain_expires_at = chain_expires_at.unwrap_or(DateTime::UNIX_EPOCH);
+        facts.expires_at = facts.expires_at.min(chain_expires_at);
+        Some(Arc::new(facts))
     }
 
     /// Reads the files again at each SIGHUP.
@@ -83,9 +108,9 @@ impl Tls {
     }
 
     fn reload(&self) {
-        match server_config(&self.files) {
-            Ok(config) => {
-                self.current.send_replace(Arc::new(config));
+        match read(&self.files) {
+            Ok(current) => {
+                self.current.send_replace(current);
                 tracing::info!("reloaded the TLS files: new connections use them");
             }
             Err(refused) => {
@@ -109,17 +134,6 @@ async fn close_after_alert<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
     let _ = timeout(ALERT_TIME_MAX, unread).await;
 }
 
-/// Returns the facts of the client certificate, if the client presented one. A certificate that can't be parsed
-/// identifies no client.
-pub(crate) fn client_certificate(
-    session: &ServerConnection,
-) -> Option<Arc<ClientCertificateFacts>> {
-    let certificate = session.peer_certificates()?.first()?;
-    Some(Arc::new(
-        client_certificate_facts(certificate).unwrap_or_default(),
-    ))
-}
-
 /// The time for handshakes. A clock before 1970 counts as 1970, so that a response can report it.
 #[derive(Debug)]
 struct TimeFrom1970;
@@ -131,17 +145,22 @@ impl TimeProvider for TimeFrom1970 {
     }
 }
 
-/// Supports TLS 1.2 and 1.3, and offers HTTP/2 and HTTP/1.1.
-fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartupError> {
+/// Reads the files, for TLS 1.2 and 1.3 with HTTP/2 and HTTP/1.1.
+fn read(files: &TlsConfig) -> Result<Current, StartupError> {
     let chain = read_certificates("the TLS certificate", &files.certificate)?;
     let key = read_private_key(&files.private_key)?;
     let authorities = files.client_authorities.as_deref();
     let authorities = authorities
         .map(|file| read_client_authorities(file, process::now()))
         .transpose()?;
-    let verifies_clients = authorities.is_some();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let verifier = client_verifier(authorities, &provider);
+    let algorithms = provider.signature_verification_algorithms;
+    let client_verifier =
+        authorities.map(|authorities| Arc::new(ClientVerifier::new(authorities, algorithms)));
+    let verifier: Arc<dyn ClientCertVerifier> = match &client_verifier {
+        Some(verifier) => Arc::<ClientVerifier>::clone(verifier),
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
     let mut server = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .while_doing("choosing TLS versions")?
@@ -150,23 +169,13 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartupError> {
         .map_err(|cause| pair_refused(files, &cause))?;
     server.time_provider = Arc::new(TimeFrom1970);
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    if verifies_clients {
+    if client_verifier.is_some() {
         disable_resumption(&mut server);
     }
-    Ok(server)
-}
-
-fn client_verifier(
-    authorities: Option<Vec<ClientAuthority>>,
-    provider: &CryptoProvider,
-) -> Arc<dyn ClientCertVerifier> {
-    match authorities {
-        Some(authorities) => Arc::new(ClientVerifier::new(
-            authorities,
-            provider.signature_verification_algorithms,
-        )),
-        None => WebPkiClientVerifier::no_client_auth(),
-    }
+    Ok(Current {
+        server: Arc::new(server),
+        client_verifier,
+    })
 }
 
 /// Disables resumption: a resumed session would reuse its client certificate without verifying it again, even if it has
