@@ -5,15 +5,16 @@ use std::{
     process::Command,
 };
 
+use anyhow::Result;
+
 use crate::{
     guests::{self, Which},
-    other_languages,
-    step::{self, StepError},
+    other_languages, step,
 };
 
 /// Builds the plugins, the server and `keywright-bench`, and runs it. With `compare REV`, also builds the server of that revision
 /// and measures both alternately.
-pub(crate) fn bench(arguments: &[String]) -> Result<(), StepError> {
+pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     let (revision, names) = match arguments {
         [first, revision, names @ ..] if first == COMPARE => (Some(revision), names),
         names => (None, names),
@@ -35,7 +36,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), StepError> {
 }
 
 /// Builds the server of a revision in a separate working tree and returns its program.
-fn build_other(revision: &str) -> Result<PathBuf, StepError> {
+fn build_other(revision: &str) -> Result<PathBuf> {
     let folder = step::workspace().join("target/compared");
     let (tree, target) = (folder.join("tree"), folder.join("build"));
     let commit = format!("{revision}^{{commit}}");

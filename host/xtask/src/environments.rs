@@ -7,7 +7,9 @@ use std::{
     process::Command,
 };
 
-use crate::step::{self, StepError};
+use anyhow::{Context, Result};
+
+use crate::step;
 
 /// Packages that are installed together.
 #[derive(Clone, Copy)]
@@ -20,13 +22,12 @@ pub(crate) struct NpmEnvironment {
 
 impl NpmEnvironment {
     /// Installs the packages, unless they are already installed in these versions.
-    pub(crate) fn ensure(self) -> Result<(), StepError> {
+    pub(crate) fn ensure(self) -> Result<()> {
         let pinned = step::workspace().join(self.pinned);
         install_unless_current(&self.path(), &pinned.join(LOCK), NPM_INSTALLED, |folder| {
-            fs::create_dir_all(folder).map_err(|cause| StepError::new(self.folder, cause))?;
+            fs::create_dir_all(folder).context(self.folder)?;
             for file in [MANIFEST, LOCK] {
-                fs::copy(pinned.join(file), folder.join(file))
-                    .map_err(|cause| StepError::new(file, cause))?;
+                fs::copy(pinned.join(file), folder.join(file)).context(file)?;
             }
             let mut npm = Command::new("npm");
             // Not `npm ci`, which requires the packages for all other systems, too.
@@ -47,10 +48,10 @@ fn install_unless_current(
     folder: &Path,
     versions: &Path,
     marker: &str,
-    install: impl FnOnce(&Path) -> Result<(), StepError>,
-) -> Result<(), StepError> {
+    install: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
     let wanted = fs::read_to_string(versions);
-    let wanted = wanted.map_err(|cause| StepError::new(versions.display(), cause))?;
+    let wanted = wanted.with_context(|| versions.display().to_string())?;
     let marker = folder.join(marker);
     if fs::read_to_string(&marker).is_ok_and(|installed| installed == wanted) {
         return Ok(());
@@ -59,7 +60,7 @@ fn install_unless_current(
     eprintln!("xtask: installing the packages in {shown} to {target}");
     let _ = fs::remove_dir_all(folder);
     install(folder)?;
-    fs::write(&marker, wanted).map_err(|cause| StepError::new(marker.display(), cause))
+    fs::write(&marker, wanted).with_context(|| marker.display().to_string())
 }
 
 pub(crate) const MANIFEST: &str = "package.json";
@@ -79,14 +80,14 @@ pub(crate) struct PythonEnvironment {
 impl PythonEnvironment {
     /// Installs the packages into a virtual environment, unless they are already installed in these versions. On Debian, virtual
     /// environments need a package of their own.
-    pub(crate) fn ensure(self) -> Result<(), StepError> {
+    pub(crate) fn ensure(self) -> Result<()> {
         self.ensure_with(|| {
             make(&self.path()).map(|()| Command::new(self.path().join("bin/python3")))
         })
     }
 
     /// Like [`Self::ensure`], but uses a plain folder with the packages if no virtual environment can be created.
-    pub(crate) fn ensure_in_any_folder(self) -> Result<(), StepError> {
+    pub(crate) fn ensure_in_any_folder(self) -> Result<()> {
         self.ensure_with(|| {
             Ok(if make(&self.path()).is_ok() {
                 Command::new(self.path().join("bin/python3"))
@@ -100,10 +101,7 @@ impl PythonEnvironment {
     }
 
     /// `make` creates the environment, and returns the Python that installs into it.
-    fn ensure_with(
-        self,
-        make: impl FnOnce() -> Result<Command, StepError>,
-    ) -> Result<(), StepError> {
+    fn ensure_with(self, make: impl FnOnce() -> Result<Command>) -> Result<()> {
         let requirements = step::workspace().join(self.requirements);
         install_unless_current(&self.path(), &requirements, PYTHON_INSTALLED, |_| {
             let mut python = make()?;
@@ -118,7 +116,7 @@ impl PythonEnvironment {
     }
 }
 
-fn make(environment: &Path) -> Result<(), StepError> {
+fn make(environment: &Path) -> Result<()> {
     let make = || {
         let mut python = Command::new("python3");
         step::run(python.args(["-m", "venv"]).arg(environment))
@@ -136,9 +134,9 @@ const PYTHON_INSTALLED: &str = "installed.txt";
 pub(crate) fn ensure_programs() {
     ensure_packages();
     ensure_schemathesis();
-    if let Err(StepError(reason)) = NODE_PACKAGES.ensure() {
+    if let Err(reason) = NODE_PACKAGES.ensure() {
         eprintln!(
-            "xtask: {} can't be installed; tests that need it are skipped: {reason}",
+            "xtask: {} can't be installed; tests that need it are skipped: {reason:#}",
             NODE_PACKAGES.folder
         );
     }
@@ -156,9 +154,9 @@ fn ensure_packages() {
             continue;
         }
         eprintln!("xtask: installing {package} for {program}");
-        if let Err(StepError(reason)) = step::install_package(package) {
+        if let Err(reason) = step::install_package(package) {
             eprintln!(
-                "xtask: {program} is missing and can't be installed; tests that need it are skipped: {reason}"
+                "xtask: {program} is missing and can't be installed; tests that need it are skipped: {reason:#}"
             );
         }
     }
@@ -203,9 +201,9 @@ fn versioned_folders() -> impl Iterator<Item = PathBuf> {
 /// Installs schemathesis, which tests the API against its description, if possible: Python must be installed, and the
 /// package index reachable. Otherwise the test that needs it prints that it is skipped.
 fn ensure_schemathesis() {
-    if let Err(StepError(reason)) = SCHEMATHESIS.ensure_in_any_folder() {
+    if let Err(reason) = SCHEMATHESIS.ensure_in_any_folder() {
         eprintln!(
-            "xtask: schemathesis can't be installed, so the test that needs it is skipped: {reason}"
+            "xtask: schemathesis can't be installed, so the test that needs it is skipped: {reason:#}"
         );
     }
 }

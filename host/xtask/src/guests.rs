@@ -6,9 +6,10 @@ use std::{
     process::Command,
 };
 
+use anyhow::{Context, Result, anyhow};
 use keywright_author::component_of_module;
 
-use crate::step::{self, StepError};
+use crate::step;
 
 /// Which guests to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(crate) enum Which {
 }
 
 /// Builds guests and returns the folder with their components, each named as its plugin.
-pub(crate) fn build(which: Which) -> Result<PathBuf, StepError> {
+pub(crate) fn build(which: Which) -> Result<PathBuf> {
     ensure_wasm_target()?;
     let root = step::workspace();
     let components = components()?;
@@ -49,15 +50,15 @@ pub(crate) fn build(which: Which) -> Result<PathBuf, StepError> {
 }
 
 /// Returns the folder with the components of all guests, in any language.
-pub(crate) fn components() -> Result<PathBuf, StepError> {
+pub(crate) fn components() -> Result<PathBuf> {
     let components = step::workspace().join("target/components");
     fs::create_dir_all(&components)
-        .map_err(|cause| StepError::new(format!("creating {}", components.display()), cause))?;
+        .with_context(|| format!("creating {}", components.display()))?;
     Ok(components)
 }
 
 /// Builds the example, which has its own workspace, like the project of a plugin author.
-fn build_example(components: &Path) -> Result<(), StepError> {
+fn build_example(components: &Path) -> Result<()> {
     let target_folder = step::workspace().join("target/example-guests");
     let mut cargo = guest_cargo(&target_folder);
     cargo.args(["--release", "--manifest-path", EXAMPLE_MANIFEST]);
@@ -75,13 +76,13 @@ fn build_example(components: &Path) -> Result<(), StepError> {
 pub(crate) const EXAMPLE_MANIFEST: &str = "examples/wireguard-generator/Cargo.toml";
 
 /// Returns the file names of the components of the shipped plugins.
-pub(crate) fn shipped_components() -> Result<Vec<String>, StepError> {
+pub(crate) fn shipped_components() -> Result<Vec<String>> {
     let packages = shipped_packages()?.into_iter();
     let names = packages.map(|package| component_file(&package));
     Ok(names.collect())
 }
 
-pub(crate) fn shipped_packages() -> Result<Vec<String>, StepError> {
+pub(crate) fn shipped_packages() -> Result<Vec<String>> {
     let mut packages = crates(&step::workspace().join("plugins"), PLUGIN_PREFIX)?;
     packages.retain(|package| package != SUPPORT);
     Ok(packages)
@@ -126,11 +127,11 @@ fn module(target_folder: &Path, package: &str) -> PathBuf {
 }
 
 /// Returns the packages in a folder, at any depth, in alphabetical order. Each is named after the folders in its path.
-fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepError> {
+fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>> {
     let doing = || format!("listing {}", folder.display());
     let mut packages = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|cause| StepError::new(doing(), cause))? {
-        let entry = entry.map_err(|cause| StepError::new(doing(), cause))?;
+    for entry in fs::read_dir(folder).with_context(doing)? {
+        let entry = entry.with_context(doing)?;
         let name = entry.file_name().to_string_lossy().replace('_', "-");
         let package = format!("{prefix}{name}");
         if entry.path().join("Cargo.toml").is_file() {
@@ -146,7 +147,7 @@ fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepError> {
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
 /// Installs the target if the toolchain lacks it.
-fn ensure_wasm_target() -> Result<(), StepError> {
+fn ensure_wasm_target() -> Result<()> {
     if is_wasm_target_installed()? {
         return Ok(());
     }
@@ -155,32 +156,31 @@ fn ensure_wasm_target() -> Result<(), StepError> {
     rustup
         .args(["target", "add", WASM_TARGET])
         .current_dir(step::workspace());
-    step::run(&mut rustup).map_err(|StepError(cause)| {
-        StepError(format!(
+    step::run(&mut rustup).map_err(|cause| {
+        anyhow!(
             "the plugins are built for {WASM_TARGET}, which this toolchain lacks and which could not be added \
-             ({cause}). Install it with `rustup target add {WASM_TARGET}`, then try again."
-        ))
+             ({cause:#}). Install it with `rustup target add {WASM_TARGET}`, then try again."
+        )
     })
 }
 
-fn is_wasm_target_installed() -> Result<bool, StepError> {
+fn is_wasm_target_installed() -> Result<bool> {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", WASM_TARGET])
         .current_dir(step::workspace())
         .output()
-        .map_err(|cause| StepError::new("getting the target's folder from rustc", cause))?;
+        .context("getting the target's folder from rustc")?;
     let folder = String::from_utf8_lossy(&output.stdout);
     Ok(output.status.success() && Path::new(folder.trim()).is_dir())
 }
 
 /// Creates a component from a core module built with wit-bindgen. Writes it only if it differs from the existing file.
-fn componentize(module: &Path, component: &Path) -> Result<(), StepError> {
+fn componentize(module: &Path, component: &Path) -> Result<()> {
     let doing = || format!("creating a component from {}", module.display());
-    let module_bytes = fs::read(module).map_err(|cause| StepError::new(doing(), cause))?;
-    let bytes =
-        component_of_module(&module_bytes).map_err(|cause| StepError::new(doing(), cause))?;
+    let module_bytes = fs::read(module).with_context(doing)?;
+    let bytes = component_of_module(&module_bytes).with_context(doing)?;
     if fs::read(component).is_ok_and(|existing| existing == bytes) {
         return Ok(());
     }
-    fs::write(component, bytes).map_err(|cause| StepError::new(doing(), cause))
+    fs::write(component, bytes).with_context(doing)
 }

@@ -17,8 +17,6 @@ mod toolchains;
 
 use std::process::ExitCode;
 
-use step::StepError;
-
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
@@ -56,8 +54,8 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(StepError(reason)) => {
-            eprintln!("xtask: {reason}");
+        Err(reason) => {
+            eprintln!("xtask: {reason:#}");
             ExitCode::FAILURE
         }
     }

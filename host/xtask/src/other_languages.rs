@@ -1,26 +1,21 @@
 //! Builds example plugins, test guests and clients in languages other than Rust. Skips builds whose inputs have not changed.
 
 use std::{
-    error::Error,
-    fs, iter,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
+use anyhow::{Context, Error, Result, anyhow};
 use keywright_author::{ProjectError, build};
 
-use crate::{
-    dist::digest,
-    guests,
-    step::{self, StepError},
-    toolchains,
-};
+use crate::{dist::digest, guests, step, toolchains};
 
 /// The reason why a build has no output.
 enum NotBuilt {
-    Failed(StepError),
+    Failed(Error),
     /// A tool or a download is missing.
-    WithoutTools(StepError),
+    WithoutTools(Error),
 }
 
 /// Builds a file or a folder, unless the existing output was built from the same inputs: files, and folders with all files below
@@ -32,7 +27,7 @@ fn rebuild(
     output: &Path,
     inputs: &[PathBuf],
     build: impl FnOnce(&Path) -> Result<(), NotBuilt>,
-) -> Result<(), StepError> {
+) -> Result<()> {
     let digest = digest_of(inputs)?;
     let built_from = output.with_extension("inputs");
     if output.exists() && fs::read_to_string(&built_from).is_ok_and(|inputs| inputs == digest) {
@@ -45,10 +40,9 @@ fn rebuild(
         remove(output);
     }
     match result {
-        Ok(()) => fs::write(&built_from, digest)
-            .map_err(|cause| StepError::new(built_from.display(), cause)),
-        Err(NotBuilt::WithoutTools(StepError(reason))) => {
-            eprintln!("xtask: skipped, with its tests: {reason}");
+        Ok(()) => fs::write(&built_from, digest).with_context(|| built_from.display().to_string()),
+        Err(NotBuilt::WithoutTools(reason)) => {
+            eprintln!("xtask: skipped, with its tests: {reason:#}");
             Ok(())
         }
         Err(NotBuilt::Failed(reason)) => Err(reason),
@@ -66,7 +60,7 @@ fn versions_of_tools() -> PathBuf {
     step::workspace().join("host/xtask/toolchains")
 }
 
-fn digest_of(inputs: &[PathBuf]) -> Result<String, StepError> {
+fn digest_of(inputs: &[PathBuf]) -> Result<String> {
     let mut files = Vec::new();
     for input in inputs {
         add_files(input, &mut files)?;
@@ -74,21 +68,21 @@ fn digest_of(inputs: &[PathBuf]) -> Result<String, StepError> {
     files.sort();
     let mut digests = String::new();
     for file in files {
-        let contents = fs::read(&file).map_err(|cause| StepError::new(file.display(), cause))?;
+        let contents = fs::read(&file).with_context(|| file.display().to_string())?;
         digests.push_str(&digest(&contents));
     }
     Ok(digest(digests.as_bytes()))
 }
 
 /// Adds a file, or all files below a folder. Follows links and skips files that builds generate.
-fn add_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), StepError> {
+fn add_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     if path.is_file() {
         files.push(path.to_owned());
         return Ok(());
     }
-    let failed = |cause| StepError::new(format!("listing {}", path.display()), cause);
-    for entry in fs::read_dir(path).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    let doing = || format!("listing {}", path.display());
+    for entry in fs::read_dir(path).with_context(doing)? {
+        let path = entry.with_context(doing)?.path();
         if !path.ends_with("generated") && !path.ends_with("__pycache__") {
             add_files(&path, files)?;
         }
@@ -101,7 +95,7 @@ fn add_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), StepError> {
 ///
 /// # Errors
 /// If a build fails although its tools are installed.
-pub(crate) fn build_plugins() -> Result<(), StepError> {
+pub(crate) fn build_plugins() -> Result<()> {
     toolchains::ensure();
     let components = guests::components()?;
     for (component, folder) in PROJECTS {
@@ -110,7 +104,7 @@ pub(crate) fn build_plugins() -> Result<(), StepError> {
             let built = build(&folder, Some(output), &toolchains::programs());
             built.map(drop).map_err(|failed| {
                 let is_missing = matches!(failed, ProjectError::ToolMissing { .. });
-                let reason = StepError::new(folder.display(), with_causes(&failed));
+                let reason = Error::new(failed).context(folder.display().to_string());
                 if is_missing {
                     NotBuilt::WithoutTools(reason)
                 } else {
@@ -150,30 +144,26 @@ fn inputs(folder: &Path) -> [PathBuf; 3] {
     ]
 }
 
-fn with_causes(error: &dyn Error) -> String {
-    let causes = iter::successors(error.source(), |&cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
 fn build_with_starling_monkey(folder: &Path, output: &Path) -> Result<(), NotBuilt> {
     let npm = toolchains::npm_folder();
     if !npm.join("node_modules").is_dir() {
-        let reason = format!("{}: componentize-js is not installed", folder.display());
-        return Err(NotBuilt::WithoutTools(StepError(reason)));
+        let reason = anyhow!("{}: componentize-js is not installed", folder.display());
+        return Err(NotBuilt::WithoutTools(reason));
     }
     // Node.js resolves packages from the script's folder.
     let script = npm.join(STARLING_MONKEY_SCRIPT);
     fs::copy(folder.join(STARLING_MONKEY_SCRIPT), &script)
-        .map_err(|cause| NotBuilt::Failed(StepError::new(script.display(), cause)))?;
+        .with_context(|| script.display().to_string())
+        .map_err(NotBuilt::Failed)?;
     let mut node = Command::new("node");
     node.args([&script, &folder.to_owned(), &output.to_owned()]);
     step::run(&mut node).map_err(NotBuilt::Failed)
 }
 
 /// Builds all clients to `target/clients`. Skips a client if a tool is missing or a library cannot be downloaded.
-pub(crate) fn build_clients() -> Result<(), StepError> {
+pub(crate) fn build_clients() -> Result<()> {
     let outputs = step::workspace().join(OUTPUTS);
-    fs::create_dir_all(&outputs).map_err(|cause| StepError::new(outputs.display(), cause))?;
+    fs::create_dir_all(&outputs).with_context(|| outputs.display().to_string())?;
     for (name, build) in CLIENTS {
         let folder = step::workspace().join(SOURCES).join(name);
         let inputs = [
@@ -237,7 +227,7 @@ fn build_java(folder: &Path, output: &Path) -> Result<(), NotBuilt> {
     step::run(&mut compiler).map_err(NotBuilt::Failed)
 }
 
-fn java_sources(folder: &Path) -> Result<Vec<PathBuf>, StepError> {
-    let entries = fs::read_dir(folder).map_err(|cause| StepError::new(folder.display(), cause))?;
+fn java_sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     Ok(entries.flatten().map(|entry| entry.path()).collect())
 }

@@ -2,14 +2,15 @@
 
 use std::{os::unix::process::CommandExt, process::Command};
 
+use anyhow::{Context, Result};
+
 use crate::{
     guests::{self, Which},
-    step::{self, StepError},
-    tested,
+    step, tested,
 };
 
 /// Builds the plugins and the host, then becomes a development server.
-pub(crate) fn run(arguments: &[String]) -> Result<(), StepError> {
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let (is_release, server_arguments) = match arguments {
         [first, rest @ ..] if first == "--release" => (true, rest),
         all => (false, all),
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), StepError> {
         .arg(components)
         .args(server_arguments)
         .current_dir(root);
-    Err(StepError::new("starting the server", server.exec()))
+    Err(server.exec()).context("starting the server")
 }
 
 fn build() -> Command {

@@ -2,10 +2,12 @@
 
 use std::{fs, path::Path};
 
-use crate::step::{self, StepError};
+use anyhow::{Context, Result};
+
+use crate::step;
 
 /// Prints the numbers of lines and files.
-pub(crate) fn stats() -> Result<(), StepError> {
+pub(crate) fn stats() -> Result<()> {
     let mut lines = Lines::default();
     let mut files = 0;
     for path in step::tracked_files()? {
@@ -13,7 +15,7 @@ pub(crate) fn stats() -> Result<(), StepError> {
             continue;
         }
         let text = fs::read_to_string(step::workspace().join(&path))
-            .map_err(|cause| StepError::new(path.display(), cause))?;
+            .with_context(|| path.display().to_string())?;
         files += 1;
         lines.add(&path, &text);
     }

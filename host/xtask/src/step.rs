@@ -1,7 +1,6 @@
 //! Steps of a task: runs other programs.
 
 use std::{
-    fmt::Display,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -9,39 +8,25 @@ use std::{
     time::Duration,
 };
 
-/// The failure of a step, worded for the user.
-#[derive(Debug)]
-pub(crate) struct StepError(pub(crate) String);
-
-impl StepError {
-    /// Creates a failure from the current action and the cause.
-    pub(crate) fn new(doing: impl Display, cause: impl Display) -> Self {
-        Self(format!("{doing}: {cause}"))
-    }
-}
+use anyhow::{Context, Result, ensure};
 
 /// Runs a program to completion, and shows its output.
-pub(crate) fn run(command: &mut Command) -> Result<(), StepError> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = format!("{command:?}");
-    let status = command
-        .status()
-        .map_err(|cause| StepError::new(&shown, cause))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(StepError::new(shown, status))
-    }
+    let status = command.status().with_context(|| shown.clone())?;
+    ensure!(status.success(), "{shown}: {status}");
+    Ok(())
 }
 
 /// Like [`run`], for programs that use the network. In CI, retries several times, because other servers may be temporarily
 /// unavailable.
-pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepError> {
+pub(crate) fn run_over_network(command: &mut Command) -> Result<()> {
     let is_ci = std::env::var_os("CI").is_some();
     for pause in RETRY_PAUSES.iter().filter(|_| is_ci) {
         match run(command) {
             Ok(()) => return Ok(()),
-            Err(StepError(reason)) => {
-                eprintln!("xtask: {reason}; retrying in {pause:?}");
+            Err(reason) => {
+                eprintln!("xtask: {reason:#}; retrying in {pause:?}");
                 thread::sleep(*pause);
             }
         }
@@ -49,28 +34,26 @@ pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepError> {
     run(command)
 }
 
-pub(crate) fn install_package(name: &str) -> Result<(), StepError> {
+pub(crate) fn install_package(name: &str) -> Result<()> {
     let mut install = Command::new("apt-get");
     run_over_network(install.args(["install", "--yes", "--no-install-recommends", name]))
 }
 
 /// Runs a program in the workspace's root, and returns its standard output. Shows its errors.
-pub(crate) fn output(command: &mut Command) -> Result<String, StepError> {
+pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = format!("{command:?}");
     let output = command
         .current_dir(workspace())
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|cause| StepError::new(&shown, cause))?;
-    if !output.status.success() {
-        return Err(StepError::new(shown, output.status));
-    }
-    String::from_utf8(output.stdout).map_err(|cause| StepError::new(shown, cause))
+        .with_context(|| shown.clone())?;
+    ensure!(output.status.success(), "{shown}: {}", output.status);
+    String::from_utf8(output.stdout).context(shown)
 }
 
 /// Reads a file.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, StepError> {
-    fs::read(path).map_err(|cause| StepError::new(format!("reading {}", path.display()), cause))
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("reading {}", path.display()))
 }
 
 /// Returns the cargo that runs this task, in the workspace's root.
@@ -109,7 +92,7 @@ const RETRY_PAUSES: [Duration; 3] = [
 ];
 
 /// Returns the files of the workspace that Git does not ignore.
-pub(crate) fn tracked_files() -> Result<Vec<PathBuf>, StepError> {
+pub(crate) fn tracked_files() -> Result<Vec<PathBuf>> {
     let listed = output(Command::new("git").args([
         "ls-files",
         "--cached",

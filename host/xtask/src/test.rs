@@ -2,15 +2,16 @@
 
 use std::{panic::resume_unwind, process::Command, thread, time::Instant};
 
+use anyhow::Result;
+
 use crate::{
     environments,
     guests::{self, EXAMPLE_MANIFEST, Which},
-    other_languages,
-    step::{self, StepError},
+    other_languages, step,
 };
 
 /// Builds the plugins and programs that the tests use, and runs the tests.
-pub(crate) fn test(arguments: &[String]) -> Result<(), StepError> {
+pub(crate) fn test(arguments: &[String]) -> Result<()> {
     let begun = Instant::now();
     let report = |part: &str| eprintln!("xtask: {part} ({} s)", begun.elapsed().as_secs());
     report("building plugins, programs under test, and programs for tests");
@@ -73,7 +74,7 @@ const ON_POSTGRES: [(&str, &str); 1] = [("KEYWRIGHT_TEST_STORAGE", "postgres")];
 
 /// Builds the guests and the programs that tests run. In parallel, installs other programs, and builds guests and clients in other
 /// languages, which mostly wait for downloads.
-fn build() -> Result<(), StepError> {
+fn build() -> Result<()> {
     thread::scope(|scope| {
         let in_parallel = scope.spawn(|| {
             environments::ensure_programs();
@@ -137,7 +138,7 @@ const CLIENT_ON_POSTGRES: [&str; 5] = [
 ];
 
 /// Refreshes the golden files: the tests that compare them write them if the variable is set.
-pub(crate) fn refresh_golden_files() -> Result<(), StepError> {
+pub(crate) fn refresh_golden_files() -> Result<()> {
     build()?;
     step::run(
         cargo_test()

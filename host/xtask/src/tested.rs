@@ -10,10 +10,9 @@ use std::{
     process::Command,
 };
 
-use crate::{
-    guests::shipped_components,
-    step::{self, StepError},
-};
+use anyhow::{Context, Result};
+
+use crate::{guests::shipped_components, step};
 
 /// Builds a program that embeds the list of the shipped components. `build` is called with the environment
 /// variable for the compiler.
@@ -22,8 +21,8 @@ use crate::{
 /// list.
 pub(crate) fn build_with_list(
     components: &Path,
-    build: impl Fn((&str, &str)) -> Result<PathBuf, StepError>,
-) -> Result<PathBuf, StepError> {
+    build: impl Fn((&str, &str)) -> Result<PathBuf>,
+) -> Result<PathBuf> {
     let list_file = components.join(LIST_FILE);
     let mut list = fs::read_to_string(&list_file).unwrap_or_default();
     loop {
@@ -33,25 +32,24 @@ pub(crate) fn build_with_list(
             return Ok(program);
         }
         fs::write(&list_file, &tested)
-            .map_err(|cause| StepError::new(format!("writing {}", list_file.display()), cause))?;
+            .with_context(|| format!("writing {}", list_file.display()))?;
         list = tested;
     }
 }
 
 /// Removes the list that an earlier build left.
-pub(crate) fn remove_list(components: &Path) -> Result<(), StepError> {
+pub(crate) fn remove_list(components: &Path) -> Result<()> {
     let list_file = components.join(LIST_FILE);
     match fs::remove_file(&list_file) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(StepError::new(
-            format!("removing {}", list_file.display()),
-            cause,
-        )),
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+            Err(cause).with_context(|| format!("removing {}", list_file.display()))
+        }
         _ => Ok(()),
     }
 }
 
 /// Tests the components that are not on the program's embedded list, and returns the list of all tested components.
-fn tested(program: &Path, components: &Path) -> Result<String, StepError> {
+fn tested(program: &Path, components: &Path) -> Result<String> {
     eprintln!("xtask: testing the randomness of the shipped plugins");
     let files = shipped_components()?;
     let files = files.iter().map(|name| components.join(name));

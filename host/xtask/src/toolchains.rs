@@ -9,11 +9,12 @@ use std::{
     thread,
 };
 
+use anyhow::{Context, Result};
 use keywright_author::Programs;
 
 use crate::{
     environments::{NpmEnvironment, PythonEnvironment},
-    step::{self, StepError},
+    step,
 };
 
 /// Installs missing toolchains if possible: Python and npm must be installed, and their registries reachable. Otherwise prints which
@@ -46,26 +47,28 @@ pub(crate) fn npm_folder() -> PathBuf {
     NPM.path()
 }
 
-fn report(tools: &str, outcome: Result<(), StepError>) {
-    if let Err(StepError(reason)) = outcome {
-        eprintln!("xtask: {tools} can't be installed; builds that need them are skipped: {reason}");
+fn report(tools: &str, outcome: Result<()>) {
+    if let Err(reason) = outcome {
+        eprintln!(
+            "xtask: {tools} can't be installed; builds that need them are skipped: {reason:#}"
+        );
     }
 }
 
-fn ensure_python() -> Result<(), StepError> {
+fn ensure_python() -> Result<()> {
     PYTHON.ensure()?;
     let programs = step::workspace().join(PYTHON.folder).join("bin");
     link(&programs.join("componentize-py"), "componentize-py")?;
     link_package_program(PYTHON, "ziglang/zig", "zig")
 }
 
-fn ensure_npm() -> Result<(), StepError> {
+fn ensure_npm() -> Result<()> {
     NPM.ensure()?;
     link(&npm_folder().join("node_modules/.bin/jco"), "jco")
 }
 
 /// Installs Go, unless the `PATH` has a version that is new enough.
-fn ensure_go() -> Result<(), StepError> {
+fn ensure_go() -> Result<()> {
     let installed = minor_version(&output("go", "version"));
     if installed.is_some_and(|minor| minor >= GO_MINOR_MIN) {
         return Ok(());
@@ -75,7 +78,7 @@ fn ensure_go() -> Result<(), StepError> {
 }
 
 /// Installs Node.js, unless the `PATH` has a version that is new enough.
-fn ensure_node() -> Result<(), StepError> {
+fn ensure_node() -> Result<()> {
     let installed = major_version(&output("node", "--version"));
     if installed.is_some_and(|major| major >= NODE_MAJOR_MIN) {
         return Ok(());
@@ -107,22 +110,18 @@ fn minor_version(output: &str) -> Option<u32> {
 }
 
 /// Links a program in a Python package into the folder of programs.
-fn link_package_program(
-    environment: PythonEnvironment,
-    file: &str,
-    name: &str,
-) -> Result<(), StepError> {
+fn link_package_program(environment: PythonEnvironment, file: &str, name: &str) -> Result<()> {
     let libraries = step::workspace().join(environment.folder).join("lib");
     let versions = fs::read_dir(&libraries)
-        .map_err(|cause| StepError::new(libraries.display(), cause))?
+        .with_context(|| libraries.display().to_string())?
         .flatten();
     let mut files = versions.map(|version| version.path().join("site-packages").join(file));
     let found = files.find(|file| file.is_file());
-    let found = found.ok_or_else(|| StepError::new(file, "not in the package"))?;
+    let found = found.with_context(|| format!("{file}: not in the package"))?;
     link(&found, name)
 }
 
-fn link(program: &Path, name: &str) -> Result<(), StepError> {
+fn link(program: &Path, name: &str) -> Result<()> {
     let link = step::workspace().join(BIN).join(name);
     if fs::read_link(&link).is_ok_and(|linked| linked == program) {
         return Ok(());
@@ -130,7 +129,7 @@ fn link(program: &Path, name: &str) -> Result<(), StepError> {
     let _ = fs::remove_file(&link);
     fs::create_dir_all(step::workspace().join(BIN))
         .and_then(|()| symlink(program, &link))
-        .map_err(|cause| StepError::new(link.display(), cause))
+        .with_context(|| link.display().to_string())
 }
 
 /// Returns the folder with the programs of all toolchains.

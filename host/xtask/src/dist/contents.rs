@@ -5,13 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
 use crate::{
     guests::shipped_components,
-    step::{self, StepError, read},
+    step::{self, read},
 };
 
 /// The generated files of an archive.
@@ -35,7 +36,7 @@ pub(super) struct ArchivedFile {
 
 impl Parts<'_> {
     /// Returns all files of the archive, except their checksums.
-    pub(super) fn files(self) -> Result<Vec<ArchivedFile>, StepError> {
+    pub(super) fn files(self) -> Result<Vec<ArchivedFile>> {
         let root = step::workspace();
         let mut files = vec![
             ArchivedFile {
@@ -96,7 +97,7 @@ const ATTACHMENTS: [&str; 10] = [
 ];
 
 /// Returns the paths of the documents and their pictures, the same as in the workspace, so that links between them work.
-fn documents() -> Result<Vec<String>, StepError> {
+fn documents() -> Result<Vec<String>> {
     let is_document = |path: &PathBuf| {
         path.extension()
             .is_some_and(|end| end == "md" || end == "png")
@@ -125,17 +126,17 @@ pub(super) fn write_archive(
     folder: &str,
     mut files: Vec<ArchivedFile>,
     mtime: u64,
-) -> Result<Vec<u8>, StepError> {
+) -> Result<Vec<u8>> {
     let sums = checksums(&mut files);
     files.push(sums);
     files.sort_by(|one, other| one.path.cmp(&other.path));
-    let failed = |cause: std::io::Error| StepError::new("writing the archive", cause);
     let compressed = GzBuilder::new().write(Vec::new(), Compression::best());
     let mut archive = Builder::new(compressed);
     let above = files.iter().flat_map(|file| folders_above(&file.path));
     let folders: BTreeSet<&str> = above.chain(folders_above(EMPTY_FOLDER)).collect();
     for path in folders {
-        append_folder(&mut archive, &format!("{folder}/{path}"), mtime).map_err(failed)?;
+        append_folder(&mut archive, &format!("{folder}/{path}"), mtime)
+            .context("writing the archive")?;
     }
     for file in &files {
         let mode = if file.is_program { 0o755 } else { 0o644 };
@@ -144,10 +145,10 @@ pub(super) fn write_archive(
         let path = format!("{folder}/{}", file.path);
         archive
             .append_data(&mut header, path, file.bytes.as_slice())
-            .map_err(failed)?;
+            .context("writing the archive")?;
     }
-    let compressed = archive.into_inner().map_err(failed)?;
-    compressed.finish().map_err(failed)
+    let compressed = archive.into_inner().context("writing the archive")?;
+    compressed.finish().context("writing the archive")
 }
 
 /// Returns the parent folders of a path, outermost first, each with a final slash.

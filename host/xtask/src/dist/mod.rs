@@ -12,9 +12,11 @@ use std::{
     process::Command,
 };
 
+use anyhow::{Context, Result, bail};
+
 use crate::{
     guests::{self, Which},
-    step::{self, StepError, output, read},
+    step::{self, output, read},
     tested,
 };
 
@@ -26,11 +28,11 @@ use self::{
 };
 
 /// Builds everything and writes the archive and its checksum to `target/dist`.
-pub(crate) fn dist(arguments: &[String]) -> Result<(), StepError> {
+pub(crate) fn dist(arguments: &[String]) -> Result<()> {
     let is_debug = match arguments {
         [] => false,
         [only] if only == "--debug" => true,
-        _ => return Err(StepError("usage: cargo xtask dist [--debug]".to_owned())),
+        _ => bail!("usage: cargo xtask dist [--debug]"),
     };
     let components = guests::build(Which::Shipped)?;
     let program = if is_debug {
@@ -57,8 +59,7 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepError> {
 
     let name = name(&version, &host, is_debug, is_modified());
     let folder = step::workspace().join("target/dist");
-    fs::create_dir_all(&folder)
-        .map_err(|cause| StepError::new(format!("creating {}", folder.display()), cause))?;
+    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let archive = folder.join(format!("{name}.tar.gz"));
     let bytes = write_archive(&name, parts.files()?, mtime)?;
     write(&archive, &bytes)?;
@@ -85,7 +86,7 @@ fn is_modified() -> bool {
 }
 
 /// Builds the program with the profile of releases, in its own folder. It contains no paths of this machine.
-fn build_release((variable, value): (&str, &str)) -> Result<PathBuf, StepError> {
+fn build_release((variable, value): (&str, &str)) -> Result<PathBuf> {
     let target = step::workspace().join("target/dist-build");
     let mut cargo = step::cargo();
     cargo
@@ -103,17 +104,17 @@ fn build_release((variable, value): (&str, &str)) -> Result<PathBuf, StepError> 
 }
 
 /// Returns the target triple of the host toolchain.
-fn host_triple() -> Result<String, StepError> {
+fn host_triple() -> Result<String> {
     let described = output(Command::new("rustc").arg("-vV"))?;
     let host = described
         .lines()
         .find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned)
-        .ok_or_else(|| StepError("rustc does not report its host".to_owned()))
+        .context("rustc does not report its host")
 }
 
 /// Returns the time of all entries in the archive, in seconds since 1970: `SOURCE_DATE_EPOCH`, or the time of the commit.
-fn time() -> Result<u64, StepError> {
+fn time() -> Result<u64> {
     let seconds = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(seconds) => seconds,
         Err(_) => output(Command::new("git").args(["log", "-1", "--format=%ct"]))?,
@@ -121,29 +122,28 @@ fn time() -> Result<u64, StepError> {
     seconds
         .trim()
         .parse()
-        .map_err(|cause| StepError::new(format!("reading the time {seconds:?}"), cause))
+        .with_context(|| format!("reading the time {seconds:?}"))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), StepError> {
-    fs::write(path, bytes)
-        .map_err(|cause| StepError::new(format!("writing {}", path.display()), cause))
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))
 }
 
 /// Returns the manual pages and completions, written by the program.
-fn shell_files(program: &Path) -> Result<Vec<ArchivedFile>, StepError> {
+fn shell_files(program: &Path) -> Result<Vec<ArchivedFile>> {
     let mut files = Vec::new();
     for (shell, path) in COMPLETIONS {
         let script = output(Command::new(program).args(["completions", shell]))?;
         files.push(ArchivedFile::plain(path, script.into_bytes()));
     }
     let folder = step::workspace().join("target/dist/man");
-    let failed = |cause| StepError::new(format!("reading {}", folder.display()), cause);
+    let doing = || format!("reading {}", folder.display());
     if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(failed)?;
+        fs::remove_dir_all(&folder).with_context(doing)?;
     }
     step::run(Command::new(program).arg("man-pages").arg(&folder))?;
-    for page in fs::read_dir(&folder).map_err(failed)? {
-        let page = page.map_err(failed)?;
+    for page in fs::read_dir(&folder).with_context(doing)? {
+        let page = page.with_context(doing)?;
         let name = page.file_name().to_string_lossy().into_owned();
         let bytes = read(&page.path())?;
         files.push(ArchivedFile::plain(&format!("man/man1/{name}"), bytes));

@@ -8,13 +8,14 @@ use std::{
     process::Command,
 };
 
+use anyhow::{Context, Result};
 use cargo_metadata::{DependencyKind, MetadataCommand, NodeDep, Package, PackageId};
 use serde_json::{Value, json};
 
 use super::contents::digest;
 use crate::{
     guests::{WASM_TARGET, shipped_packages},
-    step::{self, StepError, output},
+    step::{self, output},
 };
 
 /// Programs or plugins, and every package that is compiled into them.
@@ -25,21 +26,21 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    pub(super) fn of_program(system: &str) -> Result<Self, StepError> {
+    pub(super) fn of_program(system: &str) -> Result<Self> {
         Self::of(&[PROGRAM_PACKAGE.to_owned()], system)
     }
 
     /// Reads the graph of the shipped plugins.
-    pub(super) fn of_plugins() -> Result<Self, StepError> {
+    pub(super) fn of_plugins() -> Result<Self> {
         Self::of(&shipped_packages()?, WASM_TARGET)
     }
 
-    fn of(names: &[String], system: &str) -> Result<Self, StepError> {
+    fn of(names: &[String], system: &str) -> Result<Self> {
         let metadata = MetadataCommand::new()
             .current_dir(step::workspace())
             .other_options(["--locked", "--filter-platform", system].map(str::to_owned))
             .exec()
-            .map_err(|cause| StepError::new("reading the packages", cause))?;
+            .context("reading the packages")?;
         let nodes = metadata.resolve.into_iter().flat_map(|all| all.nodes);
         let needed: BTreeMap<_, _> = nodes
             .map(|node| (node.id, compiled_in(node.deps)))
@@ -88,10 +89,10 @@ impl Graph {
         })
     }
 
-    pub(super) fn version_of_program(&self) -> Result<String, StepError> {
+    pub(super) fn version_of_program(&self) -> Result<String> {
         let mut roots = self.roots();
         let version = roots.next().map(|package| package.version.to_string());
-        version.ok_or_else(|| StepError(format!("there is no package {PROGRAM_PACKAGE}")))
+        version.with_context(|| format!("there is no package {PROGRAM_PACKAGE}"))
     }
 }
 
@@ -124,7 +125,7 @@ fn licence(package: &Package) -> Option<String> {
 const PROGRAM_PACKAGE: &str = "keywright-server";
 
 /// Creates the bill of materials of the first graph's program and the other graphs. The time is in seconds since 1970.
-pub(super) fn bill_of_materials(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>, StepError> {
+pub(super) fn bill_of_materials(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>> {
     let roots = graphs.iter().flat_map(|graph| graph.roots());
     let mut roots = roots.map(|package| component(package, "application"));
     let program = roots.next();
@@ -146,8 +147,7 @@ pub(super) fn bill_of_materials(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>
     if let Value::Object(fields) = &mut bill {
         fields.insert("serialNumber".to_owned(), number.into());
     }
-    let mut bytes = serde_json::to_vec_pretty(&bill)
-        .map_err(|cause| StepError::new("writing the bill of materials", cause))?;
+    let mut bytes = serde_json::to_vec_pretty(&bill).context("writing the bill of materials")?;
     bytes.push(b'\n');
     Ok(bytes)
 }
@@ -198,7 +198,7 @@ fn serial_number(digest: &str) -> String {
 }
 
 /// Formats a time according to RFC 3339.
-fn time(mtime: u64) -> Result<String, StepError> {
+fn time(mtime: u64) -> Result<String> {
     let mut date = Command::new("date");
     let at = format!("@{mtime}");
     date.args(["--utc", "--date", &at, "+%Y-%m-%dT%H:%M:%SZ"]);
@@ -206,7 +206,7 @@ fn time(mtime: u64) -> Result<String, StepError> {
 }
 
 /// Returns the packages from registries with their licences, and the texts of the licences.
-pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepError> {
+pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>> {
     let packages = graphs.iter().flat_map(|graph| graph.parts());
     let packages: BTreeMap<_, _> = packages
         .filter(|package| is_foreign(package))
@@ -237,13 +237,12 @@ pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepError> {
 }
 
 /// Returns the licence files next to a package's manifest, sorted by name.
-fn texts(package: &Package) -> Result<Vec<String>, StepError> {
+fn texts(package: &Package) -> Result<Vec<String>> {
     let folder = package.manifest_path.with_file_name("");
-    let doing = format!("reading the licences in {folder}");
-    let failed = |cause: std::io::Error| StepError::new(&doing, cause);
+    let doing = || format!("reading the licences in {folder}");
     let mut paths = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    for entry in fs::read_dir(&folder).with_context(doing)? {
+        let path = entry.with_context(doing)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_licence = BEGINNINGS
             .iter()
@@ -253,7 +252,7 @@ fn texts(package: &Package) -> Result<Vec<String>, StepError> {
         }
     }
     paths.sort();
-    let bytes = paths.iter().map(|path| fs::read(path).map_err(failed));
+    let bytes = paths.iter().map(|path| fs::read(path).with_context(doing));
     bytes
         .map(|bytes| {
             let text = String::from_utf8_lossy(&bytes?).replace("\r\n", "\n");
