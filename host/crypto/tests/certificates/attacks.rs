@@ -131,9 +131,7 @@ const ATTACKS: [(&str, &[Change]); 17] = [
 
 #[test]
 fn every_issuer_refuses_bodies_that_break_a_rule() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     for (kind, _) in KEY_KINDS {
         let authority = openssl.authority(kind);
         let good = leaf(&openssl, signer(&authority, false).as_ref());
