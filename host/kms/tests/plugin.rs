@@ -45,11 +45,13 @@ async fn other_protocol_versions_are_rejected() {
         ("v2", "has protocol version \"v2\", expected v1beta1"),
         ("", "has protocol version \"\""),
     ] {
-        let refused = refusal(Fake {
+        let folder = PluginFolder::new();
+        let fake = Fake {
             version,
             ..Fake::default()
-        });
-        let refused = refused.await;
+        };
+        folder.serve(fake, None);
+        let refused = refused(folder.settings()).await;
         assert!(refused.contains(expected), "{refused}");
     }
 }
@@ -90,16 +92,12 @@ async fn only_temporary_failures_are_retried() {
         CALLS.fetch_add(1, Ordering::SeqCst);
         Err(Status::permission_denied("not\nyou"))
     }
-    let folder = PluginFolder::new();
     let fake = Fake {
         encrypt: unavailable_twice,
         decrypt: refuses,
         ..Fake::default()
     };
-    folder.serve(fake, None);
-    let plugin = KeyManagementPlugin::connect(folder.settings())
-        .await
-        .unwrap();
+    let (_folder, plugin) = connected(fake).await;
     assert_eq!(plugin.wrap_key(b"key").await.unwrap(), [1]);
     assert_eq!(CALLS.load(Ordering::SeqCst), 3);
     let refused = plugin.unwrap_key(b"key").await.unwrap_err().to_string();
@@ -115,15 +113,11 @@ async fn call_fails_after_five_attempts_with_a_truncated_message() {
         CALLS.fetch_add(1, Ordering::SeqCst);
         Err(Status::unavailable("a".repeat(200) + "b"))
     }
-    let folder = PluginFolder::new();
     let fake = Fake {
         encrypt: unavailable,
         ..Fake::default()
     };
-    folder.serve(fake, None);
-    let plugin = KeyManagementPlugin::connect(folder.settings())
-        .await
-        .unwrap();
+    let (_folder, plugin) = connected(fake).await;
     let refused = plugin.wrap_key(b"key").await.unwrap_err().to_string();
     assert_eq!(CALLS.load(Ordering::SeqCst), 5);
     assert!(refused.ends_with(&"a".repeat(200)), "{refused}");
@@ -134,15 +128,11 @@ async fn only_invalid_argument_means_another_key() {
     fn by_code(cipher: &[u8]) -> Result<Vec<u8>, Status> {
         Err(Status::new(Code::from_i32(cipher[0].into()), "no"))
     }
-    let folder = PluginFolder::new();
     let fake = Fake {
         decrypt: by_code,
         ..Fake::default()
     };
-    folder.serve(fake, None);
-    let plugin = KeyManagementPlugin::connect(folder.settings())
-        .await
-        .unwrap();
+    let (_folder, plugin) = connected(fake).await;
     for code in [
         Code::FailedPrecondition,
         Code::Internal,
@@ -161,16 +151,12 @@ async fn only_invalid_argument_means_another_key() {
 async fn messages_are_accepted_up_to_the_size_limit() {
     /// The field's tag, and its length in three bytes.
     const OVERHEAD: usize = 4;
-    let folder = PluginFolder::new();
     let fake = Fake {
         encrypt: |_| Ok(vec![1; MESSAGE_BYTES_MAX - OVERHEAD]),
         decrypt: |_| Ok(vec![1; MESSAGE_BYTES_MAX - OVERHEAD + 1]),
         ..Fake::default()
     };
-    folder.serve(fake, None);
-    let plugin = KeyManagementPlugin::connect(folder.settings())
-        .await
-        .unwrap();
+    let (_folder, plugin) = connected(fake).await;
     let wrapped = plugin.wrap_key(b"key").await.unwrap();
     assert_eq!(wrapped.len(), MESSAGE_BYTES_MAX - OVERHEAD);
     assert!(plugin.unwrap_key(b"key").await.is_err());
@@ -244,10 +230,13 @@ async fn client_reconnects_to_a_restarted_plugin() {
     assert_eq!(plugin.wrap_key(b"key").await.unwrap(), b"key");
 }
 
-async fn refusal(fake: Fake) -> String {
+/// Starts a plugin and connects to it.
+async fn connected(keeper: impl KeyKeeper) -> (PluginFolder, KeyManagementPlugin) {
     let folder = PluginFolder::new();
-    folder.serve(fake, None);
-    refused(folder.settings()).await
+    folder.serve(keeper, None);
+    let connected = KeyManagementPlugin::connect(folder.settings());
+    let plugin = connected.await.unwrap();
+    (folder, plugin)
 }
 
 async fn refused(settings: PluginSettings) -> String {
