@@ -14,13 +14,10 @@ mod load;
 
 use std::{
     fs,
-    future::poll_fn,
     io::Write,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    pin::Pin,
     sync::{Arc, LazyLock, Mutex, Once},
-    task::Poll,
 };
 
 use keywright_core::{
@@ -138,11 +135,6 @@ pub(crate) fn generator(name: &str, plugin: PluginConfig) -> Arc<dyn Generator> 
     runtime
         .generator(&CredentialType::parse(name).unwrap())
         .unwrap()
-}
-
-/// Polls a future once and returns whether it is pending.
-pub(crate) async fn is_pending<F: Future>(mut work: Pin<&mut F>) -> bool {
-    poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_pending())).await
 }
 
 /// Returns a generator that misbehaves according to these settings.
