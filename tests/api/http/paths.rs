@@ -47,7 +47,7 @@ const OPEN: [&str; 7] = [
 ];
 
 /// Unknown or malformed paths. Their status is 404 with a token and 401 without one.
-const NOWHERE: [&str; 59] = [
+const NOWHERE: [&str; 62] = [
     "/",
     "*",
     "/api",
@@ -89,6 +89,9 @@ const NOWHERE: [&str; 59] = [
     "/version%",
     "/version%2",
     "/version%zz",
+    "/version%2z",
+    "/versi%C3%B6n",
+    "/.../version",
     "/version%u002f",
     "/info/%c0%ae%c0%ae/version",
     "/info/..%c0%afversion",
