@@ -80,7 +80,6 @@ pub struct Limits {
 
 /// Returns the network of a client, to which limits apply: its IPv4 address in canonical form, or its /64 network of IPv6, which
 /// usually belongs to one client.
-#[must_use]
 pub fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(address) => address.into(),

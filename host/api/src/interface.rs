@@ -86,7 +86,6 @@ impl RefusedRequest {
 }
 
 /// Returns the status and the message of a failure, as in responses of the API, and logs failures of the server.
-#[must_use]
 pub fn status_and_message(failure: UseCaseError) -> (StatusCode, String) {
     let error = ApiError::from(failure);
     (error.status(), error.into_message())

@@ -41,7 +41,6 @@ pub struct Pipeline {
 
 impl Pipeline {
     /// Creates the service.
-    #[must_use]
     pub fn new(api: Api) -> Self {
         let api = Arc::new(api);
         Self {

@@ -109,19 +109,16 @@ impl Route {
     }
 
     /// Returns the HTTP method.
-    #[must_use]
     pub fn method(&self) -> &Method {
         &self.method
     }
 
     /// Returns the path, with its variable segments in braces.
-    #[must_use]
     pub fn path(&self) -> &'static str {
         self.path
     }
 
     /// Returns the access that the route requires.
-    #[must_use]
     pub fn access(&self) -> Access {
         self.access
     }

@@ -25,7 +25,6 @@ use crate::{
 
 /// Returns all routes of the service, except the development identity provider's. A test calls each route without any
 /// permission.
-#[must_use]
 pub fn routes() -> Vec<Route> {
     vec![
         operations::reference_route(),

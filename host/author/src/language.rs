@@ -30,7 +30,6 @@ impl Language {
     ];
 
     /// Returns the name on the command line.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::C => "c",
@@ -42,7 +41,6 @@ impl Language {
     }
 
     /// Returns the file that identifies a project in this language.
-    #[must_use]
     pub const fn mark(self) -> &'static str {
         match self {
             Self::C => "plugin.c",
@@ -122,7 +120,6 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Generator, Self::Issued, Self::Resolver];
 
     /// Returns the name on the command line.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Generator => "generator",

@@ -20,13 +20,11 @@ pub struct Programs {
 
 impl Programs {
     /// Searches the `PATH` of this process.
-    #[must_use]
     pub fn on_path() -> Self {
         Self::default()
     }
 
     /// Searches this folder first.
-    #[must_use]
     pub fn first_in(mut self, folder: PathBuf) -> Self {
         let folder = path::absolute(&folder).unwrap_or(folder);
         self.added_folders.insert(0, folder);

@@ -78,7 +78,6 @@ pub enum Access {
 
 impl Console {
     /// Creates the console, without sending a request.
-    #[must_use]
     pub fn new(settings: ConsoleSettings, ports: ConsolePorts) -> Self {
         let sessions = Sessions::new(settings.sessions);
         Self(Arc::new(State {
@@ -90,7 +89,6 @@ impl Console {
     }
 
     /// Returns all routes.
-    #[must_use]
     pub fn routes(&self) -> Vec<ConsoleRoute> {
         let (find, view) = (Some("FIND"), Some("VIEW"));
         let permissions_of = Some("GET_PERMISSIONS");
@@ -179,7 +177,6 @@ impl Console {
     }
 
     /// Returns the page for a request that the server refused before it was handled.
-    #[must_use]
     pub fn refused(
         &self,
         method: &Method,

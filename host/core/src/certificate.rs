@@ -98,7 +98,6 @@ pub struct SigningUsages {
 
 impl SigningUsages {
     /// Returns whether the other usages include all of these.
-    #[must_use]
     pub fn is_within(self, other: Self) -> bool {
         (other.certificates || !self.certificates)
             && (other.revocation_lists || !self.revocation_lists)
@@ -143,7 +142,6 @@ pub struct ClientAuthorityFacts {
 
 impl ClientAuthorityFacts {
     /// Returns whether the certificate is valid at this time.
-    #[must_use]
     pub fn is_valid_at(&self, time: DateTime<Utc>) -> bool {
         let second = time.timestamp();
         self.valid_from.timestamp() <= second && second <= self.expires_at.timestamp()
@@ -156,7 +154,6 @@ pub struct SerialNumber(Vec<u8>);
 
 impl SerialNumber {
     /// Wraps the content octets of the DER integer, which may begin with a zero octet for the sign.
-    #[must_use]
     pub fn new(mut octets: Vec<u8>) -> Self {
         let zeros = octets.iter().take_while(|octet| **octet == 0).count();
         octets.drain(..zeros.min(octets.len().saturating_sub(1)));
@@ -164,7 +161,6 @@ impl SerialNumber {
     }
 
     /// Returns the octets, without leading zeros.
-    #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.0
     }

@@ -46,7 +46,6 @@ pub struct UsedKey {
 
 impl KeyUsage {
     /// Adds up the versions of keys with the same status.
-    #[must_use]
     pub fn of(keys: &[UsedKey]) -> Self {
         let mut usage = Self::default();
         for key in keys {

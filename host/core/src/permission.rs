@@ -60,7 +60,6 @@ impl Operation {
     ];
 
     /// Returns the operation's name in requests and responses.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -109,7 +108,6 @@ pub struct Operations(u8);
 
 impl Operations {
     /// Returns the set of these operations, or `None` if there are none.
-    #[must_use]
     pub fn of(operations: impl IntoIterator<Item = Operation>) -> Option<Self> {
         let bits = operations
             .into_iter()
@@ -119,25 +117,21 @@ impl Operations {
 
     /// Returns the set from its stored form: the sum of 1 `read`, 2 `write`, 4 `delete`, 8 `read_acl`, 16 `write_acl`.
     /// `None` if the sum is 0 or contains other bits.
-    #[must_use]
     pub fn from_bits(bits: u8) -> Option<Self> {
         (1..=ALL_BITS).contains(&bits).then_some(Self(bits))
     }
 
     /// Returns the stored form of the set.
-    #[must_use]
     pub fn bits(self) -> u8 {
         self.0
     }
 
     /// Returns whether the set contains the operation.
-    #[must_use]
     pub fn contain(self, operation: Operation) -> bool {
         self.0 & operation.bit() != 0
     }
 
     /// Returns the union of both sets.
-    #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -188,7 +182,6 @@ impl Actor {
     }
 
     /// Returns the actor for an application that authenticates with a certificate.
-    #[must_use]
     pub fn application(application_id: Uuid) -> Self {
         Self(format!("{APPLICATION}{application_id}").into())
     }
@@ -208,26 +201,22 @@ impl Actor {
     }
 
     /// Wraps a stored actor without checking it.
-    #[must_use]
     pub fn from_stored(text: String) -> Self {
         Self(text.into())
     }
 
     /// Returns the actor for a lookup, without checking it. A malformed actor matches no permission.
-    #[must_use]
     pub fn of_lookup(text: &str) -> Self {
         Self(text.into())
     }
 
     /// Returns the actor's name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns whether a caller can log in as this actor: it must be one of [`ACTOR_KINDS`] followed by an id. Permissions of
     /// other actors have no effect.
-    #[must_use]
     pub fn can_log_in(&self) -> bool {
         ACTOR_KINDS
             .iter()
@@ -289,32 +278,27 @@ impl PermissionPath {
     }
 
     /// Wraps a stored path without checking it.
-    #[must_use]
     pub fn from_stored(text: String) -> Self {
         Self(text)
     }
 
     /// Returns the path for a lookup, without checking it. A malformed path matches no permission.
-    #[must_use]
     pub fn of_lookup(name: &LookupName) -> Self {
         Self(name.requested().to_owned())
     }
 
     /// Returns the form in which permissions are evaluated.
-    #[must_use]
     pub fn lookup(&self) -> LookupName {
         LookupName::new(&self.0)
     }
 
     /// Returns the path.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the paths of all permissions that can cover a name or a path: itself and each enclosing path, nearest first.
     /// Paths longer than [`PERMISSION_PATH_CHARACTERS_MAX`] are omitted, which bounds the number of paths for any name.
-    #[must_use]
     pub fn covering(name: &str) -> Vec<Self> {
         let enclosing = Self::enclosing_each(name)
             .map(|path| [path, BELOW].concat())
@@ -329,13 +313,11 @@ impl PermissionPath {
     }
 
     /// Returns whether the path covers all names.
-    #[must_use]
     pub fn covers_everything(&self) -> bool {
         self.0 == EVERYTHING
     }
 
     /// Returns the path without its slash and asterisk, or `None` if it is a name.
-    #[must_use]
     pub fn enclosing(&self) -> Option<&str> {
         self.0.strip_suffix(BELOW)
     }

@@ -67,7 +67,6 @@ struct Reserved {
 
 impl ResponseMemory {
     /// Creates the memory without reservations.
-    #[must_use]
     pub fn new(limits: ResponseLimits) -> Self {
         Self {
             limits,
@@ -76,7 +75,6 @@ impl ResponseMemory {
     }
 
     /// Starts an empty reservation for a response to this actor.
-    #[must_use]
     pub fn begin(self: &Arc<Self>, actor: &Actor) -> ResponseReservation {
         ResponseReservation {
             memory: Arc::clone(self),
@@ -86,7 +84,6 @@ impl ResponseMemory {
     }
 
     /// Returns the bytes reserved for all responses.
-    #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.used.lock().total
     }

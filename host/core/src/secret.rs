@@ -12,13 +12,11 @@ pub struct Secret(String);
 
 impl Secret {
     /// Wraps secret text.
-    #[must_use]
     pub fn new(text: String) -> Self {
         Self(text)
     }
 
     /// Exposes the text. Every call is a potential leak.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -17,7 +17,6 @@ pub struct CheckedText(String);
 
 impl CheckedText {
     /// Borrows the text.
-    #[must_use]
     pub fn as_checked(&self) -> Checked<'_> {
         Checked(&self.0)
     }
@@ -80,31 +79,26 @@ impl<'a> Checked<'a> {
     }
 
     /// Returns the text without whitespace between its tokens.
-    #[must_use]
     pub fn compact(self) -> CheckedText {
         CheckedText(crate::compact(self.0))
     }
 
     /// Returns the original text.
-    #[must_use]
     pub fn text(self) -> &'a str {
         self.0
     }
 
     /// Returns whether the text is an object.
-    #[must_use]
     pub fn is_object(self) -> bool {
         self.0.trim_start().starts_with('{')
     }
 
     /// Returns whether the text is an array.
-    #[must_use]
     pub fn is_array(self) -> bool {
         self.0.trim_start().starts_with('[')
     }
 
     /// Returns whether the text is a string.
-    #[must_use]
     pub fn is_string(self) -> bool {
         self.0.trim_start().starts_with('"')
     }
@@ -124,7 +118,6 @@ impl<'a> Checked<'a> {
     }
 
     /// Reads a boolean: `true` or `false`, also as a string in any casing, or the number 1 or 0. `None` for other JSON.
-    #[must_use]
     pub fn boolean(self) -> Option<bool> {
         match self.text().trim() {
             "true" | "1" => Some(true),
@@ -140,7 +133,6 @@ impl<'a> Checked<'a> {
 
     /// Reads a signed 64-bit integer: a number without a fraction (`20` or `20.0`), or a string of digits. `None` for other
     /// JSON.
-    #[must_use]
     pub fn whole_number(self) -> Option<i64> {
         if self.is_string() {
             return self.read::<String>().ok()?.parse().ok();

@@ -104,7 +104,6 @@ impl From<JsonError> for serde_json::Error {
 }
 
 /// Returns a key for a message if it has the form of an identifier. Other keys may be misplaced secrets.
-#[must_use]
 pub fn shown_key(key: &str) -> &str {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     let is_identifier = (1..=SHOWN_BYTES_MAX).contains(&key.len()) && key.bytes().all(is_part);
@@ -137,7 +136,6 @@ pub fn text(json: &str) -> Result<String, JsonError> {
 
 /// Removes whitespace between the tokens of a JSON text, and replaces escapes in strings with the characters where possible. Numbers
 /// are unchanged. So the size of the result does not depend on how a client escapes.
-#[must_use]
 pub fn compact(json: &str) -> String {
     // The result is never longer than the text: a buffer that grows leaves parts of a secret in freed memory.
     let mut compacted = Vec::with_capacity(json.len());

@@ -41,7 +41,6 @@ pub(crate) enum CacheEntry {
 
 impl Cache {
     /// Returns the cache in the folder for compiled components. The first write creates its subfolder.
-    #[must_use]
     pub fn new(cache_directory: &Path) -> Self {
         Self {
             folder: Some(Self::folder(cache_directory)),
@@ -51,13 +50,11 @@ impl Cache {
     }
 
     /// Returns the subfolder for pulled files in the folder for compiled components.
-    #[must_use]
     pub fn folder(cache_directory: &Path) -> PathBuf {
         cache_directory.join(FOLDER)
     }
 
     /// Returns the cache in the folder for compiled components, for reading only.
-    #[must_use]
     pub fn read_only(cache_directory: &Path) -> Self {
         Self {
             is_writable: false,
@@ -66,7 +63,6 @@ impl Cache {
     }
 
     /// Returns the files read or written so far.
-    #[must_use]
     pub fn used_files(&self) -> BTreeSet<PathBuf> {
         self.used.lock().clone()
     }

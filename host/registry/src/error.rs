@@ -78,7 +78,6 @@ pub enum RegistryError {
 
 impl RegistryError {
     /// Returns whether the signature is missing or could not be verified.
-    #[must_use]
     pub fn is_of_signature(&self) -> bool {
         matches!(self, Self::Signature(_))
     }

@@ -10,7 +10,6 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde::Deserialize;
 
 /// Returns whether the text starts like a reference. It may be malformed.
-#[must_use]
 pub fn is_reference(text: &str) -> bool {
     text.starts_with(SCHEME)
 }
@@ -75,13 +74,11 @@ pub enum ReferenceError {
 
 impl PinnedReference {
     /// Returns the host of the registry.
-    #[must_use]
     pub fn host(&self) -> &RegistryHost {
         &self.repository.host
     }
 
     /// Returns the digest of the manifest.
-    #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
@@ -89,7 +86,6 @@ impl PinnedReference {
 
 impl PushTarget {
     /// Returns the host of the registry.
-    #[must_use]
     pub fn host(&self) -> &RegistryHost {
         &self.repository.host
     }
@@ -97,7 +93,6 @@ impl PushTarget {
 
 impl RegistryHost {
     /// Returns whether the host is `localhost` or a loopback address, so that requests do not leave the machine.
-    #[must_use]
     pub fn is_loopback(&self) -> bool {
         let (name, _) = split_port(&self.0).unwrap_or((&self.0, None));
         let address = name.trim_start_matches('[').trim_end_matches(']');
@@ -108,7 +103,6 @@ impl RegistryHost {
     }
 
     /// Returns the host, followed by the port if there is one.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -280,13 +274,11 @@ pub struct DigestError;
 
 impl Digest {
     /// Computes the digest of these bytes.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(hex::encode(digest(&SHA256, bytes)))
     }
 
     /// Returns the 64 hexadecimal digits.
-    #[must_use]
     pub fn hexadecimal(&self) -> &str {
         &self.0
     }

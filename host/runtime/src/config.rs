@@ -81,7 +81,6 @@ const DISABLED_SECONDS_MAX: u64 = 3_600;
 
 impl SandboxConfig {
     /// Returns the defaults with this cache directory.
-    #[must_use]
     pub fn new(cache_directory: PathBuf) -> Self {
         Self {
             cache_directory,
@@ -96,7 +95,6 @@ impl SandboxConfig {
     }
 
     /// Returns the time after which unused files in the cache folder expire.
-    #[must_use]
     pub fn cache_unused_max(&self) -> Duration {
         Duration::from_secs(self.cache_unused_days_max.saturating_mul(24 * 60 * 60))
     }
@@ -253,7 +251,6 @@ impl Default for Limits {
 
 impl Limits {
     /// Returns the name, the minimum and the maximum of the first limit that is out of range.
-    #[must_use]
     pub fn out_of_bounds(&self) -> Option<(&'static str, u64, u64)> {
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         [

@@ -78,7 +78,6 @@ impl Runtime {
 
     /// Returns the errors of all plugins that can be found without compiling a component: missing files, unexpected digests,
     /// imports that are not granted.
-    #[must_use]
     pub fn check_components(config: &RuntimeConfig) -> Vec<LoadError> {
         let refused = roles(config).filter_map(|role| {
             let refusal = Uncompiled::read(role).err()?;
@@ -88,7 +87,6 @@ impl Runtime {
     }
 
     /// Returns all errors that prevent plugins from loading. Compiles components that are not in the cache.
-    #[must_use]
     pub fn check(
         config: &RuntimeConfig,
         cache: CacheAccess<'_>,
@@ -109,19 +107,16 @@ impl Runtime {
     }
 
     /// Returns the generator of this type, if configured.
-    #[must_use]
     pub fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>> {
         self.generators.get(credential_type).cloned()
     }
 
     /// Returns the resolver, if configured.
-    #[must_use]
     pub fn resolver(&self) -> Option<Arc<dyn Resolver>> {
         self.resolver.clone()
     }
 
     /// Returns the cache files from which the plugins were loaded, or which were written for them.
-    #[must_use]
     pub fn cached_files(&self) -> &BTreeSet<PathBuf> {
         &self.cached_files
     }
@@ -147,7 +142,6 @@ pub struct Plugins(RwLock<Arc<Runtime>>);
 
 impl Plugins {
     /// Creates a set with these plugins.
-    #[must_use]
     pub fn new(runtime: Runtime) -> Self {
         Self(RwLock::new(Arc::new(runtime)))
     }
@@ -160,7 +154,6 @@ impl Plugins {
     }
 
     /// Returns the current occupancy of the active plugins' lanes.
-    #[must_use]
     pub fn occupancy(&self) -> [LaneOccupancy; 2] {
         self.current().occupancy()
     }

@@ -203,7 +203,6 @@ pub enum PluginRefusedError {
 
 impl PluginRefusedError {
     /// Returns the setting of the plugin that is at fault, or `None` if it is the name of the plugin's section.
-    #[must_use]
     pub fn setting(&self) -> Option<&'static str> {
         let setting = match self {
             Self::CredentialTypeMalformed | Self::CredentialTypeSetOnly => return None,

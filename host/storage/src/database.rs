@@ -105,7 +105,6 @@ impl Database {
     }
 
     /// Returns the current number of connections that read and that write.
-    #[must_use]
     pub fn occupancy(&self) -> DatabaseOccupancy {
         let writer = self.pools.writer.occupancy();
         let batches = self.append_batches.as_ref();
@@ -120,13 +119,11 @@ impl Database {
     }
 
     /// Returns whether writes succeed: `false` from a failure of the disk until the next successful write.
-    #[must_use]
     pub fn is_writable(&self) -> bool {
         !self.pools.writer.is_failing()
     }
 
     /// Returns whether the paths of the database's files still name the files that were opened. Always `true` on PostgreSQL.
-    #[must_use]
     pub fn is_in_place(&self) -> bool {
         let watch = self.pools.watch.as_ref();
         watch.is_none_or(|watch| watch.is_in_place())
@@ -134,7 +131,6 @@ impl Database {
 
     /// Returns how often this server has retried transactions after conflicts. Always 0 on SQLite, which has one writer at a
     /// time.
-    #[must_use]
     pub fn transactions_retried(&self) -> u64 {
         let retries = self.pools.reader.retries();
         retries + self.pools.writer.retries()

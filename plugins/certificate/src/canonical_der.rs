@@ -7,7 +7,6 @@ use der::asn1::{AnyRef, GeneralizedTime, PrintableStringRef, UtcTime};
 
 /// Returns whether the bytes are a sequence of DER elements: definite and shortest lengths, low tags, and the contents of each
 /// type in canonical form (X.690). The contents of octet strings are not checked.
-#[must_use]
 pub fn is_der(bytes: &[u8]) -> bool {
     is_der_at_depth(bytes, 0)
 }

@@ -106,7 +106,6 @@ impl Kept {
     }
 
     /// Returns whether no part is kept.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -136,7 +135,6 @@ impl Kept {
     }
 
     /// Returns the kept subject, in DER.
-    #[must_use]
     pub fn subject(&self) -> Option<&[u8]> {
         self.subject.as_ref().map(|Encoded(name)| name.as_slice())
     }

@@ -46,7 +46,6 @@ impl KeyType {
     }
 
     /// Returns the algorithm of the key and its signatures in certificates.
-    #[must_use]
     pub fn algorithm(self) -> &'static SignatureAlgorithm {
         match self {
             Self::Rsa(_) => &PKCS_RSA_SHA256,
@@ -58,7 +57,6 @@ impl KeyType {
 
     /// Returns whether a certificate with this type of key may assert a usage (RFC 8813, section 3, for ECDSA; RFC 9295,
     /// section 3, for Ed25519).
-    #[must_use]
     pub fn may_assert(self, usage: KeyUsage) -> bool {
         match self {
             Self::Rsa(_) => true,
@@ -78,7 +76,6 @@ impl KeyType {
     }
 
     /// Returns the name of the type in the API.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Rsa(_) => RSA,

@@ -12,7 +12,6 @@ pub fn encode(certificate: &[u8]) -> Result<String, Failure> {
 
 /// Decodes the first certificate in a text. Accepts other text around it and lines of any length, because values that callers set
 /// are stored unchanged.
-#[must_use]
 pub fn first_certificate(text: &str) -> Option<Vec<u8>> {
     let (begin, label) = LABELS
         .iter()

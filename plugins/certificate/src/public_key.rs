@@ -87,7 +87,6 @@ impl PublicKey {
 
     /// Returns the type of a regenerated key, and whether it has the same length. If the length of an RSA key can't be requested,
     /// the regenerated key has the next larger length.
-    #[must_use]
     pub fn key_type(&self) -> (KeyType, bool) {
         match self {
             Self::Rsa(key, length) => (
@@ -102,7 +101,6 @@ impl PublicKey {
 
     /// Returns whether the signature of the message is by this key. False if the algorithm is unknown, or is for another type of
     /// key.
-    #[must_use]
     pub fn has_signed(
         &self,
         algorithm: &AlgorithmIdentifierOwned,

@@ -49,13 +49,11 @@ impl Subject {
     }
 
     /// Returns whether there are no fields.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns whether there is a common name.
-    #[must_use]
     pub fn has_common_name(&self) -> bool {
         self.common_name.is_some()
     }
@@ -91,7 +89,6 @@ impl Subject {
     /// - has a value that can't be requested.
     ///
     /// The order of attributes and their string types do not matter.
-    #[must_use]
     pub fn of_name(name: &Name) -> (Self, bool) {
         let mut subject = Self::default();
         let mut is_complete = name.iter_rdn().all(|relative| relative.len() == 1);

@@ -40,7 +40,6 @@ macro_rules! usages {
             }
 
             /// Returns the name of the value in the API.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -48,7 +47,6 @@ macro_rules! usages {
             }
 
             /// Converts to rcgen's type.
-            #[must_use]
             pub fn purpose(self) -> $purpose {
                 match self {
                     $(Self::$variant => $purpose::$as_purpose,)*

@@ -19,7 +19,6 @@ impl Fields {
     }
 
     /// Returns whether a field is present, even if it is null.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

@@ -10,7 +10,6 @@ pub struct Input {
 
 impl Input {
     /// Parses the value. Returns null if it is not JSON, which the host excludes.
-    #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.value).unwrap_or_default()
     }

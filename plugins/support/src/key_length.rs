@@ -25,19 +25,16 @@ impl KeyLength {
     }
 
     /// Returns the length with this number of bits, or `None` if it is not one of the three.
-    #[must_use]
     pub fn of_bits(bits: i64) -> Option<Self> {
         LENGTHS.into_iter().find(|length| *length as i64 == bits)
     }
 
     /// Returns the shortest length of at least this number of bits, if there is one.
-    #[must_use]
     pub fn covering(bits: u32) -> Option<Self> {
         LENGTHS.into_iter().find(|length| *length as u32 >= bits)
     }
 
     /// Returns the length in bits.
-    #[must_use]
     pub fn bits(self) -> usize {
         self as usize
     }

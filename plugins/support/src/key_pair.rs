@@ -117,7 +117,6 @@ pub fn take_ssh_comment(fields: &mut Fields) -> Result<String, Violation> {
 }
 
 /// Returns the SHA-256 fingerprint of a public key as printed by `ssh-keygen -l`, without the prefix `SHA256:`.
-#[must_use]
 pub fn ssh_fingerprint(key: &PublicKey) -> String {
     let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
     fingerprint

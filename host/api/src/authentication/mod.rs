@@ -117,7 +117,6 @@ impl TokenVerifier {
 
     /// Creates a verifier with the keys that an identity provider publishes, and starts to fetch them. Requires a Tokio runtime.
     /// While the provider is unavailable and there are no keys, requests with tokens get status 503; everything else works.
-    #[must_use]
     pub fn with_identity_provider(
         provider: HttpsIdentityProvider,
         pace: KeyPace,

@@ -85,7 +85,6 @@ impl DevelopmentIdentity {
     }
 
     /// Returns a verifier of this provider's tokens that needs no network requests.
-    #[must_use]
     pub fn token_verifier(&self, rules: TokenRules, clock: Arc<dyn Clock>) -> TokenVerifier {
         let signer = &self.0.signer;
         let key = signer.verification_key().clone();

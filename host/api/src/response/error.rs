@@ -251,7 +251,6 @@ impl Endpoint {
 
 /// Returns the messages of an error and its causes, outermost first, on one line. Skips a message that an outer message
 /// contains, as in errors of sqlx.
-#[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
     let mut chain = on_one_line(error);
     let mut source = error.source();

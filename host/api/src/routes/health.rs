@@ -64,7 +64,6 @@ pub struct HealthCheck {
 impl HealthCheck {
     /// Creates the check. The server is healthy if the repository responds, unless a failing audit trail causes it to refuse
     /// requests.
-    #[must_use]
     pub fn new(
         repository: Arc<dyn CredentialRepository>,
         audit: Option<Arc<AuditTrail>>,

@@ -103,7 +103,6 @@ impl ServerMode {
     }
 
     /// Returns the state of read-only mode. Clone it to pause background work in this mode.
-    #[must_use]
     pub fn read_only(&self) -> &ReadOnlyMode {
         &self.read_only
     }
@@ -165,7 +164,6 @@ pub struct ReadOnlyMode(Arc<AtomicBool>);
 
 impl ReadOnlyMode {
     /// Returns whether the mode is on.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }

@@ -46,7 +46,6 @@ pub enum Authentication {
 
 impl Caller {
     /// Creates the caller of a new request.
-    #[must_use]
     pub fn new(actor: Actor, authentication: Authentication) -> Self {
         Self {
             actor,
@@ -58,7 +57,6 @@ impl Caller {
     }
 
     /// Sets the memory reservation of the response. Without one, its memory is not limited.
-    #[must_use]
     pub fn with_response(self, response: Arc<ResponseReservation>) -> Self {
         Self {
             response: Some(response),
@@ -88,19 +86,16 @@ impl Caller {
     }
 
     /// Returns the caller as an actor of permissions.
-    #[must_use]
     pub fn actor(&self) -> &Actor {
         &self.actor
     }
 
     /// Returns the means of authentication.
-    #[must_use]
     pub fn authentication(&self) -> &Authentication {
         &self.authentication
     }
 
     /// Returns the audit trail of the request.
-    #[must_use]
     pub fn trail(&self) -> &Trail {
         &self.trail
     }
@@ -178,13 +173,11 @@ pub(super) struct Position(usize);
 
 impl Trail {
     /// Returns the resources accessed so far.
-    #[must_use]
     pub fn accessed(&self) -> Vec<AccessedResource> {
         self.entries.lock().accessed.clone()
     }
 
     /// Returns the audit data of the request as a whole.
-    #[must_use]
     pub fn account(&self) -> Account {
         self.account.lock().clone()
     }

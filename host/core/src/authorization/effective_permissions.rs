@@ -182,7 +182,6 @@ impl EffectivePermissions {
 
 impl Grant {
     /// Returns whether these permissions of the actor together already allow every operation of the grant.
-    #[must_use]
     pub fn is_covered_by(&self, permissions: Vec<Permission>) -> bool {
         let permissions = EffectivePermissions::of(permissions);
         let path = self.path.as_str();

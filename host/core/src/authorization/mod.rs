@@ -64,7 +64,6 @@ pub struct Authorization {
 
 impl Authorization {
     /// Creates an authorization with these permissions. If they are not enforced, every caller may do everything.
-    #[must_use]
     pub fn new(permissions: Arc<dyn PermissionRepository>, is_enforced: bool) -> Self {
         Self {
             permissions,
@@ -73,7 +72,6 @@ impl Authorization {
     }
 
     /// Returns whether permissions are enforced.
-    #[must_use]
     pub fn is_enforced(&self) -> bool {
         self.is_enforced
     }

@@ -118,7 +118,6 @@ pub enum Fault {
 
 impl Fault {
     /// Returns a stable identifier of the kind of fault, for programs.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::ActorMalformed => "actor_malformed",

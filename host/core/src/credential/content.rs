@@ -181,7 +181,6 @@ impl CredentialVersion {
     /// Returns the digest of the component that generated the value, and the canonical parameters; `None` if the value was set
     /// without provenance. Both are the claim of the caller who set the value if [`VersionAttributes::is_generated`] is not
     /// `Some(true)`.
-    #[must_use]
     pub fn provenance(&self) -> Option<(&str, &Parameters)> {
         let plugin = self.attributes.provenance.as_ref()?;
         Some((&plugin.digest, self.content.parameters.as_ref()?))

@@ -180,7 +180,6 @@ pub(super) async fn declared_certificate(
 
 impl IssuanceRules {
     /// Returns the limits for a certificate with these canonical parameters.
-    #[must_use]
     pub fn of(parameters: &Parameters, now: DateTime<Utc>) -> Self {
         let duration_days = u32::try_from(duration_days(parameters));
         Self {

@@ -37,13 +37,11 @@ pub enum FindNames {
 
 impl FindNames {
     /// Returns the pattern for names below a path from a request.
-    #[must_use]
     pub fn below(path: &str) -> Self {
         Self::Below(PathPrefix::new(path))
     }
 
     /// Returns the pattern for names that contain a text from a request.
-    #[must_use]
     pub fn containing(text: &str) -> Self {
         Self::Containing(text.to_ascii_lowercase())
     }
@@ -102,7 +100,6 @@ pub struct ListedCertificate {
 
 impl ListedCertificate {
     /// Returns the active version: the latest version that is not transitional.
-    #[must_use]
     pub fn active(&self) -> Option<&ListedVersion> {
         self.versions
             .iter()
@@ -110,7 +107,6 @@ impl ListedCertificate {
     }
 
     /// Returns the transitional version.
-    #[must_use]
     pub fn transitional(&self) -> Option<&ListedVersion> {
         self.versions.iter().find(|version| version.is_transitional)
     }

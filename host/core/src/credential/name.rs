@@ -29,25 +29,21 @@ impl CredentialName {
     }
 
     /// Wraps a stored name without checking it.
-    #[must_use]
     pub fn from_stored(name: String) -> Self {
         Self(name)
     }
 
     /// Returns the name with its leading slash, with the case of its first version.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the name in lower case, the key of its credential.
-    #[must_use]
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 
     /// Returns the lookup form of the name.
-    #[must_use]
     pub fn lookup(&self) -> LookupName {
         LookupName::new(&self.0)
     }
@@ -68,7 +64,6 @@ pub struct LookupName {
 
 impl LookupName {
     /// Prepends a missing slash and folds case.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         let requested = with_leading_slash(text);
         let folded = requested.to_ascii_lowercase();
@@ -76,19 +71,16 @@ impl LookupName {
     }
 
     /// Returns the name in the caller's casing.
-    #[must_use]
     pub fn requested(&self) -> &str {
         &self.requested
     }
 
     /// Returns the name in lower case. Two names refer to the same credential if their lower-case forms are equal.
-    #[must_use]
     pub fn folded(&self) -> &str {
         &self.folded
     }
 
     /// Returns whether this is the name of a credential, in any casing.
-    #[must_use]
     pub fn is(&self, name: &CredentialName) -> bool {
         self.folded.eq_ignore_ascii_case(name.as_str())
     }
@@ -108,7 +100,6 @@ pub struct PathPrefix(String);
 
 impl PathPrefix {
     /// Adds missing slashes. The empty path is the prefix of every name.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         let mut prefix = with_leading_slash(text).to_ascii_lowercase();
         if !prefix.ends_with('/') {
@@ -118,7 +109,6 @@ impl PathPrefix {
     }
 
     /// Returns the prefix, in lower case, with a slash at both ends.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -216,25 +206,21 @@ impl CredentialType {
     }
 
     /// Returns the type of X.509 certificates.
-    #[must_use]
     pub fn certificate() -> Self {
         Self(Self::CERTIFICATE.to_owned())
     }
 
     /// Returns the type's name, in lower case.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns whether values of this type are X.509 certificates, whose expiry, flags and signer the host reads.
-    #[must_use]
     pub fn is_certificate(&self) -> bool {
         self.0 == Self::CERTIFICATE
     }
 
     /// Returns whether values of this type can only be set, not generated.
-    #[must_use]
     pub fn is_set_only(&self) -> bool {
         self.0 == Self::VALUE || self.0 == Self::JSON
     }

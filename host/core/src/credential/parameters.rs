@@ -12,7 +12,6 @@ pub struct Parameters(Map<String, Value>);
 
 impl Parameters {
     /// Wraps a JSON object of parameters.
-    #[must_use]
     pub fn new(fields: Map<String, Value>) -> Self {
         Self(fields)
     }
@@ -26,32 +25,27 @@ impl Parameters {
     }
 
     /// Returns the parameters as JSON text.
-    #[must_use]
     pub fn to_json(&self) -> String {
         // Writing a map to a string can't fail.
         serde_json::to_string(&self.0).unwrap_or_default()
     }
 
     /// Returns the JSON object of parameters.
-    #[must_use]
     pub fn into_fields(self) -> Map<String, Value> {
         self.0
     }
 
     /// Returns the named parameter, or `None` if it is missing or null.
-    #[must_use]
     pub fn field(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
     /// Returns the named parameter if it is a string.
-    #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.field(name).and_then(Value::as_str)
     }
 
     /// Returns whether the named parameter is `true`.
-    #[must_use]
     pub fn is_true(&self, name: &str) -> bool {
         self.field(name) == Some(&Value::Bool(true))
     }
@@ -65,7 +59,6 @@ impl Parameters {
     }
 
     /// Returns the parameters whose names satisfy the predicate.
-    #[must_use]
     pub fn retain(mut self, is_kept: impl Fn(&str) -> bool) -> Self {
         self.0.retain(|name, _| is_kept(name));
         self
@@ -81,7 +74,6 @@ impl Parameters {
     /// Parameters compare by value. A missing parameter equals null. The issuer's name compares case-insensitively, and a
     /// missing name matches any name, because a certificate that was set may not name its signer. Strings of the parameters in
     /// `folded` compare case-insensitively and without leading and trailing whitespace.
-    #[must_use]
     pub fn satisfies(
         &self,
         requested: &Self,

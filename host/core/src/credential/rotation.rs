@@ -45,7 +45,6 @@ impl RotationStage {
     ];
 
     /// Returns the number of the next step, from 1.
-    #[must_use]
     pub fn step(self) -> usize {
         match self {
             Self::NotBegun => 1,

@@ -40,7 +40,6 @@ pub struct RotatingAuthorities {
 
 impl CredentialCounts {
     /// Returns the number of counted credentials.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.by_type.values().sum()
     }
@@ -235,7 +234,6 @@ impl DueCredentials {
     }
 
     /// Returns the times of all credentials, and the first selected credentials, both in order. Takes more than linear time.
-    #[must_use]
     pub fn in_order(self) -> (Vec<DateTime<Utc>>, Vec<DueCredential>) {
         let first = self.first.into_sorted_vec().into_iter();
         let first = first.filter(|(at, name, _)| {

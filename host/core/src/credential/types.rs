@@ -17,7 +17,6 @@ pub struct CredentialTypes {
 
 impl CredentialTypes {
     /// Returns the types: set-only types, then types with a generator in alphabetical order.
-    #[must_use]
     pub fn all(&self) -> Vec<KnownType> {
         let names = self.generators.credential_types();
         let generated = names.iter().filter_map(|credential_type| {
@@ -87,7 +86,6 @@ pub struct KnownType {
 
 impl KnownType {
     /// Returns the types whose values can only be set.
-    #[must_use]
     pub fn set_only() -> [Self; 2] {
         [
             (

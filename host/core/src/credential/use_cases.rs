@@ -36,7 +36,6 @@ pub struct Credentials {
 
 impl Credentials {
     /// Connects the use cases to their ports. The settings apply to all generated certificates.
-    #[must_use]
     pub fn new(
         authorization: Authorization,
         store: VersionStore,

@@ -34,7 +34,6 @@ pub struct VersionAttributes {
 
 impl VersionAttributes {
     /// Returns the time from which the value should not be used any more: when it should be rotated, or else its expiry.
-    #[must_use]
     pub fn due_at(&self) -> Option<DateTime<Utc>> {
         let Lifetime {
             expires_at,
@@ -148,7 +147,6 @@ impl Metadata {
     }
 
     /// Returns the metadata as JSON text.
-    #[must_use]
     pub fn json(&self) -> &Secret {
         &self.0
     }
@@ -179,7 +177,6 @@ impl PluginDigest {
     }
 
     /// Returns the digits in lower case, their stored form.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

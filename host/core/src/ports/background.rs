@@ -103,7 +103,6 @@ pub struct ClockRecord {
 
 impl ClockRecord {
     /// Returns whether the clock was trusted at the reading.
-    #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.trusted_from <= self.seen_at
     }

@@ -396,7 +396,6 @@ pub struct ReadSigned {
 
 impl ReadSigned {
     /// Records a complete result.
-    #[must_use]
     pub fn new(signers: Vec<LookupName>, types: SignedTypes, versions: &[StoredVersion]) -> Self {
         Self {
             signers,

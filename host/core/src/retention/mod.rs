@@ -79,7 +79,6 @@ pub enum RetentionError {
 
 impl Retention {
     /// Starts a run. If the clock is not trusted, age limits don't apply.
-    #[must_use]
     pub fn begin(&self, is_clock_trusted: bool) -> RetentionRun {
         let segments: VecDeque<PolicySegment> = self.policies.segments().iter().cloned().collect();
         RetentionRun {
@@ -197,7 +196,6 @@ impl Retention {
 
 impl RetentionRun {
     /// Returns the number of versions deleted so far.
-    #[must_use]
     pub fn versions_deleted(&self) -> u64 {
         self.versions_deleted
     }

@@ -37,7 +37,6 @@ pub struct RetentionLimits {
 impl RetentionLimits {
     /// Limits the number of versions, including the active version, and their age in days of 24 hours. Returns `None` if both
     /// limits are `None`.
-    #[must_use]
     pub fn new(versions_max: Option<NonZeroU32>, age_days_max: Option<NonZeroU32>) -> Option<Self> {
         let has_limit = versions_max.is_some() || age_days_max.is_some();
         has_limit.then_some(Self {
@@ -47,19 +46,16 @@ impl RetentionLimits {
     }
 
     /// Returns the maximum number of versions per credential, including the active version.
-    #[must_use]
     pub fn versions_max(&self) -> Option<u32> {
         self.versions_max.map(NonZeroU32::get)
     }
 
     /// Returns the maximum age of a version, in days of 24 hours.
-    #[must_use]
     pub fn age_days_max(&self) -> Option<u32> {
         self.age_days_max.map(NonZeroU32::get)
     }
 
     /// Returns the threshold at a time. Without a time, the age limit doesn't apply.
-    #[must_use]
     pub fn at(&self, now: Option<DateTime<Utc>>) -> RetentionThreshold {
         let first_moment = |days: u32| now?.checked_sub_signed(TimeDelta::days(i64::from(days)));
         RetentionThreshold {
@@ -112,14 +108,12 @@ impl RetentionPolicies {
     }
 
     /// Returns whether any policy has an age limit, which depends on the clock.
-    #[must_use]
     pub fn has_age_limits(&self) -> bool {
         let mut segments = self.segments.iter();
         segments.any(|segment| segment.limits.age_days_max.is_some())
     }
 
     /// Returns the names that have limits, divided into segments with one policy each, in the order of names.
-    #[must_use]
     pub fn segments(&self) -> &[PolicySegment] {
         &self.segments
     }
@@ -147,7 +141,6 @@ pub struct NameRange {
 
 impl NameRange {
     /// Returns the part of the range after a name.
-    #[must_use]
     pub fn after(&self, name: &str) -> Self {
         Self {
             from: following(name),

@@ -127,7 +127,6 @@ pub(super) fn is_self_signed(certificate: &X509Certificate<'_>) -> bool {
 }
 
 /// Reads the facts in a client certificate (DER), or returns `None` if it is malformed.
-#[must_use]
 pub fn client_certificate_facts(der: &[u8]) -> Option<ClientCertificateFacts> {
     let certificate = parse(der)?;
     Some(ClientCertificateFacts {
@@ -138,7 +137,6 @@ pub fn client_certificate_facts(der: &[u8]) -> Option<ClientCertificateFacts> {
 }
 
 /// Reads the facts in the certificate (DER) of a trusted CA for clients, or returns `None` if it is malformed.
-#[must_use]
 pub fn client_authority_facts(der: &[u8]) -> Option<ClientAuthorityFacts> {
     let certificate = parse(der)?;
     let facts = facts(&certificate)?;
@@ -154,7 +152,6 @@ pub fn client_authority_facts(der: &[u8]) -> Option<ClientAuthorityFacts> {
 
 /// Returns whether a CA with this certificate (DER) may issue client certificates: its key usage, if present, includes certificate
 /// signing, and its extended key usage, if present, includes client authentication or any purpose.
-#[must_use]
 pub fn may_issue_for_clients(der: &[u8]) -> bool {
     let Some(certificate) = parse(der) else {
         return false;

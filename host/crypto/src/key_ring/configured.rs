@@ -147,7 +147,6 @@ impl ConfiguredKeys {
     }
 
     /// Returns the keys, in order.
-    #[must_use]
     pub fn all(&self) -> &[ConfiguredKey] {
         &self.keys
     }

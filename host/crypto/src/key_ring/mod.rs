@@ -38,7 +38,6 @@ pub struct KeyRing {
 
 impl KeyRing {
     /// Returns the id of the active key.
-    #[must_use]
     pub fn active_key_id(&self) -> Uuid {
         self.active
     }
@@ -117,7 +116,6 @@ impl KeyRing {
     }
 
     /// Returns whether the key with this id is active, inactive or unknown.
-    #[must_use]
     pub fn status(&self, key_id: Uuid) -> KeyStatus {
         if key_id == self.active {
             KeyStatus::Active
@@ -202,7 +200,6 @@ impl Recognition {
     }
 
     /// Returns whether the record of this key was compared. If it was and the key is unknown, the key is not configured.
-    #[must_use]
     pub fn was_compared(&self, key_id: Uuid) -> bool {
         self.compared.contains(&key_id)
     }
@@ -213,7 +210,6 @@ impl Recognition {
     }
 
     /// Returns the indexes of the configured keys without a record.
-    #[must_use]
     pub fn unrecognized(&self, configured: &ConfiguredKeys) -> Vec<usize> {
         (0..configured.all().len())
             .filter(|index| !self.recognized_indexes.contains(index))
@@ -232,7 +228,6 @@ impl Recognition {
     }
 
     /// Returns the recognized keys, or `None` if the active key is not recognized yet.
-    #[must_use]
     pub fn key_ring(&self) -> Option<KeyRing> {
         Some(KeyRing {
             active: self.active?,
@@ -241,7 +236,6 @@ impl Recognition {
     }
 
     /// Returns the recognized keys for decryption. The key ring can't encrypt if the active key is not recognized yet.
-    #[must_use]
     pub fn key_ring_to_read(&self) -> KeyRing {
         KeyRing {
             active: self.active.unwrap_or(Uuid::nil()),

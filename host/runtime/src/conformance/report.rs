@@ -25,7 +25,6 @@ pub struct EntropyReport {
 
 impl EntropyReport {
     /// Returns the first violated rule, if any.
-    #[must_use]
     pub fn fault(&self) -> Option<&EntropyError> {
         self.faults.first()
     }
@@ -99,7 +98,6 @@ pub struct TestedComponents(BTreeSet<String>);
 
 impl TestedComponents {
     /// Parses a list. Returns an empty list if the version of the rules differs: all components must be tested again.
-    #[must_use]
     pub fn parse(list: &str) -> Self {
         let mut fields = list.split_ascii_whitespace();
         if fields.next() != Some(&RULES_VERSION.to_string()) {
@@ -114,7 +112,6 @@ impl TestedComponents {
     }
 
     /// Returns whether a component with this digest has passed the test.
-    #[must_use]
     pub fn contains(&self, digest: &str) -> bool {
         self.0.contains(digest)
     }

@@ -37,7 +37,6 @@ pub struct ConformanceReport {
 
 impl ConformanceReport {
     /// Returns whether all checks passed.
-    #[must_use]
     pub fn is_passed(&self) -> bool {
         self.checks.iter().all(|check| check.fault.is_none())
     }

@@ -135,13 +135,11 @@ impl PluginUnderTest {
     }
 
     /// Returns the SHA-256 of the component, in lower-case hexadecimal.
-    #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
     /// Sets a reader for the plugin's notes. Without a reader, notes are discarded, as in a server.
-    #[must_use]
     pub fn with_notes(self, reader: NoteReader) -> Self {
         Self {
             notes: Some(reader),
@@ -273,13 +271,11 @@ impl PluginUnderTest {
     }
 
     /// Returns whether the component is a resolver.
-    #[must_use]
     pub fn is_resolver(&self) -> bool {
         exports_any(&self.outline, &RESOLVERS) && !exports_any(&self.outline, &[DESCRIPTOR])
     }
 
     /// Returns whether the component is a generator.
-    #[must_use]
     pub fn is_generator(&self) -> bool {
         exports_any(&self.outline, &[DESCRIPTOR]) && !exports_any(&self.outline, &RESOLVERS)
     }
