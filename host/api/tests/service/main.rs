@@ -9,6 +9,7 @@
 mod audit;
 mod audit_by_requests;
 mod bulk_regenerate;
+mod check;
 mod credentials;
 mod edge;
 mod fakes;

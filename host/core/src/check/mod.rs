@@ -6,8 +6,6 @@
 
 mod finding;
 mod reading;
-#[cfg(test)]
-mod tests;
 mod version;
 
 use std::{collections::HashMap, sync::Arc};

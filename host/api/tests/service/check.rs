@@ -1,22 +1,25 @@
 //! Tests the check with rows in memory. Some rows change before they are read again.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use chrono::DateTime;
-use uuid::Uuid;
-
-use super::*;
-use crate::{
+use keywright_core::{
     Secret,
-    certificate::{CertificateDetails, CertificateFacts, IssuanceFacts, IssuanceRules},
+    check::{Check, CheckObserver, CheckProgress, CheckSummary, Finding},
     credential::{CredentialName, CredentialType, StoredVersion, VersionAttributes},
     ports::{
-        CertificateError, CertificateFields, CertificateIssuer, CheckEnds, CheckedCredential,
-        CheckedFields, CheckedIndexEntry, CheckedPermission, CheckedRow, CheckedVersion, Envelope,
-        KeyStatus, PointedVersion, RecognitionError, SealContext, SealError, SequenceRange,
+        CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
+        CheckedRow, CheckedVersion, Envelope, KeyStatus, PointedVersion, RecognitionError,
+        RepositoryError, SealContext, SealError, Sealer, SequenceRange,
     },
 };
+use uuid::Uuid;
+
+use crate::fakes::CredulousCertificates;
 
 #[tokio::test]
 async fn every_row_up_to_the_end_is_read_once_in_batches() {
@@ -125,7 +128,7 @@ async fn run(
     let check = Check {
         repository: repository.clone(),
         sealer: Arc::new(PlainText(Mutex::new(vec![KEY]))),
-        certificates: Arc::new(NoCertificates),
+        certificates: Arc::new(CredulousCertificates),
     };
     let mut kinds = FindingKinds(Vec::new());
     let outcome = check.run(&mut kinds).await;
@@ -349,68 +352,6 @@ impl Sealer for PlainText {
         Ok(())
     }
 }
-
-/// Rejects every certificate.
-struct NoCertificates;
-
-impl Certificates for NoCertificates {
-    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateError> {
-        Err(REFUSED)
-    }
-
-    fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateError> {
-        Err(REFUSED)
-    }
-
-    fn check_fields(&self, _: CertificateFields<'_>) -> Result<CheckedFields, CertificateError> {
-        Err(REFUSED)
-    }
-
-    fn rsa_bits(&self, _: &str) -> Option<u32> {
-        None
-    }
-
-    fn check_stored(
-        &self,
-        _: CertificateFields<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateError> {
-        Err(REFUSED)
-    }
-
-    fn check_generated(
-        &self,
-        _: CertificateFields<'_>,
-        _: Option<&dyn CertificateIssuer>,
-    ) -> Result<CertificateFacts, CertificateError> {
-        Err(REFUSED)
-    }
-
-    fn issuer(
-        &self,
-        _: &str,
-        _: &Secret,
-        _: IssuanceRules,
-    ) -> Result<Arc<dyn CertificateIssuer>, CertificateError> {
-        Err(REFUSED)
-    }
-
-    fn details(&self, _: &str) -> Option<CertificateDetails> {
-        None
-    }
-
-    fn certificates_in(&self, _: &str) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn first_certificate(&self, _: &str) -> Option<Vec<u8>> {
-        None
-    }
-}
-
-const REFUSED: CertificateError = CertificateError {
-    field: "certificate",
-    rule: Cow::Borrowed("is not a certificate"),
-};
 
 const KEY: Uuid = Uuid::from_u128(1);
 const NEW_KEY: Uuid = Uuid::from_u128(2);
