@@ -90,9 +90,6 @@ impl Server {
     }
 
     /// Like [`Self::start_another`], for a server that may fail to start.
-    ///
-    /// # Errors
-    /// See [`Self::try_start_in`].
     pub async fn try_start_another(&self) -> Result<Self, String> {
         let options = self
             .options

@@ -23,9 +23,6 @@ pub struct KeyFile {
 
 impl KeyFile {
     /// Opens a file of 32 bytes. If it does not exist, creates it with random bytes, readable only by its owner.
-    ///
-    /// # Errors
-    /// If the file can't be read or created, or is not 32 bytes.
     pub fn open(path: &Path) -> io::Result<Self> {
         let bytes = match fs::read(path) {
             Err(failure) if failure.kind() == io::ErrorKind::NotFound => make(path)?,

@@ -24,9 +24,6 @@ pub trait KeyKeeper: Send + Sync + 'static {
     fn version(&self) -> VersionResponse;
 
     /// Encrypts bytes.
-    ///
-    /// # Errors
-    /// If the encryption fails.
     fn encrypt(&self, plain: &[u8]) -> Result<Vec<u8>, Status>;
 
     /// Decrypts bytes.

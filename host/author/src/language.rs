@@ -63,9 +63,6 @@ impl Language {
     }
 
     /// Detects the language of the project in a folder.
-    ///
-    /// # Errors
-    /// If the folder contains the [mark](Self::mark) of no language, or of several.
     pub(crate) fn of_project(folder: &Path) -> Result<Self, ProjectError> {
         let is_marked = |language: &Self| folder.join(language.mark()).is_file();
         let mut marked = Self::ALL.into_iter().filter(is_marked);

@@ -143,9 +143,6 @@ impl Login {
     }
 
     /// Returns the access token of a session, after refreshing it if it is about to expire.
-    ///
-    /// # Errors
-    /// If the token has expired and can't be refreshed.
     pub(crate) async fn access_token(
         self: &Arc<Self>,
         session: &Session,

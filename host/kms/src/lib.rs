@@ -88,9 +88,6 @@ impl KeyManagementPlugin {
     }
 
     /// Connects to a plugin and checks its protocol version. Retries a few times, because the plugin may be starting.
-    ///
-    /// # Errors
-    /// If the settings are invalid, the plugin does not respond, or its protocol version is not supported.
     pub async fn connect(settings: PluginSettings) -> Result<Self, KeyManagementError> {
         let plugin = Self::new(settings)?;
         plugin.check_version().await?;

@@ -40,9 +40,6 @@ pub enum CredentialsError {
 
 impl Credentials {
     /// Creates credentials from a user and a password.
-    ///
-    /// # Errors
-    /// If they can't be sent in HTTP basic authentication (RFC 7617).
     pub fn new(user: String, password: Secret) -> Result<Self, CredentialsError> {
         let is_sendable = |text: &str| !text.chars().any(char::is_control);
         let is_user = !user.is_empty() && !user.contains(':') && is_sendable(&user);

@@ -75,9 +75,6 @@ impl Role<'_> {
 
 impl ComponentSource {
     /// Reads the component.
-    ///
-    /// # Errors
-    /// If it does not exist, can't be read, is too large, or is a core module.
     pub fn read(&self) -> Result<Cow<'_, [u8]>, PluginRefusedError> {
         let bytes = match self {
             Self::Bytes { bytes, .. } => Cow::Borrowed(&**bytes),

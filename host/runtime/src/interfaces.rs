@@ -37,9 +37,6 @@ pub(crate) struct BuiltFor {
 impl BuiltFor {
     /// Finds the version in the names of all Keywright interfaces that a component imports or exports. Without any, returns the
     /// current version.
-    ///
-    /// # Errors
-    /// If it was built for an unsupported version, or for several.
     pub(crate) fn of(component: &Outline) -> Result<Self, PluginRefusedError> {
         let mut built_for: Option<Self> = None;
         for name in component.interface_names().map(InterfaceName::parse) {

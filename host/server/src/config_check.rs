@@ -39,9 +39,6 @@ pub(crate) struct Extent {
 }
 
 /// Checks a configuration.
-///
-/// # Errors
-/// If the file can't be read or is not TOML.
 pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, StartupError> {
     let figment = config::read(file)?;
     let mut findings = Findings::default();

@@ -19,9 +19,6 @@ use serde_json::Map;
 use crate::{server, statistics::Outcome};
 
 /// Loads a generator like the server, but with one thread for its calls.
-///
-/// # Errors
-/// Returns an error if its component is missing or refused.
 pub(crate) fn load(
     name: &str,
     plugin: PluginConfig,
@@ -50,9 +47,6 @@ pub(crate) fn load(
 }
 
 /// Loads a shipped generator in the same way.
-///
-/// # Errors
-/// Returns an error if its component is missing or refused.
 pub(crate) fn load_shipped(
     name: &str,
     random: Arc<dyn RandomSource>,

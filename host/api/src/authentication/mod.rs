@@ -146,9 +146,6 @@ impl TokenVerifier {
     }
 
     /// Returns the actor of an access token, with the same checks as for bearer tokens of requests.
-    ///
-    /// # Errors
-    /// The reason to reject the token.
     pub async fn actor(&self, token: &Secret) -> Result<Actor, String> {
         let verified = self.verify(token.expose()).await;
         let identity = verified.map_err(TokenError::into_reason)?;
@@ -156,9 +153,6 @@ impl TokenVerifier {
     }
 
     /// Verifies an ID token for this client with this nonce (OIDC Core 1.0, section 3.1.3.7).
-    ///
-    /// # Errors
-    /// The reason to reject the token.
     pub async fn check_id_token(
         &self,
         token: &Secret,

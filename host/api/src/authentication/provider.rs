@@ -108,9 +108,6 @@ impl HttpsIdentityProvider {
     }
 
     /// Returns the discovery document.
-    ///
-    /// # Errors
-    /// If the document could not be fetched, or lacks a required field.
     pub async fn login_endpoints(&self) -> Result<LoginEndpoints, ProviderRequestError> {
         let mut endpoints: LoginEndpoints = self.fetch(&self.discovery_url).await?;
         endpoints.token_endpoint = self.as_reached(&endpoints.token_endpoint);
@@ -119,9 +116,6 @@ impl HttpsIdentityProvider {
 
     /// Sends a form to the provider, and returns the status and the body of the response: a JSON document with the checks of
     /// [`keywright_json::check`].
-    ///
-    /// # Errors
-    /// If the request failed, or the response is too large or malformed.
     pub async fn post(
         &self,
         url: &str,

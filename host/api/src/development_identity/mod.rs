@@ -63,9 +63,6 @@ pub struct DevelopmentIdentitySettings {
 
 impl DevelopmentIdentity {
     /// Creates the provider.
-    ///
-    /// # Errors
-    /// If the signing key is not an RSA private key of at least 2048 bits.
     pub fn new(
         settings: DevelopmentIdentitySettings,
         clock: Arc<dyn Clock>,

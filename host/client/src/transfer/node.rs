@@ -48,9 +48,6 @@ impl Node {
     }
 
     /// Parses JSON. Numbers keep all digits.
-    ///
-    /// # Errors
-    /// When the text is not JSON, has duplicate or reserved keys, or is nested deeper than [`DEPTH_MAX`].
     pub(crate) fn from_json(json: &str) -> Result<Self, JsonError> {
         keywright_json::check_response(json)?;
         Self::from_json_at(json.trim(), 0)

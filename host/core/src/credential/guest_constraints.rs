@@ -147,9 +147,6 @@ pub(super) struct Limits {
 
 impl Limits {
     /// Returns the limits of parameters that describe a certificate.
-    ///
-    /// # Errors
-    /// If the certificate is malformed.
     pub(super) fn of_certificate(
         certificates: &dyn Certificates,
         facts: &CertificateFacts,

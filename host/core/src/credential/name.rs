@@ -188,9 +188,6 @@ impl CredentialType {
     ];
 
     /// Parses a type name in any casing.
-    ///
-    /// # Errors
-    /// If it does not have 1 to 63 characters of `a-z`, `0-9` and `-`, or does not start with a letter.
     pub fn parse(text: &str) -> Result<Self, TypeError> {
         let name = text.to_ascii_lowercase();
         let well_formed = name.starts_with(|first: char| first.is_ascii_lowercase())

@@ -140,9 +140,6 @@ impl ReadCredentials {
     }
 
     /// Deletes a credential with all its versions. Permissions on its name remain.
-    ///
-    /// # Errors
-    /// [`UseCaseError::NotFound`] if it does not exist.
     pub async fn delete(&self, caller: &Caller, name: &LookupName) -> Result<(), UseCaseError> {
         let permitting = self.authorization.permit(caller, Operation::Delete, name);
         let permit = permitting.await?;

@@ -34,9 +34,6 @@ impl CredentialTypes {
     }
 
     /// Parses the name of a type in any casing.
-    ///
-    /// # Errors
-    /// If this server does not have the type.
     pub fn parse(&self, name: &str) -> Result<CredentialType, UseCaseError> {
         CredentialType::parse(name)
             .ok()

@@ -10,9 +10,6 @@ use crate::{Secret, credential::LookupName, ports::RepositoryError};
 #[async_trait]
 pub trait Sealer: Send + Sync {
     /// Counts the encryption, then encrypts with the active key. The result can only be decrypted for the same record.
-    ///
-    /// # Errors
-    /// If the cipher fails, the key has reached its limit, or the encryption can't be counted.
     async fn seal(
         &self,
         context: SealContext<'_>,
@@ -30,9 +27,6 @@ pub trait Sealer: Send + Sync {
 
     /// Compares an unknown key with the configured keys: another server may have activated it since this server started.
     /// Call it before [`Sealer::open`], which doesn't compare keys. Cheap for a key that was compared before.
-    ///
-    /// # Errors
-    /// If the key can't currently be compared.
     async fn recognize(&self, key_id: Uuid) -> Result<(), RecognitionError>;
 }
 

@@ -92,9 +92,6 @@ impl KeyRing {
     }
 
     /// Decrypts an envelope.
-    ///
-    /// # Errors
-    /// If the key is unknown, or the envelope was modified or encrypted for another record.
     pub fn open(&self, context: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
         let key = self
             .keys

@@ -47,9 +47,6 @@ pub(super) enum GenerateFunction {
 
 impl GeneratorExports {
     /// Finds the functions.
-    ///
-    /// # Errors
-    /// If no or several functions generate values, or a required function is missing.
     pub(super) fn find(plugin: &Plugin) -> Result<Self, PluginRefusedError> {
         let (component, version) = (&plugin.component, plugin.wit_version);
         let generator = Exported::find(component, version)?.map(GenerateFunction::Generator);

@@ -54,9 +54,6 @@ pub(super) struct Normalized {
 
 impl GeneratorGuest {
     /// Calls a linked component's `describe`. Its type must match the configured one, if any. The caller must check the settings.
-    ///
-    /// # Errors
-    /// If it is not a generator, or its description violates a rule.
     pub(crate) fn of(
         mut plugin: Plugin,
         configured: Option<&CredentialType>,

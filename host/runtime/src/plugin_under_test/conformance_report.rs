@@ -168,9 +168,6 @@ impl PluginUnderTest {
 
     /// Tests the randomness of a generator's values as a server does when it loads the component. Returns `false` for a resolver,
     /// and for a generator whose values are derived.
-    ///
-    /// # Errors
-    /// If a server would refuse the component.
     pub fn is_random(&self) -> Result<bool, PluginTestError> {
         if self.is_resolver() {
             return Ok(false);

@@ -92,9 +92,6 @@ pub struct PluginUnderTest {
 
 impl PluginUnderTest {
     /// Reads and compiles a component. `limits` apply to each call.
-    ///
-    /// # Errors
-    /// If the component can't be read, or this engine can't run it.
     pub fn open(
         component: impl Into<ComponentSource>,
         settings: Map<String, Value>,

@@ -31,9 +31,6 @@ pub(crate) struct ParametersSchema {
 
 impl ParametersSchema {
     /// Compiles a schema of JSON objects.
-    ///
-    /// # Errors
-    /// If the schema is malformed, exceeds a limit, or is not of type `object`.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaError> {
         let (schema, checker) = compile(text)?;
         if !is_of_objects(&schema) {

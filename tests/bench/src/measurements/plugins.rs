@@ -287,9 +287,6 @@ struct BareComponent {
 
 impl BareComponent {
     /// Compiles a component and links it.
-    ///
-    /// # Errors
-    /// Returns an error if it is not a generator.
     pub(crate) fn load(file: &Path) -> Outcome<Self> {
         let engine = engine()?;
         let component = Component::from_file(&engine, file)?;
@@ -320,9 +317,6 @@ impl BareComponent {
     }
 
     /// Returns the p50 of this many calls of `describe`, each in its own instance, in microseconds.
-    ///
-    /// # Errors
-    /// Returns an error if a call fails.
     pub(crate) fn overhead(&self, calls: u32) -> Outcome<f64> {
         let mut times = Vec::new();
         for number in 0..CALLS_BEFORE + calls {
