@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-async fn interpolate(server: &Server, document: Value) -> Response {
+pub(crate) async fn interpolate(server: &Server, document: Value) -> Response {
     server.post("/api/v1/interpolate", document).await
 }
 

@@ -1,17 +1,14 @@
 //! Interpolating references in strings, to credentials of any type: the setting `references_in_strings` of the shipped resolver.
 
-use keywright_harness::{Options, Response, ReusedServer, Server, Text, component};
+use keywright_harness::{Options, ReusedServer, Server, Text, component};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     audit::{events_of, touched},
     given,
+    interpolate::interpolate,
 };
-
-async fn interpolate(server: &Server, document: Value) -> Response {
-    server.post("/api/v1/interpolate", document).await
-}
 
 fn options(setting: &str) -> Options {
     let section = format!(

@@ -114,7 +114,7 @@ async fn a_value_of_another_json_type_is_400() {
     let server = Server::reused().await;
     for (credential_type, accepted) in settable() {
         let is_object = accepted.is_object();
-        for value in [json!(1), json!(true), json!(["a"])] {
+        for value in [json!(1), json!(true), json!(["a"]), json!([])] {
             let response = server.set("/a", credential_type, value).await;
             response.expect(400).error();
         }

@@ -71,20 +71,6 @@ async fn numbers_and_field_order_are_kept_as_written() {
     assert!(read.body.contains(value), "{}", read.body);
 }
 
-#[tokio::test]
-async fn a_value_that_is_not_an_object_is_400() {
-    let server = Server::reused().await;
-    for value in [
-        json!([]),
-        json!([{"a": 1}]),
-        json!("{}"),
-        json!(1),
-        json!(false),
-    ] {
-        server.set("/a", "json", value).await.expect(400).error();
-    }
-}
-
 // The type user.
 
 #[tokio::test]
