@@ -133,7 +133,11 @@ const PYTHON_INSTALLED: &str = "installed.txt";
 /// Installs missing programs if possible: on Debian, as root. Otherwise the tests that need them print that they are skipped.
 pub(crate) fn ensure_programs() {
     ensure_packages();
-    ensure_schemathesis();
+    if let Err(reason) = SCHEMATHESIS.ensure_in_any_folder() {
+        eprintln!(
+            "xtask: schemathesis can't be installed, so the test that needs it is skipped: {reason:#}"
+        );
+    }
     if let Err(reason) = NODE_PACKAGES.ensure() {
         eprintln!(
             "xtask: {} can't be installed; tests that need it are skipped: {reason:#}",
@@ -198,16 +202,7 @@ fn versioned_folders() -> impl Iterator<Item = PathBuf> {
     versions.filter_map(|version| Some(version.ok()?.path().join("bin")))
 }
 
-/// Installs schemathesis, which tests the API against its description, if possible: Python must be installed, and the
-/// package index reachable. Otherwise the test that needs it prints that it is skipped.
-fn ensure_schemathesis() {
-    if let Err(reason) = SCHEMATHESIS.ensure_in_any_folder() {
-        eprintln!(
-            "xtask: schemathesis can't be installed, so the test that needs it is skipped: {reason:#}"
-        );
-    }
-}
-
+/// The environment of schemathesis, which tests the API against its description.
 const SCHEMATHESIS: PythonEnvironment = PythonEnvironment {
     folder: "target/schemathesis",
     requirements: "tests/api/description/requirements.txt",

@@ -347,21 +347,6 @@ impl Authorization {
             .try_for_each(|permit| permit.check(&permissions, permit.name().requested()))
     }
 
-    /// Checks that the caller has lost none of these permissions.
-    ///
-    /// # Errors
-    /// [`UseCaseError::Contended`].
-    pub(crate) async fn confirm_all(
-        &self,
-        caller: &Caller,
-        permissions: &EffectivePermissions,
-    ) -> Result<(), UseCaseError> {
-        if self.permissions_of(caller).await?.include(permissions) {
-            return Ok(());
-        }
-        Err(UseCaseError::Contended)
-    }
-
     async fn permissions_on(
         &self,
         actor: &Actor,

@@ -170,19 +170,14 @@ fn read(files: &TlsConfig) -> Result<Current, StartupError> {
     server.time_provider = Arc::new(TimeFrom1970);
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     if client_verifier.is_some() {
-        disable_resumption(&mut server);
+        // A resumed session would reuse its client certificate without verifying it again, even if it has expired since.
+        server.session_storage = Arc::new(NoServerSessionStorage {});
+        server.send_tls13_tickets = 0;
     }
     Ok(Current {
         server: Arc::new(server),
         client_verifier,
     })
-}
-
-/// Disables resumption: a resumed session would reuse its client certificate without verifying it again, even if it has
-/// expired since.
-fn disable_resumption(server: &mut ServerConfig) {
-    server.session_storage = Arc::new(NoServerSessionStorage {});
-    server.send_tls13_tickets = 0;
 }
 
 /// Maximum time for a client to read an alert and close the connection.

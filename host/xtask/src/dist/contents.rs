@@ -135,7 +135,10 @@ pub(super) fn write_archive(
     let above = files.iter().flat_map(|file| folders_above(&file.path));
     let folders: BTreeSet<&str> = above.chain(folders_above(EMPTY_FOLDER)).collect();
     for path in folders {
-        append_folder(&mut archive, &format!("{folder}/{path}"), mtime)
+        let mut header = header(EntryType::Directory, 0o755, mtime);
+        header.set_size(0);
+        archive
+            .append_data(&mut header, format!("{folder}/{path}"), std::io::empty())
             .context("writing the archive")?;
     }
     for file in &files {
@@ -169,16 +172,6 @@ fn checksums(files: &mut [ArchivedFile]) -> ArchivedFile {
         .iter()
         .map(|file| format!("{}  {}\n", digest(&file.bytes), file.path));
     ArchivedFile::plain("SHA256SUMS", lines.collect::<String>().into_bytes())
-}
-
-fn append_folder<W: std::io::Write>(
-    archive: &mut Builder<W>,
-    path: &str,
-    mtime: u64,
-) -> std::io::Result<()> {
-    let mut header = header(EntryType::Directory, 0o755, mtime);
-    header.set_size(0);
-    archive.append_data(&mut header, path, std::io::empty())
 }
 
 fn header(kind: EntryType, mode: u32, mtime: u64) -> Header {

@@ -77,11 +77,7 @@ impl BulkRegenerateCredentials {
         of: &BulkRegenerate,
         options: BulkOptions,
     ) -> Result<BulkRegenerated, UseCaseError> {
-        let RegenerateCredentials {
-            authorization,
-            store,
-            ..
-        } = &self.regenerate;
+        let (authorization, store) = (&self.regenerate.authorization, &self.regenerate.store);
         let permissions = authorization.permissions_of(caller).await?;
         let selection = Selection {
             repository: store.repository.as_ref(),
@@ -124,7 +120,10 @@ impl BulkRegenerateCredentials {
             for of_type in checked {
                 regenerated.extend(work.regenerate(of_type, &mut earlier).await?);
             }
-            authorization.confirm_all(caller, &permissions).await?;
+            let current = authorization.permissions_of(caller).await?;
+            if !current.include(&permissions) {
+                return Err(UseCaseError::Contended);
+            }
             let names = regenerated.iter().map(Regenerated::name).collect();
             let (unchanged, failed) = work.end();
             let (details, additions) = Regenerated::into_additions(regenerated, unchanged, signed);
