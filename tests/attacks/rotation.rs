@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Program, Server, Shell, Text, is_available};
+use keywright_harness::{Commanded, Options, Server, Shell, Text, is_available};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -72,7 +72,7 @@ impl Presented {
                 &nested,
                 &svid,
             ];
-            Program::run("openssl", &arguments, "").is_success
+            Commanded::run("openssl", &arguments, "").is_success()
         });
         verified.collect()
     }
@@ -145,7 +145,9 @@ async fn the_record_of_an_svid_matches_openssl() {
     let svid = field(&server, "/svid/root", "x509_svid").await;
     let read = |option: &[&str]| {
         let arguments = [&["x509", "-noout"], option].concat();
-        Program::run("openssl", &arguments, &svid).expect_success()
+        Commanded::run("openssl", &arguments, &svid)
+            .expect(0)
+            .output
     };
     let serial_number = issued["serial_number"].as_str().unwrap();
     assert_eq!(

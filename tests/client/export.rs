@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Program, Reply, ReusedServer, Server, Shell, Stub, Text, python_program};
+use keywright_harness::{
+    Commanded, Reply, ReusedServer, Server, Shell, Stub, Text, python_program,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -96,7 +98,9 @@ async fn another_yaml_parser_reads_the_same_values() {
     let shell = Shell::of(&server);
     let yaml = shell.run(&["export"]).expect(0).output;
     let json = shell.run(&["export", "--format", "json"]).expect(0).output;
-    let read = Program::finish(python.args(["-c", reader]), &yaml).expect_success();
+    let read = Commanded::finish(python.args(["-c", reader]), &yaml)
+        .expect(0)
+        .output;
     let read: Value = serde_json::from_str(&read).unwrap();
     let expected: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(read, expected);

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use keywright_harness::{Options, Program, RawConnection, Server, is_available, key_file};
+use keywright_harness::{Commanded, Options, RawConnection, Server, is_available, key_file};
 use tempfile::TempDir;
 
 #[tokio::test]
@@ -128,7 +128,7 @@ impl Upload<'_> {
         if let Some(token) = self.token {
             curl.args(["--header", &format!("Authorization: Bearer {token}")]);
         }
-        let run = Program::finish(curl.arg(self.url), "");
+        let run = Commanded::finish(curl.arg(self.url), "");
         let response = run.output.rsplit_once('\n');
         assert!(
             response.is_some_and(|(body, version_and_status)| {

@@ -9,7 +9,7 @@ mod oidc_provider;
 
 use std::{ffi::OsString, process::Command};
 
-use keywright_harness::{Application, Options, Program, Server, Text, key_file};
+use keywright_harness::{Application, Commanded, Options, Server, Text, key_file};
 
 /// The authentication of a client: the options of its server, and the last arguments of the client.
 struct Authentication {
@@ -54,11 +54,12 @@ fn run(program: &mut Command) -> String {
     for variable in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
         program.env_remove(variable);
     }
-    let run = Program::finish(program, "");
+    let run = Commanded::finish(program, "");
     assert!(
-        run.is_success,
+        run.is_success(),
         "{program:?}\n{}\n{}",
-        run.output, run.errors
+        run.output,
+        run.errors
     );
     run.output
 }

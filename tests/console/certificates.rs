@@ -1,6 +1,6 @@
 //! The pages of CAs and certificates, and downloads.
 
-use keywright_harness::{Program, Text, field};
+use keywright_harness::{Commanded, Text, field};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -116,7 +116,9 @@ async fn the_page_of_a_certificate_shows_all_of_its_contents() {
     std::fs::write(&path, field(&leaf, "certificate")).unwrap();
     let openssl = |arguments: &[&str]| {
         let input = ["-in", path.to_str().unwrap(), "-noout"];
-        Program::run("openssl", &[&["x509"], arguments, &input].concat(), "").expect_success()
+        Commanded::run("openssl", &[&["x509"], arguments, &input].concat(), "")
+            .expect(0)
+            .output
     };
     let after = |text: String| {
         let (_, value) = text.trim().split_once('=').unwrap();
@@ -244,7 +246,7 @@ async fn openssl_verifies_downloaded_files() {
             untrusted,
             certificate,
         ];
-        Program::run("openssl", &arguments, "").expect_success();
+        Commanded::run("openssl", &arguments, "").expect(0);
     }
     let downloads = events(&server, "DOWNLOAD");
     assert_eq!(downloads[0]["resource_name"], "/team/root");

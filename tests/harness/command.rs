@@ -16,7 +16,7 @@ use crate::{
     Server, Terminal, key_file, programs::memory_at_most, server::program, server_program, storage,
 };
 
-/// A run of a command of the program.
+/// A run of a command of the program, or of another program.
 #[derive(Clone, Debug)]
 pub struct Commanded {
     /// The exit status; `None` if a signal killed it.
@@ -28,6 +28,28 @@ pub struct Commanded {
 }
 
 impl Commanded {
+    /// Runs another program with a text as standard input.
+    pub fn run(name: &str, arguments: &[&str], input: &str) -> Self {
+        let mut command = Command::new(name);
+        command.args(arguments);
+        Self::finish(&mut command, input)
+    }
+
+    /// Like [`Self::run`], with a prepared command.
+    pub fn finish(command: &mut Command, input: &str) -> Self {
+        let output = output_after(command, input);
+        Self {
+            status: output.status.code(),
+            output: String::from_utf8_lossy(&output.stdout).into_owned(),
+            errors: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Returns whether the program succeeded.
+    pub fn is_success(&self) -> bool {
+        self.status == Some(0)
+    }
+
     /// Returns the standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
@@ -250,14 +272,14 @@ impl Shell {
     pub fn run_with(&self, arguments: &[&str], input: &str) -> Commanded {
         let mut command = self.command();
         command.args(arguments);
-        finish(&mut command, input)
+        from_output(output_after(&mut command, input))
     }
 
     /// Runs a line of bash with the program as `keywright`.
     pub fn bash(&self, line: &str) -> Commanded {
         let mut command = self.prepared(Command::new("bash"));
         command.args(["-euo", "pipefail", "-c", line]);
-        finish(&mut command, "")
+        from_output(output_after(&mut command, ""))
     }
 
     /// Starts the program on a pseudo-terminal.
@@ -322,13 +344,14 @@ impl Default for Shell {
     }
 }
 
-fn finish(command: &mut Command, input: &str) -> Commanded {
+/// Runs a program with a text as standard input, and returns its output.
+fn output_after(command: &mut Command, input: &str) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap_or_else(|cause| panic!("{command:?} can't be started: {cause}"));
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_owned();
     // A program that ignores its input closes it early, which is allowed.
@@ -337,5 +360,5 @@ fn finish(command: &mut Command, input: &str) -> Commanded {
     });
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
-    from_output(output)
+    output
 }

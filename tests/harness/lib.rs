@@ -57,8 +57,8 @@ pub use observation::{Sample, Scrape};
 pub use options::{Options, identity_provider_recipe};
 pub use plugins::{BadPlugin, KeyManagementPlugin, release};
 pub use programs::{
-    Node, Program, client_by_toolchain, component_by_toolchain, ended, is_available, node,
-    npm_package, print_message, python_program, signal, toolchain_program, toolchain_python,
+    Node, client_by_toolchain, component_by_toolchain, ended, is_available, node, npm_package,
+    print_message, python_program, signal, toolchain_program, toolchain_python,
 };
 pub use reuse::ReusedServer;
 pub use server::{Server, client_without_reading, server_program};

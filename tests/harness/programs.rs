@@ -5,61 +5,12 @@ use std::{
     env, fs,
     io::{self, Write},
     path::PathBuf,
-    process::{Child, Command, ExitStatus, Output, Stdio},
+    process::{Child, Command, ExitStatus},
     thread,
     time::{Duration, Instant},
 };
 
 use crate::workspace;
-
-/// A run of another program.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// Whether the program succeeded.
-    pub is_success: bool,
-    /// The standard output.
-    pub output: String,
-    /// The standard error.
-    pub errors: String,
-}
-
-impl Program {
-    /// Runs a program with a text as standard input.
-    pub fn run(name: &str, arguments: &[&str], input: &str) -> Self {
-        let mut command = Command::new(name);
-        command.args(arguments);
-        Self::finish(&mut command, input)
-    }
-
-    /// Like [`Self::run`], with a prepared command.
-    pub fn finish(command: &mut Command, input: &str) -> Self {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|cause| panic!("{command:?} can't be started: {cause}"));
-        // A program that ignores its input closes it early, which is allowed.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        let Output {
-            status,
-            stdout,
-            stderr,
-        } = child.wait_with_output().unwrap();
-        Self {
-            is_success: status.success(),
-            output: String::from_utf8_lossy(&stdout).into_owned(),
-            errors: String::from_utf8_lossy(&stderr).into_owned(),
-        }
-    }
-
-    /// Asserts success, and returns the standard output.
-    #[track_caller]
-    pub fn expect_success(self) -> String {
-        assert!(self.is_success, "{self:?}");
-        self.output
-    }
-}
 
 /// Returns whether a program is installed; if not, prints that the test is skipped.
 pub fn is_available(name: &str) -> bool {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use keywright_harness::{
-    Options, Program, Server, Text, component_by_toolchain, is_available, run_program,
+    Commanded, Options, Server, Text, component_by_toolchain, is_available, run_program,
     toolchain_program, toolchain_python, workspace,
 };
 use serde_json::{Value, json};
@@ -73,7 +73,9 @@ fn go_generator_encodes_keys_like_the_standard() {
     let (_, command) = readme.split_once("`go ").unwrap();
     let (arguments, _) = command.split_once('`').unwrap();
     go.current_dir(workspace().join("examples/age-generator"));
-    let tested = Program::finish(go.args(arguments.split(' ')), "").expect_success();
+    let tested = Commanded::finish(go.args(arguments.split(' ')), "")
+        .expect(0)
+        .output;
     assert!(tested.starts_with("ok "), "{tested}");
 }
 
@@ -131,7 +133,9 @@ async fn assert_age_identity(server: &Server) {
     let value = generated(server, "age", &json!({})).await;
     if is_available("age-keygen") {
         let identity = value["identity"].as_str().unwrap();
-        let recipient = Program::run("age-keygen", &["-y"], identity).expect_success();
+        let recipient = Commanded::run("age-keygen", &["-y"], identity)
+            .expect(0)
+            .output;
         assert_eq!(value["recipient"], recipient.trim());
     }
 }
@@ -198,8 +202,8 @@ async fn assert_totp_secret(server: &Server) {
             "algorithm": parameter("algorithm"),
             "times": [59, 1_111_111_109, 20_000_000_000_u64],
         });
-        let codes = Program::finish(python.args(["-c", CODES]), &given.to_string());
-        let codes: Value = serde_json::from_str(&codes.expect_success()).unwrap();
+        let codes = Commanded::finish(python.args(["-c", CODES]), &given.to_string());
+        let codes: Value = serde_json::from_str(&codes.expect(0).output).unwrap();
         assert_eq!(codes["by_uri"], codes["by_secret"], "{parameters}");
         let digits = codes["by_uri"][0].as_str().unwrap().len();
         assert_eq!(parameter("digits"), digits);

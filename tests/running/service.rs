@@ -11,7 +11,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Program, Text, ended, is_available, key_file, server_program, signal, workspace,
+    Commanded, Text, ended, is_available, key_file, server_program, signal, workspace,
 };
 use reqwest::{Certificate, ClientBuilder};
 use tempfile::TempDir;
@@ -200,8 +200,8 @@ fn the_unit_is_valid_for_systemd() {
     let unit = packaged("keywright.service").replace("/usr/bin/keywright", &program);
     let file = folder.path().join("keywright.service");
     fs::write(&file, unit).unwrap();
-    let verified = Program::run("systemd-analyze", &["verify", "--man=no", &text(file)], "");
-    assert!(verified.is_success, "{verified:?}");
+    let verified = Commanded::run("systemd-analyze", &["verify", "--man=no", &text(file)], "");
+    assert!(verified.is_success(), "{verified:?}");
     assert_eq!((verified.output + &verified.errors).trim(), "");
 }
 
@@ -213,8 +213,8 @@ fn the_unit_restricts_the_server() {
     let unit = text(packaging().join("keywright.service"));
     let threshold = format!("--threshold={EXPOSURE_MAX}");
     let arguments = ["security", "--offline=yes", "--no-pager", &threshold, &unit];
-    let assessed = Program::run("systemd-analyze", &arguments, "");
-    assert!(assessed.is_success, "{}", assessed.output);
+    let assessed = Commanded::run("systemd-analyze", &arguments, "");
+    assert!(assessed.is_success(), "{}", assessed.output);
 }
 
 /// Maximum exposure of the service, in tenths of systemd's points: 0 is the best, 100 the worst.

@@ -1,6 +1,6 @@
 //! Chains of a root CA, an intermediate CA and a leaf.
 
-use keywright_harness::{Program, Server, is_available};
+use keywright_harness::{Commanded, Server, is_available};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage, anchor_from_trusted_cert};
@@ -106,7 +106,7 @@ fn openssl_verifies(chain: &[Value], options: &[&str]) -> bool {
     let leaf = files.write_field("leaf", leaf, "certificate");
     let chain = ["verify", "-CAfile", &root, "-untrusted", &intermediate];
     let arguments = [&chain, options, &[leaf.as_str()]].concat();
-    Program::run("openssl", &arguments, "").is_success
+    Commanded::run("openssl", &arguments, "").is_success()
 }
 
 /// Verifies a chain with webpki: root, intermediate, leaf.

@@ -1,7 +1,7 @@
 //! Other programs load private keys, derive the same public keys, and sign and verify with them. OpenSSL computes the same
 //! hashes of users' passwords: crypt(3) with SHA-512.
 
-use keywright_harness::{Options, Program, ReusedServer, Server, Text, is_available};
+use keywright_harness::{Commanded, Options, ReusedServer, Server, Text, is_available};
 use serde_json::{Value, json};
 
 use crate::{Files, certificate, openssl};
@@ -18,8 +18,8 @@ async fn openssl_checks_rsa_keys_and_derives_the_same_public_key() {
         let version = server.generated(&name, "rsa", parameters).await;
         let files = Files::new();
         let key = files.write_field("key", &version, "private_key");
-        let verdict = Program::run("openssl", &["rsa", "-check", "-noout", "-in", &key], "");
-        let verdict = format!("{}{}", verdict.errors, verdict.clone().expect_success());
+        let verdict = Commanded::run("openssl", &["rsa", "-check", "-noout", "-in", &key], "");
+        let verdict = format!("{}{}", verdict.errors, verdict.clone().expect(0).output);
         verdict.assert_contains("RSA key ok");
         let public_key = openssl(&["rsa", "-in", &key, "-pubout"]);
         assert_eq!(version["value"]["public_key"], public_key);
@@ -46,14 +46,18 @@ async fn openssh_derives_the_same_public_key_and_fingerprint() {
         let version = response.expect(200).json();
         let files = Files::new();
         let private_key = files.write_field("key", &version, "private_key");
-        let derived = Program::run("ssh-keygen", &["-y", "-f", &private_key], "").expect_success();
+        let derived = Commanded::run("ssh-keygen", &["-y", "-f", &private_key], "")
+            .expect(0)
+            .output;
         let line = version["value"]["public_key"].as_str().unwrap();
         let without_comment: Vec<&str> = line.split(' ').take(2).collect();
         assert_eq!(derived.trim_end(), without_comment.join(" "));
 
         let public_key = files.write("key.pub", line);
         let arguments = ["-l", "-E", "sha256", "-f", &public_key];
-        let listed = Program::run("ssh-keygen", &arguments, "").expect_success();
+        let listed = Commanded::run("ssh-keygen", &arguments, "")
+            .expect(0)
+            .output;
         let fingerprint = version["value"]["public_key_fingerprint"].as_str().unwrap();
         let expected = format!("{bits} SHA256:{fingerprint} ");
         assert!(listed.starts_with(&expected), "{listed}, not {expected}");
@@ -131,7 +135,9 @@ async fn generated(server: &Server, credential_type: &str, parameters: Value) ->
 }
 
 fn ssh_keygen(arguments: &[&str], input: &str) -> String {
-    Program::run("ssh-keygen", arguments, input).expect_success()
+    Commanded::run("ssh-keygen", arguments, input)
+        .expect(0)
+        .output
 }
 
 #[tokio::test]
@@ -172,7 +178,7 @@ async fn openssh_derives_the_same_elliptic_keys_and_signs_with_them() {
             verdict.starts_with("Good \"test\" signature for ada"),
             "{verdict}"
         );
-        let forged = Program::run("ssh-keygen", &verify, "another message");
+        let forged = Commanded::run("ssh-keygen", &verify, "another message");
         assert!(
             forged.errors.contains("incorrect signature"),
             "{}",
@@ -220,8 +226,8 @@ async fn openssl_derives_the_same_elliptic_keys_and_signs_with_them() {
         let verdict = openssl(&[&verify[..], &[&message]].concat());
         verdict.assert_contains("Signature Verified Successfully");
         let forged = files.write("forged", "another message");
-        let forged = Program::run("openssl", &[&verify[..], &[&forged]].concat(), "");
-        assert!(!forged.is_success, "{forged:?}");
+        let forged = Commanded::run("openssl", &[&verify[..], &[&forged]].concat(), "");
+        assert!(!forged.is_success(), "{forged:?}");
     }
 }
 
@@ -231,7 +237,9 @@ fn assert_hash_matches(user: &Value) {
     let salt = hash.split('$').nth(2).unwrap();
     let password = user["password"].as_str().unwrap();
     let arguments = ["passwd", "-6", "-salt", salt, "-stdin"];
-    let computed = Program::run("openssl", &arguments, &format!("{password}\n")).expect_success();
+    let computed = Commanded::run("openssl", &arguments, &format!("{password}\n"))
+        .expect(0)
+        .output;
     assert_eq!(computed.trim_end(), hash, "{password}");
 }
 

@@ -13,7 +13,7 @@ mod keys;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
-use keywright_harness::{Program, Server};
+use keywright_harness::{Commanded, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -52,7 +52,7 @@ impl Files {
 /// Runs OpenSSL, asserts success, and returns its output.
 #[track_caller]
 pub(crate) fn openssl(arguments: &[&str]) -> String {
-    Program::run("openssl", arguments, "").expect_success()
+    Commanded::run("openssl", arguments, "").expect(0).output
 }
 
 /// Generates a certificate and returns its version.

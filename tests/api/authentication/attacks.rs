@@ -6,7 +6,7 @@ use base64::{
 };
 use jsonwebtoken::{Algorithm, EncodingKey};
 use keywright_harness::{
-    Options, Program, Server, key_file,
+    Commanded, Options, Server, key_file,
     mint::{
         Mint, encode, expect_refused, other_key, present, seconds_since_epoch, sign, sign_texts,
         signing_key,
@@ -351,7 +351,7 @@ async fn a_token_with_the_public_key_as_hmac_secret_is_invalid() {
     let key = key_file("token-signing-key.pem");
     for form in ["-pubout", "-RSAPublicKey_out"] {
         let arguments = ["rsa", "-in", key.to_str().unwrap(), form];
-        let pem = Program::run("openssl", &arguments, "").expect_success();
+        let pem = Commanded::run("openssl", &arguments, "").expect(0).output;
         let base64: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
         secrets.push(STANDARD.decode(base64).unwrap());
         secrets.push(pem.trim_end().as_bytes().to_vec());

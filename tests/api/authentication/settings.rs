@@ -4,7 +4,7 @@ use std::fs;
 
 use jsonwebtoken::{Algorithm, EncodingKey};
 use keywright_harness::{
-    Options, Program, Server, identity_provider_recipe, key_file,
+    Commanded, Options, Server, identity_provider_recipe, key_file,
     mint::{Mint, expect_refused, present, seconds_since_epoch, sign, signing_key},
 };
 use reqwest::Method;
@@ -475,11 +475,15 @@ fn claims(issuer: &str) -> Value {
 }
 
 fn private_key(kind: &[&str]) -> String {
-    Program::run("openssl", &[&["genpkey"], kind].concat(), "").expect_success()
+    Commanded::run("openssl", &[&["genpkey"], kind].concat(), "")
+        .expect(0)
+        .output
 }
 
 fn public(private_key: &str, command: &[&str]) -> String {
-    Program::run("openssl", command, private_key).expect_success()
+    Commanded::run("openssl", command, private_key)
+        .expect(0)
+        .output
 }
 
 fn options(public_key: &str) -> Options {

@@ -128,8 +128,8 @@ fn names(schema: &Value) -> Vec<String> {
 }
 
 fn sha256(text: &str) -> String {
-    let output = keywright_harness::Program::run("openssl", &["dgst", "-sha256", "-hex"], text);
-    let hex = output.expect_success();
+    let output = keywright_harness::Commanded::run("openssl", &["dgst", "-sha256", "-hex"], text);
+    let hex = output.expect(0).output;
     let hex = hex.trim().rsplit(' ').next().unwrap();
     let bytes: Vec<u8> = (0..hex.len())
         .step_by(2)

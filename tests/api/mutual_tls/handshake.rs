@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Program, Server, Text, is_available, key_file};
+use keywright_harness::{Commanded, Options, Server, Text, is_available, key_file};
 use rcgen::{
     BasicConstraints, CustomExtension,
     ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth},
@@ -451,7 +451,7 @@ fn connect(server: &Server, version: &str, holder: Option<&Holder>) -> String {
         arguments.extend(["-cert", &chain, "-key", &key]);
     }
     let request = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
-    let reported = Program::run("openssl", &arguments, request);
+    let reported = Commanded::run("openssl", &arguments, request);
     reported.output + &reported.errors
 }
 

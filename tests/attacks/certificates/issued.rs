@@ -1,7 +1,7 @@
 //! Bodies that a hostile plugin passes to its issuer to sign.
 
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Options, Program, Server, hexadecimal, is_available};
+use keywright_harness::{Commanded, Options, Server, hexadecimal, is_available};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
@@ -73,7 +73,7 @@ async fn well_formed_bodies_of_every_kind_are_signed() {
         let authority = authority.display().to_string();
         let mut arguments = vec!["verify", "-x509_strict", "-CAfile", &authority];
         arguments.extend(files.iter().map(String::as_str));
-        Program::run("openssl", &arguments, "").expect_success();
+        Commanded::run("openssl", &arguments, "").expect(0);
     }
 }
 

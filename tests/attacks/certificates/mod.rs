@@ -12,7 +12,7 @@ use std::fs;
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use keywright_harness::{Program, Server, is_available};
+use keywright_harness::{Commanded, Server, is_available};
 use rand::{RngExt, SeedableRng, rngs::ChaCha12Rng};
 use rcgen::{
     BasicConstraints, CertificateParams, CustomExtension, DnType, DnValue, ExtendedKeyUsagePurpose,
@@ -128,15 +128,15 @@ fn is_readable(certificates: &[&str]) -> bool {
     let file = folder.path().join("all.pem");
     fs::write(&file, certificates.concat()).unwrap();
     let arguments = ["crl2pkcs7", "-nocrl", "-certfile", file.to_str().unwrap()];
-    let bundle = Program::run("openssl", &arguments, "");
-    let text = Program::run(
+    let bundle = Commanded::run("openssl", &arguments, "");
+    let text = Commanded::run(
         "openssl",
         &["pkcs7", "-print_certs", "-text", "-noout"],
         &bundle.output,
     );
     let times = |words: &str| text.output.matches(words).count();
-    bundle.is_success
-        && text.is_success
+    bundle.is_success()
+        && text.is_success()
         && times("    Signature Value:") == certificates.len()
         && [
             "Unable to load Public Key",
@@ -169,16 +169,16 @@ fn assert_verified(accepted: &[Accepted<'_>]) {
             &file(&authority),
             &file(&leaf),
         ];
-        let outcome = Program::run("openssl", &arguments, "");
+        let outcome = Commanded::run("openssl", &arguments, "");
         let is_distrusted = DISTRUSTED
             .iter()
             .any(|words| outcome.errors.contains(words));
         assert!(
-            outcome.is_success || is_distrusted,
+            outcome.is_success() || is_distrusted,
             "{}: {outcome:?}",
             one.mutant.name
         );
-        verified += usize::from(outcome.is_success);
+        verified += usize::from(outcome.is_success());
     }
     assert!(verified >= ACCEPTED_MIN, "{verified}");
 }

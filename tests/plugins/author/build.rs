@@ -8,9 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use keywright_harness::{
-    Commanded, Options, Program, Server, Text, print_message, run_program, workspace,
-};
+use keywright_harness::{Commanded, Options, Server, Text, print_message, run_program, workspace};
 use serde_json::json;
 use wit_component::DecodedWasm;
 
@@ -373,7 +371,7 @@ fn imports(component: &Path) -> Vec<String> {
 /// inherit it, and the program could not be run (ETXTBSY).
 fn executable(file: &Path, script: &str) {
     let arguments = ["-m", "755", "/dev/stdin", file.to_str().unwrap()];
-    Program::run("install", &arguments, script).expect_success();
+    Commanded::run("install", &arguments, script).expect(0);
 }
 
 /// Returns whether one of these programs is installed. In CI it must be.

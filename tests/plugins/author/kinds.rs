@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Program, Server, Text, print_message};
+use keywright_harness::{Commanded, Options, Server, Text, print_message};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ const CERTIFIES_CALLERS_KEY: &str = "c";
 /// Returns a private key in PEM, and its public key as base64.
 fn key_of_a_caller() -> (String, String) {
     let run = |arguments: &[&str], input: &str| {
-        Program::run("openssl", arguments, input).expect_success()
+        Commanded::run("openssl", arguments, input).expect(0).output
     };
     let key = run(&["genpkey", "-algorithm", "ed25519"], "");
     let public_key = run(&["pkey", "-pubout"], &key);
@@ -108,7 +108,7 @@ fn assert_is_signed(workshop: &Workshop, value: &Value, key: &str) {
     workshop.write("key.pem", key);
     let path = |file: &str| workshop.0.path().join(file).to_str().unwrap().to_owned();
     let [ca, certificate, key] = ["ca.pem", "certificate.pem", "key.pem"].map(path);
-    let run = |arguments: &[&str]| Program::run("openssl", arguments, "").expect_success();
+    let run = |arguments: &[&str]| Commanded::run("openssl", arguments, "").expect(0).output;
     run(&[
         "verify",
         "-purpose",

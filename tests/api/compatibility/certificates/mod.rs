@@ -6,7 +6,7 @@ mod signatures;
 
 use std::{fs, path::Path, process::Command};
 
-use keywright_harness::{Program, is_available};
+use keywright_harness::{Commanded, is_available};
 use tempfile::TempDir;
 
 /// A folder in which `openssl` works.
@@ -25,16 +25,16 @@ impl Openssl {
     }
 
     /// Runs the program in the folder.
-    fn try_run(&self, arguments: &[&str]) -> Program {
+    fn try_run(&self, arguments: &[&str]) -> Commanded {
         let mut command = Command::new("openssl");
         command.args(arguments).current_dir(self.0.path());
-        Program::finish(&mut command, "")
+        Commanded::finish(&mut command, "")
     }
 
     /// Runs the program in the folder, and returns its output.
     #[track_caller]
     fn run(&self, arguments: &[&str]) -> String {
-        self.try_run(arguments).expect_success()
+        self.try_run(arguments).expect(0).output
     }
 
     fn write(&self, name: &str, content: &str) {
